@@ -55,6 +55,12 @@ def test_what_a_thing_is_like_is_corrected_by_another_value() -> None:
     assert qualities.again(rng, "train", deeds.known(rng, "train")[0]) is None
 
 
+@pytest.mark.parametrize("seed", [23234, 25464, 39080])
+def test_something_is_told_even_where_the_first_draw_cannot_be_told_apart(seed: int) -> None:
+    # With nothing told, saying it back failed, and other things were corrected as if they were what a thing is like.
+    assert qualities.known(Random(seed), "train")
+
+
 def test_verbs_agree_with_who_does_it() -> None:
     clauses = [one.clause for group in drawn(7, 900)[::3] for one in group]
     assert not any(

@@ -148,6 +148,8 @@ def known(rng: Random, split: Split) -> list[Known]:
                 turned=same_kind and rng.random() < 0.15,
             )
         )
+    if not found:
+        return known(rng, split)  # none could be told apart from what it is like
     if len(found) > 1 and rng.random() < 0.3:
         return [*found[1:], found[0]] if not any(one.word == SHORT for one in found) else found
     return found
