@@ -202,7 +202,7 @@ def deed(rng: Random, split: Split, who: Somebody, line: str, tense: str, kind: 
     answers["object"] = f"{who.answer[0].upper() + who.answer[1:]} {done} {yours(what)}."
     if who.third and kind not in ("money", "person"):
         parts["who"] = who.asked
-        asks["who"] = [f"who {finite} {_the(what)}", f"who was it that {finite} {_the(what)}", f"tell me who {finite} {_the(what)}", f"which person {finite} {_the(what)}", f"do you remember who {finite} {_the(what)}"]  # fmt: skip
+        asks["who"] = [f"who {finite} {_the(what)}", f"who {'was' if tense == 'past' else 'is'} it that {finite} {_the(what)}", f"tell me who {finite} {_the(what)}", f"which person {finite} {_the(what)}", f"do you remember who {finite} {_the(what)}"]  # fmt: skip
         answers["who"] = f"It {'was' if tense == 'past' else 'is'} {who.answer}."
     return Deed(clause, parts, asks, answers)
 

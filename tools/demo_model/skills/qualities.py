@@ -8,7 +8,7 @@ from tools.demo_model.skills import things, values
 from tools.demo_model.skills.attributes import KIN, LIKES, OPTIONS
 from tools.demo_model.skills.memory import some_name
 from tools.demo_model.skills.recall import SHORT, Known
-from tools.demo_model.skills.scenes import DRINKS, FOODS, PLACES, alike, person, when, within, yours
+from tools.demo_model.skills.scenes import DRINKS, FAMILY, FOODS, PLACES, alike, person, when, within, yours
 from tools.demo_model.text import ADJECTIVES, CITIES, NOUNS, Split, choose, coin, expand, lines, pick, scramble
 
 # What things are like: name ; how it is told ; how it is asked ; the answer ({o} the thing, {O} as the answer says it).
@@ -112,7 +112,7 @@ def _owned(rng: Random, split: Split, name: str) -> str:
         return person(rng, split).replace("my ", choose(rng, ("my ", "my ", "our ")))
     if name == "time" and rng.random() < 0.2:
         return choose(rng, BARE)
-    noun = choose(rng, (choose(rng, things.PETS), choose(rng, KIN)) if name in _LIVING else NOUNS)
+    noun = choose(rng, (choose(rng, things.PETS), choose(rng, KIN)) if name in _LIVING else (things.goods(rng), things.goods(rng), choose(rng, NOUNS)))  # fmt: skip
     if name in ("time", "room") and rng.random() < 0.5:
         noun = choose(rng, OPTIONS["event"]) if rng.random() < 0.7 else f"{choose(rng, OPTIONS['visit'])} appointment"
     if name not in _LIVING and rng.random() < 0.15:
@@ -176,7 +176,9 @@ def _quality(line: str, clause: str, owner: tuple[str, str], value: str, turned:
     full = clause if clause != SHORT else line.split(" ; ")[1].split("|", maxsplit=1)[0]
     said = full.replace("{o}", yours(whole if turned else called)).replace("{v}", value)
     said = said.replace("I ", "you ").replace(" me ", " you ")
-    keep = said.startswith(value) or (said.startswith(called) and not called.startswith("the ") and called not in BARE)
+    keep = said.startswith(value) or (
+        said.startswith(called) and not called.startswith("the ") and called not in (*BARE, *FAMILY)
+    )
     answer = f"{said if keep else said[0].upper() + said[1:]}."
     asked = value
     if turned and name in TURNED:

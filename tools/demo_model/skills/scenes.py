@@ -16,6 +16,8 @@ DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 PLACES = "station museum library park office airport market school beach café hotel harbour cinema hospital gym church town hall supermarket zoo bank bakery stadium lake pool theatre garden".split()
 
 
+# Said without "my".
+FAMILY = "grandma|grandpa|mum|dad|mom|granny|grandad|auntie".split("|")
 # Without the animals.
 _KIN = KIN[:-4]
 
@@ -120,4 +122,6 @@ def person(rng: Random, split: Split) -> str:
     """Draw somebody by name, as a relative, or both."""
     kind = rng.random()
     kin = choose(rng, _KIN)
+    if kind < 0.06:
+        return choose(rng, FAMILY)
     return some_name(rng, split) if kind < 0.6 else f"my {kin}" if kind < 0.85 else f"my {kin} {some_name(rng, split)}"

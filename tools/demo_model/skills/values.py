@@ -211,7 +211,7 @@ def phone(rng: Random) -> Said:
     return same(
         expand(
             rng,
-            "[555-{a}|+{b} {c} {d}|0{c} {e}|({c}) 555-{a}|+{b}{c}{d}|{c}-{c}-{a}|+{b} {c} {a} {b}]",
+            "[555-{a}|555 {a}|{c} {a}|+{b} {c} {d}|0{c} {e}|({c}) 555-{a}|+{b}{c}{d}|{c}-{c}-{a}|+{b} {c} {a} {b}]",
             a=f"{rng.randint(0, 9999):04}",
             b=rng.randint(1, 99),
             c=rng.randint(100, 999),
