@@ -48,10 +48,10 @@ def _between(rng: Random, split: Split) -> Exchange:
 
 def _remember(rng: Random, split: Split) -> Exchange:
     kind = rng.random()
-    if kind < 0.45:
-        told = lists.known(rng) if kind < 0.07 else (deeds if kind < 0.26 else qualities).known(rng, split)
+    if kind < 0.33:
+        told = lists.known(rng) if kind < 0.05 else (deeds if kind < 0.18 else qualities).known(rng, split)
         return recall.make(rng, split, lambda: _between(rng, split), told, lambda one: qualities.again(rng, split, one))
-    return (recall.make if kind < 0.8 else memory.make)(rng, split, lambda: _between(rng, split))
+    return (recall.make if kind < 0.75 else memory.make)(rng, split, lambda: _between(rng, split))
 
 
 def _unknown(rng: Random, split: Split) -> Exchange:
@@ -64,16 +64,16 @@ def _again(rng: Random, split: Split) -> Exchange:
 
 # What a training conversation is made of. Weights follow difficulty, not how often people ask.
 MIXTURE: dict[str, tuple[float, Maker]] = {
-    "echo": (0.17, echo.make),
+    "echo": (0.16, echo.make),
     "again": (0.01, _again),
-    "sums": (0.23, sums.make),
-    "tools": (0.66, tools.make),
-    "memory": (0.28, _remember),
+    "sums": (0.21, sums.make),
+    "tools": (0.62, tools.make),
+    "memory": (0.3, _remember),
     "unknown": (0.025, _unknown),
-    "facts": (0.17, facts.make),
-    "chat": (0.07, about.chat),
-    "json": (0.24, answers.make),
-    "refuse": (0.16, refuse.make),
+    "facts": (0.21, facts.make),
+    "chat": (0.075, about.chat),
+    "json": (0.295, answers.make),
+    "refuse": (0.2, refuse.make),
     "count": (0.02, stories.count),
     "list": (0.015, stories.listing),
     "spell": (0.02, stories.spelling),
