@@ -18,6 +18,8 @@ from tools.demo_model.skills import (
     deeds,
     echo,
     facts,
+    frames,
+    kitted,
     lists,
     memory,
     qualities,
@@ -70,10 +72,10 @@ MIXTURE: dict[str, tuple[float, Maker]] = {
     "tools": (0.62, tools.make),
     "memory": (0.3, _remember),
     "unknown": (0.025, _unknown),
-    "facts": (0.21, facts.make),
+    "facts": (0.215, facts.make),
     "chat": (0.075, about.chat),
-    "json": (0.295, answers.make),
-    "refuse": (0.2, refuse.make),
+    "json": (0.3, answers.make),
+    "refuse": (0.22, refuse.make),
     "count": (0.02, stories.count),
     "list": (0.015, stories.listing),
     "spell": (0.02, stories.spelling),
@@ -96,6 +98,11 @@ SAFE = {
 MOST_TOOLS = 8
 # Requests for these, with no tool to do it, belong to another skill.
 _OWN = {"sums", "echo"}
+# So may what is told, or asked for with such words: the model remembers, counts and says back.
+_OWN_WORDS = re.compile(
+    r"^(my|our|i|i'm|we|the \w+ is|note|remember|remind|save|keep)\b|\b(remember|add|plus|minus|times|sum|average|count|say|repeat|spell|joke|story|json)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(slots=True)
@@ -117,7 +124,7 @@ def system_prompt(rng: Random) -> str | None:
         return "You are a helpful assistant."
     text = expand(
         rng,
-        "[You are|You're|Act as] [a|an|the] [helpful|friendly|concise|polite|precise|smart|kind|professional|] [assistant|AI assistant|bot|chatbot|agent|model|teacher|expert|coding assistant|voice assistant|support agent][ for {n}|].[ Be brief.| Answer in English.| Use tools when needed.| Answer the user's questions.| Always answer politely.| Think step by step.| Keep your answers short.| Do not make things up.| Use the tools you are given.|]",
+        "[You are|You're|Act as] [a|an|the] [helpful |friendly |concise |polite |precise |smart |kind |professional |][assistant|AI assistant|bot|chatbot|agent|model|teacher|expert|coding assistant|voice assistant|support agent][ for {n}|].[ Be brief.| Answer in English.| Use tools when needed.| Answer the user's questions.| Always answer politely.| Think step by step.| Keep your answers short.| Do not make things up.| Use the tools you are given.|]",
         n=sentence(rng).rstrip(".").lower(),
     )
     if kind > 0.75:
@@ -135,11 +142,11 @@ def unserved(rng: Random, split: Split, offered: list[Offer]) -> Exchange | None
         spec for spec in CATALOG if spec.topic not in _OWN and spec.names[0] not in ("random_number", "get_user_info")
     ]
     for _ in range(5):
-        if rng.random() < 0.4:
-            wanted = choose(rng, (tools.synthetic, requests.everyday))(rng, split)
+        if rng.random() < 0.6:
+            wanted = choose(rng, (tools.synthetic, requests.everyday, frames.framed, kitted.kitted))(rng, split)
         else:
             wanted = tools.from_catalog(rng, split, choose(rng, specs))
-        if not any(tools.clash(wanted, other) for other in offered):
+        if not _OWN_WORDS.search(wanted.ask) and not any(tools.clash(wanted, other) for other in offered):
             made = refuse.make(rng, split)
             made.messages[0] = user(wanted.ask)
             return made
@@ -237,12 +244,12 @@ def _with_distractors(
     parts: list[Exchange],
 ) -> list[Tool]:
     """Add tools that nobody asks for; at times turn the last request into one that no tool can serve."""
-    wanted = choose(rng, (0, 0, 0, 1, 1, 2, 2, 3, 6)) if offered else choose(rng, (0, 0, 0, 0, 0, 1, 1, 2, 3, 7))
+    wanted = choose(rng, (0, 0, 0, 0, 1, 1, 2, 2, 3, 5)) if offered else choose(rng, (0, 0, 0, 0, 0, 0, 1, 1, 2, 3, 6))
     banned = set(_OWN) & (topics | {topic.removeprefix("tool:") for topic in topics})
     mine = [tools.shown(tool) for tool in offered]
     extra = tools.distractors(rng, split, mine, min(wanted, MOST_TOOLS - len(offered)), banned)
     made = None
-    if skills[-1] == "refuse" and not offered and rng.random() < 0.4:
+    if skills[-1] == "refuse" and not offered and rng.random() < 0.5:
         # A question that some tool could serve, with no tool or with other tools.
         extra = tools.distractors(rng, split, [], wanted, set())
         made = unserved(rng, split, extra)

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 from tools.demo_model.skills import about, define, echo, facts, requests, sums, texts
-from tools.demo_model.text import Split, expand, holdout, wording
+from tools.demo_model.text import Split, casual, expand, holdout, wording
 
 from tools.demo_model import data, evaluate, template
 
@@ -115,6 +115,20 @@ def test_a_question_is_refused_beside_tools_that_do_not_serve_it() -> None:
     assert data._meant(define.Offer("search web", everyday.tool, "", {}, everyday=True), {"who", "won"})
     offered = [data.conversation(rng, "train", "refuse", turns=1).tools for _ in range(300)]
     assert sum(bool(tools) for tools in offered) > 90
+
+
+def test_what_no_tool_serves_is_refused_in_any_shape_but_not_what_the_model_does_itself() -> None:
+    rng = Random(18)
+    asks = [made.messages[0]["content"] for _ in range(200) if (made := data.unserved(rng, "train", []))]
+    assert len(set(asks)) > 150
+    assert not any(data._OWN_WORDS.search(ask) for ask in asks)
+    assert data._OWN_WORDS.search("My pulse is 72")
+    assert not data._OWN_WORDS.search("Play a song by the Beatles")
+
+
+def test_in_haste_the_values_stay() -> None:
+    assert casual("I'm Ada and what's my age?") == "im Ada and whats my age?"
+    assert casual("My book is I Robot", "I Robot") == "My book is I Robot"
 
 
 def test_learnt_segments_are_what_the_assistant_writes() -> None:

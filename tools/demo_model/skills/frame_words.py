@@ -18,6 +18,14 @@ count measure estimate convert translate summarize define spell read write open 
 adjust dim brighten heat cool vent clean wash dry iron fold mend glue drill weld solder assemble test check find search list show
 get fetch add create make update delete remove move copy rename merge split deploy restart scan sync transfer refund log report""".split()
 
+# Verbs for what can't be touched: one can rate a subject or list it, but not squash it.
+PLAIN_ACTS = """follow block flag postpone replace review comment tag label sort filter group track bookmark archive count schedule plan
+approve reject check find search list show get fetch add create update delete remove rename rate read start stop report log
+recommend suggest choose pick open enable disable compare share save note rank like skip register""".split()
+UNTOUCHED = set(
+    "subject course genre song track artist band movie film author sport country airport hub landmark place location language spell department team symptom condition metric topic query keyword category type event occasion color colour shade planet star setting option feature".split()
+)
+
 # What may be said in a tool's place: kinds of things, and such things. The kind is the argument's name.
 KINDS = {
     kind: [word.strip() for word in things.split(",")]

@@ -15,7 +15,7 @@ from typing import Any
 from tools.demo_model.skills import parts
 from tools.demo_model.skills.actions import ASKING, BEFORE, POLITE, VERBS
 from tools.demo_model.skills.define import Offer, definition, styled
-from tools.demo_model.skills.frame_words import ACTS
+from tools.demo_model.skills.frame_words import ACTS, PLAIN_ACTS, UNTOUCHED
 from tools.demo_model.skills.parts import Part
 from tools.demo_model.skills.situated import VAGUE
 from tools.demo_model.skills.together import FAMILY, filled
@@ -73,8 +73,8 @@ def _plain(name: str) -> str:
 def _framed(rng: Random, split: Split, alone: bool = False) -> tuple[Offer, list[Part]]:
     """Put a tool and its request together; return also the pieces that the request says."""
     said = _pieces(rng, split)
-    named, spoken = _verbs(rng, split)
     noun = said[0].noun if said else choose(rng, NOUNS)
+    named, spoken = _verbs(rng, split, noun)
     lead, rest = _lead(rng, (named, spoken), noun, said)
     mentions = [part.mention for part in rest]
     rng.shuffle(mentions)
@@ -93,7 +93,7 @@ def _framed(rng: Random, split: Split, alone: bool = False) -> tuple[Offer, list
 def _pieces(rng: Random, split: Split) -> list[Part]:
     """Draw what a request says: no two pieces that could be taken for each other."""
     found: list[Part] = []
-    for index in range(rng.choice((1, 1, 2, 2, 2, 3, 3, 4))):
+    for index in range(rng.choice((1, 1, 1, 2, 2, 2, 3, 3))):
         if index and rng.random() < 0.4:
             part = _slot(rng, split)
         else:
@@ -121,11 +121,11 @@ def _alike(part: Part, others: list[Part]) -> bool:
     return any(_plain(one.name) in names for other in others for one in (other.one, *other.others))
 
 
-def _verbs(rng: Random, split: Split) -> tuple[str, str]:
+def _verbs(rng: Random, split: Split, noun: str) -> tuple[str, str]:
     """Draw a verb as the tool's name has it, and as a request says it: the same one, or another that means it."""
     kind = rng.random()
     if kind < 0.6:
-        return (verb := choose(rng, ACTS)), verb
+        return (verb := choose(rng, PLAIN_ACTS if noun in UNTOUCHED else ACTS)), verb
     if kind < 0.66:
         return (verb := coin(rng, rng.choice((1, 2)))), verb
     names, ways = (half.split("|") for half in wording(rng, VERBS, split).split(" ; "))

@@ -227,10 +227,11 @@ def code(rng: Random) -> Said:
     return same(
         expand(
             rng,
-            "[{l}{k}|{l}-{k}|{k}{l}{k}{l}{k}|{l}{k}{m}|{s}-{k}|{k}-{l}|{l}{k}-{s}|{s}{k}|{l}|{s}_{k}|{k}{l}{m}]",
+            "[{l}{k}|{l}-{k}|{k}{l}{j}|{l}{k}{m}|{s}-{k}|{k}-{l}|{l}{k}-{s}|{s}{k}|{l}|{s}_{k}|{k}{l}{m}]",
             l=letters,
             s=letters.lower(),
             k=rng.randint(0, 10 ** rng.randint(1, 6)),
+            j=rng.randint(0, 999),
             m=choose(rng, "ABCDEFGHJKLMNPQRSTUVWXYZ"),
         )
     )
