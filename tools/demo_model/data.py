@@ -12,7 +12,24 @@ from dataclasses import dataclass
 from random import Random
 
 from tools.demo_model.exchange import Exchange, user
-from tools.demo_model.skills import about, answers, echo, facts, memory, recall, refuse, requests, stories, sums, tools
+from tools.demo_model.skills import (
+    about,
+    answers,
+    deeds,
+    echo,
+    facts,
+    frames,
+    kitted,
+    lists,
+    memory,
+    qualities,
+    recall,
+    refuse,
+    requests,
+    stories,
+    sums,
+    tools,
+)
 from tools.demo_model.skills.catalog import CATALOG
 from tools.demo_model.skills.define import Offer
 from tools.demo_model.template import Message, Tool
@@ -24,12 +41,19 @@ Maker = Callable[[Random, Split], Exchange]
 def _between(rng: Random, split: Split) -> Exchange:
     """Return an exchange short enough to stand between telling and asking."""
     maker = choose(rng, (echo.make, sums.make, facts.make, about.chat, refuse.make, about.chat, tools.make))
-    return maker(rng, split)
+    made = maker(rng, split)
+    # Few tools fit there: those beside the called ones stay out.
+    called = {call["function"]["name"] for message in made.messages for call in message.get("tool_calls", ())}
+    made.tools = [tool for tool in made.tools if tool["function"]["name"] in called] or made.tools[:1]
+    return made
 
 
 def _remember(rng: Random, split: Split) -> Exchange:
-    maker = recall.make if rng.random() < 0.65 else memory.make
-    return maker(rng, split, lambda: _between(rng, split))
+    kind = rng.random()
+    if kind < 0.33:
+        told = lists.known(rng) if kind < 0.05 else (deeds if kind < 0.18 else qualities).known(rng, split)
+        return recall.make(rng, split, lambda: _between(rng, split), told, lambda one: qualities.again(rng, split, one))
+    return (recall.make if kind < 0.75 else memory.make)(rng, split, lambda: _between(rng, split))
 
 
 def _unknown(rng: Random, split: Split) -> Exchange:
@@ -42,16 +66,16 @@ def _again(rng: Random, split: Split) -> Exchange:
 
 # What a training conversation is made of. Weights follow difficulty, not how often people ask.
 MIXTURE: dict[str, tuple[float, Maker]] = {
-    "echo": (0.14, echo.make),
+    "echo": (0.16, echo.make),
     "again": (0.01, _again),
-    "sums": (0.2, sums.make),
-    "tools": (0.5, tools.make),
-    "memory": (0.2, _remember),
+    "sums": (0.21, sums.make),
+    "tools": (0.62, tools.make),
+    "memory": (0.3, _remember),
     "unknown": (0.025, _unknown),
-    "facts": (0.17, facts.make),
-    "chat": (0.07, about.chat),
-    "json": (0.24, answers.make),
-    "refuse": (0.16, refuse.make),
+    "facts": (0.215, facts.make),
+    "chat": (0.075, about.chat),
+    "json": (0.3, answers.make),
+    "refuse": (0.22, refuse.make),
     "count": (0.02, stories.count),
     "list": (0.015, stories.listing),
     "spell": (0.02, stories.spelling),
@@ -74,6 +98,11 @@ SAFE = {
 MOST_TOOLS = 8
 # Requests for these, with no tool to do it, belong to another skill.
 _OWN = {"sums", "echo"}
+# So may what is told, or asked for with such words: the model remembers, counts and says back.
+_OWN_WORDS = re.compile(
+    r"^(my|our|i|i'm|we|the \w+ is|note|remember|remind|save|keep)\b|\b(remember|add|plus|minus|times|sum|average|count|say|repeat|spell|joke|story|json)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(slots=True)
@@ -95,7 +124,7 @@ def system_prompt(rng: Random) -> str | None:
         return "You are a helpful assistant."
     text = expand(
         rng,
-        "[You are|You're|Act as] [a|an|the] [helpful|friendly|concise|polite|precise|smart|kind|professional|] [assistant|AI assistant|bot|chatbot|agent|model|teacher|expert|coding assistant|voice assistant|support agent][ for {n}|].[ Be brief.| Answer in English.| Use tools when needed.| Answer the user's questions.| Always answer politely.| Think step by step.| Keep your answers short.| Do not make things up.| Use the tools you are given.|]",
+        "[You are|You're|Act as] [a|an|the] [helpful |friendly |concise |polite |precise |smart |kind |professional |][assistant|AI assistant|bot|chatbot|agent|model|teacher|expert|coding assistant|voice assistant|support agent][ for {n}|].[ Be brief.| Answer in English.| Use tools when needed.| Answer the user's questions.| Always answer politely.| Think step by step.| Keep your answers short.| Do not make things up.| Use the tools you are given.|]",
         n=sentence(rng).rstrip(".").lower(),
     )
     if kind > 0.75:
@@ -113,11 +142,11 @@ def unserved(rng: Random, split: Split, offered: list[Offer]) -> Exchange | None
         spec for spec in CATALOG if spec.topic not in _OWN and spec.names[0] not in ("random_number", "get_user_info")
     ]
     for _ in range(5):
-        if rng.random() < 0.4:
-            wanted = choose(rng, (tools.synthetic, requests.everyday))(rng, split)
+        if rng.random() < 0.6:
+            wanted = choose(rng, (tools.synthetic, requests.everyday, frames.framed, kitted.kitted))(rng, split)
         else:
             wanted = tools.from_catalog(rng, split, choose(rng, specs))
-        if not any(tools.clash(wanted, other) for other in offered):
+        if not _OWN_WORDS.search(wanted.ask) and not any(tools.clash(wanted, other) for other in offered):
             made = refuse.make(rng, split)
             made.messages[0] = user(wanted.ask)
             return made
@@ -130,7 +159,7 @@ _OPEN = set(
     "translate localize summarize digest analyze classify proofread write draft draw paint render plot make generate design "
     "calculate compute estimate measure convert run execute exec start launch begin trigger play stream create add new insert "
     "save store remind set update edit log record track register file note put append wake enable disable toggle switch count "
-    "current tail head parse scan ls grep plan schedule arrange navigate go drive call invite greet test".split()
+    "current tail head parse scan ls grep plan schedule arrange navigate go drive call invite greet test info facts wiki".split()
 )
 
 
@@ -140,6 +169,15 @@ def _meant(other: Offer, said: set[str]) -> bool:
     if other.everyday:
         return bool(words & _OPEN or words & said or any(f"{word}s" in said for word in words))
     return other.key in {spec.names[0] for spec in CATALOG} - SAFE
+
+
+def _fits(new: list[Tool], offered: list[Tool]) -> bool:
+    """Whether tools may be offered beside those of earlier exchanges: few enough, and none that is like another."""
+    if not new or not offered:
+        return len(new) <= MOST_TOOLS
+    others = [tools.shown(tool) for tool in offered]
+    near = any(tools.clash(tools.shown(tool), other) for tool in new for other in others)
+    return not near and len(offered) + len(new) <= MOST_TOOLS
 
 
 def conversation(rng: Random, split: Split, skill: str | None = None, turns: int = 0) -> Conversation:
@@ -156,14 +194,10 @@ def conversation(rng: Random, split: Split, skill: str | None = None, turns: int
         last = index + 1 == count
         for _ in range(20):
             part = MIXTURE[name][1](rng, split)
-            names = {tool["function"]["name"] for tool in offered}
-            fits = (
-                not (names & {tool["function"]["name"] for tool in part.tools})
-                and len(offered) + len(part.tools) <= MOST_TOOLS
-            )
+            fits = _fits(part.tools, offered)
             sums_clash = bool(part.tools) and part.topic in topics and part.topic in _OWN
             reverse = name in ("sums", "echo", "memory", "chat") and any("tool:" + topic in topics for topic in _OWN)
-            if (not part.tools or fits) and not sums_clash and not reverse:
+            if fits and not sums_clash and not reverse:
                 break
         else:
             if not last:
@@ -210,12 +244,12 @@ def _with_distractors(
     parts: list[Exchange],
 ) -> list[Tool]:
     """Add tools that nobody asks for; at times turn the last request into one that no tool can serve."""
-    wanted = choose(rng, (0, 0, 0, 1, 1, 2, 2, 3, 6)) if offered else choose(rng, (0, 0, 0, 0, 0, 1, 1, 2, 3, 7))
+    wanted = choose(rng, (0, 0, 0, 0, 1, 1, 2, 2, 3, 5)) if offered else choose(rng, (0, 0, 0, 0, 0, 0, 1, 1, 2, 3, 6))
     banned = set(_OWN) & (topics | {topic.removeprefix("tool:") for topic in topics})
-    mine = [Offer(_key(tool), tool, "", {}) for tool in offered]
+    mine = [tools.shown(tool) for tool in offered]
     extra = tools.distractors(rng, split, mine, min(wanted, MOST_TOOLS - len(offered)), banned)
     made = None
-    if skills[-1] == "refuse" and not offered and rng.random() < 0.4:
+    if skills[-1] == "refuse" and not offered and rng.random() < 0.5:
         # A question that some tool could serve, with no tool or with other tools.
         extra = tools.distractors(rng, split, [], wanted, set())
         made = unserved(rng, split, extra)
@@ -228,12 +262,6 @@ def _with_distractors(
     shown = [*offered, *(other.tool for other in extra)]
     rng.shuffle(shown)
     return shown
-
-
-def _key(tool: Tool) -> str:
-    """Return the words of a tool's name, to compare tools by."""
-    name = tool["function"]["name"]
-    return "".join(f" {c.lower()}" if c.isupper() else c for c in name).replace("_", " ")
 
 
 def training_conversations(seed: int, shard: int, count: int) -> list[Conversation]:

@@ -297,6 +297,16 @@ def dressed(rng: Random, ask: str, split: Split) -> str:
     return f"{opener}{mark}{gap}{small if mark in (',', '', ' -') else ask}"
 
 
+_CASUAL = {"I'm": "im", "I am": "i am", "I": "i", "I've": "ive", "What's": "whats", "what's": "whats", "don't": "dont", "can't": "cant", "name's": "names", "My": "my", "What": "what", "Where": "where"}  # fmt: skip
+_CASUAL_WORDS = re.compile(r"(?<![\w'])(" + "|".join(sorted(_CASUAL, key=len, reverse=True)) + r")(?![\w'])")
+
+
+def casual(text: str, *values: str) -> str:
+    """Write as people type in haste, without apostrophes; the values stay as they are."""
+    made = _CASUAL_WORDS.sub(lambda found: _CASUAL[found[0]], text)
+    return made if all(value in made for value in values) else text
+
+
 def typo(rng: Random, text: str) -> str:
     """Slip once: two letters swapped, one doubled or one left out; short texts stay."""
     if len(text) < 9:
@@ -313,7 +323,7 @@ def sentence(rng: Random) -> str:
         choose(rng,
             (
                 "The {a} {n} [will|can|did not|likes to|wants to|used to] {v} [the|a|my|your] {m}.",
-                "[My|Your|Our|Her|His|Their] {n} is [very|too|not|so|] {a}[ and {b}|].",
+                "[My|Your|Our|Her|His|Their] {n} is [very |too |not |so |]{a}[ and {b}|].",
                 "[I|We|They|You] [will|can|must|should|often|never] {v} the {n} [in|on|near|behind|under] the {m}.",
                 "There is a {a} {n} [in|on|near] [the|my|that] {m}.",
                 "{w} and {x} {v} [every day|on Monday|in the morning|at night|together|again].",

@@ -24,7 +24,7 @@ from safetensors.torch import save_file
 
 from orchard.demo import MODEL_PATH
 from tools.demo_model.batches import LEARN, batches
-from tools.twice import twice
+from tools.repeated import repeated
 
 CONFIG: dict[str, Any] = {
     "model_type": "qwen3",
@@ -52,7 +52,7 @@ CONFIG: dict[str, Any] = {
 DRAFT_CONFIG = CONFIG | {"hidden_size": 128, "num_hidden_layers": 2, "intermediate_size": 384}
 _HEADS, _KV, _DIM = CONFIG["num_attention_heads"], CONFIG["num_key_value_heads"], CONFIG["head_dim"]
 _EPS = CONFIG["rms_norm_eps"]
-_BETWEEN = 1000  # batches until one is used again
+_TIMES, _BETWEEN = 4, 1000  # uses of a batch, and new batches between two of them
 
 Weights = dict[str, torch.Tensor]
 
@@ -193,7 +193,8 @@ def run(arguments: argparse.Namespace) -> None:
     begun = last = time.perf_counter()
     seen = recent = 0
     losses: list[torch.Tensor] = []
-    for step, batch in enumerate(twice(batches(arguments.out, arguments.seed, arguments.workers), _BETWEEN)):
+    made = batches(arguments.out, arguments.seed, arguments.workers)
+    for step, batch in enumerate(repeated(made, _TIMES, _BETWEEN)):
         done = (time.perf_counter() - begun) / (60 * arguments.minutes)
         if done >= 1:
             break

@@ -27,7 +27,7 @@ from tools.demo_whisper_model.clips import FILE, MELS, Clips
 from tools.demo_whisper_model.config import ALIGNMENT_HEADS, CONFIG
 from tools.demo_whisper_model.model import Whisper, log_mel
 from tools.demo_whisper_model.tokenizer import END
-from tools.twice import twice
+from tools.repeated import repeated
 
 WEIGHTS = "weights.safetensors"
 _ALIGNING = 0.2  # of the loss
@@ -194,7 +194,7 @@ def run(arguments: argparse.Namespace) -> None:
     best = -1.0
     losses: list[Tensor] = []
     made = batches(arguments.clips, arguments.seed, arguments.rows, arguments.workers)
-    for step, batch in enumerate(twice(trainer.loaded(made), _BETWEEN)):
+    for step, batch in enumerate(repeated(trainer.loaded(made), 2, _BETWEEN)):
         done = (time.perf_counter() - begun) / (60 * arguments.minutes)
         losses.append(trainer.step(batch, rate_at(step, done, arguments.rate)))
         if done >= 1 or step % arguments.every == arguments.every - 1:

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 from tools.demo_model.skills import about, define, echo, facts, requests, sums, texts
-from tools.demo_model.text import Split, expand, holdout, wording
+from tools.demo_model.text import Split, casual, expand, holdout, wording
 
 from tools.demo_model import data, evaluate, template
 
@@ -54,9 +54,10 @@ def test_every_kind_of_small_talk_has_a_held_wording() -> None:
 def test_stories_have_the_numbers_of_their_answers() -> None:
     rng = Random(14)
     for plus in (True, False) * 200:
-        told = sums.story(rng, "train", plus, 731, 52).lower()
-        assert "731" in told or "seven hundred and thirty-one" in told
-        assert "52" in told or "fifty-two" in told
+        # In words with or without a hyphen and an "and".
+        told = sums.story(rng, "train", plus, 731, 52).lower().replace("hundred and ", "hundred ").replace("-", " ")
+        assert "731" in told or "seven hundred thirty one" in told
+        assert "52" in told or "fifty two" in told
         assert "{" not in told
 
 
@@ -116,6 +117,20 @@ def test_a_question_is_refused_beside_tools_that_do_not_serve_it() -> None:
     assert sum(bool(tools) for tools in offered) > 90
 
 
+def test_what_no_tool_serves_is_refused_in_any_shape_but_not_what_the_model_does_itself() -> None:
+    rng = Random(18)
+    asks = [made.messages[0]["content"] for _ in range(200) if (made := data.unserved(rng, "train", []))]
+    assert len(set(asks)) > 150
+    assert not any(data._OWN_WORDS.search(ask) for ask in asks)
+    assert data._OWN_WORDS.search("My pulse is 72")
+    assert not data._OWN_WORDS.search("Play a song by the Beatles")
+
+
+def test_in_haste_the_values_stay() -> None:
+    assert casual("I'm Ada and what's my age?") == "im Ada and whats my age?"
+    assert casual("My book is I Robot", "I Robot") == "My book is I Robot"
+
+
 def test_learnt_segments_are_what_the_assistant_writes() -> None:
     messages = [
         {"role": "user", "content": "hi"},
@@ -151,12 +166,13 @@ def test_conversations_fit_and_most_are_short() -> None:
     made = data.training_conversations(4, 0, 1000)
     lengths = [sum(len(part) for part, _ in template.render(c.messages, c.tools, c.thinking)) for c in made]
     assert sum(length < 512 * 3 for length in lengths) > len(lengths) * 0.5  # three characters a token, or more
-    assert max(lengths) < 4096 * 3
+    # What is longer than any row is left out; there must hardly be any.
+    assert sum(length >= 4096 * 3 for length in lengths) <= 1
 
 
 def test_a_system_prompt_that_asks_for_json_stands_alone() -> None:
     seen = 0
-    for made in data.training_conversations(5, 0, 1500):
+    for made in data.training_conversations(5, 0, 900):
         systems = [m["content"] for m in made.messages if m["role"] == "system" and "JSON" in m["content"]]
         seen += len(systems)
         assert not systems or sum(m["role"] == "user" for m in made.messages) == 1

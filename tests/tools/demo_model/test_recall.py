@@ -1,5 +1,6 @@
 """What people tell and ask for again: the last value counts, and other models' replies are read, not learnt."""
 
+import re
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
@@ -64,7 +65,7 @@ def test_a_correction_counts() -> None:
         (known,) = recall.things(rng, "train", 1)
         changed = recall._corrected(rng, "train", known)
         if changed:
-            assert changed[1].value in changed[0]
+            assert re.sub("^(at|on|in) ", "", changed[1].value) in changed[0]
             assert changed[1].value in changed[1].answer
             assert changed[1].value != known.value
             assert changed[1].key == known.key

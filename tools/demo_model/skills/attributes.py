@@ -67,7 +67,7 @@ OPTIONS: dict[str, list[str]] = {
     "visit": "dentist|doctor|hairdresser|vet|bank|lawyer|eye doctor|tax office|mechanic|physiotherapist|notary|optician|embassy|gym|school|clinic|landlord|job centre".split(
         "|"
     ),
-    "event": "party|concert|interview|wedding|match|lecture|picnic|game|workshop|barbecue|rehearsal|reunion|auction|funeral|graduation|parents' evening|book club|movie|tournament|job interview|quiz night|staff meeting|yoga class|piano lesson".split(
+    "event": "party|concert|interview|wedding|match|lecture|picnic|game|workshop|barbecue|rehearsal|reunion|graduation|parents' evening|book club|movie|tournament|job interview|quiz night|staff meeting|yoga class|piano lesson".split(
         "|"
     ),
     "number_of": "apples|lamps|tickets|chairs|candles|notebooks|plants|eggs|pens|bottles|cups|balloons|batteries|towels|bricks|stamps|cushions|sandwiches|tulips|oranges|envelopes|screws|bags of rice|pairs of socks|boxes of tea".split(
@@ -173,7 +173,6 @@ VALUES: dict[str, Callable[[Random, Split], str]] = {
     "medicine": lambda rng, split: expand(rng, "[{c}|{c} {k} mg|{c} {k}|{c} drops|two {c}]", c=coin(rng, 3).capitalize(), k=rng.randint(1, 80) * 5),
     "club": lambda rng, split: expand(rng, "[{c} {n}s|FC {c}|{c} United|the {c} {n}s|{c} {k}]", c=choose(rng, (pick(rng, CITIES, split), coin(rng, 2).capitalize())), n=choose(rng, NOUNS).capitalize(), k=rng.randint(4, 99)),
     "goods": lambda rng, split: f"a {things.goods(rng)}",
-    "feeling": lambda rng, split: choose(rng, "tired|happy|sad|hungry|bored|nervous|excited|sleepy|sick|proud|lonely|stressed|great|awful|fine|confused".split("|")),
 }  # fmt: skip
 
 
@@ -185,7 +184,7 @@ origin ; city ; I come from {v}|I'm from {v}|I am from {v}|I was born in {v}|I g
 birthday ; date ; my birthday is on {v}|my birthday is {v}|I was born on {v}|I celebrate my birthday on {v} ; when is my birthday|when's my birthday|what is my birthday|on which day is my birthday|when was I born|do you remember my birthday|what date is my birthday|tell me my birthday|~when do I celebrate|~which day should you congratulate me ; Your birthday is {v}.
 job ; job ; I work as a {v}|I'm a {v}|I am a {v} by trade|my job is {v}|I earn my money as a {v} ; what do I do for a living|what is my job|what's my job|what do I work as|do you remember my job|what is my profession|tell me my job|what am I by trade|~how do I earn my money|~what kind of work do I do ; You work as a {v}.
 like ; like ; I like {v}|I love {v}|I really enjoy {v}|I'm fond of {v}|I'm a fan of {v}|what I like most is {v} ; what do I like|what do I love|do you remember what I like|what do I enjoy|tell me what I like|what am I fond of|what did I say I like|~what makes me happy|~which thing am I a fan of ; You like {v}.
-dislike ; like ; I hate {v}|I don't like {v}|I can't stand {v}|I dislike {v}|I'm allergic to {v} ; what do I hate|what don't I like|what do I dislike|what can't I stand|do you remember what I don't like|what do I not like|~what should nobody give me|~which thing do I avoid ; You don't like {v}.
+dislike ; like ; I hate {v}|I don't like {v}|I can't stand {v}|I dislike {v} ; what do I hate|what don't I like|what do I dislike|what can't I stand|do you remember what I don't like|what do I not like|~what should nobody give me|~which thing do I avoid ; You don't like {v}.
 dog ; name ; my {k} is called {v}|my {k}'s name is {v}|I have a {k} named {v}|I have a {k} called {v}|I've got a {k}, {v}|the name of my {k} is {v} ; what is my {k}'s name|what's my {k} called|what is my {k} called|what is the name of my {k}|do you remember my {k}'s name|how is my {k} called|tell me my {k}'s name|who is my {k}|what did I call my {k}|~what name does my {k} have|~which name did I give my {k} ; Your {k} is called {v}.
 relative ; name ; my {k} is called {v}|my {k}'s name is {v}|I have a {k} named {v}|the name of my {k} is {v}|{v} is my {k} ; what is my {k}'s name|what's my {k} called|what is my {k} called|what is the name of my {k}|do you remember my {k}'s name|how is my {k} called|tell me my {k}'s name|who is my {k}|~what name does my {k} have|~which name did I say for my {k} ; Your {k} is called {v}.
 colour ; colour ; my favourite colour is {v}|my favorite color is {v}|I like the colour {v} best|the colour I like most is {v} ; what is my favourite colour|what's my favorite color|which colour do I like best|which color do I like most|do you remember my favourite colour|tell me my favourite colour|~what colour should I paint my room in|~the colour I prefer is ; Your favourite colour is {v}.
@@ -258,8 +257,7 @@ club ; club ; I support {v}|my team is {v}|I'm a fan of the team {v}|I cheer for
 shift ; clock ; my shift starts at {v}|I start work at {v}|work starts at {v}|I have to be at work at {v} ; when does my shift start|when do I start work|what time do I start|at what time does my work start|when do I have to be at work|do you remember when my shift starts|~from when do they pay me|~how early must I be in the office ; You start at {v}.
 bus ; platform ; I take bus {v}|I go home by bus {v}|bus {v} takes me to work|I always catch bus {v} ; which bus do I take|what bus do I take|which bus takes me there|do you remember my bus|tell me which bus I take|which line do I need|~with what do I ride home|~what must stand on the front of my bus ; You take bus {v}.
 since ; year ; I have lived here since {v}|I moved here in {v}|we came here in {v} ; since when do I live here|when did I move here|in which year did I move here|how long have I lived here, since when|do you remember when I moved here|what year did we come here|~from what year on am I here|~in what year did I arrive ; You moved here in {v}.
-wish ; goods ; I'm saving for {v}|I want to buy {v}|I dream of {v}|for my birthday I want {v}|I wish for {v} ; what am I saving for|what do I want to buy|what do I dream of|what do I wish for|what do I want for my birthday|do you remember what I want|tell me what I want|~what would be a good present for me|~for what do I put money aside ; You want {v}.
-feel ; feeling ; I feel {v}|I'm {v} today|I am feeling {v} ; how do I feel|how am I today|how did I say I feel|do you remember how I feel|~what is my mood|~in which state am I ; You feel {v}.
+wish ; goods ; I'm saving for {v}|I dream of {v}|for my birthday I want {v}|I wish for {v} ; what am I saving for|what do I dream of|what do I wish for|what do I want for my birthday|do you remember what I want|tell me what I want|~what would be a good present for me|~for what do I put money aside ; You want {v}.
 """)
 OTHERS = lines("""
 home ; city ; {w} lives in {v}|{w} has moved to {v}|{w}'s home is in {v}|my friend {w} lives in {v}|my sister {w} lives in {v} ; where does {w} live|which city does {w} live in|where is {w}'s home|do you remember where {w} lives|~in what town is {w} ; {w} lives in {v}.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
+from tools.demo_model.skills import named
 from tools.demo_model.skills.texts import USUAL_TEXTS, several_lines, some_text
 from tools.demo_model.text import Split, choose, coin, common_word, expand, lines, word, wording
 
@@ -182,7 +183,7 @@ def composed(rng: Random, split: Split) -> tuple[str, str]:
     if kind < 0.2:
         text = several_lines(rng)
         return order + choose(rng, HOW) + choose(rng, (":\n", ":\n\n", ":\n\n", "\n")) + text, text
-    text = some_text(rng)
+    text = some_text(rng) if rng.random() < 0.85 else named.passage(rng)
     if kind < 0.5:
         shown = between_quotes(rng, text)
         if shown:
@@ -253,13 +254,17 @@ def make(rng: Random, split: Split, most: int = 8) -> Exchange:
     """Make one request to say a text back."""
     if split != "held" and rng.random() < 0.08:
         return single(rng)
-    if rng.random() < 0.5:
+    kind = rng.random()
+    if kind < 0.22 and split != "held":
+        ask, text = named.asked(rng)
+        return Exchange([user(ask), assistant(text, THOUGHT)])
+    if kind < 0.58:
         ask, text = composed(rng, split)
         ask = ask[0].upper() + ask[1:] if rng.random() < 0.7 and not ask.startswith(text) else ask
         return Exchange([user(ask), assistant(text, THOUGHT)])
     if split == "train" and rng.random() < 0.06:
         most = choose(rng, (12, 20, 30))
-    text = some_text(rng, most)
+    text = some_text(rng, most) if rng.random() < 0.85 else named.passage(rng)
     if most > 8:
         text = " ".join(some_text(rng, 8) for _ in range(most // 6))
     shown = between_quotes(rng, text) if rng.random() < 0.45 else ""

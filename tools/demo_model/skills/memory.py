@@ -6,7 +6,8 @@ from collections.abc import Callable
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.skills.things import surname
+from tools.demo_model.skills import values
+from tools.demo_model.skills.things import fitting, surname
 from tools.demo_model.template import Message
 from tools.demo_model.text import (
     ADJECTIVES,
@@ -14,6 +15,7 @@ from tools.demo_model.text import (
     NAMES,
     NOUNS,
     Split,
+    casual,
     choose,
     coin,
     expand,
@@ -40,7 +42,8 @@ I go by the name of {v}.
 [It is|It's|This is|Here is] {v}[.|!| speaking.| here.]
 {v} is my name[.|!|]
 {v} here[.|!|]
-[They|Everybody|My family] [calls|call] me {v}[.|]
+[They call|Everybody calls|My family calls] me {v}[.|]
+[hey|hi|hello|Hey|Hi|Hello][,| there,|] [im|I'm|i am|I am|it's] {v}[.|!|]
 [I would like you to|I want you to|Could you|Please] call me {v}[.|]
 [So you know|For the record|Just so you know], [my name is|I am|I'm] {v}[.|]
 My [first |full |real |]name is {v}[.|]
@@ -75,36 +78,35 @@ Have you [forgotten|remembered|kept] my name?
 ~Now, what was my name?
 """)
 TELL_NUMBER = lines("""
-[Remember|Please remember|Memorise|Keep in mind|Note|Remember this:|Save|Store] [the number|number|this number:|the code|the number:] {v}[.||]
-[My|The] [number|lucky number|secret number|code|secret code|pin|favourite number|favorite number|magic number] is {v}[.||]
-[Remember|Please remember|Note][ that|:] [my|the] [number|lucky number|code|secret number|secret code] is {v}[.||]
+[Remember|Please remember|Memorise|Keep in mind|Note|Remember this:|Save|Store] [the number|number|this number:|the number:] {v}[.||]
+The [secret |]number is {v}[.||]
+[Remember|Please remember|Note][ that|:] the [secret |]number is {v}[.||]
 I am thinking of the number {v}[.||]
 The [secret |]number [you should remember |to remember |]is {v}[.| Please remember it.| Remember it.]
 [Remember|Please remember][:|] {v}[.||]
 Keep the number {v} for me.
 Here is a number for later: {v}.
-[Can you|Could you|Will you|Would you|I want you to|I need you to|You should] [remember|keep|note|save|store] [the number |the code |this number: |this: |]{v}[.|?| for me.| for later.||]
+[Can you|Could you|Will you|Would you|I want you to|I need you to|You should] [remember|keep|note|save|store] [the number |this number: |this: |]{v}[.|?| for me.| for later.||]
 [I|I will] [choose|pick|tell you|give you] [the number|a number:] {v}[.||]
-[My|The] [account|order|room|phone|ticket] number is {v}[.||]
 ~Please keep in mind the number {v}.
 """)
 ASK_NUMBER = lines("""
-[What is|What's|what is|what's|What was] [the|my] [number|code|lucky number|secret number|secret code|number I gave you|number I told you|favourite number|favorite number|magic number][?||]
+[What is|What's|what is|what's|What was] the [number|secret number|number I gave you|number I told you][?||]
 [What|Which] number did I [give you|tell you|ask you to remember|mention|say][?||]
-[Do you remember|Can you recall|Do you know|Tell me] the [number|code|secret number][?||.]
+[Do you remember|Can you recall|Do you know|Tell me] the [number|secret number][?||.]
 [What|Which] number [should|did] you remember?
 [And |So |Now, |]what was the number[ again|]?
 What number was I thinking of?
 Could you remind me of the number?
 Which number did you keep for me?
-[Can you|Could you|Please|Would you|Will you|] [remind me of|say|tell me|repeat|give me] the [number|code|secret number][.|?| again.||]
+[Can you|Could you|Please|Would you|Will you|] [remind me of|say|tell me|repeat|give me] the [number|secret number][.|?| again.||]
 [Remind me|Tell me again|Say it again]: what is the number?
-[Do you still|You still] [know|remember] the [number|code][?||]
-[And|So|Now][,|] [the number|what number was it|which number was it|tell me the number|what was my number][?||]
-[Say|Write|Print|Repeat] [the|my] [number|code][.|!||]
+[Do you still|You still] [know|remember] the number[?||]
+[And|So|Now][,|] [the number|what number was it|which number was it|tell me the number][?||]
+[Say|Write|Print|Repeat] the number[.|!||]
 [What is|What was] [the number I told you|the number I gave you|the number to remember|the number from before|it, the number][?||]
-Have you [forgotten|remembered|kept] [the|my] number?
-[Which|What] [number|code] [do you have|did I want you to keep|did I want you to remember|did I say before|was it][?||]
+Have you [forgotten|remembered|kept] the number?
+[Which|What] number [do you have|did I want you to keep|did I want you to remember|did I say before|was it][?||]
 ~So tell me, what number did I give you?
 ~Now, what was that number?
 """)
@@ -132,14 +134,15 @@ DETAILS = lines("""
 [favourite|favorite] [colour|color|food|fruit|drink|animal|book|film|song|season|sport|band|word|city]
 [dog|cat|sister|brother|mother|father|son|daughter|friend|boss|wife|husband|bird|horse]'s name
 [job|city|home town|country|school|company|team|project|car|hobby|street|username|nickname|email|password]
+[favourite|favorite] [colour|color|food|animal|number|month|day|place|singer]
 [|new |old |first |second ][{n}|{n} name|{n} colour|{n} number]
 """)
 TELL_WORD = lines("""
-[Remember|Please remember|Memorise|Keep in mind|Note] the [word|password|code word|secret word|keyword][:|] {v}[.||]
-The [secret |magic |code |pass|]word is {v}[.||]
+[Remember|Please remember|Memorise|Keep in mind|Note] [the|this] [word|code word|secret word|keyword][:|] [{v}|{v}|"{v}"|'{v}'][.||]
+[The|Our|Let's say the] [secret |magic |code |]word is [{v}|{v}|"{v}"|'{v}'][.||][| Don't tell anyone.| Don't forget it.| Remember it.]
 """)
 ASK_WORD = lines("""
-[What is|What's|What was] the [word|password|code word|secret word|keyword|magic word][?||]
+[What is|What's|What was] the [word|code word|secret word|keyword|magic word][?||]
 [What|Which] word did I [give you|tell you|ask you to remember|say][?||]
 [Do you remember|Can you recall|Tell me] the [secret |code |]word[?||.]
 Could you remind me of the word?
@@ -180,7 +183,7 @@ def parts(rng: Random, split: Split) -> tuple[list[Message], list[Message], str]
         tell, ask = wording(rng, TELL_NAME, split), wording(rng, ASK_NAME, split)
         known, told = f"Nice to meet you, {value}.", f"Your name is {value}."
     elif kind == "number":
-        value = str(number(rng, 6))
+        value = str(number(rng, 6)) if rng.random() < 0.85 else str(values.phone(rng)[1])
         tell, ask = wording(rng, TELL_NUMBER, split), wording(rng, ASK_NUMBER, split)
         known, told = f"I will remember the number {value}.", f"The number is {value}."
     elif kind == "word":
@@ -188,14 +191,17 @@ def parts(rng: Random, split: Split) -> tuple[list[Message], list[Message], str]
         tell, ask = wording(rng, TELL_WORD, split), wording(rng, ASK_WORD, split)
         known, told = f"I will remember the word {value}.", f"The word is {value}."
     else:
-        value = some_value(rng, split)
         key = expand(rng, choose(rng, DETAILS), n=choose(rng, NOUNS))
+        value = (fitting(rng, key) if rng.random() < 0.7 else None) or some_value(rng, split)
         tell, ask = wording(rng, TELL_DETAIL, split), wording(rng, ASK_DETAIL, split)
         tell, ask = tell.replace("{k}", key), ask.replace("{k}", key)
         known, told = f"I will remember that your {key} is {value}.", f"Your {key} is {value}."
         kind = key
-    first = [user(expand(rng, tell, v=value)), assistant(known, f"I should remember {value}.")]
-    then = [user(expand(rng, ask)), assistant(told, f"The user told me earlier: {value}.")]
+    said, asked = expand(rng, tell, v=value), expand(rng, ask)
+    if rng.random() < 0.1:
+        said, asked = casual(said, value), casual(asked, kind)
+    first = [user(said), assistant(known, f"I should remember {value}.")]
+    then = [user(asked), assistant(told, f"The user told me earlier: {value}.")]
     return first, then, kind
 
 

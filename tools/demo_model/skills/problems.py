@@ -2,7 +2,11 @@
 
 # ruff: noqa: E501, SIM905 - phrases read best unbroken
 
-from tools.demo_model.text import lines
+from random import Random
+
+from tools.demo_model.skills.attributes import KIN
+from tools.demo_model.skills.values import spoken
+from tools.demo_model.text import NAMES, NOUNS, choose, coin, lines
 
 # Parts of a plain question; {e} is the expression.
 ASK = ["", "", "", "What is", "What's", "what is", "whats", "How much is", "how much is", "Calculate", "Compute", "Work out", "Solve", "Tell me", "Evaluate", "Find", "Can you tell me what", "Do you know", "Please calculate", "Please work out", "I need to know", "I'd like to know", "Give me the answer to", "Give me the result of", "The result of", "Quickly:", "Quick math:", "Math question:", "Maths:", "calculate:", "compute:", "sum:", "Homework:", "Let's see:", "Help me with", "Could you calculate", "Can you do", "Could you add it up:", "Any idea what", "My kid asks:", "Test:", "Easy one:", "Try this:", "Next:", "Now", "And", "so", "ok,", "hey,", "Figure out", "Determine", "Crunch this:", "answer this:", "I can't work out", "My calculator is broken,", "Without a calculator,"]  # fmt: skip
@@ -47,6 +51,9 @@ There [are|were] {a} {who} {where}[.|;|, and|, but] {b}[ of them|] {gone}. How m
 {a} {who} [are|were] {where}. [Today|Now|Then|Later|This morning] {b}[ of them|] {gone}. [How many are still there|How many are left|How many remain|How many {who} now|And how many are there now][?||]
 {b} of [my|our|the] {a} {who} {gone}. How many [are left|do I still have|remain|are there still][?||]
 [I|We|{w}] [had|has|have] {a} {n}. {b}[ of them|] [are broken|were stolen|were eaten|are gone|got lost|are lent to {x}|were sold|went to {x}|fell down|are missing|are used up]. How many [are left|remain|are still there|good ones are there][?||]
+[I|{w}] [gave|gives|hands over|handed over] [the cashier |the seller |]{a} [euros|dollars|pounds] for [a|the] {one} that costs {b}[ euros| dollars| pounds|]. [How much change|What do I get back|How much comes back|What's the change|How much is left][?||]
+[A|The] {one} [is|costs] {b} [euros|dollars|pounds][ and I pay with|. I pay with|. I have|, I gave] [a {a} note|{a}|a {a} bill]. [How much change|What do I get back|How much comes back|What's the change][?||]
+[I|We|{w}] [paid|gave|had] [a {a} note|a {a} bill|{a} euros|{a} dollars][,| and|.] [it|the {one}|everything|lunch|the taxi] [was|cost|costs] {b}. [How much change do I get|How much change|What's the change|What is left|How much do I get back][?||]
 [I|{w}] [pay|pays|paid] with a {a} [euro|dollar] note and it costs {b}. [How much change|What do I get back|How much comes back|What's the change][?||]
 ~A farmer owns {a} {n} and sells {b} at the market. How many does he keep?
 ~{w} planned {a} lessons and finished {b}. How many are still to do?
@@ -97,3 +104,36 @@ MANY = lines("""
 COMING = "get on|join|come in|arrive|sit down|walk in"
 GOODS = "shirt|book|pizza|coffee|ticket|lamp|hat|sandwich|bike|game|cake|pen|toy|bag|chair|phone|plant|knife".split("|")
 THINGS = "apples pears coins books eggs stamps cards marbles cookies plums pencils tickets euros dollars points cats sweets balls flowers oranges bottles stickers shells toys bananas cups boxes photos sheep chairs bricks tomatoes".split()
+_PLURALS = [
+    f"{noun}s"
+    for noun in NOUNS
+    if noun[-1] not in "sxyhf" and noun not in ("sheep", "fish", "data", "mouse", "goose", "rice")
+]
+_KIN = KIN[:-4]
+
+
+def some_things(rng: Random) -> str:
+    """Draw what is counted: often something of the list, otherwise anything."""
+    return choose(rng, THINGS) if rng.random() < 0.5 else choose(rng, _PLURALS)
+
+
+def someone(rng: Random) -> str:
+    """Draw who counts: a name, known or invented, or a relative."""
+    kind = rng.random()
+    return choose(rng, NAMES) if kind < 0.7 else f"my {choose(rng, _KIN)}" if kind < 0.87 else coin(rng, 2).capitalize()
+
+
+def two_people(rng: Random) -> tuple[str, str]:
+    """Draw two different people."""
+    one, other = someone(rng), someone(rng)
+    return (one, other) if one != other else two_people(rng)
+
+
+def shown(rng: Random, value: int, words: float) -> str:
+    """Write a number in figures, or with the given chance in words, with the hyphens and the "and" or without."""
+    if rng.random() >= words or not 0 <= value < 1000:
+        return str(value)
+    said, kind = spoken(value), rng.random()
+    return (
+        said if kind < 0.6 else said.replace("-", " ") if kind < 0.85 else said.replace("-", " ").replace(" and ", " ")
+    )

@@ -4,9 +4,8 @@
 
 from random import Random
 
-from tools.demo_model.skills.problems import ASK, END, GOODS, THINGS
-from tools.demo_model.skills.values import shown
-from tools.demo_model.text import NAMES, Split, choose, expand, lines, wording
+from tools.demo_model.skills.problems import ASK, END, GOODS, shown, some_things, two_people
+from tools.demo_model.text import Split, choose, expand, lines, wording
 
 TIMES = lines("""
 [What is|What's|what is|what's|whats|How much is|how much is|how much are|Calculate|Compute|Work out|Solve|Tell me|Evaluate|] {a} [x|*|×|times|multiplied by] {b}[?|.||]
@@ -61,6 +60,9 @@ EACH = lines("""
 {w} [works|reads|sleeps|practises|runs|walks|drives|paints|studies] {b} [hours|pages|minutes|km|miles] [a|each|every|per] day[ for| over|. How many in] {a} days[?|. How many is that?|, how many in all?|. Total?]
 {w} [earns|saves|spends|gets|pays] {b} [euros|dollars|pounds] [an hour|a day|a week|a month|each time]. How much is that [in|for|after] {a} [hours|days|weeks|months|times][?||]
 [A|The|Each] [car|bus|table|room|boat|tent|team|class|train] [has|seats|takes|is for] {b} [people|seats|players|places|passengers]. How many [are that|is that|are there|fit] in {a} [of them|such ones][?||]
+[Each|Every one] of [the |my |our |]{a} [children|friends|guests|pupils|players|neighbours|dogs|workers|cousins|pirates|nurses] [has|gets|brings|needs|ate|owns|carries|found|wants] {b} {n}. [How many {n} [is that|do they have|are there|do I need|together]|How many {n} in all|Total][?||]
+{a} [children|friends|guests|pupils|players|neighbours|teams|farmers|shops|hens] [with|have|sell|own] {b} {n} [each|apiece]. [How many {n} [is that|are there|in all|altogether]|How many in total|Total][?||]
+[{w}|A farmer|A baker|The shop|My boss] [fills|packs|sells|loads|makes|orders] {a} [boxes|bags|trays|crates|carts|jars|sacks|cases|buckets] [with|of] {b} {n} each. [How many {n} [is that|are there|in all]|How many in total][?||]
 [There are|I see] {a} [tables|rows|teams|buses|tents|rooms] with {b} [people|seats|players|chairs|beds] each. How many [people|seats|players|chairs|beds] [are there|is that|in all|altogether][?||]
 [My|The|A] garden has {a} rows [of|with] {b} [trees|plants|flowers|tulips|cabbages][ each|]. How many [are there|is that|in total][?||]
 {a} [friends|children|people|guests|players] [get|eat|bring|need|have|carry] {b} {n} each. How many {n} [is that|are needed|in total|altogether|do we need][?||]
@@ -110,6 +112,8 @@ SHARED = lines("""
 [A|The] bill of {a} [euros|dollars|pounds] is [shared|split|divided] [equally |][by|among|between] {b} [people|friends|guests]. [What does each pay|How much is that each|How much for each][?||]
 {w} [reads|walks|drives|earns|saves|writes] {a} [pages|km|miles|euros|dollars] in {b} [days|hours|weeks][, the same each day|]. How many [is that|are that] [per|a|each] [day|hour|week][?||]
 {b} [friends|people|children] share {a} {n}[ equally| fairly|]. [How many does each get|How many for each|How many does one get|Each gets how many][?||]
+{b} [friends|players|pupils|farmers|pirates|neighbours|teams|cousins] [divide|split|share|distribute] {a} {n}[ fairly| equally| evenly|]. [How many [{n} |][does each one|does each of them|does one of them|does everybody] get|How many each][?||]
+[{w}|A farmer|A baker|The shop|A teacher] [has|had|picked|made|brought] {a} {n} [and fills|for|and packs|to put into] {b} [boxes|bags|trays|crates|jars|sacks|cases|buckets|children]. [How many [{n} |][go into|are in] each|How many for each|How many per piece|How many in one][?||]
 [How many|What number of] teams of {b} can {a} [players|people|children|students] [make|form|build][?||]
 [A|The] [rope|road|plank|ribbon|film] [is|of] {a} [cm|metres|km|minutes] [is cut|divided|split] into {b} equal [parts|pieces]. How long is [one|each][?||]
 [It takes|I need] {a} minutes for {b} [pages|rounds|laps|rooms]. How [long|many minutes] for one[?||]
@@ -124,6 +128,9 @@ MIXED = lines("""
 [I buy|{w} buys|I bought] {a} {one}s at {b} [euros|dollars|pounds] each and a {two} for {c}. [What's the total|How much is that|What does it cost in all][?||] ; +
 [I buy|{w} buys|I bought] {a} {one}s at {b} [euros|dollars|pounds] each and [get|have a voucher for] {d} off. [What do I pay|How much is that][?||] ; -
 [I have|{w} has|There are] {a} boxes of {b} {n} and {c} [more|single ones|loose ones]. How many {n} [is that|are there|in all][?||] ; +
+{a} [boxes|bags|packs|trays|rows|crates|baskets|cartons] [with|of] {b} {n}[ each| in each|][,|, and|, but|.] {d}[ of them|] [are broken|are missing|are bad|were sold|got lost|are rotten|are empty|are used up]. How many [are good|are left|are there|{n} are left|can I use|remain|are fine][?||] ; -
+[I|We|{w}] [bought|baked|packed|ordered|got|made] {a} [boxes|bags|trays|rows|packs] of {b} {n} and [ate|sold|lost|gave away|used|broke] {d}[ of them|]. How many [{n} |][are left|remain|do we have|are there now][?||] ; -
+{a} [boxes|bags|packs|rows|trays] [with|of] {b} {n}[ each|] and {c} [more|extra|on the table|loose|from yesterday]. How many [{n} |][is that|in all|are there][?||] ; +
 [I had|{w} had|There were] {a} [boxes|bags|packs] of {b} {n}, {d} [were eaten|are gone|were sold|are broken|got lost]. How many are left[?||] ; -
 """)
 ROUND = (20, 30, 40, 50, 60, 70, 80, 90, 100)
@@ -174,9 +181,9 @@ def quotient(a: int, b: int) -> str:
 def _words(rng: Random, **numbers: int) -> dict[str, str]:
     """Fill the places that all of the questions have: numbers, things, people, prices."""
     spelled = 0.5 if rng.random() < 0.12 else 0.0
-    (one, two), (w, x) = rng.sample(GOODS, 2), rng.sample(NAMES, 2)
+    (one, two), (w, x) = rng.sample(GOODS, 2), two_people(rng)
     said = {key: shown(rng, number, spelled if number < 100 else 0) for key, number in numbers.items()}
-    return said | {"n": choose(rng, THINGS), "one": one, "two": two, "w": w, "x": x, "e": choose(rng, ASK), "f": choose(rng, END)}  # fmt: skip
+    return said | {"n": some_things(rng), "one": one, "two": two, "w": w, "x": x, "e": choose(rng, ASK), "f": choose(rng, END)}  # fmt: skip
 
 
 def _factors(rng: Random) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501 - phrases read best unbroken
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -11,8 +12,12 @@ from tools.demo_model.exchange import Exchange, assistant, user
 from tools.demo_model.skills.attributes import FACTS, OPTIONS, OTHERS, VALUES
 from tools.demo_model.skills.memory import some_name
 from tools.demo_model.skills.refuse import filled as request
+from tools.demo_model.skills.things import fitting
 from tools.demo_model.template import Message, Tool
-from tools.demo_model.text import ADJECTIVES, CITIES, NAMES, NOUNS, Split, choose, expand, lines, sentence
+from tools.demo_model.text import ADJECTIVES, CITIES, NAMES, NOUNS, Split, casual, choose, expand, lines, sentence
+
+# How a thing is told after another of its kind: "lunch is at noon and dinner at eight".
+SHORT = "{o} {v}"
 
 # What other models say: nothing to learn from, but what a conversation may have in it.
 REPLIES = lines("""
@@ -57,8 +62,11 @@ class Known:
     other: str
 
 
+# Draws another value for something told, to correct it with; None where that can't be.
+Again = Callable[[Known], Known | None]
+
 # What is asked about these could mean others, so they are told alone; of the pairs, only one is told.
-_ALONE = {"call", "where", "teampal", "reads", "eats", "weather", "feel"}
+_ALONE = {"call", "where", "teampal", "reads", "eats", "weather"}
 _PAIRS = (
     {"name", "pronoun"},
     {"birthday", "born"},
@@ -78,7 +86,9 @@ _PAIRS = (
 
 def _chosen(rng: Random, asks: tuple[str, ...], split: Split) -> str:
     held = [ask[1:] for ask in asks if ask.startswith("~")]
-    return choose(rng, held) if split == "held" else choose(rng, [ask for ask in asks if not ask.startswith("~")])
+    return (
+        choose(rng, held) if split == "held" and held else choose(rng, [ask for ask in asks if not ask.startswith("~")])
+    )
 
 
 @cache
@@ -95,19 +105,22 @@ def thing(rng: Random, split: Split, line: str, word: str = "", other: str = "")
     if kind == "job" and value[0] in "aeio":
         value = "baker"  # "a engineer" would be wrong
     value = f"an {value[2:]}" if kind == "goods" and value[2] in "aeiou" else value
+    if key == "favourite" and rng.random() < 0.6:
+        value = fitting(rng, word) or value
 
     def filled(text: str) -> str:
         return text.replace("{k}", word).replace("{w}", other).replace("{v}", value)
 
-    told = tuple(filled(clause) for clause in clauses)
+    told, asked = tuple(filled(clause) for clause in clauses), tuple(filled(ask) for ask in asks)
+    if key in _SHARED and rng.random() < 0.1:
+        told = tuple(clause.replace("my ", "our ") for clause in told)
+        asked = tuple(ask.replace("my ", "our ") for ask in asked) if rng.random() < 0.7 else asked
     # One thing of a kind: "my dog" and "my cat" differ, and so do Ada's home and Bob's.
     if "{k}" in clauses[0]:
         key = word
     if "{w}" in clauses[0]:
         key = f"{key} {other}"
-    return Known(
-        key, choose(rng, told), tuple(filled(ask) for ask in asks), filled(answer), value, told, line, word, other
-    )
+    return Known(key, choose(rng, told), asked, filled(answer), value, told, line, word, other)
 
 
 def things(rng: Random, split: Split, amount: int) -> list[Known]:
@@ -115,9 +128,7 @@ def things(rng: Random, split: Split, amount: int) -> list[Known]:
     found: dict[str, Known] = {}
     while len(found) < amount:
         kind = rng.random()
-        line = (
-            choose(rng, FACTS if kind < 0.62 else OTHERS) if kind < 0.75 else choose(rng, FACTS[_DETAIL : _DETAIL + 2])
-        )
+        line = choose(rng, PLAIN if kind < 0.35 else FACTS if kind < 0.68 else OTHERS if kind < 0.86 else DETAIL)
         name = line.split(" ; ", 1)[0]
         told = {one.line.split(" ; ", 1)[0] for one in found.values()} - {name}
         if (name in _ALONE and amount > 1) or any(name in pair and pair & told for pair in _PAIRS):
@@ -130,14 +141,19 @@ def things(rng: Random, split: Split, amount: int) -> list[Known]:
     return list(found.values())
 
 
-_DETAIL = next(index for index, line in enumerate(FACTS) if line.startswith("detail"))
+DETAIL = [line for line in FACTS if line.startswith("detail ;")]
+# What anybody tells first.
+_FIRST = set("name age city origin birthday job like dog relative colour lucky favourite meeting phone car wifi allergy holiday hobbies company visit event".split())  # fmt: skip  # noqa: SIM905
+PLAIN = [line for line in FACTS if line.split(" ; ", 1)[0] in _FIRST]
+# What may be "ours" as well as "mine".
+_SHARED = {"dog", "detail", "event", "visit", "titled", "pair", "kin"}
 LEADS = lines("""
 [Hi, |Hello! |Hey, |By the way, |Just so you know, |Please remember: |FYI, |So, |Well, |Remember this: |Note that |Also, |||||||||||]
 [Keep in mind that |I want you to know that |You should know that |Guess what: |Did I tell you that |Remember that |Please note: |Important: |One thing about me: |For later: |Don't forget that |Let me tell you something: |It's good to know that |Before we start, |Please keep in mind: |Could you remember that |Memo: |I forgot to say that |Small detail: |Just for context, |For your information, |Hi there! |Good morning, |Okay so |Listen, |oh and ]
-[I can't talk long because |I'm a bit busy today since |Funny story: |I'm so happy that |I was just thinking that |My neighbour already knows that |It's a long story, but |You won't believe it: |As I told my friend, |I'm writing from the train, |Sorry for the delay, |I nearly forgot: |It's a detail, but |My mother always says: |In case it matters, |I should mention that |Since you ask, |Oh, one thing, |While I think of it, |It may be useful that |Today was long. By the way, |The coffee is cold and ]
+[In case it matters, |I should mention that |Oh, one thing, |While I think of it, |It may be useful that |I nearly forgot: |Sorry for the delay, |As you may know, |Since you ask, |I was just thinking that |Thanks! |Okay, next: |Good evening, |Hi again, ]
 """)
 TAILS = lines("""
-[||||. Please remember it|. Remember that|. Don't forget it|, ok?|. Got it?|, please remember|. Can you remember that?|. I'll ask you later|, you know|, by the way|. Keep that in mind|. {s}|. {r}|, just so you know|. Thanks|. What a day|. Isn't that nice?|, so wish me luck|. Anyway, how are you?|, in case you wonder|, which is nice|. Funny, right?|. That's all for now|, as always|. More later|, believe it or not]
+[||||. Please remember it|. Remember that|. Don't forget it|, ok?|. Got it?|, please remember|. Can you remember that?|. I'll ask you later|, you know|, by the way|. Keep that in mind|. {s}|. {r}|, just so you know|. Thanks|. Anyway, how are you?|, in case you wonder|. That's all for now|. More later]
 """)
 
 
@@ -148,6 +164,8 @@ def _capital(one: Known) -> str:
 
 def told(rng: Random, group: list[Known]) -> str:
     """Write what the user says: the clauses as one sentence or as several, with words before and after."""
+    # Several parts of one sentence may be asked for; it is said once.
+    group = [one for index, one in enumerate(group) if one.clause not in [before.clause for before in group[:index]]]
     clauses = [one.clause for one in group]
     if len(clauses) == 1:
         text = clauses[0]
@@ -155,21 +173,28 @@ def told(rng: Random, group: list[Known]) -> str:
         text = ", ".join(clauses[:-1]) + choose(rng, (" and ", ", and ", ", ", " and also ", ", plus ")) + clauses[-1]
     else:
         text = choose(rng, (". ", ". ", "\n", "! ")).join(_capital(one) for one in group)
-    lead = expand(rng, choose(rng, LEADS))
-    if not lead and rng.random() < 0.12:
+    plain = rng.random() < 0.45
+    lead = "" if plain else expand(rng, choose(rng, LEADS))
+    if plain:
+        text = _capital(group[0]) + text[len(clauses[0]) :] if rng.random() < 0.8 else text
+    elif not lead and rng.random() < 0.12:
         lead = sentence(rng) + " "
     elif not lead and rng.random() < 0.67:
         text = _capital(group[0]) + text[len(clauses[0]) :]
     text = lead + text
-    tail = expand(
-        rng, TAILS[0], s=sentence(rng), r=request(rng, "train").strip() if rng.random() < 0.1 else sentence(rng)
-    )
-    return text + tail + ("" if tail.endswith((".", "?", "!")) else choose(rng, (".", ".", "", "!")))
+    tail = "" if plain else expand(rng, TAILS[0])
+    if "{" in tail:
+        said = request(rng, "train").strip() if "{r}" in tail and rng.random() < 0.1 else sentence(rng)
+        tail = tail.replace("{s}", said).replace("{r}", said)
+    text += tail + ("" if tail.endswith((".", "?", "!")) else choose(rng, (".", ".", "", "!")))
+    return casual(text, *(one.value for one in group)) if rng.random() < 0.1 else text
 
 
 def foreign(rng: Random, value: str = "that") -> Message:
     """Make a reply of another model, which may say the ``value`` that it was told; it is read, not learnt."""
-    words = {key: sentence(rng) for key in ("s", "t", "u", "s2", "t2", "u2")}
+    pattern = choose(rng, REPLIES).replace("\\n", "\n")
+    # Only what the pattern has a place for is drawn: sentences take long to make.
+    words = {key: sentence(rng) for key in ("s", "t", "u", "s2", "t2", "u2") if f"{{{key}}}" in pattern}
     nouns = {
         "n": choose(rng, NOUNS),
         "m": choose(rng, NOUNS),
@@ -177,7 +202,6 @@ def foreign(rng: Random, value: str = "that") -> Message:
         "M": choose(rng, NOUNS).title(),
     }
     figures = {"x": rng.randint(1, 9999), "y": rng.randint(1, 99), "z": f"{rng.randint(1, 12)} pm"}
-    pattern = choose(rng, REPLIES).replace("\\n", "\n")
     text = expand(rng, pattern, v=value, p=choose(rng, NAMES), c=choose(rng, CITIES), **words, **nouns, **figures)
     return {"role": "assistant", "content": text, "learn": False}
 
@@ -192,25 +216,35 @@ def _reply(rng: Random, known: list[Known], own: bool) -> Message:
     )
 
 
-def _corrected(rng: Random, split: Split, known: Known, alone: bool = True) -> tuple[str, Known] | None:
+def _corrected(
+    rng: Random, split: Split, known: Known, alone: bool = True, again: Again | None = None
+) -> tuple[str, Known] | None:
     """Make a correction of something told; None if a new value can't be told from the old one.
 
     Where more was told (not ``alone``), the correction says what it corrects.
     """
-    fresh = thing(rng, split, known.line, known.word, known.other)
-    if fresh.value in known.value or known.value in fresh.value:
+    fresh = again(known) if again else thing(rng, split, known.line, known.word, known.other) if known.line else None
+    if fresh is None or fresh.value in known.value or known.value in fresh.value:
         return None
     short = (
-        "No, it's {v}|Sorry, I meant {v}|No, {v}|Not {o}, {v}|No, not {o}: {v}|I meant {v}|{v}, not {o}|"
+        "No, it's {v}|Sorry, I meant {v}|No, {v}|Not {o}, {v}|No, not {o}: {v}|I meant {v}|{v}, not {o}|No wait, it's {v}|Sorry, it's {v}|Wait, {v}|no sorry, {v}|I mean {v}|Oops, {v}|{v}, sorry|Make that {v}|It's {v} now|That was wrong, {v}|Hm, rather {v}|I mixed that up: {v}|"
         if alone
         else ""
     )
+    if alone and _timed(known):
+        short += "It has been moved to {b}|It was moved to {b}|It's been changed to {b}|They moved it to {b}|It was shifted to {b}|It is {v} now|It has changed to {b}|It is now {v}|"
     text = expand(rng, "[" + short + "Actually, {c}|Wait, {c}|Correction: {c}|I made a mistake, {c}|Oh no, {c}, not {o}|Sorry, {c}|No wait, {c}|Scratch that, {c}|Update: {c}|It changed: {c}|I was wrong, {c}|{c} now|Forget what I said, {c}|Let me correct myself: {c}][.|!|]",
-                  v=fresh.value, c=fresh.clause, o=known.value)  # fmt: skip
+                  v=fresh.value, c=fresh.clause, o=known.value, b=re.sub("^(at|on|in) ", "", fresh.value))  # fmt: skip
     return text, fresh
 
 
-QUESTION = "[And |So, |Now, |OK, |Tell me: |Quick question: |Hey, |Sorry, |By the way, |One question: |Remind me, |Last thing: |Let me test you: |Do you still know: |Earlier I told you something: |Can you help me, |I forgot: |Back to me: |Well, |Right, |From what I told you, |Just checking, |||||||||||||||||||||]"
+def _timed(known: Known) -> bool:
+    """Whether something told has a time that others may change."""
+    name, kind = known.line.split(" ; ")[:2]
+    return name == "time" or (name in ("meeting", "train", "flight", "visit", "event", "shift") and kind != "city")
+
+
+QUESTION = "[And |So, |Now, |OK, |Tell me: |Quick question: |Hey, |Sorry, |By the way, |One question: |Remind me, |Last thing: |Let me test you: |Do you still know: |Earlier I told you something: |I forgot: |Back to me: |Well, |Right, |From what I told you, |Just checking, |||||||||||||||||||||]"
 ENDING = "[?|?|?|?|| again?| please?|, please?|??| now?|, do you remember?|, can you tell me?| by the way?|? Do you remember?| again]"
 EVERYTHING = "[What do you know about me|What did I tell you|What have I told you so far|What do you remember|Tell me what you know about me|Sum up what I told you|What did I say about myself|Repeat what I told you about me|List what you remember]"
 
@@ -218,11 +252,10 @@ EVERYTHING = "[What do you know about me|What did I tell you|What have I told yo
 def _question(rng: Random, split: Split, asked: list[Known]) -> list[Message]:
     """Ask for one thing, or for several at once."""
     ask = " and ".join(_chosen(rng, known.asks, split) for known in asked)
-    lead = expand(rng, QUESTION)
-    ask = (
-        lead + (ask if lead else choose(rng, (ask[0].upper(), ask[0].upper(), ask[0])) + ask[1:]) + expand(rng, ENDING)
-    )
-    return _asked(ask, asked)
+    plain = rng.random() < 0.45
+    lead, end = ("", choose(rng, ("?", "?", "?", ""))) if plain else (expand(rng, QUESTION), expand(rng, ENDING))
+    ask = lead + (ask if lead else choose(rng, (ask[0].upper(), ask[0].upper(), ask[0])) + ask[1:]) + end
+    return _asked(casual(ask, *(known.other for known in asked)) if rng.random() < 0.1 else ask, asked)
 
 
 def _asked(ask: str, asked: list[Known]) -> list[Message]:
@@ -251,45 +284,65 @@ def unknown(rng: Random, split: Split) -> Exchange:
     return Exchange(_not_told(rng, split, []), topic="unknown")
 
 
-def make(rng: Random, split: Split, between: Callable[[], Exchange]) -> Exchange:
-    """Make things told, at times one of them corrected, other talk, and one to three of them asked for."""
-    known = things(rng, split, rng.choice((1, 1, 2, 2, 3, 4)))
-    others = rng.random() < 0.55  # the replies are another model's
-    groups = [known] if rng.random() < 0.5 else [[one] for one in known]
+def make(
+    rng: Random,
+    split: Split,
+    between: Callable[[], Exchange],
+    given: list[Known] | None = None,
+    again: Again | None = None,
+) -> Exchange:
+    """Make things told (those ``given``, or any), at times one corrected, other talk, and one to three asked for."""
+    known = given or things(rng, split, rng.choice((1, 1, 2, 2, 3, 4)))
+    others = rng.random() < 0.25  # the replies are another model's
+    groups = _groups(rng, known)
     messages: list[Message] = []
     offered: list[Tool] = []
 
     def talk(most: tuple[int, ...]) -> None:
         for _ in range(rng.choice(most)):
-            if others or rng.random() < 0.3:
+            if others or rng.random() < 0.15:
                 messages.extend((_small_talk(rng), foreign(rng)))
             else:
                 other = between()
                 messages.extend(other.messages)
                 offered.extend(other.tools)
 
+    if len(known) == 1 and rng.random() < 0.15 and (changed := _corrected(rng, split, known[0], again=again)):
+        # Corrected in the same breath.
+        first = told(rng, known)
+        messages += [user(f"{first if first[-1:] in '.?!' else first + '.'} {changed[0]}"), _reply(rng, [changed[1]], own=not others)]  # fmt: skip
+        known, groups = [changed[1]], []
     for group in groups:
         messages += _telling(rng, group, not others, between)
         talk((0, 0, 0, 1))
     if rng.random() < 0.3:
         at = rng.randrange(len(known))
-        changed = _corrected(rng, split, known[at], alone=len(known) == 1)
+        changed = _corrected(rng, split, known[at], alone=len(known) == 1, again=again)
         if changed and not any(changed[1].value in one.value or one.value in changed[1].value for one in known):
             messages += [user(changed[0]), _reply(rng, [changed[1]], own=not others)]
             known[at] = changed[1]
     talk((0, 1, 1, 2, 3, 5))
-    if rng.random() < 0.05:
+    if not given and rng.random() < 0.05:
         return Exchange([*messages, *_not_told(rng, split, known)], offered[:4], topic="unknown")
-    if rng.random() < 0.04:
+    if not given and rng.random() < 0.04:
         ask = expand(rng, EVERYTHING) + choose(rng, ("?", "?", ".", ""))
         return Exchange([*messages, *_asked(ask, known)], offered[:4], topic="memory")
+    return Exchange([*messages, *_questions(rng, split, known)], offered[:4], topic="memory")
+
+
+def _questions(rng: Random, split: Split, known: list[Known]) -> list[Message]:
+    """Ask for one to three of the things, two of them in one question now and then."""
     asked = rng.sample(known, rng.randint(1, min(3, len(known))))
     if len(asked) == 2 and rng.random() < 0.35:
-        messages += _question(rng, split, asked)
-    else:
-        for one in asked:
-            messages += _question(rng, split, [one])
-    return Exchange(messages, offered[:4], topic="memory")
+        return _question(rng, split, asked)
+    return [message for one in asked for message in _question(rng, split, [one])]
+
+
+def _groups(rng: Random, known: list[Known]) -> list[list[Known]]:
+    """Tell all at once, as parts of one sentence must be, or one after another."""
+    if len({one.clause for one in known}) < len(known) or any(one.word == SHORT for one in known) or rng.random() < 0.5:
+        return [known]
+    return [[one] for one in known]
 
 
 def _telling(rng: Random, group: list[Known], own: bool, between: Callable[[], Exchange]) -> list[Message]:
@@ -304,5 +357,7 @@ def _telling(rng: Random, group: list[Known], own: bool, between: Callable[[], E
 
 
 def _small_talk(rng: Random) -> Message:
-    text = expand(rng, expand(rng, TALK[0]), s=sentence(rng), t=sentence(rng), n=choose(rng, NOUNS), a=choose(rng, ADJECTIVES), q=request(rng, "train").strip() or "?")  # fmt: skip
-    return user(text)
+    pattern = expand(rng, TALK[0])
+    words = {key: sentence(rng) for key in "st" if f"{{{key}}}" in pattern}
+    asked = (request(rng, "train").strip() or "?") if "{q}" in pattern else ""
+    return user(expand(rng, pattern, n=choose(rng, NOUNS), a=choose(rng, ADJECTIVES), q=asked, **words))

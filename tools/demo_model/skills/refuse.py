@@ -3,6 +3,7 @@
 # ruff: noqa: E501, PLR0911, RUF001, SIM905 - phrases read best unbroken
 
 import json
+import re
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
@@ -54,6 +55,10 @@ PEOPLE = "Einstein|Newton|Napoleon|Cleopatra|Shakespeare|Mozart|Picasso|Marie Cu
 )
 COUNTRIES = "France Germany Spain Italy Portugal Japan China India Brazil Peru Canada Australia Egypt Kenya Norway Sweden Poland Greece Turkey Mexico Chile Cuba Iran Iraq Russia Ukraine England Scotland Ireland".split()
 
+MOODS = "sad|tired|bored|hungry|angry|sick|lonely|stressed|lost|ill|in love|happy|nervous|afraid|worried|unhappy".split(
+    "|"
+)
+
 ASKS = lines("""
 [Write|Write me|Compose|Create|Make|Give me|Can you write|Please write|write] a [short |long |funny |sad |love |rhyming ||][poem|haiku|song|sonnet|limerick|rap|verse][ about {t}| about [the|a|my] {n}| for {p}| in the style of {who}|][.|?||]
 [Write|Write me|Draft|Compose|Help me write|Can you write] [a|an] [email|letter|essay|article|blog post|report|summary|review|speech|tweet|cover letter|press release|README|product description|business plan|novel|screenplay|resume][ about {t}| about the {n}| to my {m}| to {p}| for my {n}|][.||]
@@ -96,7 +101,7 @@ ASKS = lines("""
 [What is|What's|Tell me] your [favourite|favorite] [colour|color|food|book|movie|song|{n}][?||.]
 [How old|Where|Why|When] [are you|do you live|were you born|are you here|do you come from|did you start][?||]
 [Do you|Don't you] [like|know|want|have|hate|eat|own] [{n}s|{t}|a {n}|{p}|{who}|me|feelings|friends|{city}][?||]
-[I am|I'm|I feel|I was|I have been] [sad|tired|bored|hungry|angry|sick|{a}|lonely|stressed|lost|late|ill|in love][ today| because of my {n}||][.||!]
+[I am|I'm|I feel|I have been] [so |very |]{f}[ today| because of my {n}||][.||!][| What can I do?| Help me!| Any advice?]
 [I want|I need|I would like|I'd like] [to {v} [a|my|the] {n}|a {n}|some {n}|a new {n}|to learn {lang}|to visit {city}|to be {a}][.||]
 [Let's|Let us|Can we|Shall we] [play|talk|play a game|play chess|talk about {t}|chat about {t}|{v}|discuss {t}|role-play|start][.|?|!||]
 [Pretend|Imagine|Act as if|Suppose|Act like] [you are|you were|to be] [a|an|the] [{n}|{a} {n}|pirate|doctor|lawyer|teacher|linux terminal|cat|king][.||]
@@ -113,7 +118,7 @@ ASKS = lines("""
 [Convert|How much is|What is] {x} [miles|kg|pounds|dollars|euros|degrees|inches|metres|litres] [to|in] [km|grams|kilos|yen|feet|Celsius|pounds|cups][?||]
 [Should I|Can I|May I|Must I] {v} [my|the|a] {n}[?| today?| with {p}?||]
 [Who|What|Which one] [do you think|will] [will win|is better|is the best|win|is right][?||]
-[My|The] {n} [is|was] [{a}|broken|late|not working|too {a}|gone|very {a}][.|!| What should I do?| Why?| Can you help?||]
+[My|The] {n} [is|was] [too {a}|broken|late|not working|gone|very {a}][.|!] [What should I do?|Why?|Can you help?|What now?|Help!|How do I fix it?]
 [What|what] [does|is the meaning of] ["{n}"|{coin}|"{coin}"|the word {n}][ mean?|?|]
 [Please|Can you|Could you|Help me|I need you to] {v} [the|my|a|this] {n}[.|?| for me.| to {p}.||]
 [Riddle|Riddle me this|Trivia|Quiz me|Test me|Surprise me|Entertain me|Motivate me|Cheer me up|Inspire me|Teach me something|Tell me something|Tell me a fact|Tell me a fun fact|Give me a quote|Tell me a secret|Sing a song|Sing|Do something|Show me something|Think|Go on|Continue|More|Why|How|What|When|Where|Who|Really|Huh|Hmm|Lol|haha|Explain|Elaborate|Are you sure][.|?|!||]
@@ -175,6 +180,9 @@ SNIPPETS = (
 )  # fmt: skip
 
 
+_OWN = re.compile(r"\b(my|our|i|we)\b", re.IGNORECASE)
+
+
 def snippet(rng: Random) -> str:
     """Write a few lines that look like code or a log."""
     names = {key: choose(rng, (choose(rng, NOUNS), coin(rng))) for key in "abc"}
@@ -186,6 +194,14 @@ def paragraph(rng: Random, most: int = 12) -> str:
     """Write several unrelated sentences."""
     gap = choose(rng, (" ", " ", " ", "\n", "\n\n"))
     return gap.join(sentence(rng) for _ in range(rng.randint(1, most)))
+
+
+def pasted(rng: Random, most: int) -> str:
+    """Write sentences that tell nothing of the user's own: a short text that does is something to remember."""
+    while True:
+        text = paragraph(rng, most)
+        if len(text) > 250 or not _OWN.search(text):
+            return text
 
 
 def salad(rng: Random) -> str:
@@ -200,7 +216,7 @@ def filled(rng: Random, split: Split) -> str:
         rng,
         expand(rng, choose(rng, ASKS)),
         t=choose(rng, TOPIC_LIST), u=choose(rng, TOPIC_LIST), n=choose(rng, NOUNS), m=choose(rng, NOUNS), p=choose(rng, NAMES),
-        a=choose(rng, ADJECTIVES), v=choose(rng, VERBS), who=choose(rng, PEOPLE), country=choose(rng, COUNTRIES),
+        a=choose(rng, ADJECTIVES), v=choose(rng, VERBS), f=choose(rng, MOODS), who=choose(rng, PEOPLE), country=choose(rng, COUNTRIES),
         city=choose(rng, CITIES), lang=choose(rng, LANGUAGES), code=choose(rng, CODE), s=sentence(rng), y=rng.randint(1000, 2030),
         co=coin(rng).capitalize(), coin=coin(rng), nl="\n", snippet=snippet(rng), para=paragraph(rng, 6), x=number(rng, 3),
         y2=number(rng, 2), big=rng.randint(200, 99999), big2=rng.randint(200, 99999),
@@ -226,7 +242,7 @@ def request(rng: Random, split: Split) -> str:
     if kind < 0.7:
         return choose(rng, FOREIGN_LIST)
     if kind < 0.8:
-        return paragraph(rng, choose(rng, (1, 1, 2, 2, 12, 12, 25, 25, 25, 150)))
+        return pasted(rng, choose(rng, (1, 1, 3, 3, 12, 12, 25, 25, 25, 150)))
     if kind < 0.85:
         return snippet(rng)
     if kind < 0.95:

@@ -44,7 +44,7 @@ _DIRECT = "id code text_id person path title thing url host email city topic goo
 def situation(rng: Random, split: Split) -> Offer:
     """Define a tool that what somebody says calls for, at times without a word of its name."""
     offer, verbatim = situated.drawn(rng, split)
-    offer.ask = _said(rng, offer.ask, [], verbatim, spare="{")
+    offer.ask = said(rng, offer.ask, [], verbatim, spare="{")
     return offer
 
 
@@ -112,7 +112,7 @@ def incomplete(rng: Random, split: Split) -> tuple[Offer, list[str], str]:
     arguments: dict[str, Any] = {}
     for one in made:
         _define(rng, fields, arguments, one, needed=True, said=True)
-    ask = _said(rng, _lead(rng, split, verb, noun.replace("_", " ")), [], verbatim=False, spare="")
+    ask = said(rng, _lead(rng, split, verb, noun.replace("_", " ")), [], verbatim=False, spare="")
     tool = definition(rng, offer.name, expand(rng, "[{v} [a|the] {n}[.|]|]", v=offer.key.split()[0].capitalize(), n=noun.replace("_", " ")), fields)  # fmt: skip
     reply = mention.lstrip(" ,:")
     reply = (
@@ -147,13 +147,13 @@ def several(rng: Random, split: Split, apart: bool = False) -> list[Offer]:
     one = Argument(choose(rng, slot.names.split("|")), slot.about, slot.schema, drawn[0][1])
     _define(rng, fields, arguments, one, needed=True, said=True)
     tool = definition(rng, offer.name, expand(rng, "[{v} [a|the] {n}[.|]|]", v=names[0].capitalize(), n=thing), fields)
-    ask = _said(rng, lead, [], verbatim=False, spare="{")
+    ask = said(rng, lead, [], verbatim=False, spare="{")
     offers: list[Offer] = []
     for value in dict.fromkeys(json.dumps(value) for _, value in drawn):
-        said = json.loads(value)
+        meant = json.loads(value)
         if apart and offers:
-            ask = expand(rng, FOLLOW, v=said)
-        offers.append(Offer(offer.key, tool, ask, {fields[0][0]: said}, everyday=True))
+            ask = expand(rng, FOLLOW, v=meant)
+        offers.append(Offer(offer.key, tool, ask, {fields[0][0]: meant}, everyday=True))
     return offers
 
 
@@ -195,13 +195,13 @@ def _offer(rng: Random, split: Split, verb: str, noun: str, lead: str, keys: lis
         families.add(FAMILY.get(key, key))
         mention, made = filled(rng, split, key)
         needed = rng.random() < 0.6
-        said = needed or rng.random() < 0.45
+        given = needed or rng.random() < 0.45
         # Names must differ from each other; two things of one name can't be told apart.
         if {one.name for one in made} & {name for name, _, _ in fields}:
             continue
         for one in made:
-            _define(rng, fields, arguments, one, needed, said)
-        if said:
+            _define(rng, fields, arguments, one, needed, given)
+        if given:
             mentions.append(mention)
     order = rng.sample(range(len(fields)), len(fields)) if rng.random() < 0.35 else range(len(fields))
     fields = [fields[index] for index in order]
@@ -209,7 +209,7 @@ def _offer(rng: Random, split: Split, verb: str, noun: str, lead: str, keys: lis
     name = styled(rng, _name(rng, verb, noun))
     about = expand(rng, "[{V}[ and {o}|] a {n}[ for the user|][.|]|{V} {n}s[.|]|[Use this to|This will|Call this to|Tool to|Can] {v} a {n}[.|]|{V}s the {n}[.|]|{V} [the|one|some] {n}[ by its {k}| in the system|][.|]|{N} {v}]",
                    V=verb.replace("_", " ").capitalize(), v=verb.replace("_", " "), o=other.replace("_", " "), n=noun.replace("_", " "), N=noun.replace("_", " ").capitalize(), k=fields[0][0].replace("_", " ") if fields else "name")  # fmt: skip
-    ask = _said(rng, lead, mentions, verbatim, spare) if lead else ""
+    ask = said(rng, lead, mentions, verbatim, spare) if lead else ""
     return Offer(f"{verb} {noun}", definition(rng, name, about, fields), ask, arguments, everyday=True)
 
 
@@ -251,7 +251,7 @@ def _define(
         arguments[name] = one.value
 
 
-def _said(rng: Random, lead: str, mentions: list[str], verbatim: bool, spare: str) -> str:
+def said(rng: Random, lead: str, mentions: list[str], verbatim: bool, spare: str) -> str:
     """Put a request together: what is wanted, its details, and at times words around it that ask nothing.
 
     ``verbatim`` says that the lead begins with a value, whose capitals stay; ``spare`` is the lead without values.

@@ -73,6 +73,9 @@ def _team(rng: Random, split: Split) -> Said:
     return same(expand(rng, "[{c}|{c} {n}s|FC {c}|the {n}s|{c} United]", c=choose(rng, (values.place(rng, split), coin(rng, 2).capitalize())), n=choose(rng, NOUNS).capitalize()))  # fmt: skip
 
 
+# Names that do not say what an argument is.
+VAGUE = ["value", "arg1", "arg2", "input", "data", "x", "param", "p1", "field", "v", "param2", "arg"]
+
 Draw = Callable[[Random, Split], Said]
 _TEXTS: dict[str, Draw] = {
     "room": lambda rng, split: same(choose(rng, things.ROOMS)), "place2": lambda rng, split: same(choose(rng, things.ROOMS)),
@@ -137,7 +140,12 @@ def _line(line: str) -> tuple[list[str], str, list[tuple[list[str], str, bool]],
 
 def drawn(rng: Random, split: Split) -> tuple[Offer, bool]:
     """Define a tool of a situation and ask for it in bare words; return also whether they begin with a value."""
-    names, about, fields, asks = _line(wording(rng, SITUATIONS, split))
+    return made(rng, split, wording(rng, SITUATIONS, split))
+
+
+def made(rng: Random, split: Split, line: str) -> tuple[Offer, bool]:
+    """Define the tool of a line and ask for it in bare words; return also whether they begin with a value."""
+    names, about, fields, asks = _line(line)
     noun = choose(rng, NOUNS)
     tags, ask = choose(rng, asks)
     ask = re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", expand(rng, ask.replace("{{x}}", "{_x}"), x=noun))
@@ -152,18 +160,30 @@ def drawn(rng: Random, split: Split) -> tuple[Offer, bool]:
         schema, given = _schema(kind, tags.get(keys[0]))
         if place in ask:
             shown, given = KINDS[kind][1](rng, split)
-            if rng.random() < 0.04 and kind not in _LISTS:
+            if rng.random() < 0.04 and kind not in _LISTS and len(shown) < 25:
                 shown = corrected(rng, shown, KINDS[kind][1](rng, split)[0])
             if shown[0] in "aeiou":
                 ask = re.sub(rf"\b([Aa]) (?={re.escape(place)})", r"\1n ", ask)
             ask = ask.replace(place, shown)
-        if rng.random() < 0.55:
-            schema["description"] = expand(rng, "[The |]{n}[.|]", n=name.replace("_", " "))
+        told = rng.random()
+        if told < 0.55:
+            # Its description has another word for it than its name, at times the only one that says what it is.
+            words = [key for key in keys if len(key) > 3 and key != "{x}"] or [name]
+            schema["description"] = expand(rng, "[The |The |]{n}[.||]", n=choose(rng, (name, *words)).replace("_", " "))
+            vague = choose(rng, VAGUE)
+            if told < 0.04 and vague not in used:
+                name = vague
+                schema["description"] = f"The {choose(rng, words)}".replace("_", " ")
+                used |= {name}
         name = styled(rng, name)
         defined.append((name, schema, needed))
         if given is not None:
             arguments[name] = given
-    name = choose(rng, names).replace("{x}", noun)
+    name = (
+        choose(rng, names).replace("{x}", noun)
+        if rng.random() < 0.97
+        else f"{choose(rng, ('tool', 'action', coin(rng, 1)))}_{rng.randint(1, 9)}"
+    )
     about = re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", about.replace("{x}", noun))
     tool = definition(rng, styled(rng, name), about, defined)
     tool["function"].setdefault("description", about)

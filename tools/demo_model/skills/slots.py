@@ -53,8 +53,8 @@ def choice(names: str, about: str, options: str, mentions: str) -> Slot:
 _WHEN = "[ {v}| {v}|, {v}| {v}]"
 SLOTS: dict[str, Slot] = {
     "date": Slot("date|day|when|on_date|event_date|date_string", "[The |][date|day][.||, e.g. 2025-01-31]", TEXT, lambda rng, split: values.day(rng), _WHEN),
-    "moment": Slot("when|datetime|time|date_time|at|remind_at|start", "[When it is|The |][date and time][.|]", TEXT, lambda rng, split: _moment(rng), "[ {v}| {v}|, {v}| {v}]"),
-    "due": Slot("due|deadline|due_date|until|finish_by|expires", "[The |]day by which it must be done[.|]|[Deadline|Due date][.|]", TEXT, lambda rng, split: bare(values.day(rng)), "[, due {v}|, by {v}| until {v}|, it has to be done by {v}| before {v}|, deadline {v}|, no later than {v}]"),
+    "moment": Slot("when|datetime|time|date_time|at|remind_at|start", "[When it is|[The |]date and time][.|]", TEXT, lambda rng, split: _moment(rng), "[ {v}| {v}|, {v}| {v}]"),
+    "due": Slot("due|deadline|due_date|until|finish_by|expires", "[[The |]day by which it must be done|Deadline|Due date][.|]", TEXT, lambda rng, split: bare(values.day(rng)), "[, due {v}|, by {v}| until {v}|, it has to be done by {v}| before {v}|, deadline {v}|, no later than {v}]"),
     "time": Slot("time|at|start_time|hour|when|starts_at|clock_time", "[The |][time|hour][.||, e.g. 14:30]", TEXT, lambda rng, split: values.clock(rng), "[ at {v}| at {v}| for {v}|, {v}| from {v} on]"),
     "minutes": Slot("minutes|duration|length|duration_minutes|mins|how_long", "[How long it takes, in minutes|Duration in minutes|Minutes][.|]", INT, lambda rng, split: values.span(rng, "minutes", 120), "[ for {v}|, {v} long| lasting {v}| of {v}|, it takes {v}| for about {v}]"),
     "seconds": Slot("seconds|duration_seconds|delay|timeout|wait_seconds|interval_seconds", "[Time in seconds|Seconds|How many seconds][.|]", INT, lambda rng, split: values.span(rng, "seconds", 300), "[ for {v}| in {v}| after {v}| for the next {v}| with a delay of {v}|, {v}|, wait {v}]"),

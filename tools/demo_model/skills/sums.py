@@ -5,10 +5,23 @@
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.skills.problems import ASK, COMING, END, GOODS, LESS, MANY, MORE, MOVING, STEPS, THINGS
+from tools.demo_model.skills.problems import (
+    ASK,
+    COMING,
+    END,
+    GOODS,
+    LESS,
+    MANY,
+    MORE,
+    MOVING,
+    STEPS,
+    shown,
+    some_things,
+    someone,
+    two_people,
+)
 from tools.demo_model.skills.products import divided, mixed, multiplied, stepwise
-from tools.demo_model.skills.values import shown, spoken
-from tools.demo_model.text import NAMES, Split, choose, expand, lines, number, wording
+from tools.demo_model.text import Split, choose, expand, lines, number, wording
 
 PLUS = lines("""
 [What is|What's|what is|what's|whats|Whats|How much is|how much is|Calculate|Compute|Work out|Solve|Tell me|Evaluate|] {a} [+|plus] {b}[?|.||]
@@ -166,7 +179,7 @@ def many(rng: Random, split: Split) -> Exchange:
         listed = choose(
             rng, (", ".join(parts[:-1]) + " and " + parts[-1], " and ".join(parts), ", ".join(parts), " ".join(parts))
         )
-        ask = expand(rng, pattern, a=parts[0], b=parts[1], c=parts[2], l=listed, p=chain, n=choose(rng, THINGS), w=choose(rng, NAMES), e=choose(rng, ASK) + " ")  # fmt: skip
+        ask = expand(rng, pattern, a=parts[0], b=parts[1], c=parts[2], l=listed, p=chain, n=some_things(rng), w=someone(rng), e=choose(rng, ASK) + " ")  # fmt: skip
         if "{a}" not in pattern:
             ask += choose(rng, ("?", "?", ".", "", "!", ", please"))
     answer = stepwise(numbers, "".join(signs))
@@ -185,7 +198,7 @@ def _in_steps(rng: Random, split: Split) -> Exchange:
         numbers[0] += sum(numbers[1:])
     words = 0.5 if rng.random() < 0.12 else 0.0
     a, b, c = (shown(rng, one, words) for one in numbers)
-    ask = expand(rng, pattern, a=a, b=b, c=c, n=choose(rng, THINGS), w=choose(rng, NAMES), **_moving(rng))
+    ask = expand(rng, pattern, a=a, b=b, c=c, n=some_things(rng), w=someone(rng), **_moving(rng))
     answer = stepwise(numbers, signs)
     return Exchange([user(ask.strip()), assistant(answer, f"I work it out: {answer}")], topic="sums")
 
@@ -201,7 +214,7 @@ def beyond(rng: Random) -> Exchange:
         if kind < 0.2:
             first, second, sign = str(number(rng, 2)), str(number(rng, 2)), choose(rng, "^%")
             spoken_sign = choose(rng, ("to the power of", "modulo", "^", "mod"))
-    words = {"n": choose(rng, THINGS), "w": choose(rng, NAMES), "e": choose(rng, ASK), "f": choose(rng, END)}
+    words = {"n": some_things(rng), "w": someone(rng), "e": choose(rng, ASK), "f": choose(rng, END)}
     ask = expand(rng, pattern, x=first, y=second, z=big, c=number(rng, 3), d=rng.randint(2, 99), s=sign, o=spoken_sign, **words).strip()  # fmt: skip
     return Exchange([user(ask), assistant(LIMIT, "This is too hard for me.")], topic="sums")
 
@@ -209,14 +222,14 @@ def beyond(rng: Random) -> Exchange:
 def story(rng: Random, split: Split, plus: bool, a: int, b: int) -> str:
     """Tell a small story whose answer is the sum or the difference of the numbers."""
     goods = rng.sample(GOODS, 2)
-    names = rng.sample(NAMES, 2)
+    names = two_people(rng)
     words = 0.25 if rng.random() < 0.3 else 0.0
     return expand(
         rng,
         wording(rng, MORE if plus else LESS, split),
         a=shown(rng, a, words),
         b=shown(rng, b, words),
-        n=choose(rng, THINGS),
+        n=some_things(rng),
         w=names[0],
         x=names[1],
         one=goods[0],
@@ -235,7 +248,7 @@ def _moving(rng: Random) -> dict[str, str]:
 
 def plain(rng: Random, plus: bool, a: int, b: int) -> str:
     """Ask for an expression with whatever people put around one."""
-    words = 1.0 if max(a, b) < 100 and rng.random() < 0.2 else 0.0
+    words = 1.0 if rng.random() < (0.2 if max(a, b) < 100 else 0.08) else 0.0
     sign = choose(rng, (("+", "+", "plus", "and") if plus else ("-", "-", "minus", "−", "take away", "less")))  # noqa: RUF001 - a minus
     gap = " " if len(sign) > 1 or words or rng.random() < 0.7 else ""
     one, other = shown(rng, a, words), shown(rng, b, words)
@@ -252,7 +265,7 @@ def make(rng: Random, split: Split) -> Exchange:
     if which < 0.24:
         return many(rng, split)
     if which < 0.58:
-        asked, answer = multiplied(rng, split) if which < 0.42 else divided(rng, split) if which < 0.54 else mixed(rng)
+        asked, answer = multiplied(rng, split) if which < 0.42 else divided(rng, split) if which < 0.53 else mixed(rng)
         return Exchange([user(asked), assistant(answer, f"I work it out: {answer}")], topic="sums")
     return _two(rng, split)
 
@@ -271,10 +284,9 @@ def _two(rng: Random, split: Split) -> Exchange:
     elif kind < 0.6 and split != "held":
         asked = plain(rng, plus, a, b)
     else:
-        words = max(a, b) < 100 and rng.random() < (0.2 if "plus" in ask or "and" in ask or "minus" in ask else 0)
-        asked = expand(
-            rng, ask, a=spoken(a) if words else a, b=spoken(b) if words else b, n=choose(rng, THINGS)
-        ).strip()
+        often = 0.2 if max(a, b) < 100 else 0.08
+        words = float(rng.random() < (often if "plus" in ask or "and" in ask or "minus" in ask else 0))
+        asked = expand(rng, ask, a=shown(rng, a, words), b=shown(rng, b, words), n=some_things(rng)).strip()
     if rng.random() < 0.12:
         asked = asked[0].upper() + asked[1:]
     elif rng.random() < 0.06:

@@ -4,7 +4,7 @@
 
 from random import Random
 
-from tools.demo_model.text import NAMES, NOUNS, Split, choose, coin, expand, pick
+from tools.demo_model.text import CITIES, NAMES, NOUNS, Split, choose, coin, expand, pick
 
 SURNAMES = """Smith Jones Brown Taylor Wilson Evans Walker Wright Hughes Turner Cooper Ward Bailey Murphy Kelly O'Brien O'Connor
 McDonald MacKenzie Nguyen Tran Pham Kim Park Choi Tanaka Suzuki Yamamoto Watanabe Wang Zhang Huang Singh Sharma Patel Gupta
@@ -85,6 +85,30 @@ def chore(rng: Random, split: Split) -> str:
 def title(rng: Random) -> str:
     """Draw the title of a work, at times one that ends in a number."""
     return expand(rng, _TITLES, A=choose(rng, ("Red", "Silent", "Broken", "Golden", "Lost", "Blue", "Quiet", "Winter", "Hidden", "Paper")), N=choose(rng, NOUNS).capitalize(), M=choose(rng, NOUNS).capitalize(), c=coin(rng, 2).capitalize(), k=rng.randint(2, 99))  # fmt: skip
+
+
+# What fits a thing that people have one of, by the last word of what they call it.
+_FRUITS = "apples|pears|plums|cherries|grapes|lemons|oranges|melon|peaches|figs|kiwi|mango|bananas|strawberries".split(
+    "|"
+)
+_COUNTRIES = "France|Italy|Spain|Japan|Peru|Kenya|Canada|Norway|India|Greece|Ireland|Mexico|Iceland|Portugal".split("|")
+_FITTING = {
+    "food dish": DISHES, "drink tea": DRINKS, "animal": PETS, "hobby sport game": HOBBIES, "job": JOBS, "city town hometown place": CITIES,
+    "season": ["spring", "summer", "autumn", "winter"], "fruit": _FRUITS, "country": _COUNTRIES, "number": [str(number) for number in range(2, 100)],
+    "name nickname singer actor": NAMES, "day": "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split(),
+    "month": "January February March April May June July August September October November December".split(),
+}  # fmt: skip
+_FITS = {key: found for keys, found in _FITTING.items() for key in keys.split()}
+
+
+def fitting(rng: Random, key: str) -> str | None:
+    """Draw what anybody would name for a favourite, a pet's name or the like; None for what may be anything."""
+    last = key.rsplit(" ", 1)[-1]
+    if last in ("colour", "color"):
+        return colour(rng)
+    if last in ("book", "film", "song", "show"):
+        return title(rng)
+    return choose(rng, _FITS[last]) if last in _FITS else None
 
 
 # Keys of lists, and what may stand in them.

@@ -287,7 +287,7 @@ def dims(rng: Random, split: Split) -> Several:
     """Mention numbers by their names: "with radius 5.5", "width 3 and height 4"."""
     names = rng.sample(_MEASURES, rng.choice((1, 1, 2, 2, 3)))
     numbers = [values.decimal(rng, choose(rng, (9, 99, 999)), rng.choice((1, 2))) for _ in names]
-    link = choose(rng, (" {v}", " {v}", " of {v}", " = {v}", ": {v}"))
+    link = choose(rng, (" {v}", " {v}", " of {v}", " = {v}", "={v}", ": {v}"))
     said = values.join(rng, [name + link.replace("{v}", shown) for name, (shown, _) in zip(names, numbers, strict=True)]) if len(names) > 1 else names[0] + link.replace("{v}", numbers[0][0])  # fmt: skip
     mention = expand(rng, "[ with {s}| for {s}|, {s}| given {s}]", s=said)
     return mention, [

@@ -11,9 +11,11 @@ from typing import Any
 from tools.demo_model.exchange import Exchange, assistant, user
 from tools.demo_model.skills.catalog import CATALOG, ENUMS, HELD_NAMES, JSON_TYPES, VALUES, Spec, phrase
 from tools.demo_model.skills.define import Offer, definition, styled
+from tools.demo_model.skills.frames import followed, framed
+from tools.demo_model.skills.kitted import kitted
 from tools.demo_model.skills.requests import everyday, incomplete, several, situation
 from tools.demo_model.skills.results import result
-from tools.demo_model.template import Message
+from tools.demo_model.template import Message, Tool
 from tools.demo_model.text import (
     ADJECTIVES,
     CITIES,
@@ -225,14 +227,18 @@ def synthetic(rng: Random, split: Split) -> Offer:
     return Offer(f"{verb} {noun}", definition(rng, name, about, fields), ask, arguments)
 
 
-def offer(rng: Random, split: Split) -> Offer:
-    """Make a tool and a request for it."""
+def offer(rng: Random, split: Split, alone: bool = False) -> Offer:
+    """Make a tool and a request for it; at times with tools beside it, unless ``alone``."""
     kind = rng.random()
-    if kind < 0.32:
+    if kind < 0.16:
         return situation(rng, split)
-    if kind < 0.72:
+    if kind < 0.36:
         return everyday(rng, split)
-    return from_catalog(rng, split) if kind < 0.88 else synthetic(rng, split)
+    if kind < (0.44 if alone else 0.62):
+        return framed(rng, split, alone)
+    if kind < 0.84:
+        return kitted(rng, split, alone)
+    return from_catalog(rng, split) if kind < 0.94 else synthetic(rng, split)
 
 
 def clash(one: Offer, other: Offer) -> bool:
@@ -243,13 +249,19 @@ def clash(one: Offer, other: Offer) -> bool:
     return bool((words & others) - {"get", "set", "fetch", "show", "find", "check", "create", "add"})
 
 
+def shown(tool: Tool) -> Offer:
+    """Return a tool with the words of its name, to compare it with others."""
+    name = tool["function"]["name"]
+    return Offer("".join(f" {c.lower()}" if c.isupper() else c for c in name).replace("_", " "), tool, "", {})
+
+
 def distractors(rng: Random, split: Split, chosen: list[Offer], amount: int, banned: set[str]) -> list[Offer]:
     """Draw tools that nobody asks for."""
     found: list[Offer] = []
     for _ in range(amount * 4):
         if len(found) == amount:
             break
-        other = offer(rng, split)
+        other = offer(rng, split, alone=True)
         if other.topic not in banned - {""} and not any(clash(other, c) for c in [*chosen, *found]):
             found.append(other)
     return found
@@ -284,7 +296,10 @@ def make(rng: Random, split: Split) -> Exchange:
         first, *others = several(rng, split, apart=True)
         parts = [exchange(rng, [one], one.ask) for one in (first, *others)]
         return Exchange([message for part in parts for message in part.messages], parts[0].tools, judged=2)
-    if style < 0.22 and first.single:
+    if style < 0.17:
+        parts = [exchange(rng, [one], one.ask) for one in followed(rng, split)]
+        return Exchange([message for part in parts for message in part.messages], parts[0].tools, judged=2)
+    if style < 0.25 and first.single:
         key, value = next(iter(first.arguments.items()))
         spec = next((s for s in CATALOG if s.names[0] == first.key), None)
         if spec is not None:
@@ -335,8 +350,8 @@ def two(rng: Random, split: Split) -> Exchange:
             )
             return exchange(rng, [first, again], ask)
     while True:
-        second = offer(rng, split)
-        if not clash(first, second):
+        second = offer(rng, split, alone=True)
+        if not any(clash(one, second) for one in (first, *map(shown, first.beside))):
             break
     ask = first.ask.rstrip(string.punctuation + " ") if rng.random() < 0.5 else first.ask
     start = (

@@ -211,7 +211,7 @@ def phone(rng: Random) -> Said:
     return same(
         expand(
             rng,
-            "[555-{a}|+{b} {c} {d}|0{c} {e}|({c}) 555-{a}|+{b}{c}{d}|{c}-{c}-{a}|+{b} {c} {a} {b}]",
+            "[555-{a}|555 {a}|{c} {a}|+{b} {c} {d}|0{c} {e}|({c}) 555-{a}|+{b}{c}{d}|{c}-{c}-{a}|+{b} {c} {a} {b}]",
             a=f"{rng.randint(0, 9999):04}",
             b=rng.randint(1, 99),
             c=rng.randint(100, 999),
@@ -227,10 +227,11 @@ def code(rng: Random) -> Said:
     return same(
         expand(
             rng,
-            "[{l}{k}|{l}-{k}|{k}{l}{k}{l}{k}|{l}{k}{m}|{s}-{k}|{k}-{l}|{l}{k}-{s}|{s}{k}|{l}|{s}_{k}|{k}{l}{m}]",
+            "[{l}{k}|{l}-{k}|{k}{l}{j}|{l}{k}{m}|{s}-{k}|{k}-{l}|{l}{k}-{s}|{s}{k}|{l}|{s}_{k}|{k}{l}{m}]",
             l=letters,
             s=letters.lower(),
             k=rng.randint(0, 10 ** rng.randint(1, 6)),
+            j=rng.randint(0, 999),
             m=choose(rng, "ABCDEFGHJKLMNPQRSTUVWXYZ"),
         )
     )

@@ -1,0 +1,137 @@
+"""Tools of one set, offered together, and a request for one of them; see ``kits``."""
+
+# ruff: noqa: E501 - phrases read best unbroken
+
+from collections.abc import Callable
+from random import Random
+
+from tools.demo_model.skills import parts, requests, situated, values
+from tools.demo_model.skills.define import Offer
+from tools.demo_model.skills.frame_words import KINDS as THINGS
+from tools.demo_model.skills.kits import KITS
+from tools.demo_model.skills.slots import INT, LIST, NUMBER, SLOTS, TEXT, bare
+from tools.demo_model.skills.values import Said, same
+from tools.demo_model.template import Message
+from tools.demo_model.text import NOUNS, Split, choose, coin, expand
+
+Draw = Callable[[Random, Split], Said]
+
+
+def _of(*groups: str) -> Draw:
+    """Draw a thing of one of the kinds, or a made-up one."""
+
+    def draw(rng: Random, split: Split) -> Said:
+        found = choose(rng, THINGS[choose(rng, groups)]) if rng.random() < 0.5 else parts.anything(rng)
+        return same(found.removeprefix("the "))
+
+    return draw
+
+
+def _label(rng: Random, split: Split) -> Said:
+    """Name an event, in quotes or not."""
+    made = choose(rng, THINGS["event|occasion"]) if rng.random() < 0.3 else values.title(rng)
+    return values.quoted(rng, made) if rng.random() < 0.5 else same(made)
+
+
+def _airport(rng: Random, split: Split) -> Said:
+    """Draw where one flies from: a city or a code."""
+    if rng.random() < 0.65:
+        return same(values.place(rng, split))
+    return same("".join(choose(rng, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") for _ in range(3)))
+
+
+def _sql(rng: Random, split: Split) -> Said:
+    """Write a statement for a database."""
+    text = expand(
+        rng,
+        "[SELECT [*|{n}|{n}, {m}|COUNT(*)|MAX({n})] FROM {t}[| WHERE {n} = {k}| WHERE {m} > {k}| ORDER BY {n}| LIMIT {k}| WHERE {n} = '{c}'|]|DELETE FROM {t} WHERE {n} = {k}|UPDATE {t} SET {n} = {k} WHERE {m} = {j}]",
+        n=choose(rng, NOUNS), m=choose(rng, NOUNS), t=choose(rng, NOUNS) + "s", k=rng.randint(1, 999), j=rng.randint(1, 99), c=coin(rng),
+    )  # fmt: skip
+    return choose(rng, ("{}", "{}", "`{}`", '"{}"')).format(text), text
+
+
+def _letters(rng: Random, low: int, high: int) -> str:
+    return "".join(choose(rng, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") for _ in range(rng.randint(low, high)))
+
+
+def _version(rng: Random, split: Split) -> Said:
+    return same(
+        expand(rng, "[v|]{a}.{b}[.{c}|.{c}|-rc{c}|]", a=rng.randint(0, 20), b=rng.randint(0, 40), c=rng.randint(0, 9))
+    )
+
+
+def _doctor(rng: Random, split: Split) -> Said:
+    name = values.person(rng, split)
+    return same(name if name.startswith("Dr") else f"Dr. {name.split()[-1]}")
+
+
+def _isbn(rng: Random, split: Split) -> Said:
+    return same(f"978-{rng.randint(0, 9)}-{rng.randint(10, 99999)}-{rng.randint(100, 9999)}-{rng.randint(0, 9)}")
+
+
+def _hours(rng: Random) -> Said:
+    value = rng.randint(2, 72)
+    return f"{values.shown(rng, value, 0.2)} {choose(rng, ('hours', 'hours', 'h'))}", value
+
+
+def _moment(rng: Random, split: Split) -> Said:
+    """Draw a day, a time, or both, as one text."""
+    kind = rng.random()
+    if kind < 0.3:
+        clock = values.clock(rng)[0]
+        return f"at {clock}", clock
+    return values.day(rng) if kind < 0.55 else SLOTS["moment"].value(rng, split)
+
+
+def _slot(key: str) -> Draw:
+    return SLOTS[key].value
+
+
+_TEXTS: dict[str, Draw] = {
+    "email": _slot("email"), "label": _label, "date": lambda rng, split: bare(values.day(rng)), "text": lambda rng, split: values.quoted(rng, parts.prose(rng)) if rng.random() < 0.6 else _slot("text")(rng, split),
+    "prose": lambda rng, split: same(parts.prose(rng)), "topic": _of("topic|query|keyword", "plant", "country"), "topic2": _of("topic|query|keyword", "author", "planet|star"), "textid": _slot("text_id"),
+    "product": _of("product"), "airport": _airport, "airport2": _airport, "landmark": _of("landmark|place|location"), "landmark2": _of("landmark|place|location"), "folder": _slot("folder"), "file2": lambda rng, split: values.path(rng),
+    "glob": lambda rng, split: same(choose(rng, ("*.py", "*.txt", "*.log", "*.md", "*.jpg", "test_*", "*.csv", "*.json"))), "sql": _sql, "db": _of("database|schema"), "table": _of("table"),
+    "service": _of("service|app|component"), "version": _version, "host": _slot("host"), "repo": _slot("repo"), "song": _of("song|track"), "artist": _of("artist|band"), "enemy": _of("enemy|monster|opponent"), "weapon": _of("weapon"),
+    "spell": _of("spell"), "loot": _of("item"), "medicine": _of("medicine|drug|medication"), "doctor": _doctor, "symptom": _of("symptom|condition"), "roomname": _of("room|area|zone"), "clock2": lambda rng, split: values.clock(rng),
+    "channel": _slot("channel"), "spending": _of("category|type|kind", "dish|recipe"), "currency": lambda rng, split: same(choose(rng, ("EUR", "USD", "GBP", "CHF", "JPY", "SEK", "euros", "dollars", _letters(rng, 3, 3)))),
+    "currency2": _slot("target"), "symbol": lambda rng, split: same(_letters(rng, 2, 5)), "genre": _of("genre"), "booktitle": lambda rng, split: values.quoted(rng, values.title(rng)), "author": _of("author"), "isbn": _isbn,
+    "subject": _of("subject|course"), "plant": _of("plant"), "animal": _of("animal"), "fodder": _of("food"), "crop": _of("crop|field"), "handle": _slot("handle"), "todo": _slot("task"), "moment": _moment,
+    "lang": _of("language"), "phrase": lambda rng, split: values.quoted(rng, parts.prose(rng)),
+}  # fmt: skip
+_INTS: dict[str, Draw] = {
+    "id": _slot("id"), "die": lambda rng, split: same(choose(rng, (4, 6, 8, 10, 12, 20, 30, 100))), "mg": lambda rng, split: same(rng.randint(1, 200) * choose(rng, (1, 5, 10))), "rpm": lambda rng, split: same(rng.randint(1, 900) * choose(rng, (1, 10))),
+    "year": _slot("year"), "days": _slot("days"), "px": lambda rng, split: same(rng.randint(1, choose(rng, (99, 999, 4000)))), "px2": lambda rng, split: same(rng.randint(1, choose(rng, (99, 999, 4000)))),
+    "degrees2": lambda rng, split: same(choose(rng, (45, 90, 180, 270, rng.randint(1, 359)))), "hours": lambda rng, split: _hours(rng),
+}  # fmt: skip
+_NUMBERS: dict[str, Draw] = {
+    "temp": lambda rng, split: values.decimal(rng, 40),
+    "stars": lambda rng, split: values.decimal(rng, 10),
+}
+KINDS: dict[str, tuple[Message, Draw]] = {
+    **{name: (TEXT, draw) for name, draw in _TEXTS.items()},
+    **{name: (INT, draw) for name, draw in _INTS.items()},
+    **{name: (NUMBER, draw) for name, draw in _NUMBERS.items()},
+    "tags": (LIST, _slot("tags")),
+}
+situated.KINDS.update({name: kind for name, kind in KINDS.items() if name not in situated.KINDS})
+
+
+def kitted(rng: Random, split: Split, alone: bool = False) -> Offer:
+    """Ask for one tool of a set, with others of the set beside it unless ``alone``."""
+    kit = choose(rng, KITS)
+    line = choose(rng, kit)
+    offer, verbatim = situated.made(rng, split, line)
+    # What ends with a text without quotes must not go on with other words.
+    if any(isinstance(value, str) and " " in value and offer.ask.endswith(value) for value in offer.arguments.values()):
+        offer.ask += choose(rng, ("", "", "."))
+    else:
+        offer.ask = requests.said(rng, offer.ask, [], verbatim, spare="{")
+    if alone:
+        return offer
+    others = [other for other in kit if other is not line]
+    for other in rng.sample(others, min(len(others), choose(rng, (0, 0, 1, 1, 2, 2, 3)))):
+        tool = situated.made(rng, split, other)[0].tool
+        if tool["function"]["name"] not in {offer.name, *(one["function"]["name"] for one in offer.beside)}:
+            offer.beside.append(tool)
+    return offer
