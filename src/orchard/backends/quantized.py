@@ -23,9 +23,10 @@ _UNPACK_FROM = 256  # rows, on CUDA
 
 def adapt(network: nn.Module) -> None:
     """Give a network's layers these forms, where they help. Call this before anything is computed."""
-    if not (on_cuda() or cpu.is_slow()):
+    if on_cuda():
+        os.environ.setdefault("MLX_CUDA_USE_CUDNN_SDPA", "0")
+    elif not cpu.is_slow():
         return
-    os.environ.setdefault("MLX_CUDA_USE_CUDNN_SDPA", "0")
     for _, module in network.named_modules():
         if type(module) is nn.QuantizedLinear:
             module.__class__ = _Linear

@@ -216,6 +216,7 @@ def load_network(
         name = "SequenceClassificationModel" if classifies else "Model"
         network = load_encoder_model(seen, model_remapping={}, model_class_name=name, config=adapted, lazy=True)
         mx.eval(mx.random.state)  # else the key would keep a record of the weights that a network begins with
+        cpu.widen(network)
         evaluate(folder, network, progress, _LIBRARY)
     family.mend(network)
     quantized.adapt(network)
