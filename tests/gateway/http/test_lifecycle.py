@@ -237,7 +237,7 @@ async def test_256_connections_at_once() -> None:
         async with httpx.AsyncClient(timeout=30, limits=httpx.Limits(max_connections=256)) as client:
 
             async def caller(index: int) -> str:
-                script = body(text=f"<{index}>", pieces=3, interval=0.2)
+                script = body(text=f"<{index}>", pieces=3, interval=1.0)  # so long that all have come
                 response = await client.post(f"{server.url}/v1/chat/completions", json=script)
                 content: str = response.json()["choices"][0]["message"]["content"]
                 return content
