@@ -23,15 +23,19 @@ _UNPACK_FROM = 256  # rows, on CUDA
 
 def adapt(network: nn.Module) -> None:
     """Give a network's layers these forms, where they help. Call this before anything is computed."""
-    if on_cuda():
-        os.environ.setdefault("MLX_CUDA_USE_CUDNN_SDPA", "0")
-    elif not cpu.is_slow():
+    if not _helps():
         return
+    os.environ.setdefault("MLX_CUDA_USE_CUDNN_SDPA", "0")  # of CUDA alone
     for _, module in network.named_modules():
         if type(module) is nn.QuantizedLinear:
             module.__class__ = _Linear
         elif type(module) is nn.QuantizedEmbedding:
             module.__class__ = _Embedding
+
+
+def _helps() -> bool:
+    """Return whether MLX runs where it is faster with these forms."""
+    return on_cuda() or cpu.is_slow()
 
 
 def product(inputs: mx.array, layer: Any) -> mx.array:
@@ -50,7 +54,7 @@ def product(inputs: mx.array, layer: Any) -> mx.array:
 
 def linear(inputs: mx.array, layer: Any) -> mx.array:
     """Return what a quantised layer makes of inputs (..., width), in the form that is fast on this device."""
-    if inputs.size > inputs.shape[-1] and (on_cuda() or cpu.is_slow()):
+    if inputs.size > inputs.shape[-1] and _helps():
         outputs = product(inputs, layer)
     else:
         outputs = mx.quantized_matmul(
