@@ -6,7 +6,7 @@ from random import Random
 from tools.demo_model.skills import frames, parts
 from tools.demo_model.skills.define import Offer
 
-from tests.tools.demo_model.test_requests import leaves, spoken
+from tests.tools.demo_model.test_requests import check_arguments, leaves, spoken
 
 
 def offers() -> list[Offer]:
@@ -21,23 +21,10 @@ def test_every_value_stands_in_the_request() -> None:
 
 
 def test_arguments_follow_the_schema() -> None:
-    kinds: dict[str, type | tuple[type, ...]] = {
-        "string": str,
-        "integer": int,
-        "number": (int, float),
-        "boolean": bool,
-        "array": list,
-    }
     for made in offers():
-        parameters = made.tool["function"].get("parameters", {"properties": {}})
-        properties = parameters["properties"]
-        assert set(parameters.get("required", ())) <= set(made.arguments) <= set(properties)
-        assert len({re.sub("_", "", name).lower() for name in properties}) == len(properties)
-        for name, value in made.arguments.items():
-            schema = properties[name]
-            kind = schema.get("type") or schema["anyOf"][0]["type"]
-            assert isinstance(value, kinds[kind])
-            assert value in schema.get("enum", [value])
+        assert "object" not in check_arguments(made)
+        names = made.tool["function"].get("parameters", {"properties": {}})["properties"]
+        assert len({re.sub("_", "", name).lower() for name in names}) == len(names)
 
 
 def test_one_argument_at_most_is_told_by_its_place_alone() -> None:
