@@ -5,15 +5,12 @@ whose tools Codex offers in a namespace.
 """
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
+from tests.clients.agents import ROOT, answer_of
 from tests.clients.prompts import ASK_WEATHER
 
-HERE = Path(__file__).parent
-CODEX = HERE / "node" / "node_modules" / ".bin" / "codex"
 CONFIG = """
 model = "demo"
 model_provider = "orchard"
@@ -50,24 +47,12 @@ wire_api = "responses"
 
 
 def test_a_tool_loop(url: str, tmp_path: Path) -> None:
-    assert CODEX.exists(), "`make test-clients` installs Codex"
-    config = CONFIG.format(home=tmp_path, python=sys.executable, root=HERE.parents[1], url=url)
+    config = CONFIG.format(home=tmp_path, python=sys.executable, root=ROOT, url=url)
     (tmp_path / "config.toml").write_text(config)
     (tmp_path / "instructions.md").write_text("Be brief.")
-    (tmp_path / "work").mkdir()
     options = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json"]
-    run = subprocess.run(
-        [str(CODEX), "exec", *options, ASK_WEATHER],
-        cwd=tmp_path / "work",
-        env=os.environ | {"CODEX_HOME": str(tmp_path)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    events = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
+    printed = answer_of("codex", ["exec", *options, ASK_WEATHER], tmp_path, {"CODEX_HOME": str(tmp_path)})
+    events = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
     items = [event["item"] for event in events if event["type"] == "item.completed"]
     call, answer = (item for item in items if item["type"] in ("mcp_tool_call", "agent_message"))
     assert (call["tool"], call["arguments"], call["status"]) == ("get_weather", {"city": "Paris"}, "completed")

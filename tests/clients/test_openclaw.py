@@ -5,19 +5,16 @@ the test is about the connection, the stream and the usage.
 """
 
 import json
-import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.clients.agents import ROOT, answer_of
 from tests.clients.prompts import SUM
 
-HERE = Path(__file__).parent
-OPENCLAW = HERE / "node" / "node_modules" / ".bin" / "openclaw"
-PAGE = HERE.parents[1] / "docs" / "clients.md"
+PAGE = ROOT / "docs" / "clients.md"
 
 
 def config(url: str, api: str) -> dict[str, Any]:
@@ -35,15 +32,9 @@ def config(url: str, api: str) -> dict[str, Any]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("api", ["openai-responses", "openai-completions", "anthropic-messages"])
 def test_an_answer(url: str, tmp_path: Path, api: str) -> None:
-    assert OPENCLAW.exists(), "`make test-clients` installs OpenClaw"
-    (work := tmp_path / "work").mkdir()
     (file := tmp_path / "openclaw.json").write_text(json.dumps(config(url, api)))
-    command = [str(OPENCLAW), "agent", "exec", SUM, "--config", str(file), "--cwd", str(work)]
-    command += ["--json", "--local-model-lean"]
-    environment = os.environ | {"HOME": str(tmp_path)}
-    run = subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, timeout=290, check=False)
-    assert run.returncode == 0, run.stdout + run.stderr
-    answer = json.loads(run.stdout)
+    arguments = ["agent", "exec", SUM, "--config", str(file), "--cwd", ".", "--json", "--local-model-lean"]
+    answer = json.loads(answer_of("openclaw", arguments, tmp_path, {}, seconds=290))
     assert (answer["status"], answer["provider"], answer["model"]) == ("ok", "orchard", "demo")
     assert answer["final"]
     usage = answer["usage"]

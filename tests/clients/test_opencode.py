@@ -4,24 +4,19 @@ Like test_qwen_code: its own tools are left out, and the model's tool comes from
 """
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.clients.agents import WEATHER_SERVER, answer_of
 from tests.clients.prompts import ASK_WEATHER, WEATHER
-
-HERE = Path(__file__).parent
-OPENCODE = HERE / "node" / "node_modules" / ".bin" / "opencode"
 
 
 def config(url: str, provider: str) -> dict[str, object]:
     server = {
         "type": "local",
-        "command": [sys.executable, "-m", "tests.clients.weather_mcp"],
-        "environment": {"PYTHONPATH": str(HERE.parents[1])},
+        "command": [WEATHER_SERVER["command"], *WEATHER_SERVER["args"]],
+        "environment": WEATHER_SERVER["env"],
         "enabled": True,
     }
     return {
@@ -44,21 +39,9 @@ def config(url: str, provider: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("provider", ["@ai-sdk/openai-compatible", "@ai-sdk/openai", "@ai-sdk/anthropic"])
 def test_a_tool_loop(url: str, tmp_path: Path, provider: str) -> None:
-    assert OPENCODE.exists(), "`make test-clients` installs opencode"
-    (work := tmp_path / "work").mkdir()
-    own = {"HOME": str(tmp_path), "PWD": str(work), "OPENCODE_CONFIG_CONTENT": json.dumps(config(url, provider))}
-    run = subprocess.run(
-        [str(OPENCODE), "run", "--format", "json", ASK_WEATHER],
-        cwd=work,
-        env={name: value for name, value in os.environ.items() if not name.startswith("XDG_")} | own,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    parts = [json.loads(line).get("part", {}) for line in run.stdout.splitlines() if line.startswith("{")]
+    own = {"OPENCODE_CONFIG_CONTENT": json.dumps(config(url, provider))}
+    printed = answer_of("opencode", ["run", "--format", "json", ASK_WEATHER], tmp_path, own)
+    parts = [json.loads(line).get("part", {}) for line in printed.splitlines() if line.startswith("{")]
     calls = [part["state"] for part in parts if part.get("type") == "tool"]
     assert calls
     # The agent's prompt has today's date, which the demo model may take for a city: what it asks for isn't looked at.

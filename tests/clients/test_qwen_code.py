@@ -5,24 +5,14 @@ and it gets one that the model knows, from an MCP server.
 """
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.clients.agents import WEATHER_SERVER, answer_of, blocks_of
 from tests.clients.prompts import ASK_WEATHER
 
-HERE = Path(__file__).parent
-QWEN = HERE / "node" / "node_modules" / ".bin" / "qwen"
 OWN_TOOLS = ("edit", "get_goal", "notebook_edit", "read_file", "run_shell_command", "update_goal")
-SERVER = {
-    "command": sys.executable,
-    "args": ["-m", "tests.clients.weather_mcp"],
-    "env": {"PYTHONPATH": str(HERE.parents[1])},
-}
 
 
 @pytest.mark.parametrize(
@@ -34,29 +24,16 @@ SERVER = {
     ],
 )
 def test_a_tool_loop(url: str, tmp_path: Path, dialect: str, variables: dict[str, str]) -> None:
-    assert QWEN.exists(), "`make test-clients` installs Qwen Code"
-    (tmp_path / "work").mkdir()
-    config = json.dumps({"mcpServers": {"home": SERVER}})
-    command = [str(QWEN), "--bare", "--auth-type", dialect, "--model", "demo", "--yolo", "--output-format", "json"]
-    command += ["--system-prompt", "Be brief.", "--mcp-config", config, "--max-session-turns", "4"]
-    command += ["--exclude-tools", *OWN_TOOLS, "--prompt", ASK_WEATHER]
-    known = {name: value.format(url) for name, value in variables.items()}
-    environment = os.environ | known | {"HOME": str(tmp_path), "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1"}
-    work = tmp_path / "work"
-    run = subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, timeout=100, check=False)
-    assert run.returncode == 0, run.stdout + run.stderr
-    *events, result = json.loads(run.stdout)
-    blocks = [block for event in events for block in _blocks(event)]
-    calls = [block for block in blocks if block["type"] == "tool_use"]
+    config = json.dumps({"mcpServers": {"home": WEATHER_SERVER}})
+    arguments = ["--bare", "--auth-type", dialect, "--model", "demo", "--yolo", "--output-format", "json"]
+    arguments += ["--system-prompt", "Be brief.", "--mcp-config", config, "--max-session-turns", "4"]
+    arguments += ["--exclude-tools", *OWN_TOOLS, "--prompt", ASK_WEATHER]
+    own = {name: value.format(url) for name, value in variables.items()} | {"QWEN_CODE_SUPPRESS_YOLO_WARNING": "1"}
+    *events, result = json.loads(answer_of("qwen", arguments, tmp_path, own))
+    calls, told = blocks_of(events, "tool_use"), blocks_of(events, "tool_result")
     assert {(call["name"], call["input"]["city"]) for call in calls} == {("mcp__home__get_weather", "Paris")}
-    told = [block for block in blocks if block["type"] == "tool_result"]
     assert [block["tool_use_id"] for block in told] == [call["id"] for call in calls]
     assert not any(block["is_error"] for block in told)
     assert (result["subtype"], result["num_turns"]) == ("success", 2)
     assert "21" in result["result"]
     assert result["usage"]["output_tokens"] > 0
-
-
-def _blocks(event: dict[str, Any]) -> list[dict[str, Any]]:
-    content = event.get("message", {}).get("content", [])
-    return content if isinstance(content, list) else []
