@@ -201,7 +201,7 @@ def test_a_body_without_a_length_is_cut_off_at_the_limit() -> None:
     with serve(max_body_bytes=1000) as server:
         chunks = (b" " * 600 for _ in range(3))
         assert_error(httpx.post(f"{server.url}/v1/chat/completions", content=chunks), 413)
-        assert httpx.post(f"{server.url}/v1/chat/completions", json=body()).status_code == 200
+        assert httpx.post(f"{server.url}/v1/chat/completions", json=body(), timeout=60).status_code == 200
 
 
 def test_a_body_that_does_not_come_is_not_waited_for() -> None:
