@@ -15,7 +15,7 @@ from typing import Any
 import mlx.core as mx
 from mlx import nn
 
-from orchard.backends import cpu
+from orchard.backends import cpu, few_rows
 from orchard.engine.batching.model import on_cuda
 
 _UNPACK_FROM = 256  # rows, on CUDA
@@ -48,6 +48,8 @@ def product(inputs: mx.array, layer: Any) -> mx.array:
     if rows >= (cpu.FEWEST_ROWS if slow else _UNPACK_FROM):
         unpacked = mx.dequantize(weights, scales, biases, dtype=inputs.dtype, **packed)
         return cpu.product(inputs, unpacked) if slow else inputs @ unpacked.T
+    if on_cuda() and few_rows.serves(rows, inputs.dtype, layer):
+        return few_rows.product(inputs.reshape(rows, width), layer).reshape(*inputs.shape[:-1], -1)
     outputs = mx.quantized_matmul(inputs.reshape(rows, width), weights, scales, biases, transpose=True, **packed)
     return outputs.reshape(*inputs.shape[:-1], -1)
 

@@ -1,0 +1,142 @@
+"""Products of 4-bit weights with a few rows of inputs on CUDA: one kernel that reads each weight once.
+
+With MLX 0.32.4's products, a model's step with eight rows takes twice as long (docs/performance.md). Here, eight rows
+are one side of a tensor core's product (m16n8k16 in
+https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-instructions), so up to eight cost what one
+costs. A packed weight goes in as the exact number that its bits say. Scales and biases are applied to the sums of
+each group, in float32.
+"""
+
+from functools import cache
+from typing import Any
+
+import mlx.core as mx
+
+MOST_ROWS = 32
+_WARPS = 8
+_CHUNK = 64  # weights of a row that a warp reads at a time
+_GROUPS = (64, 128)
+# Of a type: the bits that make two numbers base + n out of two nibbles n, that base, two ones, and PTX's name.
+_NUMBERS = {
+    mx.bfloat16: ("0x43004300u", "128.f", "0x3f803f80u", "bf16"),
+    mx.float16: ("0x64006400u", "1024.f", "0x3c003c00u", "f16"),
+}
+
+# A block computes 16 outputs of all rows; its warps share the width. Lanes 4i to 4i + 3 hold weights of outputs i and
+# i + 8, and inputs of row i. A product sums over pairs in any order, as long as both sides have the same: nibbles 0
+# and 4 of a word lie 16 bits apart, so they are one pair.
+_SOURCE = """
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int of_eight = lane / 4, of_four = lane % 4;
+  const int outputs = weights_shape[0], words = weights_shape[1], count = inputs_shape[0];
+  const int groups = scales_shape[1], chunks = words / 8, width = words * 8;
+  const int64_t first = int64_t(blockIdx.x) * 16 + of_eight;
+  const uint2* above = reinterpret_cast<const uint2*>(weights + first * words) + of_four;
+  const uint2* below = reinterpret_cast<const uint2*>(weights + (first + 8) * words) + of_four;
+  const uint4* input[TILES];
+  #pragma unroll
+  for (int tile = 0; tile < TILES; tile++) {
+    const int row = tile * 8 + of_eight;
+    input[tile] = reinterpret_cast<const uint4*>(inputs + int64_t(row < count ? row : count - 1) * width) + of_four * 2;
+  }
+  float total[TILES][4] = {};
+  #pragma unroll 4
+  for (int chunk = warp; chunk < chunks; chunk += WARPS) {
+    const uint2 upper = __ldg(above + chunk * 4), lower = __ldg(below + chunk * 4);
+    const int group = chunk / (GROUP / 64);
+    const float scale = static_cast<float>(scales[first * groups + group]);
+    const float scale_below = static_cast<float>(scales[(first + 8) * groups + group]);
+    const float bias = static_cast<float>(biases[first * groups + group]) - BASE * scale;
+    const float bias_below = static_cast<float>(biases[(first + 8) * groups + group]) - BASE * scale_below;
+    #pragma unroll
+    for (int tile = 0; tile < TILES; tile++) {
+      float products[4] = {}, sums[4] = {};
+      #pragma unroll
+      for (int half = 0; half < 2; half++) {
+        const unsigned one = half ? upper.y : upper.x, other = half ? lower.y : lower.x;
+        const uint4 read = __ldg(input[tile] + chunk * 8 + half);
+        #pragma unroll
+        for (int part = 0; part < 2; part++) {
+          const unsigned from = part ? read.y : read.x, to = part ? read.w : read.z;
+          const unsigned left = __byte_perm(from, to, 0x5410), right = __byte_perm(from, to, 0x7632);
+          multiply(products, numbers(one >> (8 * part)), numbers(other >> (8 * part)),
+                   numbers(one >> (8 * part + 4)), numbers(other >> (8 * part + 4)), left, right);
+          multiply(sums, ONES, ONES, ONES, ONES, left, right);
+        }
+      }
+      total[tile][0] += scale * products[0] + bias * sums[0];
+      total[tile][1] += scale * products[1] + bias * sums[1];
+      total[tile][2] += scale_below * products[2] + bias_below * sums[2];
+      total[tile][3] += scale_below * products[3] + bias_below * sums[3];
+    }
+  }
+  __shared__ float parts[WARPS][TILES * 8][16];
+  #pragma unroll
+  for (int tile = 0; tile < TILES; tile++) {
+    const int row = tile * 8 + of_four * 2;
+    parts[warp][row][of_eight] = total[tile][0];
+    parts[warp][row + 1][of_eight] = total[tile][1];
+    parts[warp][row][of_eight + 8] = total[tile][2];
+    parts[warp][row + 1][of_eight + 8] = total[tile][3];
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < count * 16; i += WARPS * 32) {
+    float sum = 0.f;
+    #pragma unroll
+    for (int of = 0; of < WARPS; of++) sum += parts[of][i / 16][i % 16];
+    products_out[int64_t(i / 16) * outputs + blockIdx.x * 16 + i % 16] = static_cast<T>(sum);
+  }
+"""
+_HEADER = """
+__device__ __forceinline__ unsigned numbers(unsigned word) { return (word & 0x000f000fu) | BASE_BITS; }
+__device__ __forceinline__ void multiply(
+    float (&sums)[4], unsigned a, unsigned b, unsigned c, unsigned d, unsigned left, unsigned right) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.KIND.KIND.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a), "r"(b), "r"(c), "r"(d), "r"(left), "r"(right));
+}
+"""
+
+
+def serves(rows: int, dtype: mx.Dtype, layer: Any) -> bool:
+    """Return whether `product` computes that many rows of a type with a quantised layer on CUDA."""
+    outputs, words = layer["weight"].shape
+    return (
+        1 < rows <= MOST_ROWS
+        and layer.bits == 4
+        and layer.mode == "affine"
+        and layer.group_size in _GROUPS
+        and dtype in _NUMBERS
+        and layer["scales"].dtype == dtype
+        and outputs % 16 == 0
+        and words * 8 % max(_CHUNK, layer.group_size) == 0
+    )
+
+
+def product(inputs: mx.array, layer: Any) -> mx.array:
+    """Multiply inputs (rows, width) by a layer's 4-bit weights (outputs, width), without its bias."""
+    rows, outputs = inputs.shape[0], layer["weight"].shape[0]
+    result: mx.array = _kernel(inputs.dtype)(
+        inputs=[inputs, layer["weight"], layer["scales"], layer["biases"]],
+        template=[
+            ("T", inputs.dtype),
+            ("TILES", next(tiles for tiles in (1, 2, 4) if tiles * 8 >= rows)),
+            ("GROUP", layer.group_size),
+            ("WARPS", _WARPS),
+        ],
+        grid=(outputs // 16 * _WARPS * 32, 1, 1),
+        threadgroup=(_WARPS * 32, 1, 1),
+        output_shapes=[(rows, outputs)],
+        output_dtypes=[inputs.dtype],
+    )[0]
+    return result
+
+
+@cache
+def _kernel(dtype: mx.Dtype) -> Any:
+    bits, base, ones, kind = _NUMBERS[dtype]
+    header = _HEADER.replace("BASE_BITS", bits).replace("KIND", kind)
+    source = _SOURCE.replace("BASE", base).replace("ONES", ones)
+    return mx.fast.cuda_kernel(
+        f"few_rows_{kind}", ["inputs", "weights", "scales", "biases"], ["products_out"], source, header
+    )

@@ -1,0 +1,83 @@
+"""Which products the kernel takes over, that they reach it in the right form, and, on CUDA, what it computes."""
+
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from mlx import nn
+
+from orchard.backends import few_rows, quantized
+
+on_cuda = pytest.mark.skipif(not mx.cuda.is_available(), reason="the kernel is CUDA's")
+
+
+def layer(
+    outputs: int = 96, width: int = 128, dtype: mx.Dtype = mx.bfloat16, **mode: Any
+) -> nn.QuantizedLinear | nn.QuantizedEmbedding:
+    mx.random.seed(outputs + width)
+    found = nn.QuantizedLinear.from_linear(
+        nn.Linear(width, outputs, bias=False), **{"group_size": 64, "bits": 4, **mode}
+    )
+    found.set_dtype(dtype)
+    return found
+
+
+def exact(inputs: mx.array, of: Any) -> mx.array:
+    """Return the product in float32 of what the packed weights say."""
+    scales, biases = (of[name].astype(mx.float32) for name in ("scales", "biases"))
+    unpacked = mx.dequantize(of["weight"], scales, biases, group_size=of.group_size, bits=of.bits)
+    return inputs.astype(mx.float32) @ unpacked.T
+
+
+@pytest.mark.parametrize("rows", [2, 8, few_rows.MOST_ROWS])
+def test_takes_over_a_few_rows_of_a_usual_layer(rows: int) -> None:
+    assert few_rows.serves(rows, mx.bfloat16, layer())
+    assert few_rows.serves(rows, mx.float16, layer(dtype=mx.float16, group_size=128))
+
+
+@pytest.mark.parametrize(
+    ("rows", "dtype", "of"),
+    [
+        (1, mx.bfloat16, layer()),
+        (few_rows.MOST_ROWS + 1, mx.bfloat16, layer()),
+        (8, mx.float32, layer(dtype=mx.float32)),
+        (8, mx.float16, layer()),
+        (8, mx.bfloat16, layer(bits=8)),
+        (8, mx.bfloat16, layer(group_size=32)),
+        (8, mx.bfloat16, layer(mode="mxfp4", group_size=32)),
+        (8, mx.bfloat16, layer(outputs=90)),
+    ],
+    ids=["one", "many", "float32", "two types", "8 bits", "small groups", "mxfp4", "odd outputs"],
+)
+def test_leaves_the_rest_to_mlx(rows: int, dtype: mx.Dtype, of: Any) -> None:
+    assert not few_rows.serves(rows, dtype, of)
+
+
+@pytest.mark.parametrize("shape", [(8, 1, 128), (1, 8, 128), (2, 4, 128), (8, 128)], ids=str)
+def test_inputs_of_any_shape_reach_it_as_rows(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...]) -> None:
+    asked: list[tuple[int, ...]] = []
+
+    def pretended(inputs: mx.array, of: Any) -> mx.array:
+        asked.append(inputs.shape)
+        return exact(inputs, of).astype(inputs.dtype)
+
+    monkeypatch.setattr(quantized, "on_cuda", lambda: True)
+    monkeypatch.setattr(few_rows, "product", pretended)
+    of, inputs = layer(), mx.random.normal(shape).astype(mx.bfloat16)
+    found = quantized.product(inputs, of)
+    assert asked == [(8, 128)]
+    assert found.shape == (*shape[:-1], 96)
+    assert mx.allclose(found, exact(inputs, of), atol=0.05)
+
+
+@on_cuda
+@pytest.mark.parametrize("rows", [2, 7, 8, 9, 16, 31, 32])
+@pytest.mark.parametrize("group_size", [64, 128])
+@pytest.mark.parametrize("dtype", [mx.bfloat16, mx.float16], ids=str)
+def test_the_kernel_computes_the_product(rows: int, group_size: int, dtype: mx.Dtype) -> None:
+    for outputs, width in ((16, 128), (96, 640), (512, 2560)):
+        of = layer(outputs, width, dtype, group_size=group_size)
+        inputs = mx.random.normal((rows, width)).astype(dtype)
+        right = exact(inputs, of)
+        found = few_rows.product(inputs, of).astype(mx.float32)
+        assert mx.allclose(found, right, rtol=0, atol=0.005 * float(mx.abs(right).max()))
