@@ -47,9 +47,9 @@ from orchard.engine.engine import Engine
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.speculation.acceptance import ModelAcceptance, RowAcceptance
-from orchard.engine.speculation.cost_controller import CostController
 from orchard.engine.speculation.forced import ForcedProposer
 from orchard.engine.speculation.interface import Proposer, SpeculatingRow
+from orchard.engine.speculation.make import make_controller
 from orchard.engine.speculation.ngram import NgramProposer
 from orchard.engine.speculation.proposal import Proposal
 from orchard.engine.speculation.speculation import Speculation
@@ -163,7 +163,7 @@ class Asked:
 
 def _maker(proposers: list[Proposer] | None) -> Callable[[TextOptions, int], Speculation | None]:
     def make(_: TextOptions, vocab_size: int) -> Speculation | None:
-        return None if proposers is None else Speculation(proposers, CostController(), vocab_size)
+        return None if proposers is None else Speculation(proposers, make_controller(), vocab_size)
 
     return make
 

@@ -41,7 +41,8 @@ log = logging.getLogger("orchard.engine")
 
 _MOST_TOKENS_A_STEP = 2048
 _PROMPTS_IN_A_PASS = 32
-_WAYS: tuple[dict[str, Any], ...] = (
+_Ways = tuple[dict[str, Any], ...]
+_WAYS: _Ways = (
     {"temperature": 0.0},
     {},
     {"top_k": 20, "top_p": 0.9, "min_p": 0.01},
@@ -50,8 +51,10 @@ _WAYS: tuple[dict[str, Any], ...] = (
     {"repetition_penalty": 1.1, "presence_penalty": 0.1, "frequency_penalty": 0.1, "frequency_context_size": 4},
     {"logit_bias": {0: 1.0}, "top_logprobs": 1, "thinking_budget": 1, "think_start": 1, "think_end": 0},
 )
+_ALONE_AND_TOGETHER = _WAYS[:1], _WAYS
 _GREEDY = SamplingParams(seed=0, **_WAYS[0])
 _PROPOSED = (1, 3, 7)  # tokens of each row in a step that verifies
+_PROPOSED_ALONE_ON_CUDA = (7, 15)  # there, others are filled up to these
 _PROPOSED_ON_CPU = (3,)  # its kernels serve any number
 _LONG = ((300, 1), (600, 9), (2050, 1))  # tokens, rows
 
@@ -183,14 +186,23 @@ def _warm_up(parts: _RunnerParts, speculates: bool, name: str, known: bool, prog
         warm_up_every_way(parts.trial(), lambda: progress(0.5))
         if parts.batched:  # padding may be as much again
             warm_up_prefill(parts.model, 2 * _MOST_TOKENS_A_STEP, lambda: progress(0.7))
-        proposed = _PROPOSED if mx.default_device() == mx.gpu else _PROPOSED_ON_CPU
-        for count in proposed if speculates else ():
-            progress(0.8)
-            warm_up_verifying(parts.trial(rehearse(count, parts.model.vocab_size)), count)
+        for ways, counts in _rehearsed() if speculates else ():
+            for count in counts:
+                progress(0.8)
+                warm_up_verifying(parts.trial(rehearse(count, parts.model.vocab_size)), count, ways)
         if speculates and isinstance(parts.model, HeadedModel):
             most = parts.num_draft_tokens
-            warm_up_verifying(parts.trial(rehearse(most, parts.model.vocab_size, drafted=True)), most)
+            for ways in _ALONE_AND_TOGETHER:
+                warm_up_verifying(parts.trial(rehearse(most, parts.model.vocab_size, drafted=True)), most, ways)
     warmed_up.add(name)
+
+
+def _rehearsed() -> list[tuple[_Ways, tuple[int, ...]]]:
+    """Return which rows rehearse how many proposed tokens."""
+    if mx.default_device() == mx.cpu:
+        return [(ways, _PROPOSED_ON_CPU) for ways in _ALONE_AND_TOGETHER]
+    alone, together = _ALONE_AND_TOGETHER
+    return [(alone, _PROPOSED_ALONE_ON_CUDA if on_cuda() else _PROPOSED), (together, _PROPOSED)]
 
 
 def _shares(options: TextOptions, weights_bytes: int) -> memory.Shares:
@@ -245,16 +257,15 @@ def warm_up_every_way(runner: Runner, tick: Callable[[], None]) -> None:
     mx.clear_cache()
 
 
-def warm_up_verifying(runner: Runner, count: int) -> None:
-    """Let a few steps verify `count` tokens of one row, and of several that draw in every way.
+def warm_up_verifying(runner: Runner, count: int, ways: _Ways) -> None:
+    """Let a few steps verify `count` tokens of rows that draw in these ways.
 
     RuntimeError where the model can't do that.
     """
     steps = RUNS_BEFORE + 3 if on_cuda() else 2
-    for ways in (_WAYS[:1], _WAYS):
-        draws = [SamplingParams(seed=0, **way) for way in ways]
-        most = (steps + 2) * (count + 1)  # rows that join first may be two steps ahead
-        _run(runner, [Job(f"verified {number}", [0, 0], params, most) for number, params in enumerate(draws)], steps)
+    draws = [SamplingParams(seed=0, **way) for way in ways]
+    most = (steps + 2) * (count + 1)  # rows that join first may be two steps ahead
+    _run(runner, [Job(f"verified {number}", [0, 0], params, most) for number, params in enumerate(draws)], steps)
 
 
 def _run(runner: Runner, jobs: list[Job], steps: int | None = None) -> None:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import Batch, BatchMode, Verifying
+from orchard.engine.batching.batched_cache import GROWTH
 from orchard.engine.batching.job import Drawn, Job, Verified
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.model import LanguageModel
@@ -115,6 +116,19 @@ def test_what_passes_cost_is_told(most: int) -> None:
         [(1, 3), (1, 3), (1, 0)] if most else [(1, 1)] * 11
     )
     assert all(0 < seconds < 10 for *_, seconds in controller.observed)
+
+
+def test_a_step_that_traces_its_pass_says_nothing_of_what_passes_cost() -> None:
+    model, options = network("qwen3"), TextOptions()
+    job = greedy("a", prompt(1, GROWTH - 16), 25)  # outgrows its room after some passes
+    observed: list[int] = []
+    for traced in (False, True):
+        guesses, batch = speculation(answers_of(job), 2), Batch(model, multiple=8, traced=traced)
+        store = KVStore(model, options)
+        run(Runner(model, store, batch, LOOSE, footprint(model, options), speculation=guesses), [job])
+        observed.append(len(cast(FixedController, guesses.controller).observed))
+        assert batch.traces == (2 if traced else 0)
+    assert observed[1] == observed[0] - 1
 
 
 def test_steps_that_read_prompts_say_nothing_of_what_passes_cost() -> None:

@@ -73,6 +73,23 @@ def test_a_pass_of_several_tokens_is_compiled(monkeypatch: pytest.MonkeyPatch) -
         check_close(one, other)
 
 
+def test_a_pass_that_is_filled_up_is_compiled_at_once() -> None:
+    """It has one of a few widths, so it comes again."""
+    model = network("qwen3")
+    batch = Batch(model, multiple=8, traced=True)
+    cache = model.new_cache()
+    model.forward(mx.array([prompt(1, 5)]), cache)
+    slot = BatchSlot(cache, 5)
+    slot.batched = True
+    batch.arrange([slot])
+    for given, made in (([1, 2, 3], 1), ([1, 2], 1), ([1] * 9, 2)):
+        logits, failed = batch.verify([given], [len(given)])
+        assert logits is not None
+        assert not failed
+        batch.keep([len(given)])
+        assert batch.traces == made
+
+
 def test_a_model_that_can_not_be_traced_is_served(caplog: pytest.LogCaptureFixture) -> None:
     plain = network("qwen3")
     expected = answers(plain, Batch(plain), [7, 9], RUNS_BEFORE + 4)

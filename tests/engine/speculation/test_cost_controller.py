@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from orchard.engine.speculation.acceptance import ModelAcceptance, RowAcceptance
-from orchard.engine.speculation.cost_controller import WIDTHS, CostController
+from orchard.engine.speculation.cost_controller import WIDTHS, WIDTHS_ALONE_ON_CUDA, CostController
 from orchard.engine.speculation.proposal import Proposal
 from tests.support.examples import examples, some
 
@@ -93,13 +93,18 @@ def simulate(
     cost: Cost,
     milliseconds: float,
     width: int | None = None,
+    *,
     noise: float = 0.0,
+    widths: Sequence[int] = WIDTHS,
 ) -> float:
-    """Return tokens a millisecond. `width`: a fixed one in place of the controller. `noise`: of the steps' times."""
+    """Return tokens a millisecond. `width`: a fixed one in place of the controller. `noise`: of the steps' times.
+
+    `widths`: those that the controller may choose.
+    """
     model, now, tokens = ModelAcceptance(), 0.0, 0
     rows = [Row(chance, model, seed) for seed, chance in enumerate(chances)]
     jitter = random.Random(9)
-    controller = CostController(lambda: now)
+    controller = CostController(lambda: now, alone=widths, together=widths)
     while now < milliseconds:
         count = len(rows)
         proposals: list[Proposal | None] = [None] * count
@@ -151,6 +156,29 @@ def test_is_never_slower_where_chances_change_and_steps_are_interrupted(cost: Co
     milliseconds = 2 * STEPS * cost(rows, 1)
     plain = simulate([cites] * rows, cost, milliseconds, width=1, noise=0.5)
     assert simulate([cites] * rows, cost, milliseconds, noise=0.5) > 0.97 * plain
+
+
+def is_filled_up(rows: int, width: int) -> float:
+    """Return what a step takes of a row that is alone on CUDA."""
+    return 5 if width == 1 else 9 if width <= 8 else 12
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.4, 0.6, 0.8, 0.95])
+def test_of_few_widths_the_best_is_found_as_well(chance: float) -> None:
+    widths = WIDTHS_ALONE_ON_CUDA
+    fixed = [(1 - chance**width) / (1 - chance) / is_filled_up(1, width) for width in widths]
+    found = simulate([constant(chance)], is_filled_up, STEPS * 5, widths=widths)
+    assert found > 0.97 * fixed[0]
+    assert found > 0.85 * max(fixed)
+
+
+def test_a_width_that_is_far_from_one_is_tried_soon() -> None:
+    """A pass that is filled up takes what its tokens would take alone only at worst."""
+    controller = CostController(lambda: 0.0, alone=(1, 8, 16))
+    for _ in range(3):
+        step(controller, 1, 0.01)
+        controller.costs.add(1, 1, 0.01)
+    assert step(controller, 8, 0.01, sure(7)) == [7]
 
 
 def test_gains_from_a_row_that_copies_beside_rows_that_do_not() -> None:

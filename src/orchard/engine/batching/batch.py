@@ -7,13 +7,13 @@ made it: a row alone costs what it costs in mlx-lm's own loop, and a long row is
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import mlx.core as mx
 
 from orchard.engine.batching.batched_cache import Lengths
+from orchard.engine.batching.grouped_forward import GroupedForward
 from orchard.engine.batching.kv_cache import Cache, layers, map_layers
 from orchard.engine.batching.layer_kinds import KINDS, BatchedKVCache, BatchedLayerCache, kind_of
 from orchard.engine.batching.model import LanguageModel
@@ -190,7 +190,9 @@ class Pass:
             return model.forward(padded, self.slots[0].cache, positions=positions)
         parts = zip(self.groups, self._parts(), strict=True)
         lengths = [group.begin_pass(count, given[start:stop]) for group, (start, stop) in parts]
-        return self.real(self._run_batched(model, self.spread(padded), positions, lengths, traced))
+        return self.real(
+            self._run_batched(model, self.spread(padded), positions, lengths, traced, at_once=multiple > 1)
+        )
 
     def _filled(self, count: int, multiple: int) -> int:
         """Return how many tokens each row gets in `verify`, with padding.
@@ -251,39 +253,16 @@ class Pass:
         positions: mx.array | None,
         lengths: list[Lengths],
         traced: TracedPasses | None,
+        *,
+        at_once: bool = False,
     ) -> mx.array:
-        forward = _Forward(model, self.bounds, self.slots[0].kinds, self.slots[0].nesting)
+        forward = GroupedForward(model, self.bounds, self.slots[0].kinds, self.slots[0].nesting)
         layers = [group.layers() for group in self.groups]
         if traced and all(slot.cache is None for slot in self.slots):
-            logits = traced.run(forward, tokens, positions, lengths, layers)
+            logits = traced.run(forward, tokens, positions, lengths, layers, at_once=at_once)
             if logits is not None:
                 return logits
         return forward(tokens, positions, [of.array for of in lengths], layers)
-
-
-@dataclass(frozen=True)
-class _Forward:
-    """A model's forward pass over groups of rows, without the groups: a trace must not keep them."""
-
-    model: LanguageModel
-    bounds: list[int]
-    kinds: Sequence[str]
-    nesting: Cache
-
-    def __call__(
-        self, tokens: mx.array, positions: mx.array | None, lengths: list[mx.array], groups: list[list[Any]]
-    ) -> mx.array:
-        """Return the logits, (rows, vocab_size), after one token a row, (rows,), by the layers of each group.
-
-        After several tokens a row, (rows, n): those of each, (rows, n, vocab_size).
-        """
-        offset = lengths[0] if len(lengths) == 1 else mx.concatenate(lengths)
-        pairs = zip(self.kinds, zip(*groups, strict=True), strict=True)
-        views = iter([KINDS[name].view(list(of), self.bounds, offset) for name, of in pairs])
-        cache = map_layers(lambda _: next(views), self.nesting)
-        if tokens.ndim > 1:
-            return self.model.forward(tokens, cache, positions=positions)
-        return self.model.forward(tokens[:, None], cache, positions=positions)[:, -1]
 
 
 class Batch:
@@ -318,6 +297,11 @@ class Batch:
         self._ran: list[Pass] = []  # in the last step, without an error
         self.slots: list[BatchSlot] = []
         """The rows, in the order of tokens and logits."""
+
+    @property
+    def traces(self) -> int:
+        """How many passes have been traced so far: the step that does so takes long."""
+        return self._traced.made if self._traced else 0
 
     @property
     def outgrown(self) -> bool:

@@ -185,7 +185,10 @@ class SpeculatingRows(Rows):
             return [], []
         given = {row: [*row.to_read, *(proposals[row].tokens if row in proposals else ())] for row in self._active}
         ahead = [1 + len(tokens) - len(row.to_read) for row, tokens in given.items()]
+        traces = self._batch.traces
         logits, broken = self._batch.verify(list(given.values()), ahead)
+        if self._batch.traces > traces:
+            self._clock.disturb(1)  # later passes of these shapes are quicker
         failed = [
             (rows, VerifyingError(error) if any(len(given[row]) > 1 for row in rows) else error)
             for rows, error in self._drop_failed(broken)

@@ -3,7 +3,8 @@
 On a fast GPU a step takes as long as the host needs to build and launch it. A traced pass needs shapes that stay: the
 model sees all the room that the rows' arrays have, not as much as the longest row holds. `decode_attention` reads no
 more for that; other attention gets a mask. Passes in which rows get several tokens are traced alike. When rows come or
-go, or outgrow their room, another trace is needed, so a pass is traced only once it has been run a few times as it is.
+go, or outgrow their room, another trace is needed, so a pass is traced only once it has been run a few times as it is,
+or at once where it is known to come again.
 """
 
 import copy
@@ -34,6 +35,8 @@ class TracedPasses:
         self._runs: OrderedDict[object, int] = OrderedDict()
         self._traces: OrderedDict[object, Trace] = OrderedDict()
         self._untraceable: set[int] = set()  # dimensions of tokens: 1 in decode, 2 where rows get several
+        self.made = 0
+        """How many passes have been traced so far."""
 
     def run(
         self,
@@ -42,8 +45,12 @@ class TracedPasses:
         positions: mx.array | None,
         lengths: Sequence[Lengths],
         groups: Sequence[list[BatchedLayerCache]],
+        *,
+        at_once: bool = False,
     ) -> mx.array | None:
         """Return what `forward` makes of these; the groups' layers are moved on by the tokens, (rows,) or (rows, n).
+
+        `at_once`: trace the pass the first time.
 
         None: nothing was done, since the pass can't be traced, or has not been run often enough for it.
         """
@@ -54,7 +61,7 @@ class TracedPasses:
             return None
         real = [of.real_array for of in lengths]
         key = tokens.shape, positions is None, tuple(array is None for array in real), _shapes(states)
-        if (trace := self._trace(key, forward, groups)) is None:
+        if (trace := self._trace(key, forward, groups, 0 if at_once else RUNS_BEFORE)) is None:
             return None
         try:
             logits, states, apart = trace(tokens, positions, [of.array for of in lengths], real, states)
@@ -67,16 +74,19 @@ class TracedPasses:
                 layer.arrays, layer.apart = arrays, beside
         return logits
 
-    def _trace(self, key: object, forward: Forward, groups: Sequence[list[BatchedLayerCache]]) -> Trace | None:
+    def _trace(
+        self, key: object, forward: Forward, groups: Sequence[list[BatchedLayerCache]], runs_before: int
+    ) -> Trace | None:
         if trace := self._traces.get(key):
             self._traces.move_to_end(key)
             return trace
         runs = self._runs[key] = self._runs.pop(key, 0) + 1
         if len(self._runs) > _MOST:
             self._runs.popitem(last=False)
-        if runs <= RUNS_BEFORE:
+        if runs <= runs_before:
             return None
         del self._runs[key]
+        self.made += 1
         if len(self._traces) >= _MOST:
             self._traces.popitem(last=False)
         self._traces[key] = trace = mx.compile(_step(forward, [[_empty(layer) for layer in of] for of in groups]))

@@ -22,6 +22,10 @@ from orchard.engine.speculation.proposal import DRAFTS, Proposal, Source
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16)
 """How many tokens a row may bring into a pass: the proposed ones, and the one before them."""
+WIDTHS_ON_CUDA = (1, 2, 4, 8)
+"""There, a pass is traced anew for each width."""
+WIDTHS_ALONE_ON_CUDA = (1, 8, 16)
+"""There, the pass of a row that is alone is filled up to a multiple of eight tokens."""
 _ASKING_SHARE = 0.015  # of the steps' time
 _MEASURING_SHARE = 0.005
 _MOST_CREDIT = 16.0  # plain steps
@@ -74,7 +78,15 @@ class _Wide(Struct):
 class CostController:
     """Chooses by measured costs; see the module. All calls come from the engine's thread."""
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.perf_counter,
+        *,
+        alone: Sequence[int] = WIDTHS,
+        together: Sequence[int] = WIDTHS,
+    ) -> None:
+        """`alone`, `together`: the widths to choose from, ascending from 1, for one row and for several."""
+        self._alone, self._together = alone, together
         self.costs = PassCosts()
         self.drafts = DraftCosts()
         self._drafting = 0.0  # in this step
@@ -99,7 +111,7 @@ class CostController:
         if self.costs.age(rows, 1) > _PLAIN_STALE:
             return 0
         self._asked = self._clock()
-        return _next_width(max(self.costs.known(rows))) - 1
+        return self._next_width(rows) - 1
 
     def choose(self, offers: Sequence[Sequence[Proposal]]) -> list[Proposal | None]:
         """Return what is verified of each row."""
@@ -205,7 +217,9 @@ class CostController:
         plans: list[_Plan] = []
         for pool in pools:
             longest = max((one.count for offered in pool for one, _ in offered), default=0)
-            plans += [self._plan(pool, width) for width in WIDTHS[1:] if _shorter(width) <= longest]
+            # No fewer are worth a width than the one below it.
+            pairs = itertools.pairwise(self._widths(len(pool)))
+            plans += [self._plan(pool, width) for shorter, width in pairs if shorter <= longest]
         return plans
 
     def _plan(self, pool: _Pool, width: int) -> _Plan:
@@ -242,21 +256,26 @@ class CostController:
         for plan in sorted(plans, key=lambda plan: plan.width, reverse=True):
             width = plan.width
             fresh = width in known and self.costs.age(rows, width) <= self._trusted(rows, width)
-            if fresh or width > _next_width(known[-1]):
+            if fresh or width > self._next_width(rows):
                 continue
             least, fair = self._least(rows, width), plan.tokens / best - plan.drafting
             below = max(one for one in known if one < width)
-            most = (self.costs.seconds(rows, below) or 0.0) * width / below
+            most = (self.costs.seconds(rows, below) or 0.0) * self._most_growth(rows, below, width)
             if least * _PROMISE < fair and most - fair <= self._measuring:
                 return _Choice(rows, width, fair, explores=True, proposals=plan.proposals)
         return None
 
+    def _widths(self, rows: int) -> Sequence[int]:
+        return self._alone if rows == 1 else self._together
 
-def _shorter(width: int) -> int:
-    """Return the fewest tokens that must be proposed for a width to be worth more than the one below."""
-    return WIDTHS[WIDTHS.index(width) - 1]
+    def _next_width(self, rows: int) -> int:
+        """Return the widest pass that may be tried: the one after the widest that was measured, or twice that."""
+        widest = max(self.costs.known(rows))
+        widths = self._widths(rows)
+        after = next((one for one in widths if one > widest), widths[-1])
+        return max(after, *(one for one in widths if one <= 2 * widest))
 
-
-def _next_width(width: int) -> int:
-    """Return the widest pass that may be tried where one of that width was measured."""
-    return max(one for one in WIDTHS if one <= max(2 * width, 2))
+    def _most_growth(self, rows: int, below: int, width: int) -> float:
+        """Return how many times as long as one of the width below a pass may take: as its tokens, twice a step."""
+        steps = sum(below < one <= width for one in self._widths(rows))
+        return min(width / below, 2.0**steps)
