@@ -79,10 +79,14 @@ def test_where_mlxs_products_are_fast_nothing_changes(monkeypatch: pytest.Monkey
     assert kinds(network) == ["QuantizedLinear", "QuantizedLinear", "QuantizedEmbedding"]
 
 
+@pytest.mark.parametrize("mode", [MODES[0], MODES[2]], ids=str)
 @pytest.mark.parametrize("rows", [1, cpu.FEWEST_ROWS - 1, cpu.FEWEST_ROWS, 40])
-def test_on_a_cpu_without_a_library_the_same_comes_out(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+def test_on_a_cpu_without_a_library_the_same_comes_out(
+    monkeypatch: pytest.MonkeyPatch, rows: int, mode: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(quantized, "_BLOCK", 64 * 40)  # 40 outputs at a time
     network = Network()
-    nn.quantize(network, group_size=32)
+    nn.quantize(network, **mode)
     first, _, embedding = network.layers
     inputs = mx.random.normal((1, rows, 64))
     expected = first(inputs), embedding.as_linear(inputs)

@@ -10,15 +10,19 @@ nearly every chunk of a prompt has a new one.
 """
 
 import os
+from contextlib import nullcontext
 from typing import Any
 
 import mlx.core as mx
+import numpy as np
 from mlx import nn
 
 from orchard.backends import cpu, few_rows
 from orchard.engine.batching.model import on_cuda
 
 _UNPACK_FROM = 256  # rows, on CUDA
+_BLOCK = 2**19  # weights that are unpacked at a time on such a CPU
+_ONE_THREAD_BELOW = 64  # rows
 
 
 def adapt(network: nn.Module) -> None:
@@ -45,13 +49,32 @@ def product(inputs: mx.array, layer: Any) -> mx.array:
     packed = {"group_size": layer.group_size, "bits": layer.bits, "mode": layer.mode}
     weights, scales, biases = layer["weight"], layer["scales"], layer.get("biases")
     slow = cpu.is_slow() and inputs.dtype == mx.float32
-    if rows >= (cpu.FEWEST_ROWS if slow else _UNPACK_FROM):
-        unpacked = mx.dequantize(weights, scales, biases, dtype=inputs.dtype, **packed)
-        return cpu.product(inputs, unpacked) if slow else inputs @ unpacked.T
+    if slow and rows >= cpu.FEWEST_ROWS:
+        return _product_in_blocks(inputs, layer, packed)
+    if not slow and rows >= _UNPACK_FROM:
+        return inputs @ mx.dequantize(weights, scales, biases, dtype=inputs.dtype, **packed).T
     if on_cuda() and few_rows.serves(rows, inputs.dtype, layer):
         return few_rows.product(inputs.reshape(rows, width), layer).reshape(*inputs.shape[:-1], -1)
     outputs = mx.quantized_matmul(inputs.reshape(rows, width), weights, scales, biases, transpose=True, **packed)
     return outputs.reshape(*inputs.shape[:-1], -1)
+
+
+def _product_in_blocks(inputs: mx.array, layer: Any, packed: dict[str, Any]) -> mx.array:
+    """Multiply float32 inputs (..., width) with numpy; of the weights, some outputs at a time are unpacked.
+
+    What is unpacked fits into the processor's cache; memory for all of it would take longer than the product.
+    """
+    rows = np.asarray(inputs).reshape(-1, inputs.shape[-1])
+    weights, scales, biases = layer["weight"], layer["scales"], layer.get("biases")
+    products = np.empty((len(rows), len(weights)), np.float32)
+    step = max(1, _BLOCK // inputs.shape[-1])
+    with cpu.one_thread() if len(rows) < _ONE_THREAD_BELOW else nullcontext():
+        for first in range(0, len(weights), step):
+            part = slice(first, first + step)
+            bias = None if biases is None else biases[part]
+            unpacked = mx.dequantize(weights[part], scales[part], bias, dtype=mx.float32, **packed)
+            np.matmul(rows, np.asarray(unpacked).T, out=products[:, part])
+    return mx.array(products).reshape(*inputs.shape[:-1], -1)
 
 
 def linear(inputs: mx.array, layer: Any) -> mx.array:
