@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from safetensors.torch import save_file
 
@@ -118,16 +119,53 @@ def _loss(norm: torch.Tensor, embed: torch.Tensor, x: torch.Tensor, target: torc
     return F.cross_entropy(logits, target, ignore_index=-1)
 
 
+def _orthogonal(update: torch.Tensor) -> torch.Tensor:
+    x = update.to(torch.bfloat16)
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    if wide := x.shape[-2] <= x.shape[-1]:
+        x = x.mT
+    for _ in range(5):
+        square = x.mT @ x
+        x = 3.4445 * x + x @ (-4.7750 * square + 2.0315 * square @ square)
+    return x.mT if wide else x
+
+
+class Muon:
+    """Muon (https://kellerjordan.github.io/posts/muon/), matrices of one shape at once, sized as Adam's steps are.
+
+    torch.optim.Muon takes them one by one, which takes as long as the rest of a step of so small a model.
+    """
+
+    def __init__(self, matrices: list[torch.Tensor], device: str) -> None:
+        self.matrices = matrices
+        shapes = sorted({tuple(w.shape) for w in matrices})
+        self._alike = [[w for w in matrices if tuple(w.shape) == shape] for shape in shapes]
+        self._momenta = [torch.zeros(len(of), *of[0].shape, device=device) for of in self._alike]
+        self._orthogonal = torch.compile(_orthogonal) if device == "cuda" else _orthogonal
+
+    def step(self, rate: float) -> None:
+        """Move the matrices against their gradients."""
+        for alike, momentum in zip(self._alike, self._momenta, strict=True):
+            with torch.no_grad():
+                grads = torch.stack([w.grad for w in alike if w.grad is not None])
+                momentum.lerp_(grads, 0.05)
+                update = self._orthogonal(grads.lerp(momentum, 0.95)).float()
+                torch._foreach_mul_(alike, 1 - rate * 0.05)
+                torch._foreach_add_(alike, list(update.unbind()), alpha=-rate * 0.2 * max(alike[0].shape) ** 0.5)
+
+
 class Trainer:
     """The weights, the optimizer, and the compiled parts of a step."""
 
     def __init__(self, device: str, config: dict[str, Any] = CONFIG) -> None:
         self.device, self._config = device, config
         self.weights = initial(device, config)
-        matrices = [w for w in self.weights.values() if w.ndim == 2]
+        embeddings = self.weights["model.embed_tokens.weight"]
+        matrices = [w for w in self.weights.values() if w.ndim == 2 and w is not embeddings]
         vectors = [w for w in self.weights.values() if w.ndim == 1]
-        groups = [{"params": matrices, "weight_decay": 0.05}, {"params": vectors, "weight_decay": 0.0}]
-        self.optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), fused=device == "cuda")
+        groups = [{"params": [embeddings], "weight_decay": 0.05}, {"params": vectors, "weight_decay": 0.0}]
+        self.adam = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), fused=device == "cuda")
+        self.muon = Muon(matrices, device)
         self.layers = [
             {
                 name.removeprefix(f"model.layers.{i}."): w
@@ -165,11 +203,20 @@ class Trainer:
         raw = raw.to(self.device, non_blocking=True).long()
         loss = self.loss(raw & (LEARN - 1), raw >= LEARN)
         loss.backward()
+        grads = [weight.grad for weight in self.weights.values() if weight.grad is not None]
+        if dist.is_initialized():
+            flat = torch.cat([grad.flatten() for grad in grads])
+            dist.all_reduce(flat, dist.ReduceOp.AVG)
+            parts = flat.split([grad.numel() for grad in grads])
+            torch._foreach_copy_(grads, [part.view_as(grad) for part, grad in zip(parts, grads, strict=True)])
         torch.nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
-        for group in self.optimizer.param_groups:
+        for group in self.adam.param_groups:
             group["lr"] = rate
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.adam.step()
+        self.muon.step(2 * rate)
+        self.adam.zero_grad(set_to_none=True)
+        for weight in self.muon.matrices:
+            weight.grad = None
         return loss.detach()
 
     def save(self, folder: Path) -> None:
@@ -185,23 +232,44 @@ def rate_at(step: int, done: float, peak: float) -> float:
     return peak * min(1.0, (step + 1) / 200) * (0.01 + 0.495 * (1 + math.cos(math.pi * min(1.0, done))))
 
 
+def _join_others() -> tuple[str, int]:
+    """Return this process's device and its number; torchrun starts one for each GPU."""
+    number = int(os.environ.get("LOCAL_RANK", "0"))
+    if not torch.cuda.is_available():
+        return "cpu", number
+    torch.cuda.set_device(number)
+    if "LOCAL_RANK" in os.environ:
+        dist.init_process_group("nccl")
+    return "cuda", number
+
+
+def _share(done: float, device: str) -> float:
+    """Return how much of the training is done for the first of all processes."""
+    shared = torch.tensor(done, device=device)
+    if dist.is_initialized():
+        dist.broadcast(shared, 0)
+    return float(shared.item())
+
+
 def run(arguments: argparse.Namespace) -> None:
-    """Train for the given number of steps, printing the loss and saving as it goes."""
+    """Train for the given number of minutes, printing the loss and saving as it goes."""
     torch.manual_seed(arguments.seed)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device, number = _join_others()
     trainer = Trainer(device, DRAFT_CONFIG if arguments.draft else CONFIG)
     begun = last = time.perf_counter()
+    done = 0.0
     seen = recent = 0
     losses: list[torch.Tensor] = []
-    made = batches(arguments.out, arguments.seed, arguments.workers)
+    made = batches(arguments.out, arguments.seed + 1000 * number, arguments.workers)
     for step, batch in enumerate(repeated(made, _TIMES, _BETWEEN)):
-        done = (time.perf_counter() - begun) / (60 * arguments.minutes)
+        if step % 20 == 0:
+            done = _share((time.perf_counter() - begun) / (60 * arguments.minutes), device)
         if done >= 1:
             break
         losses.append(trainer.step(torch.from_numpy(batch.astype("int32")), rate_at(step, done, arguments.rate)))
         seen += batch.size
         recent += batch.size
-        if step % 100 == 99:
+        if step % 100 == 99 and number == 0:
             mean = torch.stack(losses).mean().item()
             now = time.perf_counter()
             print(
@@ -209,10 +277,11 @@ def run(arguments: argparse.Namespace) -> None:
                 flush=True,
             )
             losses, recent, last = [], 0, now
-        if step % arguments.every == arguments.every - 1:
+        if step % arguments.every == arguments.every - 1 and number == 0:
             trainer.save(arguments.out)
-    trainer.save(arguments.out)
-    print(f"done: {seen / 1e6:.0f}M tokens in {(time.perf_counter() - begun) / 60:.1f} minutes", flush=True)
+    if number == 0:
+        trainer.save(arguments.out)
+        print(f"done: {seen / 1e6:.0f}M tokens in {(time.perf_counter() - begun) / 60:.1f} minutes", flush=True)
 
 
 def main() -> None:
