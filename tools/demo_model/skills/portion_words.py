@@ -13,6 +13,9 @@ EATEN = "milk|cream|butter|flour|rice|sugar|honey|apples|plums|carrots|onions|be
     "|"
 )
 
+COUNTABLE = "lemons|eggs|pizzas|burgers|pens|batteries|loaves of bread|bananas|shirts|sandwiches|coffees|beers|muffins|croissants|towels|screws|hinges|bolts|nails|light bulbs|notebooks|folders|cups|plates|forks|salads|soups|steaks|cokes|teas|juices|roses|tulips|pumpkins|avocados|onions|apples|oranges|pears|envelopes|stamps|cables|filters|tyres|masks|helmets|brushes|candles|balloons|tickets|donuts|tacos|wraps|cheesecakes|lasagnes|espressos".split(
+    "|"
+)
 # What there are several of in one request: one, several, and names of the argument.
 CROWD = lines("""
 adult adults adults|adult_count

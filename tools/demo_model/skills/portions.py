@@ -16,7 +16,7 @@ from typing import Any
 from tools.demo_model.skills import amounts, parts, requests, slots, things, values
 from tools.demo_model.skills.amounts import MEASURES, UNITS
 from tools.demo_model.skills.define import Offer, definition, styled
-from tools.demo_model.skills.portion_words import CROWD, DONE, DRILLS, EATEN, SETS, UNSAID
+from tools.demo_model.skills.portion_words import COUNTABLE, CROWD, DONE, DRILLS, EATEN, SETS, UNSAID
 from tools.demo_model.skills.slots import INT, NUMBER, TEXT, Argument
 from tools.demo_model.template import Message
 from tools.demo_model.text import ADJECTIVES, NOUNS, Split, choose, coin, expand, lines, wording
@@ -53,7 +53,7 @@ def _defined(rng: Random, names: str, about: str, said: list[Argument], unsaid: 
     arguments = {name: arguments[name] for name, _, _ in order if name in arguments}
     name = choose(rng, names.split("|"))
     tool = definition(rng, styled(rng, name), about, order)
-    ask = re.sub(" +", " ", ask)
+    ask = re.sub(" +", " ", ask).strip()
     ask = ask[0].upper() + ask[1:] if rng.random() < 0.5 else ask
     ask = requests.said(rng, ask, [], verbatim=True, spare="{") if ask[-1] not in ".?!" and "lease" not in ask else ask
     return Offer(names.replace("|", " ").replace("_", " "), tool, ask, arguments, everyday=True)
@@ -63,15 +63,16 @@ _EXTRAS: list[tuple[str, Message]] = [
     (name, {"type": kind} if "/" not in kind else {"type": "string", "enum": kind.split("/")})
     for name, kind in (word.split(":") for word in UNSAID.split())
 ]
+_AMOUNTS = ("quantity", "amount", "number", "count", "qty", "pieces")
 _BUY = "order buy get request restock fetch reorder send_for purchase add reserve book ship supply"
 _ITEMS = "item product article name ingredient goods material thing what".split()  # noqa: SIM905
 
 
-def _good(rng: Random) -> str:
-    """Name something that there may be much of."""
+def _good(rng: Random, counted: bool = False) -> str:
+    """Name something that there may be much of, or several of if it is ``counted``."""
     kind = rng.random()
     if kind < 0.5:
-        return choose(rng, EATEN)
+        return choose(rng, COUNTABLE if counted else EATEN)
     return slots.plural(rng) if kind < 0.85 else f"{coin(rng, 2)}s" if kind < 0.93 else things.goods(rng, plural=True)
 
 
@@ -101,8 +102,8 @@ _BUYING = lines("""
 """)
 _SHORT = lines("""
 [we're|we are|I'm] [running low on|running out of|short of|out of|nearly out of|low on] {t}, [get|order|buy|send] {q} [more |]{u}
-[the |our |]{t} [are almost gone|are finished|are all gone|ran out], [order|get|we need] {q} [more |new |]{u}
-[there are|we have] no {t} left, {q} {u} [please|more]
+[the |our |]{t} [ran out|will run out soon|won't last], [order|get|we need] {q} [more |new |]{u}
+we have no {t} left, {q} {u} [please|more]
 {q} more {u} of {t}
 {t}, {v} {u}[, please|]
 {v} {u} {t}
@@ -120,8 +121,8 @@ def _counted(rng: Random, names: list[str], value: Any, fraction: bool, unit: st
 def basket(rng: Random, split: Split) -> Offer:
     """Order several things with how many of each, as a list; the unit may be said with the first one only."""
     made, said = _several(rng)
-    key, number = choose(rng, _ITEMS), choose(rng, ("quantity", "count", "amount", "number", "qty", "pieces"))
     fraction = any(isinstance(value, float) for _, value in made)
+    key, number = choose(rng, _ITEMS), choose(rng, _AMOUNTS[:3] if fraction else _AMOUNTS)
     item = {"type": "object", "properties": {key: TEXT, number: NUMBER if fraction else INT}, "required": [key, number]}
     listed = [{key: thing, number: value} for thing, value in made]
     name = choose(
@@ -133,6 +134,10 @@ def basket(rng: Random, split: Split) -> Offer:
         where, noun = rng.randint(1, 90), choose(rng, ("table", "room", "order", "shelf", "customer", "shop"))
         fields.insert(0, _argument(choose(rng, (noun, f"{noun}_number", f"{noun}_id")), INT, where))
         ask = expand(rng, "[{n} {w} [wants|gets|takes|ordered|needs] {s}|{n} {w}: {s}|{s} for {n} {w}]", n=noun, w=where, s=said)  # fmt: skip
+    elif rng.random() < 0.25:
+        title, noun = values.title(rng), choose(rng, ("recipe", "list", "box", "mix", "set", "kit"))
+        fields.insert(0, _argument(choose(rng, ("name", "title", f"{noun}_name")), TEXT, title))
+        ask = expand(rng, "[[save|add|note|store|create|make] [the |a |]{n} [called |]{w}: {s}|[the |new |]{n} {w}: {s}|{w}: {s}|{s} for the {n} {w}]", n=noun, w=title, s=said)  # fmt: skip
     noun = choose(rng, NOUNS)
     return _defined(rng, f"{choose(rng, _BUY.split())}_{choose(rng, (noun, 'items', 'goods', 'list'))}", f"Order things for the {noun}", fields, [], ask)  # fmt: skip
 
@@ -147,33 +152,36 @@ _BASKETS = lines("""
 
 def _several(rng: Random) -> tuple[list[tuple[str, Any]], str]:
     """Draw two to four things with an amount each; return also how they are said."""
-    names = list(dict.fromkeys(_good(rng) for _ in range(choose(rng, (2, 2, 2, 3, 3, 4)))))
     kind = rng.random()
+    names = list(dict.fromkeys(_good(rng, counted=kind > 0.7) for _ in range(choose(rng, (2, 2, 2, 3, 3, 4)))))
     made: list[tuple[str, Any]] = []
     said: list[str] = []
-    one, several, _ = choose(rng, MEASURES[:10] if kind < 0.25 else UNITS)
+    one, several, _ = choose(rng, MEASURES[:10] if kind < 0.22 else UNITS)
+    gram = choose(rng, (" grams", "g", " g", "ml", " grams"))
     for index, thing in enumerate(names):
-        if kind < 0.25:
-            shown, value = amounts.measured(rng, one, several, 20)
-        else:
-            shown, value = amounts.before(rng, one, several)
-        if kind < 0.5 or index == 0:
+        shown, value = amounts.measured(rng, one, several, 20) if kind < 0.22 else amounts.before(rng, one, several)
+        if kind > 0.7:
+            shown, value = amounts.whole(rng, 20) if rng.random() < 0.85 else choose(rng, _FEW)
+            said.append(f"{shown} {thing}")
+        elif kind > 0.6:
+            value = rng.randint(1, 60) * choose(rng, (5, 10, 25))
+            said.append(f"{value}{gram} {choose(rng, ('of ', 'of ', ''))}{thing}")
+        elif kind < 0.42 or index == 0:
             said.append(f"{shown} of {thing}")
-        elif value == 1:
-            said.append(f"one of {thing}")
         else:
-            said.append(f"{shown.removesuffix(several).removesuffix('of ').strip()} of {thing}")
-        if kind > 0.75:
-            shown, value = amounts.whole(rng, 20) if rng.random() < 0.85 else choose(rng, (("a dozen", 12), ("half a dozen", 6)))  # fmt: skip
-            said[-1] = f"{shown} {thing}"
+            bare = "one" if value == 1 else shown.removesuffix(several).removesuffix("of ").strip()
+            said.append(f"{bare} of {thing}")
         made.append((thing, value))
     return made, values.join(rng, said).replace(" & ", " and ") if len(said) > 1 else said[0]
+
+
+_FEW = (("a dozen", 12), ("half a dozen", 6), ("two dozen", 24), ("a couple of", 2))
 
 
 def each(rng: Random, split: Split) -> list[Offer]:
     """Order several things, a call for each."""
     made, said = _several(rng)
-    key, number = choose(rng, _ITEMS), choose(rng, ("quantity", "count", "amount", "number", "pieces", "qty"))
+    key, number = choose(rng, _ITEMS), choose(rng, _AMOUNTS[:3])
     first = _defined(rng, f"{choose(rng, _BUY.split())}_{choose(rng, (choose(rng, NOUNS), 'item', 'goods'))}", "Order one thing",
                      [_argument(key, TEXT, made[0][0]), _argument(number, NUMBER if any(isinstance(value, float) for _, value in made) else INT, made[0][1])], [], expand(rng, choose(rng, _BASKETS), s=said))  # fmt: skip
     names = list(first.arguments)
@@ -211,7 +219,7 @@ def stays(rng: Random, split: Split) -> Offer:
 
 
 _STAYS = lines("""
-{p} of us [want to stay|are going|go|will be|would like a {r}|need a {r}] in {c} for {n}
+{p} of us [want to stay|are going to be|will be|would like a {r}|need a {r}] in {c} for {n}
 [a|one] {r} in {c}[,| for] {p} {k}, {n}
 {n} in {c} for {p}[ {k}|][, please|]
 {n} in {c}, {p} {k}
@@ -223,6 +231,18 @@ _STAYS = lines("""
 """)
 
 
+def _added(rng: Random, outer: str) -> tuple[str, Argument | None]:
+    """Draw what may be said besides: a weight, or what is added to dice; return how it is said, and its argument."""
+    if outer == "dice":
+        shown, extra = amounts.whole(rng, 12)
+        return f"{choose(rng, (' plus ', ' + ', ', plus '))}{shown}", _argument(choose(rng, ("modifier", "bonus", "add", "plus")), INT, extra, "[What is added|The bonus][.|]")  # fmt: skip
+    if outer not in {"sets", "boxes"}:
+        return "", None
+    said, weight = amounts.measured(rng, "kilo", "kilos", 120)
+    about = "[In kilos|The weight in kg]"
+    return expand(rng, "[ at| with|,] {w}", w=said), _argument(choose(rng, ("weight_kg", "kg", "weight", "load_kg")), NUMBER, weight, about)  # fmt: skip
+
+
 def drilled(rng: Random, split: Split) -> Offer:
     """Say so many of so many: sets of repetitions, rows of plants, dice with sides."""
     outer, inner, names_outer, names_inner, what, patterns = choose(rng, DRILLS).split(" ; ")
@@ -230,20 +250,17 @@ def drilled(rng: Random, split: Split) -> Offer:
     if first[1] == 1 or " of " in first[0]:
         first = (f"3 {outer}", 3)
     thing = choose(rng, what.split("|")).replace("{g}", slots.plural(rng))
-    more = rng.random() < 0.3
-    weight = amounts.measured(rng, "kilo", "kilos", 120)
     ask = expand(rng, patterns, a=first[0], A=first[1], b=second[0], B=second[1], t=thing)
     said = [_argument(choose(rng, names_outer.split("|")), INT, first[1]), _argument(choose(rng, names_inner.split("|")), INT, second[1])]  # fmt: skip
     if "{t}" in patterns:
         said.insert(rng.choice((0, 2)), _argument(choose(rng, ("exercise", "what", "name", "item", "kind", "thing") if outer == "sets" else ("crop", "plant", "item", "what", "kind", "name", "product")), TEXT, thing))  # fmt: skip
-    heavy = _argument(
-        choose(rng, ("weight_kg", "kg", "weight", "load_kg")), NUMBER, weight[1], "[In kilos|The weight in kg]"
-    )
+    added, extra = _added(rng, outer)
+    more = rng.random() < 0.3 and extra is not None
     if more:
-        ask += expand(rng, "[ at| with|,] {w}[ each|]", w=weight[0])
+        ask += added
     noun = choose(rng, (outer, inner, choose(rng, NOUNS)))
     verb = choose(rng, ("log", "add", "plan", "set", "make", "arrange", "record", "start"))
-    return _defined(rng, f"{verb}_{noun}".replace(" ", "_"), f"{verb.capitalize()} {outer} with so many {inner} each.", [*said, heavy] if more else said, [] if more else [heavy], ask)  # fmt: skip
+    return _defined(rng, f"{verb}_{noun}".replace(" ", "_"), f"{verb.capitalize()} {outer} with so many {inner} each.", [*said, extra] if more and extra else said, [extra] if extra and not more else [], ask)  # fmt: skip
 
 
 def timed(rng: Random, split: Split) -> Offer:
@@ -288,7 +305,7 @@ def settled(rng: Random, split: Split) -> Offer:
     elif rng.random() < 0.35:
         shown, value = amounts.half(rng, 28)
     else:
-        shown, value = amounts.whole(rng, choose(rng, (30, 30, 250)))
+        shown, value = amounts.whole(rng, 250 if "oven" in noun or rng.random() < 0.1 else 30)
     if unit == "degrees":
         shown += choose(rng, (" degrees", " degrees", " degrees", "°", "") if shown[-1].isdigit() else (" degrees", ""))
     devices = things.ROOMS if unit == "degrees" else DONE["devices"]
@@ -334,6 +351,7 @@ def told(rng: Random, split: Split) -> Offer:
     schema = NUMBER if one in _FRACTIONS else INT
     second = amounts.before(rng, "minute", "minutes", 90)
     thing = choose(rng, (_good(rng), choose(rng, NOUNS), parts.anything(rng), values.person(rng, split)))
+    thing = coin(rng, 3).capitalize() if "log_medicine" in names else thing
     ask = expand(rng, choose(rng, asks), q=shown, m=second[0], t=thing, s=choose(rng, things.HOBBIES))
     said = [
         _argument(
@@ -367,7 +385,56 @@ def scored(rng: Random, split: Split) -> Offer:
     return _defined(rng, f"record_{noun}|save_{noun}|add_{noun}|log_{noun}", f"Store {noun}.", given, [], ask)
 
 
-_MAKERS: tuple[Maker, ...] = (bought, bought, basket, basket, crowd, crowd, stays, drilled, timed, settled, settled, paid, told, told, scored)  # fmt: skip
+def booked(rng: Random, split: Split) -> Offer:
+    """Book something from a time on, for so long and for so many."""
+    noun, (one, several, _) = choose(rng, ("court", "boat", "hall", "studio", "lane", "table", "lesson", "room", choose(rng, NOUNS))), choose(rng, CROWD[:8]).split()  # fmt: skip
+    unit, sport = choose(rng, ("hour", "hour", "day")), choose(rng, things.HOBBIES)
+    length, count, clock = amounts.measured(rng, unit, f"{unit}s", 8), amounts.before(rng, one, several, 12), values.clock(rng)  # fmt: skip
+    options = list(dict.fromkeys([*rng.sample(things.HOBBIES, 3), sport]))
+    rng.shuffle(options)
+    made = [
+        (f" for {length[0]}", _argument(choose(rng, (f"{unit}s", f"duration_{unit}s", f"num_{unit}s", "duration", "length")), NUMBER, length[1], f"[How long|Length] in {unit}s[.|]")),
+        (choose(rng, (", {}", " with {}", " for {}")).format(count[0]), _argument(choose(rng, (several, f"num_{several}")), INT, count[1])),
+        (f" at {clock[0]}", _argument(choose(rng, ("start", "time", "start_time", "from_time")), TEXT, clock[1])),
+    ]  # fmt: skip
+    rng.shuffle(made)
+    said = made[: choose(rng, (1, 2, 2, 3))]
+    kind = _argument(choose(rng, ("sport", "activity", "kind", "type")), {"type": "string", "enum": options}, sport)
+    named = rng.random() < 0.6
+    lead = expand(rng, "[{k}|book {k}|a {n} for {k}|reserve {k}|we want to do {k}]" if named else "[a {n}|book a {n}|reserve a {n}|we need a {n}|get us a {n}|hire a {n}]", k=sport, n=noun)  # fmt: skip
+    given, spare = [one for _, one in said], [one for _, one in made[len(said) :]]
+    (given if named else spare).insert(0, kind)
+    return _defined(rng, f"book_{noun}|reserve_{noun}|hire_{noun}".replace(" ", "_"), f"Book a {noun}.", given, spare, lead + "".join(text for text, _ in said))  # fmt: skip
+
+
+def loaned(rng: Random, split: Split) -> Offer:
+    """Say a sum, a rate in percent and a time, as for a loan or a saving plan."""
+    total, rate, length = amounts.large(rng), values.decimal(rng, 20, rng.choice((1, 1, 2))), amounts.whole(rng, 40)
+    sign = choose(rng, ("{}", "{}", "{} euros", "${}", "{} dollars", "€{}"))
+    bare = total[0][0].isdigit() and total[0][-1].isdigit()
+    unit, what = choose(rng, ("years", "years", "months")), choose(rng, _LOANS)
+    ask = expand(rng, choose(rng, _LOANED), w=what, s=sign.format(total[0]) if bare or "{} " in sign else total[0], p=f"{rate[0]}{choose(rng, ('%', ' percent', ' per cent'))}", n=length[0], u=unit)  # fmt: skip
+    name = what.replace(" ", "_")
+    said = [
+        _argument(choose(rng, ("principal", "amount", "sum", "total", "capital", f"{name}_amount")), NUMBER, total[1]),
+        _argument(choose(rng, ("rate", "rate_percent", "interest", "interest_rate", "percent")), NUMBER, rate[1], "[The rate in percent|Interest in percent][.|]"),
+        _argument(choose(rng, (unit, f"num_{unit}", f"term_{unit}", "term")), INT, length[1], f"[The term in|How many] {unit}[.|]"),
+    ]  # fmt: skip
+    return _defined(
+        rng, f"calculate_{name}|{name}_rate|plan_{name}|{name}_payment", f"Work out a {what}.", said, [], ask
+    )
+
+
+_LOANS = ("loan", "mortgage", "credit", "saving plan", "deposit", "investment", "lease", "pension")
+_LOANED = lines("""
+[what would I pay for|what are the costs of|calculate|compute|work out|what about|plan] a {w} of {s} at {p} over {n} {u}
+[a {w} of {s}, {p}, {n} {u}|{s} at {p} for {n} {u}|{w}: {s}, {n} {u}, {p}|{n} {u}, {s}, {p} interest]
+[I want|I need|we plan] a {w} of {s} for {n} {u} at {p}
+how much is a {w} of {s} over {n} {u} with {p} interest
+""")
+
+
+_MAKERS: tuple[Maker, ...] = (bought, bought, basket, basket, crowd, crowd, stays, drilled, timed, settled, settled, paid, told, told, scored, booked, loaned)  # fmt: skip
 
 
 def portioned(rng: Random, split: Split) -> Offer:
