@@ -37,7 +37,7 @@ def test_a_wish_is_short_and_says_nothing_that_is_not_in_the_answer() -> None:
 def test_numbers_may_be_said_in_words() -> None:
     rng = Random(2)
     seen = 0
-    for _ in range(3000):
+    for _ in range(6000):
         ask, found = wishes.wished(rng, "train")
         word = re.search(r" for (two|three|four|five|six)\b", ask)
         if word:

@@ -282,8 +282,10 @@ def _wished(rng: Random, split: Split) -> Exchange:
     if split == "train" and rng.random() < 0.8:
         return wishes.make(rng, split)
     ask, found = wishes.wished(rng, split)
-    pattern = wording(rng, KEYED, split)
-    ask = expand(rng, pattern, ask=ask.rstrip(".?!"), keys=_keys(rng, found), schema=schema_of(rng, found))
+    keys, schema = _keys(rng, found), schema_of(rng, found)
+    if split == "train" and rng.random() < 0.35:
+        return _exchange(rng, ask, found, expand(rng, choose(rng, SYSTEMS[2:]), keys=keys, schema=schema))
+    ask = expand(rng, wording(rng, KEYED, split), ask=ask.rstrip(".?!"), keys=keys, schema=schema)
     return _exchange(rng, ask, found, None)
 
 

@@ -6,7 +6,7 @@ SHARED = """
 color|colour|main_color|shade|paint ; red|blue|green|yellow|black|white|orange|purple|pink|brown|silver ; {v} #|# in {v}|# that is {v}
 city|town|city_name|location|place|where|based_in|home_town ; @city ; # in {v}|# from {v}|{v} #
 country|land|nation|country_of_origin ; @country ; # from {v}|# in {v}
-price|cost|price_eur|price_usd|amount|value|ticket_price|entry_fee ; 5-900 ; # for {v} euros|# that costs {v} dollars|# for ${v}|# that costs {v} euros|# at {v} euros
+price|cost|price_eur|price_usd|amount|value ; 5-900 ; # for {v} euros|# that costs {v} dollars|# for ${v}|# that costs {v} euros|# at {v} euros
 age|age_years|years_old|years ; 2-80 ; {v} year old #|{v}-year-old #|# aged {v}|# who is {v}
 material|made_of|fabric ; wood|leather|steel|cotton|glass|plastic|wool|bamboo|gold ; # made of {v}|{v} #|# of {v}
 size|format ; small|big|tiny|huge|medium ; {v} #
@@ -58,8 +58,8 @@ treasure|hoard|loot|collection ; *gold coins|silver cups|old maps|a crown|rubies
 
 BEINGS = """
 lighthouse keeper|nurse|baker|teacher|pilot|farmer|sailor|painter|gardener|carpenter|doctor|plumber|dancer|cook|lawyer|engineer|librarian|firefighter|singer|student|astronaut|detective|mechanic|waiter|person|woman|man|customer|employee|neighbour|user profile|profile|user
-name|full_name|person_name|who ; @person ; # named {v}|# called {v}|# with the name {v}
-first_name|given_name ; @first ; # named {v}|# called {v}
+name|full_name|person_name|who ; @self ; # named {v}|# called {v}|# with the name {v}
+first_name|given_name ; @mine ; # named {v}|# called {v}
 last_name|surname ; @surname
 age
 city
@@ -67,7 +67,7 @@ country
 job|profession|occupation|works_as|role ; @job
 hobby
 hobbies
-email
+email|mail|contact_email ; @mail ; # with the email {v}
 phone|phone_number ; @phone
 username|login|nickname|handle ; @handle
 married

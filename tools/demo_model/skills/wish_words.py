@@ -13,8 +13,8 @@ name|model|product_name ; Blue Arrow|City Star|Swift 300|Road King|Trail Fox|Win
 brand|maker|manufacturer|company ; @firm ; # by {v}
 color
 price
+frame|frame_material ; steel|aluminium|carbon|bamboo|wood ; # made of {v}|{v} #
 gears|gear_count ; 3-27 ; # with {v} gears
-material
 electric
 weight
 wheel_size|wheels_inch ; 16-29
@@ -46,7 +46,8 @@ materials ; *wood|steel|cotton|glass|leather|plastic|wool
 weight_grams|weight_g|grams ; 50-3000
 size
 sizes|available_sizes ; *S|M|L|XL
-waterproof|water_resistant|foldable|rechargeable|wireless|eco_friendly ; ? ; waterproof # ; # that is not waterproof
+foldable|rechargeable|wireless|eco_friendly|limited_edition ; ?
+waterproof|water_resistant|is_waterproof ; ? ; waterproof # ; # that is not waterproof
 in_stock
 quantity
 rating
@@ -71,7 +72,8 @@ gluten_free|healthy|cold|quick ; ?
 calories|kcal|calories_per_serving ; 120-900
 steps|instructions|directions|method ; *Cut the vegetables.|Heat the oil.|Mix everything.|Bake for 20 minutes.|Cook until soft.|Add salt.|Serve warm.|Let it rest.|Stir well.
 spices|herbs|toppings|garnish ; *salt|pepper|basil|garlic|parsley|chili|oregano|cheese
-drink|goes_with|side_dish ; water|white wine|bread|rice|lemonade|green salad
+drink|drink_pairing|beverage ; water|white wine|red wine|lemonade|iced tea
+goes_with|side_dish|side ; bread|rice|green salad|potatoes
 
 cafe|restaurant|bakery|hotel|bar|tea room|bistro|ice cream shop|hostel|inn|guest house
 name|cafe_name|restaurant_name|hotel_name|venue ; The Blue Door|Corner House|Golden Spoon|Old Mill|Green Garden|The Red Lion|Sea View|Sunny Side|Little Moon|Park Hotel ; # called {v}|# named {v}
@@ -105,10 +107,12 @@ theme|motto|topic ; pirates|space|jungle|the sea|music|superheroes|the future|tr
 age|child_age|for_age ; 3-80 ; # for a {v} year old
 activities|program|games|agenda ; *dancing|treasure hunt|games|music|singing|dinner|fireworks|speeches|painting
 cake|food|menu_main|catering ; chocolate cake|apple pie|pizza|cheese cake|fruit salad|pancakes
-decorations|music_style|dress_code ; balloons|candles|flowers|lights|casual|elegant
+decorations|decoration ; balloons|candles|flowers|lights|paper stars
+dress_code|style ; casual|elegant|black tie|colorful|sporty
 indoor
 free
-public|is_public|open_to_all|cancelled|online ; ? ; public # ; private #
+cancelled|online|catering|outdoors_possible ; ?
+public|is_public|open_to_all ; ? ; public # ; private #
 budget|total_budget ; 100-9000 ; # with a budget of {v} euros
 description
 
@@ -129,12 +133,13 @@ highlight|best_part ; sunset at the harbour|boat trip|old castle|night market|vi
 
 book|novel|film|movie|comic|story|play|TV series|children's book|thriller
 title|name|book_title|movie_title ; The Old House|Silent River|Winter Roads|A Paper Moon|Golden Days|The Last Train|Blue Garden|The Lost Key|Night Sea ; # called {v}|# with the title {v}
-author|writer|director|written_by ; @person ; # by {v}
+author|writer|written_by ; @person ; # by {v}
+director|directed_by ; @person ; # by {v}
 genre|type ; fantasy|mystery|romance|science fiction|horror|comedy|drama|adventure ; {v} #
 year
 pages|page_count|num_pages ; 20-700 ; # with {v} pages
 published|publication_year|first_published ; 1900-2024 ; # published in {v}
-awards|copies_sold|chapters ; 1-40
+chapters|num_chapters ; 3-40 ; # with {v} chapters
 rating
 language
 main_character|hero|protagonist|star ; @person ; # about {v}
@@ -144,7 +149,7 @@ themes|topics|tags ; *love|war|friendship|family|nature|courage|death|travel
 age_group|audience|for_whom|age_range ; children|teenagers|adults|all ages ; # for {v}
 bestseller|is_series|illustrated|available ; ?
 publisher ; @firm
-price
+price|cost|price_eur ; 3-60 ; # for {v} euros|# that costs {v} dollars
 
 startup|company|shop|store|firm|bank|restaurant chain|farm shop|online shop|agency
 name|company_name|company|firm|startup_name ; @firm ; # called {v}|# named {v}
@@ -168,7 +173,8 @@ position|title|job_title|role|job ; baker|teacher|nurse|software engineer|cook|d
 company|employer ; @firm ; # at {v}
 location|city|place ; @city ; # in {v}
 salary|monthly_salary|pay ; 1500-8000 ; # for {v} euros a month|# with {v} euros a month
-full_time|remote|permanent ; ? ; full-time # ; part-time #
+remote|permanent|home_office ; ?
+full_time|is_full_time ; ? ; full-time # ; part-time #
 hours_per_week|weekly_hours|hours ; 10-40 ; # with {v} hours a week
 vacation_days|holidays ; 20-35 ; # with {v} days of holiday
 experience_years|years_of_experience ; 0-10
@@ -180,26 +186,29 @@ description
 
 bug report|ticket|support ticket|issue|task|to-do|complaint
 title|summary|subject|name ; @bug ; # about {v}
-severity|priority|urgency|importance ; low|medium|high|critical ; {v} #|{v} priority #
+severity|priority|urgency|importance ; low|medium|high|critical ; {v} priority #
 status|state ; open|in progress|closed|waiting ; {v} #
 assignee|assigned_to|owner|reporter|reported_by ; @person ; # for {v}|# from {v}
 steps|steps_to_reproduce|how_to_reproduce ; *Open the app.|Click the button.|Log in.|Enter a name.|Save the form.|Close the window.|Wait a minute.
 expected|expected_result|actual_result|result ; The page opens.|The form is saved.|An error appears.|Nothing happens.|The app closes.
 cause
-reproducible|fixed|blocking|urgent|done ; ? ; urgent # ; # that is not urgent
+reproducible|fixed|blocking|done ; ?
+urgent|is_urgent ; ? ; urgent # ; # that is not urgent
 due_date|deadline|due ; @date ; # due {v}
 component|area|module|affected_page ; login page|cart|search|profile page|checkout|settings ; # in the {v}|# about the {v}
 labels|tags ; *bug|urgent|login|mobile|design|backend
 hours|estimate_hours|votes|ticket_id|number ; 1-90
 version|app_version ; 1.0.2|2.4.1|3.1.0|0.9.5|4.2.0
-environment|browser|device|platform ; Firefox|Chrome|Android|iPhone|Windows|Linux ; # on {v}
+browser|web_browser ; Firefox|Chrome|Safari|Edge ; # on {v}|# in {v}
+device|platform|operating_system ; Android|iPhone|Windows|Linux ; # on {v}
 
 invoice|receipt|bill|order|purchase order|purchase|test invoice|parcel|delivery
 invoice_id|order_number|invoice_number|id|order_id|reference|number ; @code
 customer|customer_name|client|buyer|recipient|bill_to ; @person ; # for {v}
 amount|total|total_amount|sum|grand_total ; 10-900 ; # for {v} euros|# over {v} euros
 currency ; EUR|USD|GBP ; # in {v}
-paid|is_paid|shipped|delivered|express ; ? ; paid # ; unpaid #
+shipped|delivered|express|is_gift ; ?
+paid|is_paid|already_paid|payment_received ; ? ; paid # ; unpaid #
 date|invoice_date|order_date|issued_on ; @date ; # of {v}
 due_date|due|delivery_date|payment_due ; @date ; # due {v}
 items[] ; name|item|product = pen|lamp|chair|book|mug|desk ; quantity|count|qty = 1-12 ; unit_price|price = 1.0-90.0
@@ -218,7 +227,8 @@ famous_for|known_for|attraction|highlight ; its beaches|its wine|an old castle|a
 sights|attractions|landmarks ; *old bridge|town hall|castle|harbour|market square|lighthouse
 founded|year_founded ; 800-1990 ; # founded in {v}
 has_harbor|has_airport|touristic|habitable|has_university ; ?
-river|lake|nearby_river ; Silver River|Blue Lake|Old Creek|Green River
+river|nearby_river ; Silver River|Old Creek|Green River|White Water
+lake|nearby_lake ; Blue Lake|Swan Lake|Long Lake|Mirror Lake
 language
 area_km2|area|size_km2 ; 10-900
 
@@ -232,20 +242,21 @@ ruler|king|president|mayor|leader ; @person ; # ruled by {v}
 climate|weather|temperature_zone ; mild|hot|cold|dry|rainy|tropical ; {v} #
 area|area_km2|size_km2 ; 10-90000
 continent|region|located_in ; Europe|Asia|Africa|South America|North America|the Pacific
-exports|resources|products|sights ; *fish|wine|gold|wood|wool|tea|salt
+exports|resources|products ; *fish|wine|gold|wood|wool|tea|salt
 famous_for|known_for|attraction ; its beaches|its wine|old castles|high mountains|friendly people|music
 national_dish|food ; fish stew|apple pie|lamb curry|onion soup|rice with beans
 founded|year_founded|independent_since ; 800-1990
 independent|has_harbor|has_airport|touristic|habitable ; ?
 flag_colors|colors ; *red|white|blue|green|yellow|black
-mountains|neighbors|regions ; *High Peak|Eastland|Northland|River Coast|Green Hills
+mountains|peaks ; *High Peak|Old Horn|Grey Top|Snow Head
+neighbors|regions|provinces ; *Eastland|Northland|River Coast|Green Hills
 
 spaceship|ship|boat|submarine|plane|train
 name|ship_name|vessel ; Star Runner|Blue Whale|Northern Light|Morning Star|Sea Wolf|Silver Wind|Explorer ; # called {v}|# named {v}
 captain|pilot|commander|driver ; @person ; # with captain {v}
 captain{} ; name = @person ; rank = captain|admiral|major|commander
 crew_size|crew|passengers|capacity ; 2-400 ; # with a crew of {v}|# for {v} people
-max_speed|speed|top_speed|speed_kmh ; 20-9000
+max_speed|speed|top_speed|speed_kmh ; 10-900
 length_m|length|size_m|height_m ; 5.0-300.0
 weapons|equipment ; *laser|cannon|torpedo|net|shield|harpoon
 home_port|home|built_by ; Lisbon|Hamburg|Porto|Oslo|Genoa
@@ -291,7 +302,8 @@ owner|owner_name|farmer|director|head|principal|manager ; @person ; # of {v}|# r
 hectares|area|area_ha|size_ha ; 1-300
 animals[] ; species|animal|name|kind = cow|goat|hen|sheep|horse|pig ; count|number|quantity = 2-80
 animals|animal_list ; *cows|goats|hens|sheep|horses|pigs|ducks
-crops|plants|trees|flowers ; *wheat|carrots|apples|roses|potatoes|beans|sunflowers
+crops|vegetables|grows ; *wheat|carrots|potatoes|beans|pumpkins|corn
+flowers|plants ; *roses|sunflowers|tulips|lilies|daisies
 exhibits|exhibitions|collections|attractions|departments ; *old coins|paintings|ships|dinosaurs|modern art|maps|sculptures
 opening_hours{} ; opens|from|open = @opens ; closes|to|close = @closes
 visitors|visitors_per_year|guests_per_year ; 500-90000
@@ -313,7 +325,8 @@ weekday
 start_time|time|starts_at ; @clock ; # at {v}
 homework|assignment|task ; Read chapter two.|Learn ten words.|Write a short text.|Solve page 12.|Draw a map.
 materials|books|supplies ; *pencil|notebook|ruler|map|calculator|scissors
-mandatory|online|graded|has_homework ; ? ; online # ; # that is not online
+mandatory|graded|has_homework|beginner_friendly ; ?
+online|is_online|remote ; ? ; online # ; # that is not online
 
 playlist|album|song|band|radio show
 name|playlist_name|title|album_title|band_name ; Rainy Day|Summer Drive|Quiet Night|Morning Coffee|Golden Hour|Road Songs ; # called {v}|# named {v}
@@ -322,7 +335,8 @@ genre|style|music_genre ; rock|jazz|pop|folk|blues|techno|classical ; {v} #
 artist|singer|musician|composer ; @person ; # by {v}
 songs[] ; title|name|song = Blue River|Golden Rain|Paper Moon|Last Light|Old Road|Silver Sky ; artist|by|singer = @person
 songs|tracks|track_list ; *Blue River|Golden Rain|Paper Moon|Last Light|Old Road|Silver Sky|Night Train
-song_count|tracks_total|length_minutes|minutes ; 3-60 ; # with {v} songs
+length_minutes|minutes|duration_minutes ; 10-90 ; {v} minute #
+song_count|tracks_total|num_songs ; 3-60 ; # with {v} songs
 year
 members|musicians|players ; *@firsts
 instruments ; *guitar|piano|drums|violin|bass|trumpet|flute
@@ -337,7 +351,8 @@ water_per_week|watering_days|times_watered ; 1-7
 sunlight_hours|sun_hours ; 2-9
 season
 origin|native_to|country ; @country ; # from {v}
-poisonous|evergreen|edible|has_flowers|easy_care ; ? ; poisonous # ; # that is not poisonous
+evergreen|edible|has_flowers|easy_care ; ?
+poisonous|is_poisonous|toxic ; ? ; poisonous # ; # that is not poisonous
 needs|care|care_tips ; *sun|water|warm soil|shade|space|wind
 soil|soil_type ; sandy|dry|wet|rich|stony
 
@@ -351,20 +366,21 @@ serves|servings|glasses ; 1-8 ; # for {n}|# for {v} people
 calories|kcal ; 20-400
 sweet|is_sweet ; ? ; sweet # ; # that is not sweet
 cold|has_alcohol|alcohol|served_warm ; ?
-price
+price|cost|price_eur ; 2-15 ; # for {v} euros|# that costs {v} dollars
 season
 origin|native_to|country ; @country ; # from {v}
 garnish|served_with|decoration ; mint leaf|lemon slice|ice|cherry|orange peel
 
 quiz question|riddle|trivia question|joke
-question|riddle|text|setup ; What has hands but can't clap?|What gets wetter as it dries?|What has a neck but no head?|What goes up but never comes down?
-answer|solution|punchline ; a clock|a towel|a bottle|your age
+question|riddle|text|setup ; @riddle
+answer|solution|punchline ; @solution
 difficulty
-points|score|time_limit|seconds ; 1-60 ; # for {v} points
-options|choices|possible_answers ; *a clock|a towel|a bottle|a river|a shadow|a mirror
+time_limit|seconds|time_limit_seconds ; 10-90 ; # with {v} seconds
+points|score|worth ; 1-60 ; # for {v} points
+options|choices|possible_answers ; *@guesses
 category|genre|topic ; nature|animals|music|history|sports|food ; {v} #|# about {v}
 funny|is_hard|for_kids|solved ; ?
-hint|clue ; It hangs on the wall.|You find it in the kitchen.|It never stops.|Everyone has one.
+hint|clue ; Everyone has one.|You see it every day.|Think of your home.|It is not alive.
 
 poem|haiku|limerick|verse|song text|rhyme
 title|name|heading ; Rain|The Sea|Morning|Old Clock|Silver Moon|The Garden ; # called {v}

@@ -56,6 +56,11 @@ _BREEDS = {"dog": "Poodle|Beagle|Labrador|Collie|Terrier|Boxer", "cat": "Siamese
 _YOUNG = {"puppy": "dog", "kitten": "cat"}
 
 
+_BOOKS = ("book", "novel", "comic", "story", "children's book", "thriller")
+_FILMS = ("film", "movie", "play", "TV series")
+# What only some of the kinds of a block have.
+_ONLY = {"pages": _BOOKS, "chapters": _BOOKS, "published": _BOOKS, "publisher": _BOOKS, "author": (*_BOOKS, "play"), "director": _FILMS}  # fmt: skip
+_RIDDLES = (("What has hands but can't clap?", "a clock"), ("What gets wetter as it dries?", "a towel"), ("What has a neck but no head?", "a bottle"), ("What goes up but never comes down?", "your age"), ("What has keys but opens no door?", "a piano"), ("What has teeth but can't bite?", "a comb"), ("What runs but never walks?", "a river"))  # fmt: skip
 _MEAT = {"chicken", "fish", "eggs", "cheese"}
 
 
@@ -67,6 +72,9 @@ class _Wish:
     split: Split
     kind: str
     food: str
+    first: str
+    last: str
+    riddle: tuple[str, str]
 
 
 def _person(wish: _Wish) -> str:
@@ -98,11 +106,13 @@ def _bug(wish: _Wish) -> str:
 
 
 _MAKERS: dict[str, Callable[[_Wish], Any]] = {
-    "person": _person, "first": lambda w: pick(w.rng, NAMES, w.split), "surname": lambda w: choose(w.rng, things.SURNAMES).replace("_", " "),
+    "person": _person, "self": lambda w: w.first if w.rng.random() < 0.3 else f"{w.first} {w.last}", "mine": lambda w: w.first, "surname": lambda w: w.last, "mail": lambda w: f"{w.first.lower()}@example.{choose(w.rng, ('com', 'org', 'net'))}",
+    "riddle": lambda w: w.riddle[0], "solution": lambda w: w.riddle[1], "guesses": lambda w: w.rng.sample(sorted({w.riddle[1], *w.rng.sample([one for _, one in _RIDDLES], 3)}), 3),
+    "first": lambda w: pick(w.rng, NAMES, w.split),
     "city": lambda w: pick(w.rng, CITIES, w.split), "country": lambda w: choose(w.rng, "France|Italy|Spain|Japan|Peru|Kenya|Canada|Norway|India|Greece|Ireland|Mexico|Germany|Poland|Brazil|Egypt".split("|")),
     "date": lambda w: f"{w.rng.randint(2024, 2027)}-{w.rng.randint(1, 12):02}-{w.rng.randint(1, 28):02}", "clock": lambda w: f"{w.rng.randint(8, 21):02}:{choose(w.rng, ('00', '15', '30', '45'))}",
     "opens": lambda w: f"{w.rng.randint(6, 10):02}:{choose(w.rng, ('00', '30'))}", "closes": lambda w: f"{w.rng.randint(17, 23)}:{choose(w.rng, ('00', '30'))}",
-    "email": lambda w: f"{pick(w.rng, NAMES[:150], w.split).lower()}@example.{choose(w.rng, ('com', 'org', 'net'))}", "phone": lambda w: f"555-{w.rng.randint(0, 9999):04}", "handle": lambda w: f"{pick(w.rng, NAMES[:150], w.split).lower()}{w.rng.randint(1, 99)}",
+    "email": lambda w: f"{pick(w.rng, NAMES[:150], w.split).lower()}@example.{choose(w.rng, ('com', 'org', 'net'))}", "phone": lambda w: f"555-{w.rng.randint(0, 9999):04}", "handle": lambda w: f"{w.first.lower()}{w.rng.randint(1, 99)}",
     "kind": lambda w: w.kind, "job": lambda w: w.kind if w.kind not in {"person", "woman", "man", "customer", "employee", "neighbour", "user profile", "profile", "user"} else choose(w.rng, things.JOBS),
     "breed": _breed, "dish": _dish, "food": lambda w: w.food, "foods": lambda w: [w.food, *w.rng.sample([one for one in (*_FOODS, "salt", "garlic", "sugar", "olive oil", "pepper") if one != w.food and one not in _MEAT], w.rng.randint(1, 3))],
     "product": _product, "firm": _firm, "bug": _bug, "code": lambda w: f"{choose(w.rng, ('INV', 'A', 'ORD', 'R', 'PO'))}-{w.rng.randint(100, 99999)}", "street": lambda w: f"{w.rng.randint(1, 120)} {choose(w.rng, ('Main', 'Oak', 'Park', 'Lake', 'Hill', 'Church', 'River', 'Market'))} Street",
@@ -159,12 +169,12 @@ def _told(wish: _Wish, trait: Trait, value: Any, said: str) -> str:
     return way.replace("#", said).replace("{v}", text).replace("{n}", number)
 
 
-def _key(rng: Random, keys: list[str], kind: str) -> str:
+def _key(rng: Random, trait: Trait, kind: str) -> str:
     """Draw a key of a field; the name of another kind of thing is just its name."""
-    key = choose(rng, keys)
-    if key.endswith("_name") and key[:-5] in _WORDS and key[:-5] not in kind:
+    key = choose(rng, trait.keys)
+    if trait.keys[0] == "name" and key.endswith("_name") and key[:-5] in _WORDS and key[:-5] not in kind:
         key = "name"
-    if rng.random() < 0.1:
+    if rng.random() < 0.07:
         key = (
             f"{choose(rng, (kind.rpartition(' ')[2].lower(), 'main', 'the', 'new', 'my'))}_{key}"
             if rng.random() < 0.6
@@ -190,8 +200,9 @@ _LIKING = ("nice", "random", "simple", "funny", "fictional", "typical", "fake", 
 def wished(rng: Random, split: Split) -> tuple[str, Message]:
     """Make a request for a thing with some of what it is, and the thing with all that a schema asks for."""
     kinds, traits = choose(rng, _ALL)
-    wish = _Wish(rng, split, choose(rng, kinds), choose(rng, _FOODS))
-    chosen = rng.sample(traits, min(len(traits), choose(rng, (2, 3, 3, 4, 4, 4, 5, 5, 6))))
+    wish = _Wish(rng, split, choose(rng, kinds), choose(rng, _FOODS), pick(rng, NAMES, split), choose(rng, things.SURNAMES).replace("_", " "), choose(rng, _RIDDLES))  # fmt: skip
+    able = [trait for trait in traits if wish.kind in _ONLY.get(trait.keys[0], (wish.kind,))]
+    chosen = rng.sample(able, min(len(able), choose(rng, (2, 3, 3, 4, 4, 4, 5, 5, 6))))
     if {"vegan", "vegetarian"} & {trait.keys[0] for trait in chosen}:
         wish.food = choose(rng, [food for food in _FOODS if food not in _MEAT])
         chosen = [trait for trait in chosen if trait.keys[0] != "vegetarian" or _SHARED["vegan"] not in chosen]
@@ -199,10 +210,10 @@ def wished(rng: Random, split: Split) -> tuple[str, Message]:
         chosen.sort(key=traits.index)
     said = wish.kind
     sayable = [trait for trait in chosen if trait.ways]
-    told = rng.sample(sayable, min(len(sayable), choose(rng, (0, 0, 0, 1, 1, 1, 1, 2, 2, 3))))
+    told = rng.sample(sayable, min(len(sayable), choose(rng, (0, 0, 1, 1, 1, 2, 2, 2, 3, 3))))
     found: Message = {}
     for trait in chosen:
-        key = _key(rng, trait.keys, wish.kind)
+        key = _key(rng, trait, wish.kind)
         if key in found:
             continue
         found[key] = value = _value(wish, trait)
