@@ -245,8 +245,11 @@ def make(rng: Random, split: Split) -> Exchange:
         return extracted(rng, split)
     if kind_of < 0.57:
         return solved(rng, split)
-    if kind_of < 0.8:
-        return _wished(rng, split)
+    return (_wished if kind_of < 0.8 else _imagined)(rng, split)
+
+
+def _imagined(rng: Random, split: Split) -> Exchange:
+    """Make a request for an object of some kind, with its keys, its schema, or nothing said of either."""
     kind, found = invented(rng, split)
     ask = expand(
         rng,

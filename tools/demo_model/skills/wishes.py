@@ -59,7 +59,7 @@ _YOUNG = {"puppy": "dog", "kitten": "cat"}
 _BOOKS = ("book", "novel", "comic", "story", "children's book", "thriller")
 _FILMS = ("film", "movie", "play", "TV series")
 # What only some of the kinds of a block have.
-_ONLY = {"pages": _BOOKS, "chapters": _BOOKS, "published": _BOOKS, "publisher": _BOOKS, "author": (*_BOOKS, "play"), "director": _FILMS}  # fmt: skip
+_ONLY = {"pages": _BOOKS, "chapters": _BOOKS, "published": _BOOKS, "publisher": _BOOKS, "author": (*_BOOKS, "play"), "director": _FILMS, "crops": ("farm", "garden"), "animals": ("farm", "zoo", "park")}  # fmt: skip
 _RIDDLES = (("What has hands but can't clap?", "a clock"), ("What gets wetter as it dries?", "a towel"), ("What has a neck but no head?", "a bottle"), ("What goes up but never comes down?", "your age"), ("What has keys but opens no door?", "a piano"), ("What has teeth but can't bite?", "a comb"), ("What runs but never walks?", "a river"))  # fmt: skip
 _MEAT = {"chicken", "fish", "eggs", "cheese"}
 
@@ -117,7 +117,7 @@ _MAKERS: dict[str, Callable[[_Wish], Any]] = {
     "breed": _breed, "dish": _dish, "food": lambda w: w.food, "foods": lambda w: [w.food, *w.rng.sample([one for one in (*_FOODS, "salt", "garlic", "sugar", "olive oil", "pepper") if one != w.food and one not in _MEAT], w.rng.randint(1, 3))],
     "product": _product, "firm": _firm, "bug": _bug, "code": lambda w: f"{choose(w.rng, ('INV', 'A', 'ORD', 'R', 'PO'))}-{w.rng.randint(100, 99999)}", "street": lambda w: f"{w.rng.randint(1, 120)} {choose(w.rng, ('Main', 'Oak', 'Park', 'Lake', 'Hill', 'Church', 'River', 'Market'))} Street",
     "url": lambda w: f"https://{choose(w.rng, NOUNS)}.example.com", "people": lambda w: [_person(w) for _ in range(2)], "firsts": lambda w: w.rng.sample(NAMES[:150], w.rng.randint(2, 4)),
-    "described": lambda w: expand(w.rng, f"[A {{a}} {w.kind} for {{p}}.|This {w.kind} is {{a}} and {{b}}.|{{A}} and {{b}}.|A {w.kind} that everybody loves.]", a=(a := choose(w.rng, ("quiet", "bright", "simple", "modern", "friendly", "strong"))), A=a.capitalize(), b=choose(w.rng, ("easy to like", "full of ideas", "well made", "good for all", "never boring")), p=choose(w.rng, ("families", "every day", "young and old", "rainy days"))),
+    "described": lambda w: expand(w.rng, f"[A {{a}} {w.kind} for {{p}}.|This {w.kind} is {{a}} and {{b}}.|{{A}} and {{b}}.|Everybody loves this {w.kind}.]", a=(a := choose(w.rng, ("quiet", "bright", "simple", "modern", "friendly", "strong"))), A=a.capitalize(), b=choose(w.rng, ("easy to like", "full of ideas", "well made", "good for all", "never boring")), p=choose(w.rng, ("families", "every day", "young and old", "rainy days"))),
 }  # fmt: skip
 
 
