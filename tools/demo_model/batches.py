@@ -7,7 +7,9 @@ import multiprocessing
 import os
 from collections.abc import Iterator
 from functools import partial
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +28,21 @@ _SHARDS = 100_000
 Rows = list[tuple[int, NDArray[np.uint16]]]
 
 
+def _tokens(tokenizer: Any, texts: list[str]) -> tuple[list[int], list[int]]:
+    """Cut texts into tokens; return also where each token starts. At an empty text no token goes on."""
+    ids: list[int] = []
+    starts: list[int] = []
+    begun = 0
+    for whole, some in groupby(texts, bool):
+        if whole:
+            text = "".join(some)
+            encoded = tokenizer.encode(text)
+            ids += encoded.ids
+            starts += [begun + start for start, _ in encoded.offsets]
+            begun += len(text)
+    return ids, starts
+
+
 def encode(folder: Path, seed: int, count: int, shard: int) -> Rows:
     """Make one shard: (padded length, row) pairs, with ``LEARN`` set on the tokens the assistant writes."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -39,13 +56,12 @@ def encode(folder: Path, seed: int, count: int, shard: int) -> Rows:
     for conversation in training_conversations(seed, shard, count):
         segments = render(conversation.messages, conversation.tools, conversation.thinking)
         learnt = np.repeat([learn for _, learn in segments], [len(part) for part, _ in segments])
-        encoded = tokenizer.encode("".join(part for part, _ in segments))
-        length = next((length for length in LENGTHS if length >= len(encoded.ids)), 0)
+        ids, starts = _tokens(tokenizer, [part for part, _ in segments])
+        length = next((length for length in LENGTHS if length >= len(ids)), 0)
         if not length:
             continue
         row = np.zeros(length, np.uint16)
-        starts = [start for start, _ in encoded.offsets]
-        row[: len(starts)] = np.array(encoded.ids, np.uint16) | np.where(learnt[starts], LEARN, 0).astype(np.uint16)
+        row[: len(starts)] = np.array(ids, np.uint16) | np.where(learnt[starts], LEARN, 0).astype(np.uint16)
         rows.append((length, row))
     return rows
 

@@ -1,6 +1,9 @@
 """Forms: each value stands in the text or follows from it, and the keys, which a server forces, are not learnt."""
 
+# ruff: noqa: E501 - lists read best unbroken
+
 import json
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -15,9 +18,35 @@ def test_what_is_forced_is_not_learnt() -> None:
     found = {"name": "Ada", "age": 30, "tags": ["a", "b"], "home": {"city": "Rome"}, "ok": True}
     (_, answer) = forms.answered("x", found).messages
     assert answer["content"] == json.dumps(found)
-    learnt = [part for part, is_learnt in template.render([answer], [], thinking=False) if is_learnt]
-    ends = ['"Ada"', ",", "30", ",", '"a"', ",", '"b"', "]", ",", '"Rome"', "}", ",", "true", "}"]
+    learnt = [part for part, is_learnt in template.render([answer], [], thinking=False) if is_learnt and part]
+    # The token that ends a key says of which type the value is.
+    key = '": '
+    ends = [key, '"Ada"', ",", key, "30", ",", key, "[", '"a"', ",", '"b"', "]", ",", key, key, '"Rome"', "}", ",", key, "true", "}"]  # fmt: skip
     assert learnt == [*ends, "<|im_end|>"]
+
+
+def test_some_values_are_cut_from_their_keys() -> None:
+    found = {"name": "Ada", "tags": ["a", "b"], "home": {"city": "Rome"}}
+    cut = 0
+    for number in range(60):
+        (_, answer) = forms.answered(f"ask {number}", found).messages
+        assert "".join(text for text, _ in answer["parts"]) == json.dumps(found)
+        for (before, _), segment in pairwise(answer["parts"]):
+            if segment == forms.CUT:
+                cut += 1
+                assert before in {'": ', "["}
+    assert 10 < cut < 120
+
+
+def test_amounts_of_a_text_have_the_keys_of_their_units() -> None:
+    rng = Random(9)
+    for _ in range(200):
+        ask, answer = (message["content"] for message in forms.measured(rng, "train").messages)
+        found = json.loads(answer)
+        assert found
+        for value in found.values():
+            spelled = values.spoken(value) if isinstance(value, int) and value < 1000 else ""
+            assert any(way in ask.lower() for way in (str(value).lower(), values.figures(value) if not isinstance(value, str) else value.lower(), spelled) if way)  # fmt: skip
 
 
 def test_conversations_with_forms_are_rendered_whole() -> None:

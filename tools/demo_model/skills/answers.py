@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.skills import choices, forms, refuse
+from tools.demo_model.skills import choices, forms, refuse, wishes
 from tools.demo_model.skills.keys import BY_KEY, Field, made, person, retyped, some_key
 from tools.demo_model.template import Message
 from tools.demo_model.text import ADJECTIVES, NOUNS, Split, choose, coin, expand, lines, sentence, wording
@@ -239,12 +239,17 @@ def make(rng: Random, split: Split) -> Exchange:
     kind_of = rng.random()
     if kind_of < 0.08 and split == "train":
         return choices.make(rng)
-    if kind_of < 0.5:
+    if kind_of < 0.41:
         return forms.make(rng, split)
-    if kind_of < 0.65:
+    if kind_of < 0.53:
         return extracted(rng, split)
-    if kind_of < 0.7:
+    if kind_of < 0.57:
         return solved(rng, split)
+    return (_wished if kind_of < 0.8 else _imagined)(rng, split)
+
+
+def _imagined(rng: Random, split: Split) -> Exchange:
+    """Make a request for an object of some kind, with its keys, its schema, or nothing said of either."""
     kind, found = invented(rng, split)
     ask = expand(
         rng,
@@ -273,6 +278,18 @@ def make(rng: Random, split: Split) -> Exchange:
     if rng.random() < 0.15:
         ask = ask.lower() if "{" not in ask else ask
     return _exchange(rng, ask, found, system)
+
+
+def _wished(rng: Random, split: Split) -> Exchange:
+    """Make a wish for a thing with some details; evaluation, which forces no keys, names them."""
+    if split == "train" and rng.random() < 0.8:
+        return wishes.make(rng, split)
+    ask, found = wishes.wished(rng, split)
+    keys, schema = _keys(rng, found), schema_of(rng, found)
+    if split == "train" and rng.random() < 0.35:
+        return _exchange(rng, ask, found, expand(rng, choose(rng, SYSTEMS[2:]), keys=keys, schema=schema))
+    ask = expand(rng, wording(rng, KEYED, split), ask=ask.rstrip(".?!"), keys=keys, schema=schema)
+    return _exchange(rng, ask, found, None)
 
 
 def _keys(rng: Random, found: Message) -> str:

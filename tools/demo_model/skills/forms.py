@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from random import Random
 from typing import Any
+from zlib import crc32
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.skills import products, sums, things, values
+from tools.demo_model.skills import parts, products, sums, things, values
 from tools.demo_model.skills.keys import made, some_key
 from tools.demo_model.skills.slots import bare
 from tools.demo_model.skills.values import Said, same
@@ -197,12 +198,20 @@ WISHES = lines("""
 """)
 
 
+# Between texts that are cut into tokens each for itself, as they are where a model first expects a value of another type.
+CUT: Segment = ("", True)
+
+
 def forced(value: Any) -> Iterator[Segment]:
-    """Write JSON as ``json.dumps`` does, in segments; those that a grammar forces are not learnt."""
+    """Write JSON as ``json.dumps`` does, in segments; those that a grammar forces are not learnt.
+
+    The token that ends a key is the model's own: it may hold the quote or the bracket that opens the value.
+    """
     if isinstance(value, dict):
         opening = "{"
         for key, one in value.items():
-            yield f"{opening}{json.dumps(key, ensure_ascii=False)}: ", False
+            yield f"{opening}{json.dumps(key, ensure_ascii=False)[:-1]}", False
+            yield '": ', True
             yield from forced(one)
             # What ends a number, or a string with the quote before it, is the model's own.
             yield ",", True
@@ -211,7 +220,7 @@ def forced(value: Any) -> Iterator[Segment]:
     elif isinstance(value, list):
         opening = "["
         for one in value:
-            yield opening, False
+            yield opening, opening == "["
             yield from forced(one)
             yield ",", True
             opening = " "
@@ -225,9 +234,20 @@ def _tidy(segments: list[Segment]) -> list[Segment]:
     return [one for one, after in zip(segments, [*segments[1:], ("", True)], strict=True) if not (one[0] == "," and after[0] in {"}", "]"})]  # fmt: skip
 
 
+def _loosened(segments: list[Segment], ask: str) -> list[Segment]:
+    """Cut before some values: the model meets a quote or a bracket alone where it had expected something else."""
+    chance = crc32(ask.encode())
+    found: list[Segment] = []
+    for index, (text, learn) in enumerate(segments):
+        found.append((text, learn))
+        if text in {'": ', "["} and (chance >> index % 24) % 8 == 0:
+            found.append(CUT)
+    return found
+
+
 def answered(ask: str, found: Message) -> Exchange:
     """Make a request and its answer, whose keys the server forces."""
-    parts = _tidy(list(forced(found)))
+    parts = _loosened(_tidy(list(forced(found))), ask)
     answer = assistant("".join(text for text, _ in parts), "")
     del answer["reasoning_content"]
     return Exchange([user(ask), {**answer, "parts": parts}], topic="json")
@@ -286,6 +306,23 @@ def read(rng: Random, split: Split) -> Exchange:
     return Exchange([user(ask), assistant(json.dumps(found, ensure_ascii=False), THOUGHT)], topic="json")
 
 
+def measured(rng: Random, split: Split) -> Exchange:
+    """Make a text with some amounts, each with its unit or its thing, and the keys that ask for them."""
+    found: Message = {}
+    said: list[str] = []
+    words: set[str] = set()
+    for _ in range(rng.choice((1, 2, 2, 3, 3, 4))):
+        part = parts.amount(rng, split)
+        if not part.words & words:
+            words |= part.words
+            said.append(part.direct)
+            found[part.one.name.lstrip("~")] = part.one.value
+    thing = things.goods(rng)
+    text = expand(rng, "[The {t} has {s}.|{T}: {s}.|{T}, {s}|{s} for the {t}.|We need {s} for the {t}.|I noted {s} for the {t}.|The {t} comes with {s}.]", t=thing, T=thing.capitalize(), s=values.join(rng, said).replace(" & ", " and ") if len(said) > 1 else said[0])  # fmt: skip
+    found = {choose(rng, ("product", "item", "name", "thing", "what")): thing, **found} if rng.random() < 0.3 else found
+    return answered(choose(rng, BEFORE) + text + choose(rng, AFTER), found)
+
+
 def sum_form(rng: Random, split: Split) -> Exchange:
     """Make a sum, whose result is the value of a key, at times after its terms or the worked steps."""
     kind = rng.random()
@@ -337,5 +374,15 @@ def dreamt(rng: Random, split: Split) -> Exchange:
 def make(rng: Random, split: Split) -> Exchange:
     """Make a form to be filled; evaluation, which forces no keys, only asks for those with their keys named."""
     kind = rng.random() if split == "train" else 0.0
-    maker = read if kind < 0.6 else sum_form if kind < 0.72 else tongue if kind < 0.8 else dreamt
+    maker = (
+        read
+        if kind < 0.6
+        else measured
+        if kind < 0.68
+        else sum_form
+        if kind < 0.8
+        else tongue
+        if kind < 0.88
+        else dreamt
+    )
     return maker(rng, split)

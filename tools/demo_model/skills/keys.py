@@ -48,10 +48,15 @@ def _few(rng: Random, values: list[str], least: int = 2, most: int = 4) -> list[
     return rng.sample(values, rng.randint(least, most))
 
 
+def _surname(rng: Random) -> str:
+    """Draw a family name, mostly one that people have: the likeliest letters of made-up ones make no name."""
+    return choose(rng, things.SURNAMES).replace("_", " ") if rng.random() < 0.85 else things.surname(rng)
+
+
 def person(rng: Random, split: Split) -> str:
     """Draw a first name, or one with a family name."""
     first = pick(rng, NAMES, split)
-    return first if rng.random() < 0.5 else f"{first} {coin(rng, 2).capitalize()}"
+    return first if rng.random() < 0.5 else f"{first} {_surname(rng)}"
 
 
 def _title(rng: Random) -> str:
@@ -96,7 +101,7 @@ def _items(rng: Random, split: Split) -> list[Message]:
 VALUES: dict[str, Value] = {
     "name|full_name|author|owner|customer|contact|director|artist": person,
     "first_name|username|player|friend|winner": lambda rng, split: pick(rng, NAMES, split),
-    "last_name|surname|family_name": lambda rng, split: coin(rng, 2).capitalize(),
+    "last_name|surname|family_name": lambda rng, split: _surname(rng),
     "age": lambda rng, split: rng.randint(18, 80),
     "city|town|birthplace|location|place|origin|destination|capital": lambda rng, split: pick(rng, CITIES, split),
     "country|nationality": lambda rng, split: choose(rng, COUNTRIES),

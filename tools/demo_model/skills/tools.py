@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from tools.demo_model.exchange import Exchange, assistant, user
+from tools.demo_model.skills import portions
 from tools.demo_model.skills.catalog import CATALOG, ENUMS, HELD_NAMES, JSON_TYPES, VALUES, Spec, phrase
 from tools.demo_model.skills.define import Offer, definition, styled
 from tools.demo_model.skills.frames import followed, framed
@@ -230,15 +231,17 @@ def synthetic(rng: Random, split: Split) -> Offer:
 def offer(rng: Random, split: Split, alone: bool = False) -> Offer:
     """Make a tool and a request for it; at times with tools beside it, unless ``alone``."""
     kind = rng.random()
-    if kind < 0.16:
+    if kind < 0.14:
         return situation(rng, split)
-    if kind < 0.36:
+    if kind < 0.31:
         return everyday(rng, split)
-    if kind < (0.44 if alone else 0.62):
+    if kind < (0.38 if alone else 0.54):
         return framed(rng, split, alone)
-    if kind < 0.84:
+    if kind < 0.74:
         return kitted(rng, split, alone)
-    return from_catalog(rng, split) if kind < 0.94 else synthetic(rng, split)
+    if kind < 0.88:
+        return portions.portioned(rng, split)
+    return from_catalog(rng, split) if kind < 0.96 else synthetic(rng, split)
 
 
 def clash(one: Offer, other: Offer) -> bool:
@@ -332,7 +335,7 @@ def asking_back(rng: Random, split: Split) -> Exchange:
 def two(rng: Random, split: Split) -> Exchange:
     """Make a request for two calls or more at once: of one tool with several values, or of two tools."""
     if rng.random() < 0.4:
-        chosen = several(rng, split)
+        chosen = (portions.each if rng.random() < 0.4 else several)(rng, split)
         return exchange(rng, chosen, chosen[0].ask)
     first = offer(rng, split)
     spec = next((s for s in CATALOG if s.names[0] == first.key), None)
