@@ -243,11 +243,12 @@ def owned(rng: Random, split: Split) -> Story:
     if len(found) < 2:
         return owned(rng, split)
     short = rng.random() < 0.6
-    clauses = [f"{owner if owner != 'my' or not at else 'mine'} is {value}" if short and at else f"{owner} {noun} is {value}" for at, (owner, value) in enumerate(found.items())]  # fmt: skip
+    verb = "is on" if kind in ("day", "date") and rng.random() < 0.6 else "is at" if kind == "hour" else "is"
+    clauses = [f"{owner if owner != 'my' or not at else 'mine'} {verb} {value}" if short and at else f"{owner} {noun} {verb} {value}" for at, (owner, value) in enumerate(found.items())]  # fmt: skip
     ask = ("what is {o} {n}", "what's {o} {n}", "do you remember {o} {n}", "tell me {o} {n}", "what did I say {o} {n} was", "~give me {o} {n}")  # fmt: skip
     when = ("when is {o} {n}", "when's {o} {n}", "on which day is {o} {n}") if "day" in kind or kind == "date" else ()
     facts = [
-        Fact(tuple(one.replace("{o}", owner).replace("{n}", noun) for one in (*ask, *when)), _shorts("mine" if owner == "my" else owner) if short else (f"{owner} {noun}", f"what about {owner} {noun}"), f"{capital(yours(owner))} {noun} is {value}.", value)
+        Fact(tuple(one.replace("{o}", owner).replace("{n}", noun) for one in (*ask, *when)), _shorts("mine" if owner == "my" else owner) if short else (f"{owner} {noun}", f"what about {owner} {noun}"), f"{capital(yours(owner))} {noun} {verb} {value}.", value)
         for owner, value in found.items()
     ]  # fmt: skip
     rng.shuffle(facts)
@@ -265,7 +266,7 @@ def labelled(rng: Random, split: Split) -> Story:
     items = gap.join(_put(form, *pair) for pair in pairs)
     text = f"{choose(rng, title.split('|'))}:{chr(10) if gap == chr(10) else ' '}{items}"
     facts = [
-        Fact(tuple(_put(one, key, "") for one in ask.split("|")), _shorts(key), f"{capital(_put(answer, key, value))}.", value)
+        Fact(tuple(_put(one, key, "") for one in ask.split("|")), _shorts(key), f"{capital(_put(answer, yours(key), value))}.", value)
         for key, value in pairs
     ]  # fmt: skip
     return Story([text], facts, kept=tuple(part for pair in pairs for part in pair))

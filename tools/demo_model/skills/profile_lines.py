@@ -56,6 +56,7 @@ origin ; city ; {s} come{z} from {v}|{s} {is} from a shelter in {v}|we got {o} i
 chip ; code ; {p} chip number is {v}|the number on {p} collar is {v} ; what is {p} number|what's {p} chip number|which number did I give for {o}|~by what number is {s} known ; {P} number is {v}.
 """)
 EVENT = lines("""
+soon ; soon ; {s} {is} {v}|{s} {is} {v} ; !when {is} {s}|!when's {s}|what day {is} {s}|tell me the day of {s}|~for when {is} {s} planned ; {S} {is} {v}.
 date ; day ; {s} {is} on {v}|{s} {is} on {v}|{s} {was} moved from {x} to {v}|{s} take{z} place on {v} ; !when {is} {s}|!when's {s}|what date {is} {s}|on which day {is} {s}|what day {is} {s}|tell me the day of {s}|~for what day {is} {s} planned ; {S} {is} on {v}.
 clock ; hour ; {s} {is} at {v}|{s} start{z} at {v}|{s} begin{z} at {v}|{s} {was} moved from {x} to {v} ; !when {is} {s}|what time {is} {s}|at what time {do} {s} start|when {do} {s} start|what time {do} {s} begin|~how early should one be at {s} ; {S} start{z} at {v}.
 place ; where ; {s} {is} {v}|{s} {is} {v}|{s} take{z} place {v} ; where {is} {s}|where's {s}|where {do} {s} take place|in which place {is} {s}|where did I say {s} {is}|~to what place do I go for {s} ; {S} {is} {v}.
@@ -72,6 +73,7 @@ seat ; seat ; my seat is {v}|I have seat {v}|I sit in {v} ; what is my seat|whic
 wear ; wear ; I will wear {v}|I'm going to wear {v}|I want to wear {v} ; what will I wear|what am I going to wear|what do I want to wear|~in what do I show up ; You will wear {v}.
 """)
 TRIP = lines("""
+soon ; soon ; {s} {is} {v}|{s} {is} {v} ; !when {is} {s}|!when's {s}|what day {is} {s}|tell me the day of {s}|~for when {is} {s} planned ; {S} {is} {v}.
 to ; city ; {s} go{es} to {v}|{s} {is} to {v}|my destination is {v} ; where {do} {s} go|where am I going|where am I travelling to|what is my destination|to which city am I going|~what place do I travel to ; {S} go{es} to {v}.
 date ; day ; {s} {is} on {v}|{s} leave{z} on {v} ; !when {is} {s}|!when's {s}|what date {is} {s}|on which day {is} {s}|what day {is} {s}|on what day do I travel|~on which date do I set off ; {S} {is} on {v}.
 clock ; hour ; {s} leave{z} at {v}|{s} {is} at {v}|{s} depart{z} at {v}|departure is at {v} ; !when {is} {s}|what time {is} {s}|at what time {do} {s} leave|when {do} {s} leave|what time {do} {s} depart|~how early do I set off ; {S} leave{z} at {v}.

@@ -74,17 +74,18 @@ KINDS: dict[str, Draw] = {
     "wear": lambda rng, _: choose(rng, _WEAR),
     "stuff": lambda rng, _: choose(rng, _STUFF),
     "parts": lambda rng, _: choose(rng, _PARTS),
-    "hair": lambda rng, _: choose(rng, "red blond black brown grey white curly long short straight".split()),
+    "hair": lambda rng, _: choose(rng, "red blond black brown grey white dark silver blonde ginger auburn".split()),
     "shade": lambda rng, _: things.colour(rng),
     "firm": lambda rng, _: things.firm(rng),
     "day": _day,
+    "soon": lambda rng, _: choose(rng, ("tomorrow", "tonight", "next week", "this weekend", "today", "next month", f"next {choose(rng, scenes.DAYS)}", f"this {choose(rng, scenes.DAYS)}", f"in {values.spoken(rng.randint(2, 12))} days", f"in {rng.randint(2, 9)} weeks", "the day after tomorrow")),
     "weekday": lambda rng, _: choose(rng, scenes.DAYS),
     "hour": _hour,
     "seat": _seat,
     "where": scenes.place,
     "person": scenes.person,
     "gate": lambda rng, _: expand(rng, "[platform|gate|terminal|stop|track] [{k}|{k}|{a}{k}]", k=rng.randint(1, 60), a=choose(rng, "ABCDEF")),
-    "long": lambda rng, _: f"{choose(rng, (str(rng.randint(2, 90)), values.spoken(rng.randint(2, 12))))} {choose(rng, ('hours', 'minutes', 'days'))}",
+    "long": lambda rng, _: f"{choose(rng, (str(rng.randint(2, 90)), values.spoken(rng.randint(2, 12))))} {choose(rng, ('hours', 'minutes', 'minutes'))}",
     "number3": lambda rng, _: str(rng.randint(1, 999)),
     "size": lambda rng, _: f"{rng.randint(2, 300)} {choose(rng, ('cm', 'm', 'metres', 'inches', 'feet'))}",
     "room": lambda rng, _: expand(rng, "[room {k}|the {n} room|room {a}{k}|hall {k}|the attic|the cellar|the library|lab {k}]", k=rng.randint(1, 400), a=choose(rng, "ABCDEF"), n=choose(rng, NOUNS)),
@@ -125,7 +126,7 @@ def _table(kind: str) -> dict[str, tuple[str, tuple[str, ...], tuple[str, ...], 
 
 
 # Of these only one is told of somebody: what is asked about one could mean the other.
-_PAIRS = ({"like", "hobby", "dish", "drink", "instrument"}, {"company", "department", "since"}, {"subject", "job"}, {"hate", "allergy", "diet"}, {"city", "origin"}, {"maker", "from", "bought"}, {"when", "age"}, {"partner", "since"}, {"end", "long"}, {"phone", "street"}, {"serial", "number"}, {"with", "host"}, {"arrive", "come"}, {"name", "called"}, {"food", "bring"}, {"hotel", "with"}, {"colour", "hair"}, {"to", "hotel"}, {"owner", "name"})  # fmt: skip
+_PAIRS = ({"like", "hobby", "dish", "drink", "instrument"}, {"company", "department", "since"}, {"subject", "job"}, {"hate", "allergy", "diet"}, {"city", "origin"}, {"maker", "from", "bought"}, {"when", "age"}, {"partner", "since"}, {"end", "long"}, {"phone", "street"}, {"serial", "number"}, {"with", "host"}, {"arrive", "come"}, {"date", "soon"}, {"food", "bring"}, {"hotel", "with"}, {"colour", "hair"}, {"to", "hotel"}, {"owner", "name"})  # fmt: skip
 _MINE = {"name", "age", "city", "origin", "job", "company", "department", "like", "hate", "allergy", "birthday", "phone", "email", "car", "height", "instrument", "tongue", "hobby", "colour", "dish", "drink", "dog", "partner", "shoes", "hair", "diet", "team"}  # fmt: skip
 _FORMS = ("is", "was", "has", "do", "z", "es", "ies", "dont")
 _THIRD = dict(zip(_FORMS, ("is", "was", "has", "does", "s", "es", "ies", "doesn't"), strict=True))
@@ -244,7 +245,8 @@ def _group(rng: Random, split: Split, who: Who) -> list[Told]:
 def _facts(who: Who, group: list[Told]) -> list[Fact]:
     """Make the questions and answers; where day and hour are told, "when" asks for both."""
     by_key = {told.key: told for told in group}
-    both = "date" in by_key and "clock" in by_key
+    day = by_key.get("date", by_key.get("soon"))
+    both = day is not None and "clock" in by_key
     facts: list[Fact] = []
     for told in group:
         asks = [ask.removeprefix("!") for ask in told.asks if ask[0] != "!" or not both]
@@ -255,8 +257,8 @@ def _facts(who: Who, group: list[Told]) -> list[Fact]:
         facts.append(
             Fact(tuple(named(who, ask, told.value) for ask in asks), tuple(short), _answer(who, told), told.value)
         )
-    if both:
-        value = f"on {by_key['date'].value} at {by_key['clock'].value}"
+    if day and both:
+        value = f"{'on ' if day.key == 'date' else ''}{day.value} at {by_key['clock'].value}"
         whole = Told("when", "", (), "{S} {is} {v}.", value)
         whens = ("when is {s}", "when's {s}", "when exactly is {s}")
         facts += [Fact(tuple(named(who, ask) for ask in whens), ("when is it",), _answer(who, whole), value)] * 2
@@ -265,7 +267,9 @@ def _facts(who: Who, group: list[Told]) -> list[Fact]:
 
 _INTROS = "[I have {a}|I've got {a}|I want to tell you about {s}|Let me tell you about {s}|This is about {s}|Something about {s}|Here is what you need to know about {s}|A few things about {s}]"
 _ABOUT = "[I want to tell you about {s}|Let me tell you about {s}|This is about {s}|It's about {s}|Here is what you need to know about {s}|A few things about {s}]"
-_PHRASE = re.compile(r"^\{s\} \{is\} (on|at|from|to|in|near|behind|under|next|inside) ")
+_PHRASE = re.compile(
+    r"^\{s\} \{is\} (on|at|from|to|in|near|behind|under|next|inside|tomorrow|tonight|today|this|the day)\b"
+)
 
 
 def _contracted(rng: Random, text: str) -> str:
@@ -295,11 +299,11 @@ def _sentences(rng: Random, who: Who, group: list[Told]) -> list[str]:
         if parts == 0:
             done.append(named(replace(who, called=who.first), clause, told.value))
             parts = 1
-        elif _PHRASE.match(flat) and before.startswith("{s} {is} ") and parts < 4 and rng.random() < 0.6:
+        elif _PHRASE.match(flat) and _PHRASE.match(before) and parts < 4 and rng.random() < 0.6:
             done[-1] += " " + named(who, clause.removeprefix("{s} {is} "), told.value)
             parts += 1
         elif clause.startswith("{s} ") and before.startswith("{s} ") and parts < 3 and rng.random() < 0.4:
-            done[-1] += choose(rng, (" and ", " and ", ", ")) + named(who, clause.removeprefix("{s} "), told.value)
+            done[-1] += choose(rng, (" and ", " and ", ", and ")) + named(who, clause.removeprefix("{s} "), told.value)
             parts = 3
         else:
             again = named if rng.random() < 0.1 else _pronoun
@@ -310,7 +314,7 @@ def _sentences(rng: Random, who: Who, group: list[Told]) -> list[str]:
             else:
                 done.append(text)
                 parts = 1
-        before = clause
+        before = flat
     if head:
         done[:2] = [f"{done[0]}{choose(rng, ('. ', '. ', ': '))}{capital(done[1])}"]
     return [re.sub(r"\bI am\b", "I'm", text) if who.kind == "I" and rng.random() < 0.6 else text for text in done]
@@ -348,7 +352,7 @@ def _unknown(rng: Random, split: Split, who: Who, group: list[Told]) -> tuple[st
         shut = told | {key for pair in _PAIRS if pair & told for key in pair}
         keys = [key for key in _table(kind) if key not in shut and (who.kind != "I" or key in _MINE)]
         keys = [key for key in keys if who.she != "they" or key in _OURS]
-        keys = [key for key in keys if key not in ("name", "topic", "place", "platform", "date", "clock", "with", "host")]  # fmt: skip
+        keys = [key for key in keys if key not in ("name", "topic", "place", "platform", "date", "soon", "clock", "with", "host")]  # fmt: skip
     asks = [ask for key in keys for ask in _table(kind)[key][2] if ask[0] not in "!~" and ("{s}" in ask or "{p}" in ask)]  # fmt: skip
     return tuple(named(other, ask) for ask in asks if "{g}" not in ask)
 
