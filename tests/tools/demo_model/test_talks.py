@@ -30,10 +30,10 @@ def test_what_may_be_asked_was_told_and_the_answer_says_it() -> None:
             assert fact.answer.endswith(".")
             assert "{" not in fact.answer + " ".join((*fact.asks, *fact.short, *story.told)), fact
             assert any(not ask.startswith("~") for ask in fact.asks)
-            # The number of a group is counted, and day and hour may be told apart; all else is told as it is answered.
+            # The number of a group is counted; the rest is told as it is answered, a list or day and hour in parts.
             for word in yours(fact.value).lower().split():
                 counted = fact.answer.startswith(("You have ", "There are "))
-                assert counted or word.strip(",") in heard(story) or word in ("on", "at"), (story.told, fact)
+                assert counted or word.strip(",") in heard(story) or word in ("on", "at", "and"), (story.told, fact)
 
 
 def test_each_line_has_its_parts_and_a_question_for_evaluation() -> None:
@@ -44,6 +44,7 @@ def test_each_line_has_its_parts_and_a_question_for_evaluation() -> None:
             assert all("{v}" in clause for clause in clauses.split("|")), line
             assert not any("{v}" in ask for ask in asks.split("|")), line
             assert name in ("PERSON",) or "~" in asks, line
+    assert set(contrast_lines.BASES) == set(contrast_lines.POOLS["event"])
     for line in contrast_lines.FRAMES:
         keys, kind, first, _, asks, turned, _ = line.split(" ; ")
         assert keys in (*contrast_lines.POOLS, "who", "name", "thing"), line

@@ -47,6 +47,14 @@ POOLS: dict[str, list[str]] = {
         "codeplace": "the garage|the front door|the gate|the safe|the alarm|the locker|the wifi|the router|the bike lock|the office|the lab|the cellar|my phone|my laptop|my suitcase|the printer|the vault|the pool",
         "budget": "rent|food|fun|travel|clothes|books|gifts|power|water|phone|savings|insurance|music|sport|the dog|repairs|fuel|coffee|toys|medicine",
         "pet": "cat|dog|snake|rabbit|parrot|hamster|horse|goat|turtle|budgie|mouse|hen|duck|lizard|pony|fish",
+        "plural": "chickens|goats|cats|dogs|bikes|cars|books|plants|guitars|hats|lamps|apples|eggs|tickets|chairs|stamps|coins|shirts|rabbits|cups|pens|maps|trees|pears|lemons|cows|ducks|sheep|boats|keys|bags|boxes|towels|candles",
+        "daytime": "in the morning|at noon|in the evening|at night|before bed|after lunch|after dinner|at breakfast|in the afternoon",
+        "past": "today|yesterday|on Monday|on Tuesday|on Wednesday|on Thursday|on Friday|on Saturday|on Sunday|last week|this week|last month",
+        "taken": "my steak|my eggs|my coffee|my tea|my toast|my pizza|my rice|my soup|my bread|my pasta|my burger|my salad|my curry|my fish",
+        "how": "hot|cold|sweet|strong|black|soft|hard|medium|well done|spicy|mild|crispy|with milk|without sugar|salty|rare|very thin|with lemon|with garlic|warm",
+        "event": "graduated|got married|moved here|bought the house|started my job|learned to drive|opened the shop|quit smoking|broke my leg|adopted the dog|left school|retired|met my wife|sold the car|joined the club|stopped working|finished the course",
+        "years": "|".join(str(year) for year in range(1960, 2026)),
+        "months": "January|February|March|April|May|June|July|August|September|October|November|December",
         "count": "chairs|people|lamps|tables|windows|boxes|plants|desks|books|beds",
         "kin": "|".join([*KIN[:-4], "mum", "dad"]),
     }.items()
@@ -114,9 +122,22 @@ route ; hour ; {k} leaves at {v}|{k} is at {v}|{k} goes at {v} ; {k} at {v}|{k} 
 route ; gate ; {k} leaves from {v}|{k} goes from {v} ; {k} from {v} ; from where does {k} leave|where does {k} leave from|where does {k} go from|~to what place do I go for {k} ; what leaves from {v}|which one goes from {v} ; -
 codeplace ; code ; the code for {k} is {v}|{k} has the code {v}|the password for {k} is {v}|{v} opens {k} ; {k} {v}|for {k} it's {v} ; what is the code for {k}|what's the code for {k}|which code has {k}|what is the password for {k}|~with what do I open {k} ; what is {v} the code for|what does {v} open ; -
 codeplace ; 1000-9999 ; the code for {k} is {v}|{k} has the code {v}|the pin for {k} is {v} ; {k} {v}|for {k} it's {v} ; what is the code for {k}|what's the code for {k}|which code has {k}|what is the pin for {k}|~with what do I open {k} ; what is {v} the code for|what has the code {v} ; -
+plural ; 2-60 ; I have {v} {k}|I've got {v} {k}|I own {v} {k} ; {v} {k}|{v} {k} ; how many {k} do I have|how many {k} have I got|how many {k} do I own|~what number of {k} is mine ; - ; -
+plural ; 2-60 ; I bought {v} {k}|I got {v} {k}|I paid for {v} {k} ; {v} {k} ; how many {k} did I buy|how many {k} did I get|how many {k} did I pay for|~what number of {k} is in my bag ; - ; -
+plural ; 2-60 ; we need {v} {k}|we have to get {v} {k}|we ordered {v} {k} ; {v} {k} ; how many {k} do we need|how many {k} do we have to get|how many {k} did we order|~what number of {k} is on the list ; - ; -
+plural ; 2-60 ; there are {v} {k}|I saw {v} {k}|I counted {v} {k} ; {v} {k} ; how many {k} are there|how many {k} did I see|how many {k} did I count|~what number of {k} was it ; - ; -
+daytime ; 2-9 ; I take {v} pills {k}|I have to take {v} pills {k} ; {v} {k}|{k} {v} ; how many pills do I take {k}|how many pills do I have to take {k}|~what number of pills is for me {k} ; when do I take {v} pills ; -
+daytime ; drink ; {k} I drink {v}|I have {v} {k}|I always take {v} {k} ; {k} {v} ; what do I drink {k}|what do I have {k}|what do I always take {k}|~what is in my glass {k} ; when do I drink {v}|when do I have {v} ; -
+past ; 2-60 ; I ran {v} km {k}|{k} I ran {v} km|I cycled {v} km {k}|I walked {v} km {k} ; {k} {v}|{v} {k} ; how far did I run {k}|how many km did I run {k}|how far did I go {k}|~what distance was it {k} ; when did I go {v} km ; -
+past ; 2-900 ; I spent {v} euros {k}|{k} I spent {v} euros|{k} I earned {v} euros ; {k} {v} ; how much did I spend {k}|how many euros was it {k}|how much was it {k}|~what sum was it {k} ; when was it {v} euros ; -
+taken ; how ; I like {k} {v}|I take {k} {v}|I want {k} {v} ; {k} {v}|{k} {v} ; how do I like {k}|how do I take {k}|how do I want {k}|how should {k} be|~in what way is {k} good for me ; - ; -
+event ; years ; I {k} in {v}|I {k} in {v}|in {v} I {k} ; {k} in {v}|I {k} in {v} ; when did I {b}|in which year did I {b}|what year did I {b}|~since when is it that I {k} ; what did I do in {v}|what happened in {v} ; -
+event ; months ; I {k} in {v}|in {v} I {k} ; {k} in {v}|I {k} in {v} ; when did I {b}|in which month did I {b}|what month did I {b}|~what month was it that I {k} ; what did I do in {v} ; -
 budget ; 2-999 ; I spend {v} euros on {k}|I planned {v} euros for {k}|I have {v} euros for {k} ; {v} on {k}|{v} for {k} ; how much do I spend on {k}|how much did I plan for {k}|how much do I have for {k}|~what is my budget for {k} ; for what do I have {v} euros|on what do I spend {v} ; on what do I spend more / on what do I spend most|on what do I spend less / on what do I spend least
 """)
 
+# What one did, and the word that questions have for it.
+BASES = {past: f"{base}{past[len(past.split(' ', maxsplit=1)[0]):]}" for past in POOLS["event"] for base in [{"graduated": "graduate", "got": "get", "moved": "move", "bought": "buy", "started": "start", "learned": "learn", "opened": "open", "quit": "quit", "broke": "break", "adopted": "adopt", "left": "leave", "retired": "retire", "met": "meet", "sold": "sell", "joined": "join", "stopped": "stop", "finished": "finish"}[past.split(" ", maxsplit=1)[0]]]}  # fmt: skip
 # One of a group ; several ; whose.
 GROUPS = lines("""
 brother ; brothers ; my|sister ; sisters ; my|daughter ; daughters ; my|son ; sons ; my|kid ; kids ; my|child ; children ; my|cousin ; cousins ; my|friend ; friends ; my|cat ; cats ; my|dog ; dogs ; my|roommate ; roommates ; my|colleague ; colleagues ; my|niece ; nieces ; my|nephew ; nephews ; my|guest ; guests ; the|player ; players ; the|student ; students ; the|teacher ; teachers ; the|helper ; helpers ; the|driver ; drivers ; the|neighbour ; neighbours ; my|horse ; horses ; my|singer ; singers ; the|flatmate ; flatmates ; my|team member ; team members ; the|pupil ; pupils ; the
@@ -128,7 +149,10 @@ seat ; seat
 shoe size ; 30-50
 birthday ; date
 birthday ; date
+birthday ; months
 appointment ; day
+wedding ; months
+exam ; months
 exam ; day
 flight ; hour
 locker number ; 1-999

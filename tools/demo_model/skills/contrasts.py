@@ -11,9 +11,10 @@ from functools import cache
 from random import Random
 
 from tools.demo_model.skills import scenes, things, values
-from tools.demo_model.skills.contrast_lines import FRAMES, GROUPS, LABELS, OWN, POOLS
+from tools.demo_model.skills.contrast_lines import BASES, FRAMES, GROUPS, LABELS, OWN, POOLS
 from tools.demo_model.skills.memory import some_name
 from tools.demo_model.skills.profiles import KINDS
+from tools.demo_model.skills.qualities import called
 from tools.demo_model.skills.scenes import alike, within, yours
 from tools.demo_model.skills.talks import Fact, Story, capital
 from tools.demo_model.text import NAMES, NOUNS, Split, choose, coin, expand, pick
@@ -79,7 +80,7 @@ def _pairs(rng: Random, split: Split, keys: str, kind: str, amount: int) -> list
 
 
 def _put(text: str, key: str, value: str) -> str:
-    return text.replace("{k}", key).replace("{v}", value)
+    return text.replace("{k}", key).replace("{v}", value).replace("{b}", BASES.get(key, key))
 
 
 _TURNS = ((" I'm ", " you are "), (" I am ", " you are "), (" I ", " you "), (" my ", " your "), (" me ", " you "), (" our ", " your "), (" we ", " you "))  # fmt: skip
@@ -117,8 +118,9 @@ def _asks(rng: Random, frame: Frame, key: str, value: str) -> tuple[str, ...]:
 def _facts(rng: Random, frame: Frame, pairs: list[tuple[str, str]], group: str, style: int) -> list[Fact]:
     """Make the questions for each, for the one that is so, and for the one that is more so than the others."""
     facts = [
-        Fact(_asks(rng, frame, key, value), _shorts(key), _statement(frame, key, value, style), value)
+        Fact(_asks(rng, frame, name, value), _shorts(name), _statement(frame, name, value, style), value)
         for key, value in pairs
+        for name in [called(rng, key) if frame.keys == "who" else key]
     ]
     group, _, own = group.partition(" ; ")
     which = ("who", "who", "which of them") if frame.keys in ("who", "name") else ("which", "which one")
@@ -183,7 +185,22 @@ def framed(rng: Random, split: Split) -> Story:
     def fix() -> tuple[str, list[Fact]] | None:
         return _fixed(rng, split, frame, told, noun)
 
+    if not group and frame.keys == "who":
+        facts += _names(told)
     return Story([*intro, *sentences], facts, fix, _untold(rng, split, frame, members), "", (*members, *(value for _, value in pairs)))  # fmt: skip
+
+
+def _names(told: list[tuple[str, str]]) -> list[Fact]:
+    """Ask for the name of a relative that was told with the name: "my uncle Karl is 91"."""
+    found: list[Fact] = []
+    for key, _ in told:
+        words = key.split(" ")
+        at = next((i for i, word in enumerate(words) if i > 1 and word[:1].isupper()), 0)
+        kin, name = " ".join(words[:at]), " ".join(words[at:])
+        if at and sum(other.startswith(f"{kin} ") for other, _ in told) == 1:
+            asks = (f"what is {kin}'s name", f"what's {kin}'s name", f"what is {kin} called", f"who is {kin}", f"~which name has {kin}")  # fmt: skip
+            found += [Fact(asks, (f"{kin}'s name",), f"{capital(yours(kin))} is called {name}.", name, leads=False)] * 2
+    return found
 
 
 def _untold(rng: Random, split: Split, frame: Frame, members: list[str]) -> tuple[str, ...]:
@@ -243,10 +260,24 @@ def owned(rng: Random, split: Split) -> Story:
     if len(found) < 2:
         return owned(rng, split)
     short = rng.random() < 0.6
-    verb = "is on" if kind in ("day", "date") and rng.random() < 0.6 else "is at" if kind == "hour" else "is"
+    verb = (
+        "is on"
+        if kind in ("day", "date") and rng.random() < 0.6
+        else "is at"
+        if kind == "hour"
+        else "is in"
+        if kind == "months"
+        else "is"
+    )
     clauses = [f"{owner if owner != 'my' or not at else 'mine'} {verb} {value}" if short and at else f"{owner} {noun} {verb} {value}" for at, (owner, value) in enumerate(found.items())]  # fmt: skip
     ask = ("what is {o} {n}", "what's {o} {n}", "do you remember {o} {n}", "tell me {o} {n}", "what did I say {o} {n} was", "~give me {o} {n}")  # fmt: skip
-    when = ("when is {o} {n}", "when's {o} {n}", "on which day is {o} {n}") if "day" in kind or kind == "date" else ()
+    when = (
+        ("when is {o} {n}", "when's {o} {n}", "on which day is {o} {n}")
+        if kind in ("day", "date")
+        else ("when is {o} {n}", "in which month is {o} {n}", "what month is {o} {n} in")
+        if kind == "months"
+        else ()
+    )
     facts = [
         Fact(tuple(one.replace("{o}", owner).replace("{n}", noun) for one in (*ask, *when)), _shorts("mine" if owner == "my" else owner) if short else (f"{owner} {noun}", f"what about {owner} {noun}"), f"{capital(yours(owner))} {noun} {verb} {value}.", value)
         for owner, value in found.items()
@@ -295,7 +326,44 @@ def preferred(rng: Random, split: Split) -> Story:
     return Story([told], [Fact(asks, (), answer, value)], kept=(value, other, who))
 
 
+_LISTS = (
+    ("I need to buy", "what do I need to buy|what should I buy|what did I say I need to buy|what's on my shopping list", "You need to buy {l}.", "food brought"),
+    ("My shopping list", "what is on my shopping list|what do I have to buy|which things are on my list", "Your shopping list is {l}.", "food brought kept"),
+    ("I must pack", "what must I pack|what do I have to pack|what should be in my bag", "You must pack {l}.", "gift brought kept"),
+    ("Remember", "what should you remember|what did I ask you to remember|what do I have to remember|which things did I name", "You should remember {l}.", "kept goods gift food"),
+    ("My plan for today", "what is my plan for today|what do I do today|what are my plans", "Your plan for today is {l}.", "class"),
+    ("I invited", "who did I invite|whom have I invited|who is invited", "You invited {l}.", "person"),
+    ("I want to visit", "what do I want to visit|which cities do I want to visit|where do I want to go", "You want to visit {l}.", "place"),
+    ("My subjects", "what are my subjects|which subjects do I have|what do I study", "Your subjects are {l}.", "subject"),
+    ("I have to pay", "what do I have to pay|which bills do I have to pay|what must be paid", "You have to pay {l}.", "bill"),
+    ("I play", "what do I play|which things do I play|what did I say I play", "You play {l}.", "instrument"),
+)  # fmt: skip
+
+
+def collected(rng: Random, split: Split) -> Story:
+    """Tell a list of two to four things, and ask for all of them."""
+    start, asks, answer, keys = choose(rng, _LISTS)
+    pool = POOLS[choose(rng, keys.split(" "))]
+    items = rng.sample(pool, choose(rng, (2, 3, 3, 4)))
+    whole = f"{', '.join(items[:-1])} and {items[-1]}"
+    listed = choose(rng, (whole, whole, ", ".join(items), f"{', '.join(items[:-1])}, and {items[-1]}"))
+    noun = start.startswith("My ")
+    told = f"{start}{choose(rng, (':', ':', ' is', ' -')) if noun else choose(rng, ('', '', ':'))} {listed}".replace("subjects is", "subjects are")  # fmt: skip
+    fact = Fact(tuple(asks.split("|")), (), answer.format(l=yours(whole)), whole)
+    return Story([told], [fact], kept=tuple(items))
+
+
 def story(rng: Random, split: Split) -> Story:
     """Draw one of the ways to tell of several."""
     kind = rng.random()
-    return (framed if kind < 0.6 else owned if kind < 0.77 else labelled if kind < 0.95 else preferred)(rng, split)
+    return (
+        framed
+        if kind < 0.6
+        else owned
+        if kind < 0.74
+        else labelled
+        if kind < 0.89
+        else collected
+        if kind < 0.96
+        else preferred
+    )(rng, split)

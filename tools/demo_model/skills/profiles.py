@@ -179,10 +179,13 @@ def _answer(who: Who, told: Told) -> str:
 _PRONOUNS = (("she", "her", "her"), ("he", "him", "his"), ("it", "it", "its"))
 
 
+_ME = Who("I", "I", "I", "me", "my", "I", "I")
+
+
 def _person(rng: Random, split: Split) -> Who:
     kind = rng.random()
     if kind < 0.2:
-        return Who("I", "I", "I", "me", "my", "I", "I")
+        return _ME
     if kind < 0.28:
         noun, owner = choose(rng, _COUPLES), choose(rng, ("my", "our", "the"))
         first = f"{owner} {noun}" if rng.random() < 0.8 else f"the {things.surname(rng)}s"
@@ -252,7 +255,9 @@ def _facts(who: Who, group: list[Told]) -> list[Fact]:
         asks = [ask.removeprefix("!") for ask in told.asks if ask[0] != "!" or not both]
         short = [_pronoun(who, ask, told.value) for ask in asks if ask[0] != "~"]
         short += [
-            _pronoun(who, ask.removeprefix("what is "), told.value) for ask in asks if ask.startswith("what is {p} ")
+            _pronoun(who, ask.removeprefix("what is "), told.value)
+            for ask in asks
+            if ask.startswith("what is {p} ") and " called" not in ask
         ]
         facts.append(
             Fact(tuple(named(who, ask, told.value) for ask in asks), tuple(short), _answer(who, told), told.value)
@@ -268,7 +273,7 @@ def _facts(who: Who, group: list[Told]) -> list[Fact]:
 _INTROS = "[I have {a}|I've got {a}|I want to tell you about {s}|Let me tell you about {s}|This is about {s}|Something about {s}|Here is what you need to know about {s}|A few things about {s}]"
 _ABOUT = "[I want to tell you about {s}|Let me tell you about {s}|This is about {s}|It's about {s}|Here is what you need to know about {s}|A few things about {s}]"
 _PHRASE = re.compile(
-    r"^\{s\} \{is\} (on|at|from|to|in|near|behind|under|next|inside|tomorrow|tonight|today|this|the day)\b"
+    r"^\{s\} \{is\} (on|at|from|to|in|near|with|behind|under|next|inside|tomorrow|tonight|today|this|the day)\b"
 )
 
 
@@ -288,7 +293,7 @@ def _opening(rng: Random, who: Who, *, clear: bool) -> list[str]:
 
 def _sentences(rng: Random, who: Who, group: list[Told]) -> list[str]:
     """Tell it: some clauses share a subject or a verb, others begin a sentence with a pronoun."""
-    clear = [told for told in group if told.clause.startswith(("{s}", "{p}"))]
+    clear = [told for told in group if told.clause.startswith(("{s}", "{p}"))] if who.kind != "I" else group[:1]
     group = [*clear[:1], *(told for told in group if told.clause and told not in clear[:1])]
     done = _opening(rng, who, clear=bool(clear))
     parts = 9 if done else 0
@@ -361,8 +366,13 @@ def _presented(rng: Random, split: Split) -> list[Told]:
     """Introduce oneself by name and by where one is from."""
     table = _table("PERSON")
     name = Told("name", "", table["name"][2], table["name"][3], some_name(rng, split))
+    if rng.random() < 0.3:
+        age, place = (_one(rng, split, _ME, one) for one in ("age", "origin"))
+        lead = choose(rng, ("{n} here", "{s} {is} {n}", "this is {n}", "{p} name is {n}", "{n}")).replace("{n}", name.value)  # fmt: skip
+        clause = f"{lead}, {age.value}, from {place.value}"
+        return [replace(name, clause=clause), replace(age, clause=""), replace(place, clause="")]
     key = choose(rng, ("origin", "origin", "department", "company", "age"))
-    other = _one(rng, split, Who("I", "I", "I", "me", "my", "I", "I"), key)
+    other = _one(rng, split, _ME, key)
     if within(name.value, other.value):
         return _presented(rng, split)
     lead = choose(rng, ("{s} {is}", "{s} {is}", "this is", "{p} name is", "it's", "you are talking to"))
@@ -376,6 +386,20 @@ def _headed(rng: Random, split: Split, who: Who, group: list[Told]) -> tuple[Who
     keys = {told.key for told in group}
     if who.kind == "I" and not keys & {"name", "age", "origin", "city", "department", "company"} and rng.random() < 0.7:
         return who, [*_presented(rng, split), *group]
+    if (
+        who.kind == "PERSON"
+        and who.she != "they"
+        and who.called.startswith("my ")
+        and "name" not in keys
+        and rng.random() < 0.35
+    ):
+        table = _table("PERSON")["name"]
+        head = Told("name", "", table[2], table[3], choose(rng, NAMES))
+        return (
+            (who, group)
+            if within(head.value, " ".join(told.value for told in group))
+            else (replace(who, first=f"{who.first} {head.value}"), [*group, head])
+        )
     if who.kind == "TRIP" and rng.random() < 0.6 and "to" not in keys:
         city = pick(rng, CITIES, split) if rng.random() < 0.8 else coin(rng, 2).capitalize()
         _, _, asks, answer = _table("TRIP")["to"]
@@ -386,6 +410,8 @@ def _headed(rng: Random, split: Split, who: Who, group: list[Told]) -> tuple[Who
         asks = ("who is {s} with", "who am I meeting", "with whom is {s}", "who do I meet")
         head = Told("with", "", asks, "{S} is with {v}.", name)
         first = f"{who.first} with {name}"
+        if rng.random() < 0.4:
+            head, first = replace(head, clause="{s} {is} with {v}"), who.first
     else:
         return who, group
     if any(within(head.value, told.value) for told in group):
