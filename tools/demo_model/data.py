@@ -15,6 +15,7 @@ from tools.demo_model.exchange import Exchange, user
 from tools.demo_model.skills import (
     about,
     answers,
+    contrasts,
     deeds,
     echo,
     facts,
@@ -22,12 +23,14 @@ from tools.demo_model.skills import (
     kitted,
     lists,
     memory,
+    profiles,
     qualities,
     recall,
     refuse,
     requests,
     stories,
     sums,
+    talks,
     tools,
 )
 from tools.demo_model.skills.catalog import CATALOG
@@ -50,6 +53,10 @@ def _between(rng: Random, split: Split) -> Exchange:
 
 def _remember(rng: Random, split: Split) -> Exchange:
     kind = rng.random()
+    if kind < 0.36:
+        story = (profiles if kind < 0.19 else contrasts).story(rng, split)
+        return talks.make(rng, split, lambda: _between(rng, split), story)
+    kind = (kind - 0.36) / 0.64
     if kind < 0.33:
         told = lists.known(rng) if kind < 0.05 else (deeds if kind < 0.18 else qualities).known(rng, split)
         return recall.make(rng, split, lambda: _between(rng, split), told, lambda one: qualities.again(rng, split, one))
@@ -70,7 +77,7 @@ MIXTURE: dict[str, tuple[float, Maker]] = {
     "again": (0.01, _again),
     "sums": (0.21, sums.make),
     "tools": (0.65, tools.make),
-    "memory": (0.3, _remember),
+    "memory": (0.37, _remember),
     "unknown": (0.025, _unknown),
     "facts": (0.215, facts.make),
     "chat": (0.075, about.chat),

@@ -12,14 +12,14 @@ from random import Random
 from tools.demo_model.skills import things, values
 from tools.demo_model.skills.recall import Known
 from tools.demo_model.skills.scenes import DRINKS, FOODS, Somebody, people, person, place, when, within, yours
-from tools.demo_model.text import ADJECTIVES, CITIES, NOUNS, Split, choose, coin, lines, pick
+from tools.demo_model.text import ADJECTIVES, CITIES, NOUNS, Split, choose, coin, expand, lines, pick
 
-# base past ing ; kinds of object ; what may be told besides (w: with whom, p: where, t: when, c: for how much, o: to whom)
+# base past ing ; kinds of object ; what may be told besides (w: with whom, p: where, t: when, c: for how much, o: to whom, f: from whom)
 DEEDS = lines("""
 meet met meeting ; person ; wpt
 visit visited visiting ; person place ; wt
 call called calling ; person ; pt
-see saw seeing ; person title ; wpt
+see saw seeing ; person title band ; wpt
 invite invited inviting ; person ; pt
 help helped helping ; person ; pt
 interview interviewed interviewing ; person ; pt
@@ -78,6 +78,21 @@ book booked booking ; event thing ; tcp
 win won winning ; thing money ; pt
 cancel cancelled cancelling ; event ; t
 try tried trying ; food sport ; pwt
+climb climbed climbing ; peak ; wt
+hike+up hiked+up hiking+up ; peak ; wt
+listen+to listened+to listening+to ; band ; pwt
+attend attended attending ; event ; wpt
+borrow borrowed borrowing ; thing money ; tf
+get got getting ; thing count ; ptf
+inherit inherited inheriting ; thing money ; f
+break broke breaking ; thing ; pt
+hire hired hiring ; person ; t
+thank thanked thanking ; person ; pt
+clean cleaned cleaning ; thing ; pt
+fix fixed fixing ; thing ; pwt
+carry carried carrying ; thing ; pw
+translate translated translating ; title ; pt
+record recorded recording ; title ; wpt
 """)
 EVENTS = "school|a course|a new job|the meeting|the party|a concert|a workshop|the game|a picnic|the wedding|yoga|training|a language class|the interview|the race|a hike|the book club|an internship|the exam|the choir|a dance class|university|the play|a cruise|the conference".split("|")  # fmt: skip
 SUBJECTS = "physics law history biology art chemistry maths design geography Spanish German French Japanese Italian Polish cooking drawing pottery programming swimming dancing Dutch Turkish Welsh medicine".split()
@@ -109,6 +124,10 @@ def _object(rng: Random, split: Split, kind: str) -> str:
         )
     if kind == "thing":
         return _thing(rng)
+    if kind == "peak":
+        return f"{choose(rng, ('Mount', 'Ben', 'Monte', 'Pico', 'the'))} {coin(rng, 2).capitalize()}"
+    if kind == "band":
+        return expand(rng, "[the {a} {n}s|{c}|{A} {n}|{c} and the {n}s|The {n}s]", a=choose(rng, ADJECTIVES).capitalize(), A=choose(rng, ADJECTIVES).capitalize(), n=choose(rng, NOUNS).capitalize(), c=coin(rng, 2).capitalize())  # fmt: skip
     return choose(rng, {"food": FOODS, "drink": DRINKS, "subject": SUBJECTS, "sport": SPORTS, "event": EVENTS}[kind])
 
 
@@ -158,8 +177,8 @@ def _circumstances(rng: Random, split: Split, tense: str, roles: list[str], take
     found: dict[str, str] = {}
     for role in roles:
         match role:
-            case "w" | "o":
-                value = f"{'with' if role == 'w' else 'to'} {person(rng, split)}"
+            case "w" | "o" | "f":
+                value = f"{ {'w': 'with', 'o': 'to', 'f': 'from'}[role] } {person(rng, split)}"
             case "p":
                 value = place(rng, split)
             case "t":
@@ -201,9 +220,9 @@ def deed(rng: Random, split: Split, who: Somebody, line: str, tense: str, kind: 
     done = yours(_agreed(said.format(**verb), who, who.answer))
     answers["object"] = f"{who.answer[0].upper() + who.answer[1:]} {done} {yours(what)}."
     if who.third and kind not in ("money", "person"):
-        parts["who"] = who.asked
+        parts["who"] = who.told
         asks["who"] = [f"who {finite} {_the(what)}", f"who {'was' if tense == 'past' else 'is'} it that {finite} {_the(what)}", f"tell me who {finite} {_the(what)}", f"which person {finite} {_the(what)}", f"do you remember who {finite} {_the(what)}"]  # fmt: skip
-        answers["who"] = f"It {'was' if tense == 'past' else 'is'} {who.answer}."
+        answers["who"] = f"It {'was' if tense == 'past' else 'is'} {yours(who.told)}."
     return Deed(clause, parts, asks, answers)
 
 
@@ -223,13 +242,21 @@ def _questions(
     object_ = "" if kind == "money" else f" {_the(what)}"
     word = {"person": "who", "to": "where", "in": "where", "money": "how much", "place": "which city"}.get(kind, "what")
     more = {"to": [f"to which place {question}", f"where {question} to"], "in": [f"in which place {question}", f"at what place {question}"], "person": [f"whom {question}", f"which person {question}"], "money": [f"how much money {question}", f"what amount {question}"],
-            "food": [f"what food {question}", f"which dish {question}"], "drink": [f"which drink {question}"], "title": [f"which title {question}"], "thing": [f"which thing {question}"], "subject": [f"which subject {question}"], "sport": [f"which game or instrument {question}"], "event": [f"which thing {question}"], "count": [f"which things {question}"], "place": [f"what city {question}"]}[kind]  # fmt: skip
+            "food": [f"what food {question}", f"which dish {question}"], "drink": [f"which drink {question}"], "title": [f"which title {question}"], "thing": [f"which thing {question}"], "subject": [f"which subject {question}"], "sport": [f"which game or instrument {question}"], "event": [f"which thing {question}"], "count": [f"which things {question}"], "place": [f"what city {question}"],
+            "peak": [f"which mountain {question}", f"what mountain {question}"], "band": [f"which band {question}", f"what band {question}"]}[kind]  # fmt: skip
     asks = {"object": [f"{word} {question}", f"{word} {question}", f"{choose(rng, _INDIRECT)} {word} {indirect}", *more]}  # fmt: skip
+    if kind == "title" and ("read" in question or "watch" in question):
+        noun = choose(rng, ("book", "novel") if "read" in question else ("film", "movie"))
+        asks["object"] += [f"which {noun} {question}", f"what {noun} {question}"]
+    if kind in ("to", "in") and what.split(" ", 1)[1] in CITIES:
+        end = " to" if kind == "to" else " in"
+        asks["object"] += [f"which city {question}{end}", f"what city {question}{end}"]
     if kind == "count":
         goods = what.split(" ", 1)[1]
         asks["object"] += [f"how many {goods} {question}"] * 3
     ways = {"w": ["who {q} with", "with whom {q}", "who {q} together with", "in whose company {q}"],
             "o": ["who {q} to", "to whom {q}", "which person {q} to"],
+            "f": ["who {q} from", "from whom {q}", "which person {q} from"],
             "p": ["where {q}", "where {q}", "at what place {q}", "in which place {q}"],
             "c": ["for how much {q}", "how much {q} for", "at what price {q}", "for what price {q}"],
             "t": ["when {q}", "when {q}", "what time {q}" if parts.get("t", "").startswith("at ") else "on which day {q}" if parts.get("t", "").startswith("on ") else "when exactly {q}"]}  # fmt: skip

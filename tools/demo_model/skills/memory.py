@@ -45,6 +45,7 @@ I go by the name of {v}.
 [They call|Everybody calls|My family calls] me {v}[.|]
 [hey|hi|hello|Hey|Hi|Hello][,| there,|] [im|I'm|i am|I am|it's] {v}[.|!|]
 [I would like you to|I want you to|Could you|Please] call me {v}[.|]
+[I'd like to be called|I want to be called|I prefer to be called|Everyone calls me|I'd rather be called|Most people call me] {v}[.||!]
 [So you know|For the record|Just so you know], [my name is|I am|I'm] {v}[.|]
 My [first |full |real |]name is {v}[.|]
 ~People know me as {v}, please remember that.

@@ -143,7 +143,7 @@ def known(rng: Random, split: Split) -> list[Known]:
             _quality(
                 line,
                 SHORT if short and name in _SHORT else clause,
-                (owner, _called(rng, owner)),
+                (owner, called(rng, owner)),
                 value,
                 turned=same_kind and rng.random() < 0.15,
             )
@@ -159,7 +159,7 @@ def known(rng: Random, split: Split) -> list[Known]:
 _SHORT = {"colour", "time", "place", "price"}
 
 
-def _called(rng: Random, owner: str) -> str:
+def called(rng: Random, owner: str) -> str:
     """Say "my sister" or "Emma" for "my sister Emma"."""
     words = owner.split(" ")
     at = next((i for i, word in enumerate(words) if i > 1 and word[0].isupper()), 0)

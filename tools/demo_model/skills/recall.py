@@ -12,6 +12,7 @@ from tools.demo_model.exchange import Exchange, assistant, user
 from tools.demo_model.skills.attributes import FACTS, OPTIONS, OTHERS, VALUES
 from tools.demo_model.skills.memory import some_name
 from tools.demo_model.skills.refuse import filled as request
+from tools.demo_model.skills.scenes import within
 from tools.demo_model.skills.things import fitting
 from tools.demo_model.template import Message, Tool
 from tools.demo_model.text import ADJECTIVES, CITIES, NAMES, NOUNS, Split, casual, choose, expand, lines, sentence
@@ -84,7 +85,8 @@ _PAIRS = (
 )
 
 
-def _chosen(rng: Random, asks: tuple[str, ...], split: Split) -> str:
+def chosen(rng: Random, asks: tuple[str, ...], split: Split) -> str:
+    """Draw one of the questions; those that start with ``~`` are kept for evaluation."""
     held = [ask[1:] for ask in asks if ask.startswith("~")]
     return (
         choose(rng, held) if split == "held" and held else choose(rng, [ask for ask in asks if not ask.startswith("~")])
@@ -251,11 +253,16 @@ EVERYTHING = "[What do you know about me|What did I tell you|What have I told yo
 
 def _question(rng: Random, split: Split, asked: list[Known]) -> list[Message]:
     """Ask for one thing, or for several at once."""
-    ask = " and ".join(_chosen(rng, known.asks, split) for known in asked)
+    ask = " and ".join(chosen(rng, known.asks, split) for known in asked)
+    return _asked(phrased(rng, ask, tuple(known.other for known in asked)), asked)
+
+
+def phrased(rng: Random, ask: str, kept: tuple[str, ...] = ()) -> str:
+    """Ask with a mark or without, at times with words around it or typed in haste; what is ``kept`` stays."""
     plain = rng.random() < 0.45
     lead, end = ("", choose(rng, ("?", "?", "?", ""))) if plain else (expand(rng, QUESTION), expand(rng, ENDING))
     ask = lead + (ask if lead else choose(rng, (ask[0].upper(), ask[0].upper(), ask[0])) + ask[1:]) + end
-    return _asked(casual(ask, *(known.other for known in asked)) if rng.random() < 0.1 else ask, asked)
+    return casual(ask, *kept) if rng.random() < 0.1 else ask
 
 
 def _asked(ask: str, asked: list[Known]) -> list[Message]:
@@ -284,6 +291,20 @@ def unknown(rng: Random, split: Split) -> Exchange:
     return Exchange(_not_told(rng, split, []), topic="unknown")
 
 
+def talked(rng: Random, between: Callable[[], Exchange], count: int, *, own: bool) -> tuple[list[Message], list[Tool]]:
+    """Make other talk, and the tools it needs; where not the model's ``own``, all replies are another model's."""
+    messages: list[Message] = []
+    offered: list[Tool] = []
+    for _ in range(count):
+        if not own or rng.random() < 0.15:
+            messages += (small_talk(rng), foreign(rng))
+        else:
+            other = between()
+            messages += other.messages
+            offered += other.tools
+    return messages, offered
+
+
 def make(
     rng: Random,
     split: Split,
@@ -293,41 +314,55 @@ def make(
 ) -> Exchange:
     """Make things told (those ``given``, or any), at times one corrected, other talk, and one to three asked for."""
     known = given or things(rng, split, rng.choice((1, 1, 2, 2, 3, 4)))
+    if rng.random() < 0.1:
+        return _at_once(rng, split, known)
     others = rng.random() < 0.25  # the replies are another model's
     groups = _groups(rng, known)
     messages: list[Message] = []
     offered: list[Tool] = []
 
     def talk(most: tuple[int, ...]) -> None:
-        for _ in range(rng.choice(most)):
-            if others or rng.random() < 0.15:
-                messages.extend((_small_talk(rng), foreign(rng)))
-            else:
-                other = between()
-                messages.extend(other.messages)
-                offered.extend(other.tools)
+        said, tools = talked(rng, between, rng.choice(most), own=not others)
+        messages.extend(said)
+        offered.extend(tools)
 
     if len(known) == 1 and rng.random() < 0.15 and (changed := _corrected(rng, split, known[0], again=again)):
         # Corrected in the same breath.
-        first = told(rng, known)
-        messages += [user(f"{first if first[-1:] in '.?!' else first + '.'} {changed[0]}"), _reply(rng, [changed[1]], own=not others)]  # fmt: skip
+        text = f"{_marked(told(rng, known))} {changed[0]}"
+        messages += [user(text), _reply(rng, [changed[1]], own=not others)]
         known, groups = [changed[1]], []
     for group in groups:
         messages += _telling(rng, group, not others, between)
         talk((0, 0, 0, 1))
     if rng.random() < 0.3:
         at = rng.randrange(len(known))
-        changed = _corrected(rng, split, known[at], alone=len(known) == 1, again=again)
-        if changed and not any(changed[1].value in one.value or one.value in changed[1].value for one in known):
+        changed = _corrected(rng, split, known[at], len(known) == 1, again)
+        if changed and not any(within(changed[1].value, one.value) for one in known):
             messages += [user(changed[0]), _reply(rng, [changed[1]], own=not others)]
             known[at] = changed[1]
     talk((0, 1, 1, 2, 3, 5))
-    if not given and rng.random() < 0.05:
-        return Exchange([*messages, *_not_told(rng, split, known)], offered[:4], topic="unknown")
-    if not given and rng.random() < 0.04:
-        ask = expand(rng, EVERYTHING) + choose(rng, ("?", "?", ".", ""))
-        return Exchange([*messages, *_asked(ask, known)], offered[:4], topic="memory")
-    return Exchange([*messages, *_questions(rng, split, known)], offered[:4], topic="memory")
+    asked, topic = _asking(rng, split, known, everything=not given)
+    return Exchange([*messages, *asked], offered[:4], topic=topic)
+
+
+def _asking(rng: Random, split: Split, known: list[Known], *, everything: bool) -> tuple[list[Message], str]:
+    """Ask for some of it; at times for all (where that can be said), or for what was not told."""
+    if everything and rng.random() < 0.05:
+        return _not_told(rng, split, known), "unknown"
+    if everything and rng.random() < 0.04:
+        return _asked(expand(rng, EVERYTHING) + choose(rng, ("?", "?", ".", "")), known), "memory"
+    return _questions(rng, split, known), "memory"
+
+
+def _marked(text: str) -> str:
+    return text if text[-1:] in ".?!" else f"{text}."
+
+
+def _at_once(rng: Random, split: Split, known: list[Known]) -> Exchange:
+    """Tell things and ask for one of them in the same message."""
+    said, (ask, reply) = told(rng, known), _question(rng, split, [choose(rng, known)])
+    text = f"{_marked(said)}{choose(rng, (' ', ' ', ' ', chr(10)))}{ask['content']}"
+    return Exchange([user(text), reply], topic="memory")
 
 
 def _questions(rng: Random, split: Split, known: list[Known]) -> list[Message]:
@@ -352,11 +387,12 @@ def _telling(rng: Random, group: list[Known], own: bool, between: Callable[[], E
         other = between()
         if other.topic in ("sums", "facts") and not other.tools:
             ask, reply = other.messages
-            return [user(f"{text if text[-1:] in '.?!' else text + '.'} {ask['content']}"), reply]
+            return [user(f"{_marked(text)} {ask['content']}"), reply]
     return [user(text), _reply(rng, group, own)]
 
 
-def _small_talk(rng: Random) -> Message:
+def small_talk(rng: Random) -> Message:
+    """Make something that people say without asking for anything told."""
     pattern = expand(rng, TALK[0])
     words = {key: sentence(rng) for key in "st" if f"{{{key}}}" in pattern}
     asked = (request(rng, "train").strip() or "?") if "{q}" in pattern else ""

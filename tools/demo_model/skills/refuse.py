@@ -180,6 +180,52 @@ SNIPPETS = (
 )  # fmt: skip
 
 
+# What people ask the assistants of their phones for.
+DAILY = lines("""
+[Book|Reserve|Get|Find|book|can you book] [me |us |][a table|a room|a taxi|two seats|a flight|tickets|an appointment|a court|a hotel room|a haircut] [for {d} people|for two|for {d}|for tonight|at {h}|for {day}|in {city}|to {city}|for tomorrow at {h}|at the {n} for {day}][.||, please| please]
+[Set|set|Please set|Can you set|Start|Put] [an alarm|a timer|my alarm|the timer|another alarm|a countdown clock] [for|to] [{h}|{d} minutes|tomorrow at {h}|{day} at {h}|half an hour][.||?]
+[Wake|wake] me [up |][at|tomorrow at] {h}[.||, please]
+[Remind|remind|Please remind|Can you remind] me [tomorrow|on {day}|at {h}|in {d} minutes|tonight|later|next week|tomorrow at {h}] to [call {p}|{v} the {n}|buy {n}s|take my pills|water the plants|pay the rent|text my {k}|go to the {n}][.||?]
+[Remind|remind] me to [call {p}|{v} the {n}|buy {n}s|pay the rent] [tomorrow|on {day}|at {h}|in {d} hours|tonight|next {day}][.||?]
+[Call|Phone|Ring|Dial|Text|Message|call|can you call|please call|Could you ring] [my {k}|{p}|my {k} {p}|the {n}|an ambulance|a doctor|the police|the school|555 {big}] [for me|now|and say I'm late|back|please|][.||?]
+[Send|send|Write|Can you send|Forward|Please send] [an email|a message|an e-mail|a text|an SMS|a letter|a WhatsApp] to [{p}|my {k}|the {n}|my boss] [saying that I'm late|that I will come at {h}|about the {n}|saying {s}|asking for the {n}|with the photos][.||?]
+[Check|check|Read|Open|Show me|can you check|can u check|Go through|Delete|Sort] my [emails|e-mails|mail|inbox|messages|calendar|voicemail|notifications|photos|bank account|spam|contacts|texts][.||?| please| for today| from {p}]
+[Play|play|Can you play|Put on|Start] [some music|a song|{p}'s new song|the radio|jazz|my playlist|a video|a film|an audiobook|something relaxing|music in the {n}][.||?| please|, please]
+[Turn|Switch|turn] [on|off|down|up] the [lights|light in the {n}|TV|heating|music|radio|volume|air conditioning|lamp|alarm|{n}][.||?| please]
+[Lock|Unlock|Open|Close|Shut] the [door|front door|garage|blinds|window|curtains|gate|car][.||?| please| now]
+[Order|order|Buy|Get|Can you order] [me |][a pizza|some food|a taxi|groceries|a {n}|{d} {n}s|flowers for my {k}|a new {n}|the usual|coffee][.||?| please| online| from the {n}]
+[Pay|Transfer|Send] [my {n} bill|the rent|{big} euros to {p}|the invoice|{d} dollars to my {k}|my taxes][.||?| now]
+[Draw|draw|Paint|Sketch|Make|Generate|Create|Design|can you draw] [me |][a|an|the] [{n}|picture of a {n}|{a} {n}|portrait of {p}|logo for my {n}|image of {city}|picture of my {k}|map of {city}|cartoon of a {n}|wallpaper with {n}s][.||?| please]
+[Take|Make] [a photo|a picture|a selfie|a screenshot|a video|a recording] [of me|of this|of the {n}|now|please|of my {k}][.||?]
+[Look at|Watch|Open|Listen to|Read|Scan|See] this [photo|picture|video|song|file|PDF|link|screenshot|recording|website][.||?| and tell me what it is| please| for me|: https://{co}.com]
+[Search|Google|Browse|Look on|search|can you search|Look] [the internet|the web|online|Google|Wikipedia|eBay] for [cheap flights|a {n}|{n}s in {city}|{p}|the nearest {n}|{t}|a used {n}][.||?]
+[Look up|Find|find|Google|Get me] [the number of the nearest {n}|the opening hours of the {n}|the address of {p}|flights to {city}|the cheapest {n}|a good restaurant in {city}|the way to {city}|a doctor near me|the nearest {n}|train times to {city}][.||?]
+[Navigate|Take me|Drive me|Guide me|Show me the way|Give me directions] to [{city}|the {n}|work|the nearest {n}|the airport|the station|my {k}'s house][.||?| please]
+[What time is it|what time is it now|What's the date today|What day is it|What day is today|Which day is it|How's the traffic|Is it going to rain|Will it rain tomorrow|Do I need an umbrella|How cold is it outside|Is the {n} open now|Do I have new mail|What's on TV tonight|What's on my calendar today|How many steps did I walk today][?|?||]
+[I need|I want|I'd like] [a taxi|a cab|an Uber|a table|a ride|a doctor|a plumber|tickets|a lift] [to the {n}|to {city}|for {h}|for tonight|now|at {h}|for {day}][.||!| please]
+[Put|Add|Write] [a meeting with {p}|the {n}|lunch with my {k}|dinner at {h}] [in|into|on|to] my [calendar|diary|agenda][.||?| for {day}| at {h}]
+[Cancel|Postpone|Move|Confirm] my [flight|appointment|meeting with {p}|subscription|reservation|order|table|hotel][.||?| to {day}| for {day}| please]
+[Download|Install|Update|Upload|Print|Copy|Save|Share|Delete] [the|my|this|that] [app|file|photo|game|driver|{n}|report|document|{n} file][.||?| please| to the cloud| from my desktop]
+[Can|Could|Would|can] you [see me|hear me talk|come to {city}|drive my car|cook dinner|wash my {n}|feed my {k}'s dog|fix my {n}|clean the {n}|meet me at {h}|join the meeting|make a phone call|take notes in my meeting|watch my {n}|sing for me|go online|surf the web|use the internet|open a website|look at a picture|listen to music|speak out loud|make a video][?||]
+[Who|What team] [won|is winning|plays] [last night|the match|the game|the election|the race|the cup|today|yesterday|on {day}][?||]
+[Sell|Rent|Repair|Ship|Deliver|Pick up] my [{n}|{a} {n}|old {n}|{n} and my {m}][.||?| for me| tomorrow]
+""")
+_KIN = (
+    "mum dad mom wife husband sister brother boss friend son daughter neighbour doctor grandma uncle landlord".split()
+)
+
+
+def daily(rng: Random) -> str:
+    """Ask for what needs a phone, a camera, a car or the internet."""
+    hour = choose(rng, (f"{rng.randint(1, 12)}", f"{rng.randint(1, 12)} {choose(rng, ('am', 'pm'))}", f"{rng.randint(0, 23)}:{choose(rng, ('00', '15', '30', '45'))}", f"{rng.randint(1, 12)}{choose(rng, ('am', 'pm'))}", "noon"))  # fmt: skip
+    pattern = expand(rng, choose(rng, DAILY))
+    return expand(
+        rng, pattern, h=hour, d=rng.randint(2, 60), big=rng.randint(20, 9999), p=choose(rng, NAMES), k=choose(rng, _KIN), n=choose(rng, NOUNS),
+        m=choose(rng, NOUNS), a=choose(rng, ADJECTIVES), v=choose(rng, VERBS), city=choose(rng, CITIES), t=choose(rng, TOPIC_LIST), co=coin(rng),
+        day=choose(rng, "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()), s=sentence(rng) if "{s}" in pattern else "",
+    )  # fmt: skip
+
+
 _OWN = re.compile(r"\b(my|our|i|we)\b", re.IGNORECASE)
 
 
@@ -235,15 +281,17 @@ def request(rng: Random, split: Split) -> str:
     kind = rng.random()
     if split == "held":
         return held_request(rng)
-    if kind < 0.12:
+    if kind < 0.11:
         return near(rng)
-    if kind < 0.62:
+    if kind < 0.24:
+        return daily(rng)
+    if kind < 0.65:
         return filled(rng, split)
-    if kind < 0.7:
+    if kind < 0.72:
         return choose(rng, FOREIGN_LIST)
-    if kind < 0.8:
+    if kind < 0.81:
         return pasted(rng, choose(rng, (1, 1, 3, 3, 12, 12, 25, 25, 25, 150)))
-    if kind < 0.85:
+    if kind < 0.86:
         return snippet(rng)
     if kind < 0.95:
         return salad(rng)
