@@ -161,9 +161,9 @@ class Asked:
     prediction: tuple[int, ...] = ()
 
 
-def _maker(proposers: list[Proposer] | None) -> Callable[[TextOptions, int], Speculation | None]:
-    def make(_: TextOptions, vocab_size: int) -> Speculation | None:
-        return None if proposers is None else Speculation(proposers, make_controller(), vocab_size)
+def _maker(proposers: list[Proposer] | None) -> Callable[..., Speculation | None]:
+    def make(_: TextOptions, vocab_size: int, *, on_cuda: bool) -> Speculation | None:
+        return None if proposers is None else Speculation(proposers, make_controller(on_cuda), vocab_size)
 
     return make
 

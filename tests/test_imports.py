@@ -37,7 +37,7 @@ LAW = {
     "dialects": Room({"core"}, {"msgspec"}),
     "device": Room(set(), {"mlx"}),
     "engine": Room({"core", "device"}, MLX | {"msgspec", "llguidance"}),
-    "backends": Room({"core", "device", "engine"}, MLX | MEDIA | {"msgspec"}),
+    "backends": Room({"core", "device", "engine"}, MLX | MEDIA | {"msgspec", "threadpoolctl"}),
     "worker": Room(
         {"core", "device", "wire", "formats", "engine", "backends"}, MLX | {"msgspec", "llguidance", "psutil", "pypdf"}
     ),

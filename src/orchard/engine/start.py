@@ -89,7 +89,7 @@ def make_runner(
         log.warning("prompts are read whole and none is cached: read in pieces, the model's logits change")
     # The disk's thread looks for its files while the model is warmed up.
     store = KVStore(model, options, shares.cache, wake, in_pieces=in_pieces)
-    speculation = make_speculation(options, model.vocab_size)
+    speculation = make_speculation(options, model.vocab_size, on_cuda=on_cuda())
     parts = _RunnerParts(model, options, known, speculation is not None, progress)
     if isinstance(model, HeadedModel) and not parts.verifies:
         log.warning("the model's MTP head is not used: the model can't verify its guesses")

@@ -13,10 +13,12 @@ from typing import Any
 import mlx.core as mx
 import mlx_vlm.utils
 import numpy as np
+from mlx import nn
 from mlx.utils import tree_flatten
 from mlx_vlm.models.cache import make_prompt_cache
 from mlx_vlm.trainer.peft import apply_lora_layers
 
+from orchard.backends import cpu
 from orchard.backends.model_folder import FolderModel, Library, Progress, load_folder, loading, without_code
 from orchard.backends.rotary import UNUSED, Rotary, install
 from orchard.backends.vision.cost import EncodingCost
@@ -200,6 +202,9 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         processor = _processor(folder, config)
         loaded = load_folder(folder, options, progress, _MLX_VLM, template=_template(folder))
     network = loaded.network
+    for name, part in network.children().items():
+        if name != "language_model" and isinstance(part, nn.Module):  # hundreds of patches, or frames of audio, at once
+            cpu.adapt(part, cpu.FEWEST_ROWS)
     if both_ways := sees_both_ways(network.language_model):
         inner = network.language_model.model
         object.__setattr__(inner, "_apply_blockwise_bidirectional_overlay", partial(see_blocks, inner))

@@ -13,11 +13,10 @@ from typing import Any
 import mlx.core as mx
 
 from orchard.engine.batching.batched_cache import Lengths
-from orchard.engine.batching.grouped_forward import GroupedForward
 from orchard.engine.batching.kv_cache import Cache, layers, map_layers
 from orchard.engine.batching.layer_kinds import KINDS, BatchedKVCache, BatchedLayerCache, kind_of
 from orchard.engine.batching.model import LanguageModel
-from orchard.engine.batching.traced_pass import TracedPasses
+from orchard.engine.batching.traced_pass import GroupedForward, TracedPasses
 
 _SHORT = 512
 _LONG_ALONE = 4096  # tokens; a row of more is not copied for a faster step

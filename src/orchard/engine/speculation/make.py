@@ -1,22 +1,21 @@
 """Makes what an engine speculates with, as its options say."""
 
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine.batching.model import on_cuda
 from orchard.engine.speculation.cost_controller import WIDTHS_ALONE_ON_CUDA, WIDTHS_ON_CUDA, CostController
 from orchard.engine.speculation.forced import ForcedProposer
 from orchard.engine.speculation.ngram import NgramProposer
 from orchard.engine.speculation.speculation import Speculation
 
 
-def make_speculation(options: TextOptions, vocab_size: int) -> Speculation | None:
+def make_speculation(options: TextOptions, vocab_size: int, *, on_cuda: bool = False) -> Speculation | None:
     """Return the proposers and their controller, for logits of that width; None where the options turn them off."""
     if options.speculation == "off":
         return None
-    return Speculation([ForcedProposer(), NgramProposer()], make_controller(), vocab_size)
+    return Speculation([ForcedProposer(), NgramProposer()], make_controller(on_cuda), vocab_size)
 
 
-def make_controller() -> CostController:
+def make_controller(on_cuda: bool) -> CostController:
     """Return a controller that knows the widths that suit the device."""
-    if on_cuda():
+    if on_cuda:
         return CostController(alone=WIDTHS_ALONE_ON_CUDA, together=WIDTHS_ON_CUDA)
     return CostController()
