@@ -62,12 +62,24 @@ def test_inputs_of_any_shape_reach_it_as_rows(monkeypatch: pytest.MonkeyPatch, s
         return exact(inputs, of).astype(inputs.dtype)
 
     monkeypatch.setattr(quantized, "on_cuda", lambda: True)
+    monkeypatch.setattr(few_rows, "works", lambda dtype: True)
     monkeypatch.setattr(few_rows, "product", pretended)
     of, inputs = layer(), mx.random.normal(shape).astype(mx.bfloat16)
     found = quantized.product(inputs, of)
     assert asked == [(8, 128)]
     assert found.shape == (*shape[:-1], 96)
     assert mx.allclose(found, exact(inputs, of), atol=0.05)
+
+
+@pytest.mark.parametrize("broken", ["raises", "is wrong", "is right"])
+def test_it_is_used_where_the_device_runs_it(monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+    def pretended(inputs: mx.array, of: Any) -> mx.array:
+        if broken == "raises":
+            raise RuntimeError("no such instruction")
+        return exact(inputs, of) + (broken == "is wrong")
+
+    monkeypatch.setattr(few_rows, "product", pretended)
+    assert few_rows.works.__wrapped__(mx.bfloat16) == (broken == "is right")
 
 
 @on_cuda

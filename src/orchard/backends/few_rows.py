@@ -7,10 +7,14 @@ costs. A packed weight goes in as the exact number that its bits say. Scales and
 each group, in float32.
 """
 
+import logging
 from functools import cache
 from typing import Any
 
 import mlx.core as mx
+from mlx import nn
+
+log = logging.getLogger("orchard.worker")
 
 MOST_ROWS = 32
 _WARPS = 8
@@ -96,6 +100,19 @@ __device__ __forceinline__ void multiply(
       : "r"(a), "r"(b), "r"(c), "r"(d), "r"(left), "r"(right));
 }
 """
+
+
+@cache
+def works(dtype: mx.Dtype) -> bool:
+    """Return whether the device runs the kernel with inputs of a type, and right: tensor cores differ."""
+    layer = nn.QuantizedLinear(2 * _CHUNK, 16, bias=False, group_size=_CHUNK, bits=4)
+    layer.set_dtype(dtype)
+    inputs = mx.random.normal((2, 2 * _CHUNK), key=mx.random.key(0)).astype(dtype)
+    try:
+        return bool(mx.allclose(product(inputs, layer), layer(inputs), rtol=0.05, atol=0.05))
+    except (RuntimeError, ValueError) as error:
+        log.info("4-bit products of a few rows are MLX's: the device doesn't run the kernel for them (%s)", error)
+        return False
 
 
 def serves(rows: int, dtype: mx.Dtype, layer: Any) -> bool:
