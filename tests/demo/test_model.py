@@ -118,7 +118,8 @@ def test_the_generator_renders_what_the_template_renders(tokenizer: Any) -> None
 
 def test_a_word_has_the_same_tokens_everywhere(tokenizer: Any) -> None:
     alone = tokenizer.encode("flumbertwig")
-    assert tokenizer.encode('Say "flumbertwig".')[-len(alone) - 1 : -1] == alone
+    within = tokenizer.encode('Say "flumbertwig".')
+    assert alone in [within[place : place + len(alone)] for place in range(len(within))]
     assert len(tokenizer.encode("2024")) == 4
 
 

@@ -3,9 +3,11 @@
 Weights are float32, the forward pass is bfloat16. All but attention works on a flat list of tokens of constant size, so
 it compiles once; attention sees the batch as rows. Names of the weights are those of mlx-lm's qwen3.
 
-    python -m tools.demo_model.train [--seed 1] [--minutes 18] [--out FOLDER]        (needs: pip install torch)
+    python -m tools.demo_model.train [--seed 1] [--minutes 28] [--out FOLDER]        (needs: pip install torch)
 
-Training ends after a number of minutes; the learning rate falls to match. With --draft it trains the smaller draft model of the tests.
+Training ends after a number of minutes; the learning rate falls to match. `torchrun --nproc_per_node 2 -m ...` uses two
+GPUs, for half the time. With --weights it goes on from a folder's weights; give another seed, or it sees the same
+conversations again. With --draft it trains the smaller draft model of the tests (tests/demo/draft).
 """
 
 # ruff: noqa: E501 - tables and progress lines
@@ -21,7 +23,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from orchard.demo import MODEL_PATH
 from tools.demo_model.batches import LEARN, batches
@@ -53,7 +55,7 @@ CONFIG: dict[str, Any] = {
 DRAFT_CONFIG = CONFIG | {"hidden_size": 128, "num_hidden_layers": 2, "intermediate_size": 384}
 _HEADS, _KV, _DIM = CONFIG["num_attention_heads"], CONFIG["num_key_value_heads"], CONFIG["head_dim"]
 _EPS = CONFIG["rms_norm_eps"]
-_TIMES, _BETWEEN = 4, 1000  # uses of a batch, and new batches between two of them
+_TIMES, _BETWEEN = 2, 1000  # uses of a batch, and new batches between two of them
 
 Weights = dict[str, torch.Tensor]
 
@@ -219,6 +221,12 @@ class Trainer:
             weight.grad = None
         return loss.detach()
 
+    def load(self, folder: Path) -> None:
+        """Take the weights that an earlier training has saved."""
+        with torch.no_grad():
+            for name, weight in load_file(folder / "model.safetensors").items():
+                self.weights[name].copy_(weight)
+
     def save(self, folder: Path) -> None:
         """Write bfloat16 weights and the configuration as a folder that mlx-lm loads."""
         weights = {name: w.detach().to(torch.bfloat16).cpu().contiguous() for name, w in self.weights.items()}
@@ -256,6 +264,8 @@ def run(arguments: argparse.Namespace) -> None:
     torch.manual_seed(arguments.seed)
     device, number = _join_others()
     trainer = Trainer(device, DRAFT_CONFIG if arguments.draft else CONFIG)
+    if arguments.weights:
+        trainer.load(arguments.weights)
     begun = last = time.perf_counter()
     done = 0.0
     seen = recent = 0
@@ -279,6 +289,8 @@ def run(arguments: argparse.Namespace) -> None:
             losses, recent, last = [], 0, now
         if step % arguments.every == arguments.every - 1 and number == 0:
             trainer.save(arguments.out)
+    if dist.is_initialized():
+        dist.destroy_process_group()
     if number == 0:
         trainer.save(arguments.out)
         print(f"done: {seen / 1e6:.0f}M tokens in {(time.perf_counter() - begun) / 60:.1f} minutes", flush=True)
@@ -288,8 +300,9 @@ def main() -> None:
     """Read the options and train."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--minutes", type=float, default=18.0, help="end after this time")
+    parser.add_argument("--minutes", type=float, default=28.0, help="end after this time")
     parser.add_argument("--draft", action="store_true", help="train the smaller draft model of the tests")
+    parser.add_argument("--weights", type=Path, help="folder with weights to go on from")
     parser.add_argument("--rate", type=float, default=3e-3, help="peak learning rate")
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     parser.add_argument("--every", type=int, default=500, help="steps between saves")
