@@ -56,7 +56,7 @@ def jobs(model: TextModel) -> list[Job]:
         )
         for temperature in (0.0, 0.8):
             params = SamplingParams(temperature=temperature, seed=number)
-            found.append(Job(f"{number} {temperature}", prompt, params, max_tokens=40))
+            found.append(Job(f"{number} {temperature}", prompt, params, max_tokens=24))
     return found
 
 

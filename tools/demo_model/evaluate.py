@@ -124,28 +124,19 @@ def judge(one: Case, text: str) -> tuple[bool, bool]:
 
 
 def replies(folder: Path, todo: list[Case]) -> list[str]:
-    """Generate greedily for all prompts, in batches of prompts of like length."""
+    """Generate greedily for all prompts, one after the other: on a CPU, mlx-lm's batches take several times as long."""
     # Imported here because only a real evaluation needs MLX; the prompts above are also used by tests without it.
-    from mlx_lm import batch_generate, load
+    from mlx_lm import generate, load
 
     model, tokenizer = load(str(folder))[:2]
-    prompts = [
-        tokenizer.apply_chat_template(
-            c.messages, tools=c.tools or None, add_generation_prompt=True, enable_thinking=c.thinking
+    answers: list[str] = []
+    for one in todo:
+        prompt = tokenizer.apply_chat_template(
+            one.messages, tools=one.tools or None, add_generation_prompt=True, enable_thinking=one.thinking
         )
-        for c in todo
-    ]
-    answers = [""] * len(todo)
-    order = sorted(range(len(todo)), key=lambda i: len(prompts[i]))
-    for start in range(0, len(order), 16):
-        chunk = order[start : start + 16]
         # An object must be closed within 100 tokens; a thought may come before it.
-        limits = [
-            160 if todo[i].skill == "json" else 60 + len(tokenizer.encode(reply_text(todo[i].answer))) for i in chunk
-        ]
-        texts = batch_generate(model, tokenizer, [prompts[i] for i in chunk], max_tokens=limits).texts
-        for i, text in zip(chunk, texts, strict=True):
-            answers[i] = text
+        most = 160 if one.skill == "json" else 60 + len(tokenizer.encode(reply_text(one.answer)))
+        answers.append(generate(model, tokenizer, prompt, max_tokens=most))
     return answers
 
 
