@@ -13,7 +13,6 @@ from typing import Any
 import mlx.core as mx
 import mlx_vlm.utils
 import numpy as np
-from mlx import nn
 from mlx.utils import tree_flatten
 from mlx_vlm.models.cache import make_prompt_cache
 from mlx_vlm.trainer.peft import apply_lora_layers
@@ -32,6 +31,7 @@ from orchard.engine.memory import limit
 
 log = logging.getLogger("orchard.worker")
 
+_MANY_ROWS = 64  # patches of a picture, frames of audio, tokens of a prompt with either
 _DEFAULTS = TextOptions()
 _ADAPTER_WEIGHTS = ("adapters.safetensors", "weights.safetensors")
 _UNREAD = {
@@ -202,9 +202,7 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         processor = _processor(folder, config)
         loaded = load_folder(folder, options, progress, _MLX_VLM, template=_template(folder))
     network = loaded.network
-    for name, part in network.children().items():
-        if name != "language_model" and isinstance(part, nn.Module):  # hundreds of patches, or frames of audio, at once
-            cpu.adapt(part, cpu.FEWEST_ROWS)
+    cpu.adapt(network, _MANY_ROWS)
     if both_ways := sees_both_ways(network.language_model):
         inner = network.language_model.model
         object.__setattr__(inner, "_apply_blockwise_bidirectional_overlay", partial(see_blocks, inner))
