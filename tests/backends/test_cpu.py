@@ -1,6 +1,9 @@
+from contextlib import AbstractContextManager, nullcontext
+
 import mlx.core as mx
 import numpy as np
 import pytest
+import threadpoolctl
 from mlx import nn
 
 from orchard.backends import cpu
@@ -67,3 +70,32 @@ def test_few_rows_are_mlxs_where_numpy_waits_for_many(monkeypatch: pytest.Monkey
     monkeypatch.setattr(cpu, "product", lambda inputs, weights: mx.zeros((*inputs.shape[:-1], 20)))
     assert mx.array_equal(network(mx.ones((1, 8, 12))), mx.broadcast_to(network.layers[0].bias, (1, 8, 20)))
     assert not mx.array_equal(network(mx.ones((1, 7, 12))), mx.broadcast_to(network.layers[0].bias, (1, 7, 20)))
+
+
+@pytest.mark.parametrize("rows", [1, cpu.MANY_ROWS - 1, cpu.MANY_ROWS])
+def test_few_rows_are_multiplied_in_one_thread(rows: int) -> None:
+    def threads() -> list[int]:
+        return [one["num_threads"] for one in threadpoolctl.threadpool_info() if one["user_api"] == "blas"]
+
+    usual = threads()
+    with cpu.threads_for(rows):
+        assert threads() == ([1] * len(usual) if rows < cpu.MANY_ROWS else usual)
+    assert threads() == usual
+
+
+@pytest.mark.parametrize(("fewest_rows", "asked"), [(1, []), (4, [6])])
+def test_only_layers_of_a_model_that_writes_give_up_threads(
+    monkeypatch: pytest.MonkeyPatch, fewest_rows: int, asked: list[int]
+) -> None:
+    found: list[int] = []
+
+    def noted(rows: int) -> AbstractContextManager[None]:
+        found.append(rows)
+        return nullcontext()
+
+    monkeypatch.setattr(cpu, "is_slow", lambda: True)
+    monkeypatch.setattr(cpu, "threads_for", noted)
+    network = nn.Sequential(nn.Linear(12, 20))
+    cpu.adapt(network, fewest_rows)
+    mx.eval(network(mx.ones((1, 6, 12))))
+    assert found == asked

@@ -118,13 +118,13 @@ def test_the_generator_renders_what_the_template_renders(tokenizer: Any) -> None
 
 def test_a_word_has_the_same_tokens_everywhere(tokenizer: Any) -> None:
     alone = tokenizer.encode("flumbertwig")
-    within = tokenizer.encode('Say "flumbertwig".')
-    assert alone in [within[place : place + len(alone)] for place in range(len(within))]
+    before, behind = tokenizer.encode('Say "'), tokenizer.encode('".')
+    assert tokenizer.encode('Say "flumbertwig".') == before + alone + behind
     assert len(tokenizer.encode("2024")) == 4
 
 
 def test_skills_in_short() -> None:
-    skills = ["echo", "sums", "facts"]
+    skills = ["echo", "refuse", "quiet"]
     found = evaluate.evaluate(MODEL_PATH, skills, 2)
     assert sum(found[skill]["all"] for skill in skills) >= 2.5
     assert found["thinking"]["all"] >= 0.8

@@ -4,7 +4,7 @@ On a Mac, MLX's products on the CPU are Accelerate's.
 """
 
 import sys
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, cast
 
@@ -16,6 +16,8 @@ from threadpoolctl import ThreadpoolController
 FEWEST_ROWS = 4
 """From how many rows on numpy multiplies in a model that writes: fewer gain little, and what MLX computes of a row
 doesn't depend on the rows beside it."""
+MANY_ROWS = 64
+"""From how many rows on numpy multiplies in all its threads there."""
 
 
 def is_slow() -> bool:
@@ -43,12 +45,14 @@ def widen(network: nn.Module) -> None:
         adapt(network, FEWEST_ROWS)
 
 
-def one_thread() -> AbstractContextManager[Any]:
-    """Let numpy multiply in one thread within this context.
+def threads_for(rows: int) -> AbstractContextManager[Any]:
+    """Let numpy multiply fewer than `MANY_ROWS` rows in one thread, within this context.
 
     Its threads wait for each other in a loop: where other programs keep the cores busy, a short product takes 20 times
     as long with several.
     """
+    if rows >= MANY_ROWS:
+        return nullcontext()
     return cast(AbstractContextManager[Any], _libraries().limit(limits=1, user_api="blas"))
 
 
@@ -67,7 +71,9 @@ class _NumpyLinear(nn.Linear):  # type: ignore[misc]
     fewest_rows: int
 
     def __call__(self, inputs: mx.array) -> mx.array:
-        if inputs.dtype != mx.float32 or inputs.size < self.fewest_rows * inputs.shape[-1]:
+        rows = inputs.size // inputs.shape[-1]
+        if inputs.dtype != mx.float32 or rows < self.fewest_rows:
             return super().__call__(inputs)  # type: ignore[no-any-return]
-        found = product(inputs, self.weight)
+        with threads_for(rows) if self.fewest_rows > 1 else nullcontext():
+            found = product(inputs, self.weight)
         return found + self.bias if "bias" in self else found

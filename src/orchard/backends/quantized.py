@@ -10,7 +10,6 @@ nearly every chunk of a prompt has a new one.
 """
 
 import os
-from contextlib import nullcontext
 from typing import Any
 
 import mlx.core as mx
@@ -22,7 +21,6 @@ from orchard.engine.batching.model import on_cuda
 
 _UNPACK_FROM = 256  # rows, on CUDA
 _BLOCK = 2**19  # weights that are unpacked at a time on such a CPU
-_ONE_THREAD_BELOW = 64  # rows
 
 
 def adapt(network: nn.Module) -> None:
@@ -68,7 +66,7 @@ def _product_in_blocks(inputs: mx.array, layer: Any, packed: dict[str, Any]) -> 
     weights, scales, biases = layer["weight"], layer["scales"], layer.get("biases")
     products = np.empty((len(rows), len(weights)), np.float32)
     step = max(1, _BLOCK // inputs.shape[-1])
-    with cpu.one_thread() if len(rows) < _ONE_THREAD_BELOW else nullcontext():
+    with cpu.threads_for(len(rows)):
         for first in range(0, len(weights), step):
             part = slice(first, first + step)
             bias = None if biases is None else biases[part]

@@ -14,6 +14,7 @@ from random import Random
 from tools.demo_model.skills import profile_lines, scenes, things, values
 from tools.demo_model.skills.attributes import OPTIONS, VALUES
 from tools.demo_model.skills.memory import some_name
+from tools.demo_model.skills.recall import Told
 from tools.demo_model.skills.scenes import within, yours
 from tools.demo_model.skills.talks import Fact, Story, capital
 from tools.demo_model.text import CITIES, NAMES, NOUNS, Split, choose, coin, expand, pick
@@ -103,17 +104,6 @@ class Who:
     hers: str
     kind: str
     noun: str
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One thing told of it; ``clause`` is empty where the first words say it."""
-
-    key: str
-    clause: str
-    asks: tuple[str, ...]
-    answer: str
-    value: str
 
 
 @cache

@@ -49,14 +49,20 @@ TALK = lines("""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """One thing told: its key, what the user says, how it is asked for, the answer, and how it is corrected."""
+class Told:
+    """One thing told: its key, what the user says (empty: other words say it), how it is asked for, the answer."""
 
     key: str
     clause: str
     asks: tuple[str, ...]
     answer: str
     value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Told):
+    """One thing told, and how it is corrected."""
+
     clauses: tuple[str, ...]
     line: str
     word: str

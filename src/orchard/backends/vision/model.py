@@ -31,7 +31,6 @@ from orchard.engine.memory import limit
 
 log = logging.getLogger("orchard.worker")
 
-_MANY_ROWS = 64  # patches of a picture, frames of audio, tokens of a prompt with either
 _DEFAULTS = TextOptions()
 _ADAPTER_WEIGHTS = ("adapters.safetensors", "weights.safetensors")
 _UNREAD = {
@@ -202,7 +201,7 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         processor = _processor(folder, config)
         loaded = load_folder(folder, options, progress, _MLX_VLM, template=_template(folder))
     network = loaded.network
-    cpu.adapt(network, _MANY_ROWS)
+    cpu.adapt(network, cpu.MANY_ROWS)  # patches of a picture, frames of audio, tokens of a long prompt
     if both_ways := sees_both_ways(network.language_model):
         inner = network.language_model.model
         object.__setattr__(inner, "_apply_blockwise_bidirectional_overlay", partial(see_blocks, inner))

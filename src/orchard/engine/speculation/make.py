@@ -7,7 +7,7 @@ from orchard.engine.speculation.ngram import NgramProposer
 from orchard.engine.speculation.speculation import Speculation
 
 
-def make_speculation(options: TextOptions, vocab_size: int, *, on_cuda: bool = False) -> Speculation | None:
+def make_speculation(options: TextOptions, vocab_size: int, *, on_cuda: bool) -> Speculation | None:
     """Return the proposers and their controller, for logits of that width; None where the options turn them off."""
     if options.speculation == "off":
         return None
