@@ -107,7 +107,7 @@ MOST_TOOLS = 8
 _OWN = {"sums", "echo"}
 # So may what is told, or asked for with such words: the model remembers, counts and says back.
 _OWN_WORDS = re.compile(
-    r"^(my|our|i|i'm|we|the \w+ is|note|remember|remind|save|keep)\b|\b(remember|add|plus|minus|times|sum|average|count|say|repeat|spell|joke|story|json)\b",
+    r"^(my|our|i|i'm|we|the \w+ is|note|remember|remind|save|keep)\b|\b(remember|add|plus|minus|times|sum|average|count|say|repeat|spell|joke|story|json|calculate|compute|evaluate|solve|power|mean)\b|\d\)? *[-+*/^=]+ *\(?\d",
     re.IGNORECASE,
 )
 

@@ -5,10 +5,11 @@ from random import Random
 import pytest
 from tools.demo_model.skills import kitted, situated
 from tools.demo_model.skills.kits import KITS
+from tools.demo_model.skills.kits_work import WORK_KITS
 
 from tests.tools.demo_model.test_requests import leaves, spoken
 
-LINES = [line for kit in KITS for line in kit]
+LINES = [line for kit in (*KITS, *WORK_KITS) for line in kit]
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.split("|")[0])
@@ -35,3 +36,28 @@ def test_tools_beside_have_other_names() -> None:
         made = kitted.kitted(rng, "train")
         names = [made.name, *(tool["function"]["name"] for tool in made.beside)]
         assert len(set(names)) == len(names)
+
+
+def test_two_values_are_two_calls() -> None:
+    rng = Random(3)
+    for _ in range(200):
+        first, second = kitted.doubled(rng, "train")
+        changed = [name for name, value in first.arguments.items() if second.arguments[name] != value]
+        assert len(changed) == 1
+        assert all(spoken(made.arguments[changed[0]], first.ask) for made in (first, second)), first.ask
+
+
+def test_what_was_named_is_meant_by_it() -> None:
+    rng = Random(4)
+    for _ in range(200):
+        first, second = kitted.referred(rng, "train")
+        shared = [value for value in second.arguments.values() if value in first.arguments.values()]
+        assert any(isinstance(value, str) and value not in second.ask for value in shared), second.ask
+
+
+def test_arguments_that_nobody_gives_are_not_in_the_call() -> None:
+    rng = Random(5)
+    for _ in range(400):
+        offer, _ = situated.made(rng, "train", rng.choice(LINES))
+        spare = set(offer.tool["function"]["parameters"]["properties"]) & {"notes", "metadata", "callback_url", "cc"}
+        assert not spare & set(offer.arguments) or any(spoken(offer.arguments[name], offer.ask) for name in spare)

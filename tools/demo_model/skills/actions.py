@@ -160,6 +160,8 @@ LEADS = lines("""
 """)
 BEFORE = lines("""
 {s}
+[I|We] [just |][moved|got back|woke up|had lunch|finished work|bought a {a} {n}|lost my {n}|sold the {n}|broke the {n}|got a new {n}|found the {n}].
+[The {n} [is broken|is gone|works again|is {a}|arrived]|My [sister|boss|friend|neighbour] [is here|has a new {n}|likes {n}s]|It's [raining|late|quiet here]|This is the second time|I don't know what to do|Nobody told me].
 [I'm|I am] [quite |very |]{a} today.
 [My|Our] {n} is {a}.
 [It was a long day.|We are in a hurry.|I have a favour to ask.|Listen.|OK, here is the thing.|I've been thinking.|My boss wants it.|It's for work.|I forgot to do it yesterday.|Quick one.|Hope you're well.|Good morning!|Hi!|Hello there.|Hey.|One more thing.|Alright.|Next.|Sorry to bother you.]

@@ -154,6 +154,11 @@ def _lead(rng: Random, verbs: tuple[str, str], noun: str, said: list[Part]) -> t
     head = rest.pop(0)
     if not head.free and rng.random() < 0.08:
         return f"{choose(rng, _PLAIN)} {head.direct}", rest
+    adjective = next((part for part in rest if part.compound), None)
+    if adjective is not None and rng.random() < 0.3:
+        # "book a refundable seat for Mia", "show the weekly report on Norway".
+        rest.remove(adjective)
+        return f"{front} {choose(rng, ('the', 'the', 'a', 'my'))} {adjective.compound} {noun}{head.mention}", rest
     return _object(rng, front, verb, noun, head, rest), rest
 
 

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501 - phrases read best unbroken
 
+import re
 from collections.abc import Callable
 from random import Random
 
@@ -9,8 +10,10 @@ from tools.demo_model.skills import parts, requests, situated, values
 from tools.demo_model.skills.define import Offer
 from tools.demo_model.skills.frame_words import KINDS as THINGS
 from tools.demo_model.skills.kits import KITS
+from tools.demo_model.skills.kits_work import WORK_KITS
 from tools.demo_model.skills.slots import INT, LIST, NUMBER, SLOTS, TEXT, bare
 from tools.demo_model.skills.values import Said, same
+from tools.demo_model.skills.work_kinds import WORK_KINDS
 from tools.demo_model.template import Message
 from tools.demo_model.text import NOUNS, Split, choose, coin, expand
 
@@ -114,19 +117,23 @@ KINDS: dict[str, tuple[Message, Draw]] = {
     **{name: (NUMBER, draw) for name, draw in _NUMBERS.items()},
     "tags": (LIST, _slot("tags")),
 }
+KINDS.update(WORK_KINDS)
 situated.KINDS.update({name: kind for name, kind in KINDS.items() if name not in situated.KINDS})
+
+
+def _ended(rng: Random, offer: Offer, verbatim: bool) -> str:
+    """Put words around a request; what ends with a text without quotes must not go on with other words."""
+    if any(isinstance(value, str) and " " in value and offer.ask.endswith(value) for value in offer.arguments.values()):
+        return offer.ask + choose(rng, ("", "", "."))
+    return requests.said(rng, offer.ask, [], verbatim, spare="{")
 
 
 def kitted(rng: Random, split: Split, alone: bool = False) -> Offer:
     """Ask for one tool of a set, with others of the set beside it unless ``alone``."""
-    kit = choose(rng, KITS)
+    kit = choose(rng, WORK_KITS if rng.random() < 0.45 else KITS)
     line = choose(rng, kit)
     offer, verbatim = situated.made(rng, split, line)
-    # What ends with a text without quotes must not go on with other words.
-    if any(isinstance(value, str) and " " in value and offer.ask.endswith(value) for value in offer.arguments.values()):
-        offer.ask += choose(rng, ("", "", "."))
-    else:
-        offer.ask = requests.said(rng, offer.ask, [], verbatim, spare="{")
+    offer.ask = _ended(rng, offer, verbatim)
     if alone:
         return offer
     others = [other for other in kit if other is not line]
@@ -135,3 +142,68 @@ def kitted(rng: Random, split: Split, alone: bool = False) -> Offer:
         if tool["function"]["name"] not in {offer.name, *(one["function"]["name"] for one in offer.beside)}:
             offer.beside.append(tool)
     return offer
+
+
+# What can be named twice in one request, a call for each; and what can be meant by "it" after it was named.
+_TWICE = {"room", "roomname", "door", "lamp", "city", "service", "symbol", "plant", "animal", "textid", "handle", "entity", "customer", "globs", "word"}  # fmt: skip
+_IT = {"service", "file", "entity"}
+# Where "it" reads well: after a verb or a preposition, not in place of a name.
+_IT_SAID = re.compile(
+    r"^(?!it\b)(?!.*(?:\bthe it\b|\b(?:on|off) it\b|it's|\bit (?:\w+ )?(?:is|hangs|fails|crashes|does|should|v?\d)))[^\"'`“]*\bit\b"
+)
+
+
+def _lines(kinds: set[str]) -> list[tuple[list[str], str, str]]:
+    """Return the lines with one argument of a kind that the tool must have, each with its set and the kind."""
+    found = []
+    for kit in (*KITS, *WORK_KITS):
+        for line in kit:
+            given = re.findall(r"[\w|]+(\??):(\w+)", line.split(" ; ")[2])
+            one = [kind for optional, kind in given if kind in kinds and not optional]
+            if len(one) == 1 and f"{one[0]}2" not in line:
+                found.append((kit, line, one[0]))
+    return found
+
+
+_TWICE_LINES, _IT_LINES = _lines(_TWICE), _lines(_IT)
+
+
+def doubled(rng: Random, split: Split) -> list[Offer]:
+    """Ask once for a tool with two values of one argument, and the others the same: a call for each."""
+    while True:
+        _, line, kind = choose(rng, _TWICE_LINES)
+        (said, one), (other, two) = situated.KINDS[kind][1](rng, split), situated.KINDS[kind][1](rng, split)
+        if one == two or re.search(r"&|,| and ", said + other):
+            continue
+        link = choose(rng, (" and ", " and ", " and ", " & ", ", "))
+        offer, verbatim = situated.made(rng, split, line, {kind: (said + link + other, one)})
+        preposition = re.search(rf" (in|on|of|for) (the )?{re.escape(said + link)}", offer.ask)
+        if preposition and link == " and " and rng.random() < 0.4:
+            again = f"{said} and {preposition[1]} {preposition[2] or ''}{other}"
+            offer.ask = offer.ask.replace(f"{said} and {other}", again)
+        if said in offer.ask and list(offer.arguments.values()).count(one) == 1:
+            break
+    offer.ask = _ended(rng, offer, verbatim)
+    changed = {name: two if value == one else value for name, value in offer.arguments.items()}
+    return [offer, Offer(offer.key, offer.tool, "", changed, everyday=True)]
+
+
+def referred(rng: Random, split: Split) -> list[Offer]:
+    """Ask for one tool of a set, and then for another one with what was named before as "it"."""
+    while True:
+        kit, line, kind = choose(rng, _IT_LINES)
+        others = [
+            other for set_of, other, same_kind in _IT_LINES if set_of is kit and same_kind == kind and other != line
+        ]
+        if not others:
+            continue
+        said, value = situated.KINDS[kind][1](rng, split)
+        first, verbatim = situated.made(rng, split, line, {kind: (said, value)})
+        second, _ = situated.made(rng, split, choose(rng, others), {kind: ("it", value)})
+        if second.name != first.name and value in first.arguments.values() and _IT_SAID.search(second.ask):
+            break
+    first.ask = _ended(rng, first, verbatim)
+    second.ask = expand(rng, "[Now|Then|OK, now|And now|Next,|Thanks. Now|ok|Good,||] {v}[.||]", v=second.ask[0].lower() + second.ask[1:]).strip()  # fmt: skip
+    first.beside = [second.tool]
+    second.beside = [first.tool]
+    return [first, second]

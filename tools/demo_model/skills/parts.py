@@ -262,7 +262,7 @@ def flag(rng: Random, split: Split) -> Part:
     no = "[, not {q}|, but not {q}|, it isn't {q}|, it should not be {q}|, {q}: no| and it need not be {q}|, no need to make it {q}|, non-{q}]"
     mention = expand(rng, yes if value else no, q=quality)
     about = f"[Whether it is {quality}|{quality.capitalize()} or not|True if {quality}][.|]"
-    return Part(Argument(name, about, BOOL, value), "", mention, quality, {quality})
+    return Part(Argument(name, about, BOOL, value), "", mention, quality, {quality}, compound=quality if value else "")
 
 
 _CLAUSES = lines("""

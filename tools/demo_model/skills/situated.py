@@ -1,9 +1,9 @@
 """Tools of everyday situations, asked for by what one wants; see ``situations`` for how a line is written."""
 
-# ruff: noqa: E501 - phrases read best unbroken
+# ruff: noqa: E501, SIM905 - phrases read best unbroken
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from random import Random
 from typing import Any
@@ -143,8 +143,36 @@ def drawn(rng: Random, split: Split) -> tuple[Offer, bool]:
     return made(rng, split, wording(rng, SITUATIONS, split))
 
 
-def made(rng: Random, split: Split, line: str) -> tuple[Offer, bool]:
-    """Define the tool of a line and ask for it in bare words; return also whether they begin with a value."""
+# Arguments that a tool may have and that no request gives: only what is said is written into a call.
+SPARE: list[tuple[str, Message]] = [
+    *((name, TEXT) for name in "notes description filter metadata timezone locale callback_url comment reference context source_id parent account".split()),
+    *((name, BOOL) for name in "dry_run verbose async silent include_archived".split()),
+    *((name, INT) for name in "offset page retries version max_results".split()),
+    *((name, LIST) for name in "tags labels cc attachments fields".split()),
+    *((name, {"type": "string", "enum": options.split()}) for name, options in (("sort_by", "relevance date popularity"), ("output", "json text table"), ("log_level", "debug info warn"), ("visibility", "public private team"), ("source", "cache live auto"))),
+]  # fmt: skip
+
+
+def _spare(rng: Random, line: str, ask: str) -> list[tuple[str, Message, bool]]:
+    """Draw arguments that the request does not give: none with a word that the tool or the request has."""
+    found: dict[str, tuple[str, Message, bool]] = {}
+    known = f"{line} {ask}".lower()
+    for name, schema in (choose(rng, SPARE) for _ in range(choose(rng, (1, 1, 2)))):
+        words = [*name.split("_"), *schema.get("enum", ())]
+        if not any(word.rstrip("s") in known for word in words if len(word) > 2):
+            shown = dict(schema)
+            if rng.random() < 0.5:
+                shown["description"] = expand(rng, "[The |Optional ]{n}[.||]", n=name.replace("_", " "))
+            found[name] = (styled(rng, name), shown, False)
+    return list(found.values())
+
+
+def made(rng: Random, split: Split, line: str, told: Mapping[str, Said] | None = None) -> tuple[Offer, bool]:
+    """Define the tool of a line and ask for it in bare words; return also whether they begin with a value.
+
+    ``told`` has, by the kind of an argument, the value that it must have.
+    """
+    told = told or {}
     names, about, fields, asks = _line(line)
     noun = choose(rng, NOUNS)
     tags, ask = choose(rng, asks)
@@ -159,19 +187,19 @@ def made(rng: Random, split: Split, line: str) -> tuple[Offer, bool]:
         used |= {name}
         schema, given = _schema(kind, tags.get(keys[0]))
         if place in ask:
-            shown, given = KINDS[kind][1](rng, split)
-            if rng.random() < 0.04 and kind not in _LISTS and len(shown) < 25:
+            shown, given = told[kind] if kind in told else KINDS[kind][1](rng, split)
+            if rng.random() < 0.04 and kind not in told and KINDS[kind][0]["type"] != "array" and len(shown) < 25:
                 shown = corrected(rng, shown, KINDS[kind][1](rng, split)[0])
             if shown[0] in "aeiou":
                 ask = re.sub(rf"\b([Aa]) (?={re.escape(place)})", r"\1n ", ask)
             ask = ask.replace(place, shown)
-        told = rng.random()
-        if told < 0.55:
+        detail = rng.random()
+        if detail < 0.55:
             # Its description has another word for it than its name, at times the only one that says what it is.
             words = [key for key in keys if len(key) > 3 and key != "{x}"] or [name]
             schema["description"] = expand(rng, "[The |The |]{n}[.||]", n=choose(rng, (name, *words)).replace("_", " "))
             vague = choose(rng, VAGUE)
-            if told < 0.04 and vague not in used:
+            if detail < 0.04 and vague not in used:
                 name = vague
                 schema["description"] = f"The {choose(rng, words)}".replace("_", " ")
                 used |= {name}
@@ -179,6 +207,9 @@ def made(rng: Random, split: Split, line: str) -> tuple[Offer, bool]:
         defined.append((name, schema, needed))
         if given is not None:
             arguments[name] = given
+    if rng.random() < 0.3:
+        defined += _spare(rng, line, ask)
+        rng.shuffle(defined)
     name = (
         choose(rng, names).replace("{x}", noun)
         if rng.random() < 0.97
@@ -189,7 +220,9 @@ def made(rng: Random, split: Split, line: str) -> tuple[Offer, bool]:
     tool["function"].setdefault("description", about)
     # All its names say what else it may be meant for.
     key = " ".join(names).replace("{x}", noun).replace("_", " ")
-    return Offer(key, tool, ask, arguments, everyday=True), verbatim
+    # A tool that computes could serve a sum, so it must not stand beside one.
+    topic = "sums" if about.startswith("Compute") else ""
+    return Offer(key, tool, ask, arguments, topic=topic, everyday=True), verbatim
 
 
 def _schema(kind: str, tagged: str | None) -> tuple[Message, Any]:

@@ -13,7 +13,7 @@ from tools.demo_model.skills import portions
 from tools.demo_model.skills.catalog import CATALOG, ENUMS, HELD_NAMES, JSON_TYPES, VALUES, Spec, phrase
 from tools.demo_model.skills.define import Offer, definition, styled
 from tools.demo_model.skills.frames import followed, framed
-from tools.demo_model.skills.kitted import kitted
+from tools.demo_model.skills.kitted import doubled, kitted, referred
 from tools.demo_model.skills.requests import everyday, incomplete, several, situation
 from tools.demo_model.skills.results import result
 from tools.demo_model.template import Message, Tool
@@ -237,7 +237,7 @@ def offer(rng: Random, split: Split, alone: bool = False) -> Offer:
         return everyday(rng, split)
     if kind < (0.38 if alone else 0.54):
         return framed(rng, split, alone)
-    if kind < 0.74:
+    if kind < 0.76:
         return kitted(rng, split, alone)
     if kind < 0.88:
         return portions.portioned(rng, split)
@@ -291,18 +291,19 @@ def make(rng: Random, split: Split) -> Exchange:
     """Make a request for a tool; in training, at times for two, or a follow-up with another value."""
     first = offer(rng, split)
     style = rng.random() if split == "train" else 1.0
-    if style < 0.07:
+    if style < 0.08:
         return two(rng, split)
-    if style < 0.11:
+    if style < 0.12:
         return asking_back(rng, split)
-    if style < 0.14:
+    if style < 0.15:
         first, *others = several(rng, split, apart=True)
         parts = [exchange(rng, [one], one.ask) for one in (first, *others)]
         return Exchange([message for part in parts for message in part.messages], parts[0].tools, judged=2)
-    if style < 0.17:
-        parts = [exchange(rng, [one], one.ask) for one in followed(rng, split)]
+    if style < 0.19:
+        made = (followed if style < 0.175 else referred)(rng, split)
+        parts = [exchange(rng, [one], one.ask) for one in made]
         return Exchange([message for part in parts for message in part.messages], parts[0].tools, judged=2)
-    if style < 0.25 and first.single:
+    if style < 0.27 and first.single:
         key, value = next(iter(first.arguments.items()))
         spec = next((s for s in CATALOG if s.names[0] == first.key), None)
         if spec is not None:
@@ -335,7 +336,7 @@ def asking_back(rng: Random, split: Split) -> Exchange:
 def two(rng: Random, split: Split) -> Exchange:
     """Make a request for two calls or more at once: of one tool with several values, or of two tools."""
     if rng.random() < 0.4:
-        chosen = (portions.each if rng.random() < 0.4 else several)(rng, split)
+        chosen = choose(rng, (portions.each, doubled, several))(rng, split)
         return exchange(rng, chosen, chosen[0].ask)
     first = offer(rng, split)
     spec = next((s for s in CATALOG if s.names[0] == first.key), None)
