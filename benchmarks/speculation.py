@@ -4,12 +4,13 @@ Each pair of runs gets prompts that no run before it had. Time counts from a req
 JSON line for each case and number of streams: medians of tokens a second, the median of the pairs' ratios with its 95%
 interval (by rank), what was proposed and accepted, and how many pairs wrote the same tokens.
 
-Cases of text need a model that can do them: tools, copy (the bundled model), rewrite, summary, talk (a real one). The
-others run with any weights and sample at temperature 1. oracle: guesses are right with the chance --acceptance, as the
-answer of the run without speculation tells; adversarial: they are always wrong. edit: a prediction of which 90% is the
-answer. json: a schema with long names; guesses come from the grammar alone. draft: --draft guesses; its passes run and
-count, but its tokens are replaced by an oracle's, which are right with the chance --acceptance. Without --draft, it is
-the model itself with some noise in its weights. mtp: the same with the MTP head in the model's folder.
+Cases of text need a model that can do them: agent, tools, copy (the bundled one), rewrite, summary, talk (a real one).
+agent calls the same four tools in all requests, with paths; tools calls another one in each, which is short. The others
+run with any weights and sample at temperature 1. oracle: guesses are right with the chance --acceptance, as the answer
+of the run without speculation tells; adversarial: they are always wrong. edit: a prediction of which 90% is the answer.
+json: a schema with long names; guesses come from the grammar alone. draft: --draft guesses; its passes run and count,
+but its tokens are replaced by an oracle's, which are right with the chance --acceptance. Without --draft, it is the
+model itself with some noise in its weights. mtp: the same with the MTP head in the model's folder.
 
 Random weights need --steady: without it, answers with and without speculation differ after some tokens (`steady_copy`).
 """
@@ -72,6 +73,13 @@ _SENTENCES = (
     "Most of the visitors come in spring, when the cherry trees along the canal are in blossom.",
     "The report says that the new pump uses half as much power and makes hardly any noise.",
 )
+_TOOLS = {
+    "read_file": {"path": "The file to read"},
+    "move_file": {"source": "The file to move", "destination": "Where to move it"},
+    "search_text": {"text": "What to look for", "folder": "Where to look"},
+    "run_tests": {"path": "The tests to run"},
+}
+_FILES = ("harbour", "lantern", "meadow", "copper", "violin", "garden", "window", "thunder", "basket", "pepper")
 _USUAL_TOKENS = 30_000
 _QUESTIONS = ("Why is the sky blue?", "How do I learn to cook?", "What makes a good friend?", "Tell me about bees.")
 
@@ -260,6 +268,19 @@ class Asker:
         made = calls.make(rng, "held")
         return self._chat(made.messages[:1], made.tools)
 
+    def _agent(self, rng: random.Random) -> Asked:
+        file, other = ("/".join(["src", *rng.sample(_FILES, 3)]) + f"_{rng.randrange(100)}.py" for _ in range(2))
+        folder = file.rpartition("/")[0]
+        asked = rng.choice(
+            (
+                f"Read the file {file}",
+                f"Move {file} to {other}",
+                f"Search for '{rng.choice(_FILES)}' in {folder}",
+                f"Run the tests in {file}",
+            )
+        )
+        return self._chat([{"role": "user", "content": asked}], [_tool(name, of) for name, of in _TOOLS.items()])
+
     def _copy(self, rng: random.Random) -> Asked:
         made = echo.make(rng, "train", 30)
         return self._chat(made.messages[:1], [])
@@ -284,6 +305,12 @@ class Asker:
         asked = self._said(rng, f"Describe the object {rng.randrange(10**6)} as JSON.")
         params = SamplingParams(seed=0, temperature=0.0, logit_bias=self._bias)
         return replace(asked, grammar=self._schema, params=params)
+
+
+def _tool(name: str, arguments: dict[str, str]) -> dict[str, Any]:
+    properties = {key: {"type": "string", "description": meaning} for key, meaning in arguments.items()}
+    parameters = {"type": "object", "properties": properties, "required": list(arguments)}
+    return {"type": "function", "function": {"name": name, "parameters": parameters}}
 
 
 def _unspaced(model: TextModel) -> dict[int, float]:
@@ -382,7 +409,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="demo")
     parser.add_argument(
-        "--cases", nargs="+", default=["tools", "copy", "oracle", "adversarial", "edit", "json", "draft"]
+        "--cases", nargs="+", default=["agent", "tools", "copy", "oracle", "adversarial", "edit", "json", "draft"]
     )
     parser.add_argument("--streams", nargs="+", type=int, default=[1])
     parser.add_argument("--pairs", type=int, default=20)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import threadpoolctl
 from mlx import nn
+from mlx.utils import tree_flatten
 
 from orchard.backends import cpu
 
@@ -63,6 +64,57 @@ def test_a_network_that_is_not_quantised_stays(monkeypatch: pytest.MonkeyPatch) 
     assert (type(network.layers[0]), network.layers[0].weight.dtype) == (nn.Linear, mx.bfloat16)
 
 
+class _Writer(nn.Module):  # type: ignore[misc]
+    """A network in the manner of those with tied embeddings, in bfloat16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(32, 64).to_quantized(group_size=32)
+        self.layers = [nn.Linear(64, 64).to_quantized(group_size=32), nn.Linear(64, 64, bias=False)]
+        self.layers.append(nn.Linear(64, 64, bias=False).to_quantized(group_size=32, mode="mxfp4"))
+        self.set_dtype(mx.bfloat16)
+
+    def __call__(self, tokens: mx.array) -> mx.array:
+        hidden = self.table(tokens)
+        for layer in self.layers:
+            hidden = hidden + layer(hidden)
+        logits: mx.array = self.table.as_linear(hidden)
+        return logits
+
+
+_TAKES = (32 * 64 + 3 * 64 * 64) * 4  # bytes, in float32
+
+
+@pytest.mark.parametrize("tokens", [[[3]], [[3, 5, 9, 30]]])
+def test_large_layers_that_fit_are_numpys_with_unpacked_weights(
+    monkeypatch: pytest.MonkeyPatch, tokens: list[list[int]]
+) -> None:
+    monkeypatch.setattr(cpu, "is_slow", lambda: True)
+    monkeypatch.setattr(cpu, "_LEAST_WEIGHTS", (32 * 64 + 3 * 64 * 64) // 4)
+    mx.random.seed(2)
+    network = _Writer()
+    expected = np.array(network(mx.array(tokens)).astype(mx.float32))
+    assert cpu.widen(network, _TAKES)
+    assert type(network.table) is cpu._NumpyEmbedding
+    assert {type(layer) for layer in network.layers} == {cpu._NumpyLinear}
+    assert sum(array.nbytes for _, array in tree_flatten(network.parameters())) == _TAKES + 64 * 4
+    found = network(mx.array(tokens))
+    assert found.dtype == mx.float32
+    assert np.array(found) == pytest.approx(expected, rel=0.05, abs=0.05 * float(np.abs(expected).max()))
+
+
+@pytest.mark.parametrize(("least", "room"), [(1, _TAKES - 1), (2**18, _TAKES)])
+def test_weights_stay_packed_where_layers_are_small_or_memory_is_short(
+    monkeypatch: pytest.MonkeyPatch, least: int, room: int
+) -> None:
+    monkeypatch.setattr(cpu, "is_slow", lambda: True)
+    monkeypatch.setattr(cpu, "_LEAST_WEIGHTS", least)
+    network = _Writer()
+    assert not cpu.widen(network, room)
+    kinds = [type(layer) for layer in (network.table, *network.layers)]
+    assert kinds == [nn.QuantizedEmbedding, nn.QuantizedLinear, cpu._NumpyLinear, nn.QuantizedLinear]
+
+
 def test_few_rows_are_mlxs_where_numpy_waits_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
     network = nn.Sequential(nn.Linear(12, 20))
     monkeypatch.setattr(cpu, "is_slow", lambda: True)
@@ -83,9 +135,9 @@ def test_few_rows_are_multiplied_in_one_thread(rows: int) -> None:
     assert threads() == usual
 
 
-@pytest.mark.parametrize(("fewest_rows", "asked"), [(1, []), (4, [6])])
+@pytest.mark.parametrize(("writes", "asked"), [(False, []), (True, [6])])
 def test_only_layers_of_a_model_that_writes_give_up_threads(
-    monkeypatch: pytest.MonkeyPatch, fewest_rows: int, asked: list[int]
+    monkeypatch: pytest.MonkeyPatch, asked: list[int], *, writes: bool
 ) -> None:
     found: list[int] = []
 
@@ -96,6 +148,6 @@ def test_only_layers_of_a_model_that_writes_give_up_threads(
     monkeypatch.setattr(cpu, "is_slow", lambda: True)
     monkeypatch.setattr(cpu, "threads_for", noted)
     network = nn.Sequential(nn.Linear(12, 20))
-    cpu.adapt(network, fewest_rows)
+    cpu.adapt(network, writes=writes)
     mx.eval(network(mx.ones((1, 6, 12))))
     assert found == asked

@@ -11,6 +11,7 @@ from typing import Any, cast
 import mlx.core as mx
 import numpy as np
 from mlx import nn
+from mlx.utils import tree_unflatten
 from threadpoolctl import ThreadpoolController
 
 FEWEST_ROWS = 4
@@ -18,6 +19,9 @@ FEWEST_ROWS = 4
 doesn't depend on the rows beside it."""
 MANY_ROWS = 64
 """From how many rows on numpy multiplies in all its threads there."""
+_LEAST_WEIGHTS = 2**18
+"""From how many weights a layer on, on average, numpy is faster even for one row: it has to be waited for."""
+_LAYERS = (nn.Linear, nn.Embedding, nn.QuantizedLinear, nn.QuantizedEmbedding)
 
 
 def is_slow() -> bool:
@@ -25,24 +29,59 @@ def is_slow() -> bool:
     return sys.platform != "darwin" and mx.default_device() == mx.cpu
 
 
-def adapt(network: nn.Module, fewest_rows: int = 1) -> None:
-    """Let numpy compute the products of a network's float32 layers with so many rows, where it runs on such a CPU."""
+def adapt(network: nn.Module, fewest_rows: int = 1, *, writes: bool = False) -> None:
+    """Let numpy compute the products of a network's float32 layers with so many rows, where it runs on such a CPU.
+
+    `writes`: the model writes, so that few rows are its usual work; see `threads_for`.
+    """
     if not is_slow():
         return
     for _, module in network.named_modules():
-        if type(module) is nn.Linear and module.weight.dtype == mx.float32:
-            module.__class__ = _NumpyLinear
-            module.fewest_rows = fewest_rows
+        if (kind := _NUMPYS.get(type(module))) and module.weight.dtype == mx.float32:
+            module.__class__ = kind
+            module.fewest_rows, module.writes = fewest_rows, writes
 
 
-def widen(network: nn.Module) -> None:
-    """Let a network with quantised layers compute in float32, where it runs on such a CPU.
+def widen(network: nn.Module, room: int = 0) -> bool:
+    """Let a network compute in float32 where that is faster, if it runs on such a CPU.
 
-    MLX's product of quantised weights there takes ten times as long with inputs of half the width.
+    If its layers are large, but take no more than `room` bytes with weights in float32, it gets such weights, numpy
+    computes all its products, and this returns True. Else only a network with quantised layers is changed, and keeps
+    them: MLX's product of quantised weights there takes ten times as long with inputs of half the width.
     """
-    if is_slow() and any("scales" in module for module in network.modules()):
+    if not is_slow():
+        return False
+    layers = [(name, module) for name, module in network.named_modules() if type(module) in _LAYERS]
+    weights = sum(_weights(module) for _, module in layers)
+    if layers and weights >= len(layers) * _LEAST_WEIGHTS and weights * mx.float32.size <= room:
+        network.update_modules(tree_unflatten([(name, _unpacked(module)) for name, module in layers]))
         network.set_dtype(mx.float32)
-        adapt(network, FEWEST_ROWS)
+        adapt(network, writes=True)
+        return True
+    if any("scales" in module for module in network.modules()):
+        network.set_dtype(mx.float32)
+        adapt(network, FEWEST_ROWS, writes=True)
+    return False
+
+
+def _weights(layer: nn.Module) -> int:
+    weight: mx.array = layer.weight
+    return weight.nbytes * 8 // layer.bits if "scales" in layer else weight.size
+
+
+def _unpacked(layer: nn.Module) -> nn.Module:
+    """Return a layer without quantisation that gives what this one gives."""
+    if "scales" not in layer:
+        return layer
+    kind = nn.Linear if type(layer) is nn.QuantizedLinear else nn.Embedding
+    made = kind(1, 1)
+    packed = {"group_size": layer.group_size, "bits": layer.bits, "mode": layer.mode, "dtype": mx.float32}
+    made.weight = mx.dequantize(layer.weight, layer.scales, layer.get("biases"), **packed)
+    if kind is nn.Linear:
+        made.pop("bias")
+        if "bias" in layer:
+            made.bias = layer.bias
+    return made
 
 
 def threads_for(rows: int) -> AbstractContextManager[Any]:
@@ -69,11 +108,30 @@ def product(inputs: mx.array, weights: mx.array) -> mx.array:
 
 class _NumpyLinear(nn.Linear):  # type: ignore[misc]
     fewest_rows: int
+    writes: bool
 
     def __call__(self, inputs: mx.array) -> mx.array:
-        rows = inputs.size // inputs.shape[-1]
-        if inputs.dtype != mx.float32 or rows < self.fewest_rows:
+        if not _is_numpys(self, inputs):
             return super().__call__(inputs)  # type: ignore[no-any-return]
-        with threads_for(rows) if self.fewest_rows > 1 else nullcontext():
-            found = product(inputs, self.weight)
+        found = _product_of(self, inputs)
         return found + self.bias if "bias" in self else found
+
+
+class _NumpyEmbedding(nn.Embedding):  # type: ignore[misc]
+    fewest_rows: int
+    writes: bool
+
+    def as_linear(self, inputs: mx.array) -> mx.array:
+        return _product_of(self, inputs) if _is_numpys(self, inputs) else super().as_linear(inputs)
+
+
+_NUMPYS: dict[type, Any] = {nn.Linear: _NumpyLinear, nn.Embedding: _NumpyEmbedding}
+
+
+def _is_numpys(layer: Any, inputs: mx.array) -> bool:
+    return inputs.dtype == mx.float32 and inputs.size >= layer.fewest_rows * inputs.shape[-1]
+
+
+def _product_of(layer: Any, inputs: mx.array) -> mx.array:
+    with threads_for(inputs.size // inputs.shape[-1]) if layer.writes else nullcontext():
+        return product(inputs, layer.weight)

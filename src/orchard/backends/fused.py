@@ -49,6 +49,8 @@ def _siblings(network: nn.Module, run: Callable[[], Any]) -> list[list[Any]]:
             return super().__call__(inputs)  # type: ignore[no-any-return]
 
     plain = [module for module in network.modules() if type(module) is nn.QuantizedLinear]
+    if not plain:
+        return []
     try:
         for layer in plain:
             layer.__class__ = Recorded

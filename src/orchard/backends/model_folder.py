@@ -21,6 +21,7 @@ from orchard.backends.output_layer import OutputLayer
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import absurd_size, context_window
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
+from orchard.engine import memory
 from orchard.engine.batching.model import LanguageModel
 
 Progress = Callable[[float], None]
@@ -28,6 +29,7 @@ Progress = Callable[[float], None]
 _UNKNOWN_WINDOW = 32_768
 _MOST_TEMPLATE_BYTES = 2**20
 _NO_LIMIT = 10**9  # tokens
+_UNPACKED_SHARE = 8  # of the memory, what a model may take that a slow CPU computes with unpacked weights
 _GROUPS = 32  # in which weights are read, with a call of progress in between
 
 
@@ -103,7 +105,7 @@ def load_folder(
         network, config = _network(folder, library)
         if options.adapter_path is not None:
             _adapt(network, Path(options.adapter_path), library)
-        cpu.widen(network)
+        unpacked = cpu.widen(network, memory.limit(options) // _UNPACKED_SHARE)
         fused.fuse(network, partial(library.run, network))
         evaluate(folder, network, progress, library.name)
         tokenizer = reading.result()
@@ -119,7 +121,7 @@ def load_folder(
         context_window=min(_window(config, tokenizer), options.context_length or _NO_LIMIT),
         defaults=defaults,
         max_new_tokens=max_new_tokens,
-        fingerprint=fingerprint(folder, options.adapter_path, library.name),
+        fingerprint=fingerprint(folder, options.adapter_path, library.name) + " unpacked" * unpacked,
         max_kv_size=options.max_kv_size,
         output=output,
     )
