@@ -381,6 +381,7 @@ def measure(path: str, case: str, streams: int, given: argparse.Namespace) -> di
         asked = [asker.ask(1000 * pair + stream) for stream in range(streams)]
         if case in ("oracle", "adversarial", "edit", "draft", "mtp"):
             known = off.run(asked)[1]
+            on.run([replace(one, max_tokens=1) for one in asked])  # so that both have cached the prompts
             oracle.answers = {tuple(one.prompt): answer for one, answer in zip(asked, known, strict=True)}
         if case == "edit":
             edits = random.Random(pair)  # noqa: S311 - guesses, no secrets
