@@ -291,12 +291,14 @@ def test_thinking_ends_where_its_budget_does(client: OpenAI) -> None:
 
 def test_a_conversation_is_read_once(server: Server, client: OpenAI) -> None:
     messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": "My name is Ada. " * 20}]
-    first = client.chat.completions.create(model="demo", temperature=0, messages=messages)
+    first = client.chat.completions.create(model="demo", temperature=0, max_tokens=16, messages=messages)
     messages += [
         {"role": "assistant", "content": first.choices[0].message.content},
         {"role": "user", "content": "What is my name?"},
     ]
-    raw = client.chat.completions.with_raw_response.create(model="demo", temperature=0, messages=messages)
+    raw = client.chat.completions.with_raw_response.create(
+        model="demo", temperature=0, max_tokens=16, messages=messages
+    )
     answer = raw.parse()
     assert first.usage
     assert answer.usage
