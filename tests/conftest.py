@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from httpx import _config as httpx_config
 from hypothesis import HealthCheck, settings
 
 from orchard.worker import quick_transformers
@@ -16,6 +17,8 @@ settings.register_profile("fast", max_examples=20, derandomize=True, database=No
 settings.register_profile("deep", max_examples=100, **_ANY_SPEED)
 settings.load_profile("fast")
 quick_transformers.install()
+# Its usual 5 s were too short where a machine stood still for a while.
+httpx_config.DEFAULT_TIMEOUT_CONFIG.connect = httpx_config.DEFAULT_TIMEOUT_CONFIG.read = 60.0
 # Float32 means float32 on CUDA, too.
 os.environ.setdefault("MLX_ENABLE_TF32", "0")
 # The threads of numpy's BLAS wait in a busy loop, while the tests beside this one need the cores.

@@ -20,7 +20,7 @@ doesn't depend on the rows beside it."""
 MANY_ROWS = 64
 """From how many rows on numpy multiplies in all its threads there."""
 _LEAST_WEIGHTS = 2**18
-"""From how many weights a layer on, on average, numpy is faster even for one row: it has to be waited for."""
+"""From how many weights a layer on, on average, numpy loses little even with one row: it has to be waited for."""
 _LAYERS = (nn.Linear, nn.Embedding, nn.QuantizedLinear, nn.QuantizedEmbedding)
 
 
