@@ -52,9 +52,6 @@ MIXED: list[dict[str, Any]] = [
 ]
 
 
-BRIEF: dict[str, Any] = {"temperature": 0, "max_tokens": 5}
-
-
 class Caller:
     """Sends requests to one server, and gives of an answer what must not depend on its company."""
 
@@ -177,10 +174,11 @@ async def test_company_changes_no_answer(caller: Caller, alone: list[Any]) -> No
 
 async def test_128_streams_at_once(caller: Caller) -> None:
     """Twice as many as there are rows."""
-    answers = await asyncio.gather(*(caller.streamed(f"{n}?", **BRIEF) for n in range(128)))
+    brief: dict[str, Any] = {"temperature": 0, "max_tokens": 5}
+    answers = await asyncio.gather(*(caller.streamed(f"{n}?", **brief) for n in range(128)))
     assert len(answers) == 128
     for n in (0, 5, 64, 127):
-        assert answers[n] == await caller.whole(f"{n}?", **BRIEF)
+        assert answers[n] == await caller.whole(f"{n}?", **brief)
     caller.server.until("demo", running=0, waiting=0)
 
 
@@ -275,7 +273,8 @@ async def _until(server: Server, **expected: int) -> None:
 
 
 def _ask(server: Server, text: str) -> tuple[str, int, int]:
-    answer = httpx.post(f"{server.url}/v1/chat/completions", json=_body(text, BRIEF), timeout=120)
+    body = _body(text, {"temperature": 0, "max_tokens": 16})
+    answer = httpx.post(f"{server.url}/v1/chat/completions", json=body, timeout=120)
     usage = answer.raise_for_status().json()["usage"]
     content = answer.json()["choices"][0]["message"]["content"]
     return content, usage["prompt_tokens"], usage["prompt_tokens_details"]["cached_tokens"]
