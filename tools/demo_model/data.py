@@ -28,6 +28,7 @@ from tools.demo_model.skills import (
     recall,
     refuse,
     requests,
+    servers,
     stories,
     sums,
     talks,
@@ -76,7 +77,7 @@ MIXTURE: dict[str, tuple[float, Maker]] = {
     "echo": (0.16, echo.make),
     "again": (0.01, _again),
     "sums": (0.21, sums.make),
-    "tools": (0.65, tools.make),
+    "tools": (0.78, tools.make),
     "memory": (0.37, _remember),
     "unknown": (0.025, _unknown),
     "facts": (0.215, facts.make),
@@ -232,6 +233,8 @@ def conversation(rng: Random, split: Split, skill: str | None = None, turns: int
     if "unknown" in told and ({"memory", "json"} & set(told) or told.count("unknown") > 1):
         return conversation(rng, split, skill, turns)
     shown = _with_distractors(rng, split, messages, offered, topics, skills, parts)
+    if shown and rng.random() < 0.22:
+        servers.renamed(rng, messages, shown)
     if skills == ["unknown"] and rng.random() < 0.5 and skill is None:
         system, stated = memory.stated(rng, split)
         messages = stated.messages

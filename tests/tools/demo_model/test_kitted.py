@@ -5,11 +5,12 @@ from random import Random
 import pytest
 from tools.demo_model.skills import kitted, situated
 from tools.demo_model.skills.kits import KITS
+from tools.demo_model.skills.kits_near import NEAR_KITS
 from tools.demo_model.skills.kits_work import WORK_KITS
 
 from tests.tools.demo_model.test_requests import leaves, spoken
 
-LINES = [line for kit in (*KITS, *WORK_KITS) for line in kit]
+LINES = [line for kit in (*KITS, *WORK_KITS, *NEAR_KITS) for line in kit]
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.split("|")[0])
@@ -17,7 +18,7 @@ def test_requests_give_what_the_tool_must_have(line: str) -> None:
     rng = Random(1)
     for _ in range(60):
         made, _ = situated.made(rng, "train", line)
-        parameters = made.tool["function"]["parameters"]
+        parameters = made.tool["function"].get("parameters", {"properties": {}})
         assert set(parameters.get("required", ())) <= set(made.arguments), (made.ask, made.arguments)
         assert not set("{<") & set(made.ask)
         for name, value in made.arguments.items():
@@ -59,5 +60,24 @@ def test_arguments_that_nobody_gives_are_not_in_the_call() -> None:
     rng = Random(5)
     for _ in range(400):
         offer, _ = situated.made(rng, "train", rng.choice(LINES))
-        spare = set(offer.tool["function"]["parameters"]["properties"]) & {"notes", "metadata", "callback_url", "cc"}
+        properties = offer.tool["function"].get("parameters", {}).get("properties", {})
+        spare = set(properties) & {"notes", "metadata", "callback_url", "cc"}
         assert not spare & set(offer.arguments) or any(spoken(offer.arguments[name], offer.ask) for name in spare)
+
+
+def test_the_same_again_changes_one_value() -> None:
+    rng = Random(6)
+    for _ in range(200):
+        first, second = kitted.refilled(rng, "train")
+        changed = [name for name, value in first.arguments.items() if second.arguments[name] != value]
+        assert first.tool is second.tool
+        assert len(changed) == 1
+        assert all(spoken(leaf, second.ask) for leaf in leaves(second.arguments[changed[0]])), second.ask
+
+
+def test_two_tools_of_a_set_are_asked_for_at_once() -> None:
+    rng = Random(7)
+    for _ in range(200):
+        first, second = kitted.paired(rng, "train")
+        assert first.name != second.name
+        assert second.ask[1:] in first.ask

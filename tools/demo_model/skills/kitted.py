@@ -7,10 +7,13 @@ from collections.abc import Callable
 from random import Random
 
 from tools.demo_model.skills import parts, requests, situated, values
+from tools.demo_model.skills.actions import ORDERS
 from tools.demo_model.skills.define import Offer
 from tools.demo_model.skills.frame_words import KINDS as THINGS
 from tools.demo_model.skills.kits import KITS
+from tools.demo_model.skills.kits_near import NEAR_KITS
 from tools.demo_model.skills.kits_work import WORK_KITS
+from tools.demo_model.skills.near_kinds import NEAR_KINDS
 from tools.demo_model.skills.slots import INT, LIST, NUMBER, SLOTS, TEXT, bare
 from tools.demo_model.skills.values import Said, same
 from tools.demo_model.skills.work_kinds import WORK_KINDS
@@ -118,19 +121,21 @@ KINDS: dict[str, tuple[Message, Draw]] = {
     "tags": (LIST, _slot("tags")),
 }
 KINDS.update(WORK_KINDS)
+KINDS.update(NEAR_KINDS)
+_KITS = (*KITS, *WORK_KITS, *NEAR_KITS)
 situated.KINDS.update({name: kind for name, kind in KINDS.items() if name not in situated.KINDS})
 
 
 def _ended(rng: Random, offer: Offer, verbatim: bool) -> str:
     """Put words around a request; what ends with a text without quotes must not go on with other words."""
     if any(isinstance(value, str) and " " in value and offer.ask.endswith(value) for value in offer.arguments.values()):
-        return offer.ask + choose(rng, ("", "", "."))
+        return offer.ask + (choose(rng, ("", "", ".")) if offer.ask[-1] not in ".!?" else "")
     return requests.said(rng, offer.ask, [], verbatim, spare="{")
 
 
 def kitted(rng: Random, split: Split, alone: bool = False) -> Offer:
     """Ask for one tool of a set, with others of the set beside it unless ``alone``."""
-    kit = choose(rng, WORK_KITS if rng.random() < 0.45 else KITS)
+    kit = choose(rng, rng.choices((KITS, WORK_KITS, NEAR_KITS), (0.28, 0.32, 0.4))[0])
     line = choose(rng, kit)
     offer, verbatim = situated.made(rng, split, line)
     offer.ask = _ended(rng, offer, verbatim)
@@ -145,8 +150,8 @@ def kitted(rng: Random, split: Split, alone: bool = False) -> Offer:
 
 
 # What can be named twice in one request, a call for each; and what can be meant by "it" after it was named.
-_TWICE = {"room", "roomname", "door", "lamp", "city", "service", "symbol", "plant", "animal", "textid", "handle", "entity", "customer", "globs", "word"}  # fmt: skip
-_IT = {"service", "file", "entity"}
+_TWICE = {"room", "roomname", "door", "lamp", "city", "service", "symbol", "plant", "animal", "textid", "handle", "entity", "customer", "globs", "word", "gadget", "crypto", "container", "image", "issuekey", "illness"}  # fmt: skip
+_IT = {"service", "file", "entity", "gadget", "issuekey"}
 # Where "it" reads well: after a verb or a preposition, not in place of a name.
 _IT_SAID = re.compile(
     r"^(?!it\b)(?!.*(?:\bthe it\b|\b(?:on|off) it\b|it's|\bit (?:\w+ )?(?:is|hangs|fails|crashes|does|should|v?\d)))[^\"'`“]*\bit\b"
@@ -156,7 +161,7 @@ _IT_SAID = re.compile(
 def _lines(kinds: set[str]) -> list[tuple[list[str], str, str]]:
     """Return the lines with one argument of a kind that the tool must have, each with its set and the kind."""
     found = []
-    for kit in (*KITS, *WORK_KITS):
+    for kit in _KITS:
         for line in kit:
             given = re.findall(r"[\w|]+(\??):(\w+)", line.split(" ; ")[2])
             one = [kind for optional, kind in given if kind in kinds and not optional]
@@ -206,4 +211,54 @@ def referred(rng: Random, split: Split) -> list[Offer]:
     second.ask = expand(rng, "[Now|Then|OK, now|And now|Next,|Thanks. Now|ok|Good,||] {v}[.||]", v=second.ask[0].lower() + second.ask[1:]).strip()  # fmt: skip
     first.beside = [second.tool]
     second.beside = [first.tool]
+    return [first, second]
+
+
+# Between a verb and the value that another request changes.
+_ONCE = {"todo", "owner", "date", "relday"}  # these don't read well after such words as "the same on"
+_PREPOSITIONS = ("in", "on", "to", "into", "for", "at", "from", "with", "about", "of")
+
+
+def _changes() -> list[tuple[str, str, str]]:
+    """Return lines that say a value after a preposition, each with the preposition and the value's kind."""
+    found = []
+    for line in (line for kit in _KITS for line in kit):
+        kinds = {names.split("|")[0]: kind for names, kind in re.findall(r"([\w|]+)\??:(\w+)", line.split(" ; ")[2])}
+        for place, key in set(re.findall(rf" ({'|'.join(_PREPOSITIONS)}) (?:the )?{{(\w+)}}", line)):
+            kind = kinds.get(key, "")
+            if kind in situated.KINDS and kind not in _ONCE and f"{kind}2" not in line:
+                found.append((line, place, kind))
+    return sorted(found)
+
+
+_CHANGES = _changes()
+
+
+def refilled(rng: Random, split: Split) -> list[Offer]:
+    """Ask for a tool of a set, and then for the same with one other value, said with the preposition before it."""
+    while True:
+        line, place, kind = choose(rng, _CHANGES)
+        (said, value), (other, new) = (situated.KINDS[kind][1](rng, split) for _ in range(2))
+        first, verbatim = situated.made(rng, split, line, {kind: (said, value)})
+        within = re.search(rf" {place} (the )?{re.escape(said)}(?![\w-])", first.ask)
+        if value != new and within and list(first.arguments.values()).count(value) == 1:
+            break
+    first.ask = _ended(rng, first, verbatim)
+    changed = {name: new if old == value else old for name, old in first.arguments.items()}
+    ask = expand(rng, "[now|and|And now|And|Now|What about|how about|Then|the same|Same, but|Again, but|OK, and|and once more] {p} {v}[?|.||, please| now|]", p=f"{place} {within[1] or ''}".strip(), v=other)  # fmt: skip
+    return [first, Offer(first.key, first.tool, ask, changed, everyday=True)]
+
+
+def paired(rng: Random, split: Split) -> list[Offer]:
+    """Ask at once for two tools of a set."""
+    while True:
+        chosen = rng.sample(choose(rng, _KITS), 2)
+        first, second = (situated.made(rng, split, line)[0] for line in chosen)
+        orders = all(one.ask.split(" ", 1)[0].lower() in ORDERS for one in (first, second))
+        # What a long text or a list ends with can't be told from what comes then.
+        short = all(not isinstance(value, list) and len(str(value)) < 30 for value in first.arguments.values())
+        if orders and short and first.name != second.name and not re.search(r"[.!?:]", first.ask):
+            break
+    start = second.ask[0].lower() + second.ask[1:]
+    first.ask += choose(rng, (" and ", " and ", ", and ", " and then ", ", then ", " and also ")) + start
     return [first, second]

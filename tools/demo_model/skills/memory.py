@@ -236,7 +236,7 @@ def make(rng: Random, split: Split, between: Callable[[], Exchange]) -> Exchange
     if not middle and rng.random() < 0.3:
         first = [user(first[0]["content"] + choose(rng, (" ", "\n")) + then[0]["content"])]
         return Exchange([*first, then[1]], topic="memory")
-    return Exchange([*first, *middle, *then], tools=tools[:4], topic="memory")
+    return Exchange([*first, *middle, *then], tools=tools, topic="memory")
 
 
 def stated(rng: Random, split: Split) -> tuple[str, Exchange]:

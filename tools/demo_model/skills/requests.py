@@ -120,6 +120,8 @@ def incomplete(rng: Random, split: Split) -> tuple[Offer, list[str], str]:
         if rng.random() < 0.3 and re.match("(on|at|for|in|from|with|to|by) ", reply)
         else reply
     )
+    if len(made) == 1 and not re.match(r"[A-Za-z]+ |\W", reply) and rng.random() < 0.4:
+        reply = expand(rng, "[It's|it's|That's|Sorry, it's|It is|that would be|I think it's]") + " " + reply
     return (
         Offer(offer.key, tool, ask, arguments, everyday=True),
         list(arguments),

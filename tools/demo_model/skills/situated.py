@@ -130,6 +130,7 @@ def _line(line: str) -> tuple[list[str], str, list[tuple[list[str], str, bool]],
     fields = [
         (keys.rstrip("?").split("|"), kind, not keys.endswith("?"))
         for keys, _, kind in (one.partition(":") for one in re.split(r" (?=[\w{}|]+\??:)", arguments))
+        if keys
     ]
     split, depth = [""], 0
     for letter in asks:

@@ -13,7 +13,7 @@ from tools.demo_model.skills import portions
 from tools.demo_model.skills.catalog import CATALOG, ENUMS, HELD_NAMES, JSON_TYPES, VALUES, Spec, phrase
 from tools.demo_model.skills.define import Offer, definition, styled
 from tools.demo_model.skills.frames import followed, framed
-from tools.demo_model.skills.kitted import doubled, kitted, referred
+from tools.demo_model.skills.kitted import doubled, kitted, paired, referred, refilled
 from tools.demo_model.skills.requests import everyday, incomplete, several, situation
 from tools.demo_model.skills.results import result
 from tools.demo_model.template import Message, Tool
@@ -231,13 +231,13 @@ def synthetic(rng: Random, split: Split) -> Offer:
 def offer(rng: Random, split: Split, alone: bool = False) -> Offer:
     """Make a tool and a request for it; at times with tools beside it, unless ``alone``."""
     kind = rng.random()
-    if kind < 0.14:
+    if kind < 0.13:
         return situation(rng, split)
-    if kind < 0.31:
+    if kind < 0.28:
         return everyday(rng, split)
-    if kind < (0.38 if alone else 0.54):
+    if kind < (0.35 if alone else 0.49):
         return framed(rng, split, alone)
-    if kind < 0.76:
+    if kind < 0.77:
         return kitted(rng, split, alone)
     if kind < 0.88:
         return portions.portioned(rng, split)
@@ -299,11 +299,11 @@ def make(rng: Random, split: Split) -> Exchange:
         first, *others = several(rng, split, apart=True)
         parts = [exchange(rng, [one], one.ask) for one in (first, *others)]
         return Exchange([message for part in parts for message in part.messages], parts[0].tools, judged=2)
-    if style < 0.19:
-        made = (followed if style < 0.175 else referred)(rng, split)
+    if style < 0.2:
+        made = choose(rng, (followed, followed, refilled, refilled, referred))(rng, split)
         parts = [exchange(rng, [one], one.ask) for one in made]
         return Exchange([message for part in parts for message in part.messages], parts[0].tools, judged=2)
-    if style < 0.27 and first.single:
+    if style < 0.28 and first.single:
         key, value = next(iter(first.arguments.items()))
         spec = next((s for s in CATALOG if s.names[0] == first.key), None)
         if spec is not None:
@@ -335,8 +335,8 @@ def asking_back(rng: Random, split: Split) -> Exchange:
 
 def two(rng: Random, split: Split) -> Exchange:
     """Make a request for two calls or more at once: of one tool with several values, or of two tools."""
-    if rng.random() < 0.4:
-        chosen = choose(rng, (portions.each, doubled, several))(rng, split)
+    if rng.random() < 0.5:
+        chosen = choose(rng, (portions.each, doubled, several, paired, paired))(rng, split)
         return exchange(rng, chosen, chosen[0].ask)
     first = offer(rng, split)
     spec = next((s for s in CATALOG if s.names[0] == first.key), None)
