@@ -1,5 +1,6 @@
 """Thinking budgets: from where they count, and what ends with them."""
 
+import math
 from typing import Any
 
 import mlx.core as mx
@@ -75,6 +76,21 @@ def test_a_row_that_was_stopped_goes_on_with_what_is_left(
     whole = said(params, wanted)
     before = min(resumed, len(whole))
     assert said(params, [*whole[:before], *wanted[before:]], before) == whole
+
+
+def test_what_is_over_is_not_ended_once_more() -> None:
+    budgets = ThinkingBudgets()
+    for params, drawn in (
+        (thinker(1), [TEXT, END]),
+        (thinker(3), [TEXT]),
+        (thinker(None), [END]),
+        (thinker(1, OPENS), []),
+    ):
+        budgets.add(params, drawn)
+    scores = budgets.forbid(mx.zeros((4, 6)))
+    assert scores[0].tolist() == [0, 0, -math.inf, 0, 0, 0]
+    assert not scores[1:].any()
+    assert ThinkingBudgets().forbid(scores) is scores
 
 
 def test_rows_come_and_go() -> None:

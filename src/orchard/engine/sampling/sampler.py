@@ -294,7 +294,7 @@ class Sampler:
         if self._plan is None:
             self._plan = _DrawPlan([row.params for row in self._rows], self._vocab_size)
         raw = logits.astype(mx.float32)
-        scores = self._penalties.apply(self._plan.bias(raw))
+        scores = self._budgets.forbid(self._penalties.apply(self._plan.bias(raw)))
         if allowed is not None:
             scores = self._allow(scores, allowed)
         token = self._budgets.apply(self._plan.choose(scores, self._rows), [row.drawn for row in self._rows])

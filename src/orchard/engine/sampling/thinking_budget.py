@@ -1,4 +1,4 @@
-"""Thinking budgets: a row whose reasoning has become too long draws the token that ends it.
+"""Thinking budgets: a row whose reasoning has become too long draws the token that ends it, and never once more.
 
 What a row has drawn, and what is known of its reasoning, stays on the device: nothing waits for it.
 """
@@ -48,6 +48,14 @@ class ThinkingBudgets:
         if self._begun is not None:
             begun = mx.stack([array for state in past for array in state])
             self._begun = begun[mx.array(list(places)), mx.arange(len(places))]
+
+    def forbid(self, scores: mx.array) -> mx.array:
+        """Return scores (B, vocab_size) by which no row ends reasoning that is over: an interrupted model may want to."""
+        if self._begun is None:
+            return scores
+        ends = mx.array([one.think_end for one in self._rows], mx.int32)
+        barred = (self._begun == _OVER)[:, None] & (mx.arange(scores.shape[1]) == ends[:, None])
+        return mx.where(barred, -mx.inf, scores)
 
     def apply(self, token: mx.array, drawn: Sequence[int]) -> mx.array:
         """Return the tokens (B,) that replace `token` (B,); each row has drawn so many before."""
