@@ -37,7 +37,9 @@ from tools.demo_model.skills import tools as calls
 from benchmarks.noisy_copy import noisy_copy
 from benchmarks.steady_copy import steady_copy
 from orchard.backends.draft import load_draft
-from orchard.backends.text import TextModel, load
+from orchard.backends.text import TextModel
+from orchard.backends.text import load as load_text
+from orchard.backends.vision.model import load as load_seeing
 from orchard.core.tasks.generate import Generate
 from orchard.core.tasks.generate import Grammar as Wanted
 from orchard.core.tasks.text_options import TextOptions
@@ -199,7 +201,7 @@ class Contender:
             patch("orchard.engine.start.MtpProposer", partial(MtpOracle, oracle=oracle or Oracle(0.0))),
         ):
             self._engine: Engine[TextModel] = Engine(
-                lambda: load(path),
+                lambda: _load(path),
                 lambda step: self._steps.put((time.perf_counter(), step)),
                 options or TextOptions(),
                 load_draft=lambda model: load_draft(path, model, options) if options else None,
@@ -240,6 +242,12 @@ class Contender:
         """Wait until the engine has ended."""
         self._engine.close()
         self._engine.join()
+
+
+def _load(path: str) -> Any:
+    """Load a folder as the server does: one with a part that sees, by mlx-vlm."""
+    config = json.loads((Path(path) / "config.json").read_text())
+    return load_seeing(path) if "vision_config" in config else load_text(path)
 
 
 class Asker:

@@ -80,56 +80,6 @@ def update_of(module: Any, inputs: Arguments, **more: Any) -> Any:
     return module.gated_delta_update(queries, keys, values, rate, rate, per_head, per_head, inputs.state, **more)
 
 
-@every_module
-@pytest.mark.parametrize("tokens", [1, 3])
-@pytest.mark.usefixtures("pretended_cuda")
-def test_on_cuda_the_libraries_call_the_kernel(monkeypatch: pytest.MonkeyPatch, name: str, tokens: int) -> None:
-    calls: list[Arguments] = []
-
-    def update(given: Arguments) -> tuple[str, str]:
-        calls.append(given)
-        return "output", "state"
-
-    monkeypatch.setattr(gated_delta, "update", update)
-    gated_delta.install()
-    inputs = drawn(2, tokens, masked=True)
-    assert update_of(importlib.import_module(name), inputs, mask=inputs.mask) == ("output", "state")
-    [given] = calls
-    for field in ("queries", "keys", "values", "state", "mask"):
-        assert getattr(given, field) is getattr(inputs, field)
-    assert given.decay.shape == given.rate.shape == (2, tokens, HEADS)
-
-
-@every_module
-def test_elsewhere_nothing_is_replaced(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(mx.cuda, "is_available", lambda: False)
-    module = importlib.import_module(name)
-    before = [getattr(module, replaced) for replaced in gated_delta.REPLACED[name]]
-    gated_delta.install()
-    assert [getattr(module, replaced) for replaced in gated_delta.REPLACED[name]] == before
-
-
-@pytest.mark.usefixtures("pretended_cuda")
-def test_the_library_computes_what_the_kernel_does_not_serve(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gated_delta, "update", lambda *_: pytest.fail("the kernel was called"))
-    inputs, narrow = drawn(1, 3), drawn(1, 3, key_width=40)
-    library = mlx_vlm_rule.gated_delta_ops
-    expected = library(*narrow)
-    gated_delta.install()
-    gated_delta.install()  # as for each model that is loaded
-    found = mlx_vlm_rule.gated_delta_ops(*narrow)
-    assert all(mx.array_equal(one, other) for one, other in zip(found, expected, strict=True))
-    assert len(update_of(mlx_vlm_rule, inputs, state_steps=2)) == 3
-    assert mlx_vlm_rule.gated_delta_ops.plain is library
-
-
-def test_a_model_that_is_loaded_gets_it(monkeypatch: pytest.MonkeyPatch, model_folder: Path) -> None:
-    calls: list[bool] = []
-    monkeypatch.setattr(gated_delta, "install", lambda: calls.append(True))
-    load(str(model_folder), TextOptions())
-    assert calls == [True]
-
-
 class Launches:
     """Stands for `mx.fast.cuda_kernel`; it keeps what kernels are called with."""
 
@@ -146,6 +96,8 @@ class Launches:
             return [mx.zeros(shape, dtype) for _, shape, dtype in kinds]
 
         assert "IS_READ" not in source
+        assert "KEEP_STATE" not in source
+        assert ("between" in outputs) == ("between +" in source)
         self.kernels.append(kernel)
         return launch
 
@@ -157,6 +109,67 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[Launches]:
     gated_delta._kernel.cache_clear()
     yield kept
     gated_delta._kernel.cache_clear()
+
+
+@every_module
+@pytest.mark.parametrize("tokens", [1, 3])
+@pytest.mark.usefixtures("pretended_cuda")
+def test_on_cuda_the_libraries_call_the_kernel(monkeypatch: pytest.MonkeyPatch, name: str, tokens: int) -> None:
+    calls: list[Arguments] = []
+
+    def update(given: Arguments, wanted: int | None) -> tuple[str, str]:
+        calls.append(given)
+        assert wanted is None
+        return "output", "state"
+
+    monkeypatch.setattr(gated_delta, "update", update)
+    gated_delta.install()
+    inputs = drawn(2, tokens, masked=True)
+    assert update_of(importlib.import_module(name), inputs, mask=inputs.mask) == ("output", "state")
+    [given] = calls
+    for field in ("queries", "keys", "values", "state", "mask"):
+        assert getattr(given, field) is getattr(inputs, field)
+    assert given.decay.shape == given.rate.shape == (2, tokens, HEADS)
+
+
+@pytest.mark.parametrize("name", [name for name in gated_delta.REPLACED if "vlm" in name])
+@pytest.mark.usefixtures("pretended_cuda")
+def test_the_kernel_gives_the_states_between(launches: Launches, name: str) -> None:
+    gated_delta.install()
+    inputs = drawn(2, 4, masked=True)
+    output, state, between = update_of(importlib.import_module(name), inputs, mask=inputs.mask, state_steps=3)
+    assert launches.names[0] == "gated_delta_masked_between"
+    assert (output.shape, state.shape) == (inputs.values.shape, inputs.state.shape)
+    assert between.shape == (2, 3, *inputs.state.shape[1:])
+
+
+@every_module
+def test_elsewhere_nothing_is_replaced(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(mx.cuda, "is_available", lambda: False)
+    module = importlib.import_module(name)
+    before = [getattr(module, replaced) for replaced in gated_delta.REPLACED[name]]
+    gated_delta.install()
+    assert [getattr(module, replaced) for replaced in gated_delta.REPLACED[name]] == before
+
+
+@pytest.mark.usefixtures("pretended_cuda")
+def test_the_library_computes_what_the_kernel_does_not_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gated_delta, "update", lambda *_: pytest.fail("the kernel was called"))
+    narrow = drawn(1, 3, key_width=40)
+    library = mlx_vlm_rule.gated_delta_ops
+    expected = library(*narrow)
+    gated_delta.install()
+    gated_delta.install()  # as for each model that is loaded
+    found = mlx_vlm_rule.gated_delta_ops(*narrow)
+    assert all(mx.array_equal(one, other) for one, other in zip(found, expected, strict=True))
+    assert mlx_vlm_rule.gated_delta_ops.plain is library
+
+
+def test_a_model_that_is_loaded_gets_it(monkeypatch: pytest.MonkeyPatch, model_folder: Path) -> None:
+    calls: list[bool] = []
+    monkeypatch.setattr(gated_delta, "install", lambda: calls.append(True))
+    load(str(model_folder), TextOptions())
+    assert calls == [True]
 
 
 @pytest.mark.parametrize("widths", WIDTHS, ids=str)
@@ -177,14 +190,15 @@ def test_there_are_lanes_for_every_number_of_the_state(launches: Launches, width
 
 def test_each_combination_of_types_and_of_inputs_is_its_own_kernel(launches: Launches) -> None:
     compiled = set()
-    combinations = list(itertools.product((mx.float32, mx.float16), (True, False), (True, False)))
-    for dtype, per_key, masked in combinations:
+    combinations = list(itertools.product((mx.float32, mx.float16), (True, False), (True, False), (None, 1, 2)))
+    for dtype, per_key, masked, wanted in combinations:
         inputs = drawn(1, 2, per_key=per_key, masked=masked, dtype=dtype)
-        gated_delta.update(inputs)
+        _, state, *between = gated_delta.update(inputs, wanted)
+        assert [one.shape for one in between] == ([(1, wanted, *state.shape[1:])] if wanted else [])
         assert ("mask" in launches.names) == masked
         compiled.add((launches.names[0], str(launches.given["template"])))  # by these MLX keeps what it has compiled
     assert len(compiled) == len(combinations)
-    assert len(set(launches.kernels)) == len(launches.kernels) == 2
+    assert len(set(launches.kernels)) == len(launches.kernels) == 4
 
 
 def kernel_cases() -> Iterator[dict[str, Any]]:
@@ -228,9 +242,22 @@ def test_tokens_and_rows_apart_give_the_same_bits() -> None:
 
 
 @on_cuda
+def test_the_states_between_are_those_of_fewer_tokens() -> None:
+    for case in kernel_cases():
+        inputs = drawn(3, 5, **case)
+        output, last, between = gated_delta.update(inputs, 4)
+        assert all(
+            mx.array_equal(one, other) for one, other in zip((output, last), gated_delta.update(inputs), strict=True)
+        )
+        for count in range(1, 5):
+            _, state = gated_delta.update(some(inputs, slice(0, 3), slice(0, count), inputs.state))
+            assert mx.array_equal(between[:, count - 1], state), case
+
+
+@on_cuda
 def test_a_compiled_function_may_hold_it() -> None:
     @mx.compile
-    def traced(*arrays: mx.array) -> tuple[mx.array, mx.array]:
+    def traced(*arrays: mx.array) -> tuple[mx.array, ...]:
         return gated_delta.update(Arguments(*arrays))
 
     inputs = drawn(2, 4)

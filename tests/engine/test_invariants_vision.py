@@ -1,5 +1,6 @@
 """Rows that have seen pictures, rows that have heard sounds and rows of text: none changes what another gives."""
 
+import itertools
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,12 +16,14 @@ from orchard.core.media import MediaPart
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import calibration
 from orchard.engine.batching import attention
-from orchard.engine.batching.batch import BatchMode, Verifying
+from orchard.engine.batching.batch import Batch, BatchMode, Verifying
 from orchard.engine.batching.job import Job
 from orchard.engine.batching.traced_pass import TracedPasses
 from orchard.engine.drafting.head import HeadedModel
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.speculation.speculation import Speculation
+from tests.engine.batching.test_batch import SHORT, as_traced
+from tests.engine.batching.test_batch_verify import let_rows_guess
 from tests.engine.test_invariants import params
 from tests.engine.test_runner import little_memory, no_reserve, preemptions, tight
 from tests.support.engine_driver import At, Driver, Happening, greedy, prompt
@@ -217,6 +220,16 @@ def test_proposed_tokens_change_no_token(viewers: VisionEngines, kind: str) -> N
         assert any(one.verified for step in course.steps for one in step.drawn)
     found = calibration.find_verifying(model, TextOptions(), BatchMode.SHARED)
     assert found is Verifying.TOGETHER
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_rows_keep_what_is_right_of_a_pass(viewers: VisionEngines, traced: bool) -> None:
+    """mlx-vlm's recurrent layers say what they remember behind each token, so none is read again."""
+    model = load(str(viewers.folder("qwen3_5")))
+    attention.install()
+    with as_traced(False):
+        for seed, (mode, multiple) in enumerate(itertools.product([BatchMode.SHARED, BatchMode.BY_LENGTH], [1, 4])):
+            let_rows_guess(model, Batch(model, mode, multiple, SHORT, traced=traced), seed, tells_states=True)
 
 
 def test_a_heads_guesses_change_no_token(viewers: VisionEngines, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from orchard.engine.batching.model import on_cuda
 REPLACED = {
     "mlx_lm.models.gated_delta": ("gated_delta_ops",),
     "mlx_vlm.models.gated_delta": ("gated_delta_ops",),
-    "mlx_vlm.models.qwen3_5.gated_delta": ("gated_delta_ops", "gated_delta_chunked"),
+    "mlx_vlm.models.qwen3_5.gated_delta": ("gated_delta_ops", "gated_delta_chunked", "_gated_delta_with_states_ops"),
 }
 _THREADS = 128
 _MOST_KEYS = 512  # the width of a key whose part of the state fits into the registers of a row's lanes
@@ -72,6 +72,7 @@ _SOURCE = """
         answer = __fadd_rn(answer, __shfl_xor_sync(0xffffffff, answer, step));
     }
     if (lane == 0) *result = static_cast<QUERY>(answer);
+    KEEP_STATE
     query += key_heads * KEYS;
     key += key_heads * KEYS;
     value += heads * VALUES;
@@ -81,6 +82,14 @@ _SOURCE = """
   }
   #pragma unroll
   for (int i = 0; i < PER_LANE; i++) new_state[of_state + i * LANES] = static_cast<STATE>(own[i]);
+"""
+_KEEP_STATE = """
+    if (token < STEPS) {
+      const int64_t of_token = (int64_t(blockIdx.z) * STEPS + token) * heads + head;
+      STATE* kept_state = between + (of_token * VALUES + row) * KEYS + lane;
+      #pragma unroll
+      for (int i = 0; i < PER_LANE; i++) kept_state[i * LANES] = static_cast<STATE>(own[i]);
+    }
 """
 
 
@@ -119,24 +128,28 @@ class _Update:
 
     def __call__(self, *args: Any) -> Any:
         """Take `Arguments`, and perhaps for how many tokens the state after each is wanted, too."""
-        given, more = Arguments(*args[:7]), args[7:]
+        given, wanted = Arguments(*args[:7]), (*args[7:], None)[0]
         width = given.keys.shape[3]
-        if width % 32 or width > _MOST_KEYS or any(wanted is not None for wanted in more):
+        if width % 32 or width > _MOST_KEYS or wanted == 0:
             return self.plain(*args)
-        return update(given)
+        return update(given, wanted)
 
 
-def update(given: Arguments) -> tuple[mx.array, mx.array]:
+def update(given: Arguments, wanted: int | None = None) -> tuple[mx.array, ...]:
     """Return what the tokens read from the state, in the queries' type, and the new state, in the state's type.
 
-    The former is (rows, tokens, heads, value width). Keys' width must be a multiple of 32, and at most 512.
+    The former is (rows, tokens, heads, value width). Keys' width must be a multiple of 32, and at most 512. `wanted`:
+    return the state behind each of the first so many tokens, too, (rows, wanted, heads, value width, key width).
     """
     queries, keys, values, decay, rate, state, mask = given
     rows, _, heads, value_width = values.shape
     key_width = keys.shape[3]
     lanes = _lanes(key_width)
     blocks = -(-value_width * lanes // _THREADS)
-    output, new_state = _kernel(mask is not None)(
+    shapes, dtypes = [values.shape, state.shape], [queries.dtype, state.dtype]
+    if wanted:
+        shapes, dtypes = [*shapes, (rows, wanted, *state.shape[1:])], [*dtypes, state.dtype]
+    found: list[mx.array] = _kernel(mask is not None, bool(wanted))(
         inputs=[array for array in given if array is not None],
         # MLX compiles a kernel once for each combination of these, so all types are among them.
         template=[
@@ -150,13 +163,14 @@ def update(given: Arguments) -> tuple[mx.array, mx.array]:
             ("VALUES", value_width),
             ("LANES", lanes),
             ("PER_KEY", decay.ndim == 4),
+            ("STEPS", wanted or 0),
         ],
         grid=(blocks * _THREADS, heads, rows),
         threadgroup=(_THREADS, 1, 1),
-        output_shapes=[values.shape, state.shape],
-        output_dtypes=[queries.dtype, state.dtype],
+        output_shapes=shapes,
+        output_dtypes=dtypes,
     )
-    return output, new_state
+    return tuple(found)
 
 
 def _lanes(key_width: int) -> int:
@@ -168,8 +182,10 @@ def _lanes(key_width: int) -> int:
 
 
 @cache
-def _kernel(masked: bool) -> Any:
+def _kernel(masked: bool, between: bool) -> Any:
     inputs = Arguments._fields if masked else Arguments._fields[:-1]
     source = _SOURCE.replace("IS_READ", "mask[first + token]" if masked else "true")
-    name = "gated_delta_masked" if masked else "gated_delta"
-    return mx.fast.cuda_kernel(name, list(inputs), ["output", "new_state"], source)
+    source = source.replace("KEEP_STATE", _KEEP_STATE if between else "")
+    name = "gated_delta" + "_masked" * masked + "_between" * between
+    outputs = ["output", "new_state", *(["between"] if between else [])]
+    return mx.fast.cuda_kernel(name, list(inputs), outputs, source)

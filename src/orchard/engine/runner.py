@@ -107,6 +107,7 @@ class Runner:
             prompt_bytes=self._footprint.bytes(tokens) - self._footprint.fixed,
             bytes_per_token=self._growth(tokens),
             fixed_bytes=self._footprint.fixed + GROWTH * self._growth(tokens),
+            state_bytes=self._footprint.fixed,
             media_bytes=job.media_bytes,
         )
         work = self._work[job.id] = _Work(job)

@@ -51,6 +51,7 @@ class Ticket(Struct, eq=False):
     `prompt_tokens`: still to be read, after what the prefix cache gave; may be 0. `rows`: choices that have not ended.
     `max_tokens`: the most that a row may still generate, at least 1. `prompt_bytes`: what one row's copy of the whole
     prompt takes. `bytes_per_token`: what one row grows by with each token. `fixed_bytes`: what one row takes anyhow.
+    `state_bytes`: what of that is recurrent states, which a pass may keep for each token that it verifies.
     `media_bytes`: what encoding the prompt's media takes, until the prompt has been read.
     """
 
@@ -62,6 +63,7 @@ class Ticket(Struct, eq=False):
     prompt_bytes: int
     bytes_per_token: int
     fixed_bytes: int = 0
+    state_bytes: int = 0
     media_bytes: int = 0
     # The scheduler's own notes. `generated`: tokens of each row since it was last admitted, `earlier`: before.
     generated: int = 0
@@ -266,7 +268,7 @@ class Scheduler:
     def room(self) -> int:
         """By how many tokens more than one each row may grow in the step that was planned last."""
         decoding = [ticket for ticket in self._running.values() if not ticket.prompt_tokens]
-        growth = sum(ticket.rows * ticket.bytes_per_token for ticket in decoding)
+        growth = sum(ticket.rows * (ticket.bytes_per_token + ticket.state_bytes) for ticket in decoding)
         left = self._limits.memory_bytes - self.used_bytes
         return max(0, min(left // max(growth, 1), self._limits.room)) if decoding else 0
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot, Verifying
 from orchard.engine.batching.kv_cache import layers
-from orchard.engine.batching.layer_kinds import kind_of
 from orchard.engine.batching.model import LanguageModel
 from tests.engine.batching.test_batch import MODELS, SHORT, as_traced
 from tests.support.engine_driver import WORDS, prompt
@@ -46,8 +45,13 @@ def line(model: LanguageModel, text: list[int], begun: int) -> Line:
     return Line(slot, text, begun, [model.forward(mx.array([[token]]), own)[0, -1] for token in text[begun:]])
 
 
-def follow(model: LanguageModel, batch: Batch, rows: list[Line], rng: random.Random) -> None:
-    """Let each row get some of its text, then wrong tokens, and keep the right ones."""
+def follow(
+    model: LanguageModel, batch: Batch, rows: list[Line], rng: random.Random, *, tells_states: bool = False
+) -> None:
+    """Let each row get some of its text, then wrong tokens, and keep the right ones.
+
+    `tells_states`: the model's recurrent layers say what they remember behind each token.
+    """
     by_slot = {row.slot: row for row in rows}
     order = [by_slot[slot] for slot in batch.slots]
     given, drawn, right = [], [], []
@@ -67,9 +71,9 @@ def follow(model: LanguageModel, batch: Batch, rows: list[Line], rng: random.Ran
         for place in range(len(tokens) - count, known):
             check_close(own[place - len(tokens) + count], row.expected(row.slot.length + place), place)
     before = [row.slot.length for row in order]
+    forgets = tells_states or not any(type(layer).__name__ == "ArraysCache" for _, layer in layers(model.new_cache()))
     batch.keep(right)
     for row, tokens, length, known in zip(order, given, before, right, strict=True):
-        forgets = all(kind_of(layer).keeps_any for _, layer in layers(model.new_cache()))
         assert row.slot.length == length + (known if forgets or known == len(tokens) else 0)
 
 
@@ -107,7 +111,7 @@ def test_a_row_that_is_alone_is_filled_up_where_padding_is_left_out(verifying: V
     assert seen == widths
 
 
-def let_rows_guess(model: LanguageModel, batch: Batch, seed: int) -> None:
+def let_rows_guess(model: LanguageModel, batch: Batch, seed: int, *, tells_states: bool = False) -> None:
     """Of rows alone and several, before and behind the edges of groups and windows; and steps of one token between."""
     rng = random.Random(seed)
     rows: list[Line] = []
@@ -122,7 +126,7 @@ def let_rows_guess(model: LanguageModel, batch: Batch, seed: int) -> None:
         if rng.random() < 0.3:
             one_token(batch, rows)
         else:
-            follow(model, batch, rows, rng)
+            follow(model, batch, rows, rng, tells_states=tells_states)
     for row in rows:
         check_alone(model, batch, row)
 

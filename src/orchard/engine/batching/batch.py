@@ -14,7 +14,7 @@ import mlx.core as mx
 
 from orchard.engine.batching.batched_cache import Lengths
 from orchard.engine.batching.kv_cache import Cache, layers, map_layers
-from orchard.engine.batching.layer_kinds import KINDS, BatchedKVCache, BatchedLayerCache, kind_of
+from orchard.engine.batching.layer_kinds import BatchedKVCache, BatchedLayerCache, kind_of
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.batching.traced_pass import GroupedForward, TracedPasses
 
@@ -127,7 +127,7 @@ class _BatchGroup:
 
     def keep(self, real: Sequence[int], tokens: Sequence[int]) -> None:
         """Keep so many of the `real` tokens that each row got in the last pass; where it can't be so many, none."""
-        if not all(KINDS[name].keeps_any for name in self.slots[0].kinds if name in KINDS):
+        if not all(layer.keeps_any for layer in self._batched):
             tokens = [kept if kept == got else 0 for got, kept in zip(real, tokens, strict=True)]
         for layer in self._batched:
             layer.keep(tokens)

@@ -131,6 +131,7 @@ class PlacedArrays:
     """Arrays (rows, heads, places, width) in which each row writes at places of its own."""
 
     lengths: Lengths
+    keeps_any = True
 
     def __init__(self) -> None:
         self.arrays: list[mx.array] = []

@@ -45,6 +45,7 @@ class BatchedLastHidden:
     """Rows of LastHidden."""
 
     lengths: Lengths
+    keeps_any = True
 
     def __init__(self, like: Any) -> None:
         self.arrays: list[mx.array] = []

@@ -60,6 +60,10 @@ class BatchedLayerCache(Protocol):
     lengths: Lengths
     """How many tokens the rows hold before the pass under way."""
 
+    @property
+    def keeps_any(self) -> bool:
+        """Whether any number of the last pass's tokens can be kept; else a row keeps all of them or none."""
+
     def begin(self, lengths: Lengths) -> None:
         """Get ready for a pass over rows that hold so many tokens: make room for what it writes."""
 
@@ -102,8 +106,6 @@ class LayerKind(NamedTuple):
     """Return a layer quantised in groups of so many, to so many bits, or as it is."""
     batches_prefill: bool = False
     """Whether rows may write several tokens at once, and all of them stay."""
-    keeps_any: bool = False
-    """Whether any number of a pass's tokens can be kept; else all or none."""
     most: Callable[[Any], int] = lambda layer: 2**31
     """Return the most tokens that a row may get in a pass that verifies."""
 
@@ -296,15 +298,40 @@ def _snapshot_ring(layer: Any) -> list[mx.array | None]:
 
 
 class BatchedArraysCache:
-    """Rows of ArraysCache: what a recurrent layer remembers, of one size however long the row is."""
+    """Rows of ArraysCache: what a recurrent layer remembers, of one size however long the row is.
+
+    In a pass of several tokens a row, a model may say what it remembers behind each of them, see `ArraysView`.
+    """
 
     lengths: Lengths
 
     def __init__(self, like: Any) -> None:
         self._new = partial(like.__class__, len(like.cache))
         self.cache: list[Any] = [None] * len(like.cache)
-        self.apart: list[mx.array] = []
         self._before: list[Any] = []  # the states before a pass of several tokens a row
+        self._between: dict[int, mx.array] = {}  # what was said of that pass
+
+    def note(self, index: int, between: mx.array) -> None:
+        """Take what one of the states was within the pass under way.
+
+        It is (rows, n - 1, ...), the state behind each of the n tokens but the last; or (rows, n + width, ...), of
+        which the state behind i tokens is the `width` entries from place i on.
+        """
+        self._between = self._between | {index: between}
+
+    @property
+    def apart(self) -> list[mx.array]:
+        """See `BatchedLayerCache`: what was noted, if that was all states."""
+        return [self._between[index] for index in sorted(self._between)] if self.keeps_any else []
+
+    @apart.setter
+    def apart(self, arrays: list[mx.array]) -> None:
+        self._between = dict(enumerate(arrays))
+
+    @property
+    def keeps_any(self) -> bool:
+        """See `BatchedLayerCache`."""
+        return len(self._between) == len(self.cache)
 
     @property
     def arrays(self) -> list[Any]:
@@ -318,19 +345,20 @@ class BatchedArraysCache:
     def begin(self, lengths: Lengths) -> None:
         """See `BatchedLayerCache`. There is always room."""
         self.lengths = lengths
-        self._before = list(self.cache) if lengths.count > 1 else []
+        self._before, self._between = list(self.cache) if lengths.count > 1 else [], {}
 
     def keep(self, tokens: Sequence[int]) -> None:
-        """See `BatchedLayerCache`. A row keeps all of its tokens or none: it goes back to the state before them."""
-        stays = [kept == real for kept, real in zip(tokens, self.lengths.real, strict=False)]
-        stays += [True] * (len(self.lengths.of) - len(stays))
-        if not all(stays):
-            rows = mx.array(stays)
-            self.cache = [
-                mx.where(rows.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-                for new, old in zip(self.cache, self._before, strict=True)
-            ]
-        self._before = []
+        """See `BatchedLayerCache`. A row goes back to the state behind the tokens that it keeps."""
+        kept = [*tokens, *self.lengths.real[len(tokens) :]]
+        if kept != self.lengths.real:
+            count = mx.array(kept, mx.int32)
+            stays = mx.array([own == real for own, real in zip(kept, self.lengths.real, strict=True)])
+            for index, new in enumerate(self.cache):
+                old = self._before[index]
+                if index in self._between:
+                    old = _behind(count, old, self._between[index])
+                self.cache[index] = mx.where(stays.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+        self._before, self._between = [], {}
 
     def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
         """See `BatchedLayerCache`."""
@@ -346,6 +374,15 @@ class BatchedArraysCache:
         return layer
 
 
+def _behind(kept: mx.array, before: mx.array, between: mx.array) -> mx.array:
+    """Return a state behind so many of each row's tokens (rows,), not all, from what was noted of the pass."""
+    rows = mx.arange(len(kept))
+    if between.ndim == before.ndim:
+        return between[rows[:, None], kept[:, None] + mx.arange(before.shape[1])]
+    behind = between[rows, mx.clip(kept - 1, 0, between.shape[1] - 1)]
+    return mx.where((kept > 0).reshape(-1, *[1] * (before.ndim - 1)), behind, before)
+
+
 def _restore_arrays(layer: Any, pieces: list[dict[int, mx.array]], length: int) -> None:
     layer.cache = [pieces[0].get(index) for index in range(len(layer.cache))]
 
@@ -356,7 +393,6 @@ _KV = LayerKind(
     cut=lambda layer, start, stop: [array[:, :, start:stop] for array in _arrays(layer)],
     restore=_restore_kv,
     batches_prefill=True,
-    keeps_any=True,
 )
 _ARRAYS = LayerKind(
     batch=BatchedArraysCache,
@@ -373,11 +409,10 @@ KINDS: dict[str, LayerKind] = {
         snapshot=_snapshot_ring,
         # Assigning to a slice changes the very object; a copy shares its buffer until then.
         restore=lambda layer, pieces, length: _fill_ring(layer, [copy.copy(pieces[0][i]) for i in range(2)], length),
-        keeps_any=True,
         most=lambda layer: int(layer.max_size - layer.keep),  # no two of them have one place
     ),
     "ArraysCache": _ARRAYS,
-    "LastHidden": _ARRAYS._replace(batch=BatchedLastHidden, view=LastHiddenView, keeps_any=True),
+    "LastHidden": _ARRAYS._replace(batch=BatchedLastHidden, view=LastHiddenView),
     "HeadKVCache": _KV._replace(view=HeadView),
 }
 

@@ -55,6 +55,7 @@ class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
 
     def __init__(self, layers: list[Any], bounds: list[int], offset: mx.array) -> None:
         super().__init__(0)
+        self._layers = layers
         self._of: list[list[Any]] = [layer.cache for layer in layers]
         self._bounds = bounds
         known = [layer.lengths for layer in layers]  # None: a row's own cache, which never gets several tokens
@@ -63,6 +64,7 @@ class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
                 mx.full(of.array.shape, of.count, mx.int32) if of.real_array is None else of.real_array for of in known
             ]
             self.lengths = real[0] if len(real) == 1 else mx.concatenate(real)  # models ask for it
+        self._several = all(known) and known[0].count > 1  # tokens a row, of which some may turn out wrong
 
     def __getitem__(self, index: int) -> Any:
         states = [of[index] for of in self._of]
@@ -79,16 +81,24 @@ class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
         else:  # before each row's padding
             places = self.lengths[:, None] + mx.arange(width)
             self[index] = state = mx.take_along_axis(source, places[..., None], axis=1)
+        self._note(index, source)
         return state
 
     def update_recurrent(self, index: int, length: int, update: Callable[..., Any]) -> tuple[Any, mx.array]:
         """Replace a state by what `update` makes of it; return its output and the state, as mlx-vlm's ArraysCache does.
 
-        `update` takes the state, and how many states between are wanted: none are.
+        `update` takes the state, and how many states between are wanted.
         """
-        output, state = update(self[index], None)[:2]
+        output, state, *between = update(self[index], length - 1 if self._several else None)
         self[index] = state
+        if between:
+            self._note(index, between[0])
         return output, state
+
+    def _note(self, index: int, between: mx.array) -> None:
+        if self._several:
+            for layer, (a, b) in zip(self._layers, itertools.pairwise(self._bounds), strict=True):
+                layer.note(index, between if len(self._layers) == 1 else between[a:b])
 
     def advance(self, n: int) -> None:
         """Do nothing: the view serves one pass."""

@@ -50,7 +50,7 @@ class ThinkingBudgets:
             self._begun = begun[mx.array(list(places)), mx.arange(len(places))]
 
     def forbid(self, scores: mx.array) -> mx.array:
-        """Return scores (B, vocab_size) by which no row ends reasoning that is over: an interrupted model may want to."""
+        """Return scores (B, vocab_size) by which no row ends reasoning that is over; an interrupted model may try."""
         if self._begun is None:
             return scores
         ends = mx.array([one.think_end for one in self._rows], mx.int32)

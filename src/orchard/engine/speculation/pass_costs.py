@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
+from statistics import median_low
 
 _KEPT = 16  # samples of one kind of step
 _FORGOTTEN = 1000  # steps without a draft after which its cost is unknown again
@@ -14,7 +15,7 @@ class _StepTimes:
     def __init__(self) -> None:
         self._seconds: deque[float] = deque(maxlen=_KEPT)
         self.seconds = 0.0
-        """A low quartile: what interrupts a step now and then is not its cost."""
+        """The median: what interrupts a step now and then is not its cost, but what makes every other step slow is."""
         self.step = 0
         """The number of the step that was measured last."""
 
@@ -23,7 +24,7 @@ class _StepTimes:
 
     def add(self, seconds: float, step: int) -> None:
         self._seconds.append(seconds)
-        self.seconds = sorted(self._seconds)[len(self._seconds) // 4]
+        self.seconds = median_low(self._seconds)
         self.step = step
 
 
