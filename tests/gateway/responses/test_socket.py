@@ -180,7 +180,9 @@ def test_events_are_answered_one_after_the_other(server: Server) -> None:
 
 def test_only_so_many_events_may_wait(server: Server) -> None:
     with socket(server) as client:
-        send(client, create(text="a", delay=0.5), *[create(text="b")] * 17)
+        send(client, create(text="a", pieces=2, interval=0.5))
+        assert json.loads(client.recv(timeout=30))["type"] == "response.created"  # it no longer waits
+        send(client, *[create(text="b")] * 17)
         kinds = [event["error"]["code"] for event in (turn(client)[-1] for _ in range(18)) if event["type"] == "error"]
     assert kinds == ["rate_limit_exceeded"]
 
