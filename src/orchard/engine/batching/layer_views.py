@@ -64,6 +64,8 @@ class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
                 mx.full(of.array.shape, of.count, mx.int32) if of.real_array is None else of.real_array for of in known
             ]
             self.lengths = real[0] if len(real) == 1 else mx.concatenate(real)  # models ask for it
+            # mlx-vlm's Qwen3.5 would read the least of them from the device, which a traced pass can't, and note it so.
+            self._qwen3_5_metadata_revision, self._qwen3_5_lengths_info = 0, (self.lengths, 0)
         self._several = all(known) and known[0].count > 1  # tokens a row, of which some may turn out wrong
 
     def __getitem__(self, index: int) -> Any:
