@@ -264,6 +264,19 @@ def test_looking_ahead_no_more_in_vain_is_charged_to_asking() -> None:
     assert not controller.looks(1)
 
 
+def test_reading_what_was_launched_in_vain_costs_what_it_takes_longer() -> None:
+    controller = known(w1=0.01, w2=0.011)
+    for _ in range(8):
+        step(controller, 1, 0.01)
+    for _ in range(2):
+        assert controller.looks(1)
+        assert counts(controller.choose([[sure(1)]])) == [1]
+        assert controller.looks(1)
+        assert controller.choose([[]]) == [None]  # the token that was launched was another one
+        controller.observe(1, 0, 0.0102)
+    assert controller.looks(1)
+
+
 def test_counts_what_is_gained_by_source() -> None:
     controller = known(w1=0.01, w2=0.011, w3=0.012, w4=0.015)
     for accepted in (3, 0):
@@ -314,6 +327,19 @@ def test_asking_in_vain_takes_a_small_share_of_the_time() -> None:
         now += 0.005
         controller.observe(1, 1, 0.005)
     assert 0.005 * now < asking < 0.025 * now
+
+
+def test_asking_costs_nothing_while_the_device_is_busy() -> None:
+    now = 0.0
+    controller = CostController(lambda: now)
+    asked = 0
+    for _ in range(1000):
+        if controller.looks(1):
+            asked += 1
+            now += 0.005
+            assert controller.choose([[]]) == [None]
+        controller.observe(1, 1, 0.01, 0.006)
+    assert asked > 990
 
 
 class DraftedRow(Row):

@@ -93,6 +93,8 @@ class CostController:
         self._clock = clock
         self._asked: float | None = None  # when the proposers were asked
         self._askings = PassCosts()  # what that takes
+        self._vain = 0.0  # what it has taken in this step, where nothing was chosen
+        self._hoped = False  # whether something was chosen in this step, before what was launched was read
         self._choice: _Choice | None = None
         self.totals: SpeculationReport = {}
         """By source, since the model was loaded. Another thread may read it: it is replaced, never changed."""
@@ -119,13 +121,17 @@ class CostController:
         self._choice = choice = self._best(offers)
         if self._asked is not None and choice.width == 1:  # else this is part of the step, whose time is measured
             self._askings.add(rows, 1, self._clock() - self._asked)
-            self._asking -= self._askings.seconds(rows, 1) or 0.0
+            self._vain = self._askings.seconds(rows, 1) or 0.0
+        self._hoped |= choice.width > 1
         self._asked = None
         return [one and one.part(0, choice.width - 1) for one in choice.proposals or [None] * rows]
 
-    def observe(self, rows: int, tokens: int, seconds: float) -> None:
+    def observe(self, rows: int, tokens: int, seconds: float, waited: float = 0.0) -> None:
         """Note what a step took, see `Controller`."""
         choice, self._choice = self._choice, None
+        vain, self._vain = self._vain, 0.0
+        hoped, self._hoped = self._hoped, False
+        self._asking -= max(vain - waited, 0.0)  # the rest the device was busy anyway
         if choice is None or choice.rows != rows:
             return
         self._earn(rows, seconds)
@@ -140,8 +146,10 @@ class CostController:
                 self._note(before)
             self.costs.add(rows, 1, seconds)
         else:
-            # Nothing was launched ahead, or tokens were read again: for a wide step, or in the vain hope of one.
-            extra = seconds if not tokens else max(seconds - (self.costs.seconds(rows, 1) or seconds), 0.0)
+            # Nothing was launched ahead, or tokens were read again: for a wide step, or in the vain hope of one, for
+            # which what had been launched was read.
+            plain = self.costs.seconds(rows, 1) or seconds
+            extra = max(seconds - plain, 0.0) if tokens or hoped else seconds
             if before:
                 self._note(structs.replace(before, seconds=before.seconds + extra))
             else:
