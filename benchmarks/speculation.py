@@ -58,6 +58,7 @@ from orchard.engine.speculation.proposal import Proposal
 from orchard.engine.speculation.speculation import Speculation
 from orchard.formats.registry import choose
 from orchard.gateway.models.registry import resolve
+from orchard.kinds import kind_of
 from orchard.worker.grammar.constraint import Constraints
 from orchard.worker.grammar.process import GrammarProcess
 from orchard.worker.output import Vocabulary
@@ -247,7 +248,7 @@ class Contender:
 def _load(path: str) -> Any:
     """Load a folder as the server does: one with a part that sees, by mlx-vlm."""
     config = json.loads((Path(path) / "config.json").read_text())
-    return load_seeing(path) if "vision_config" in config else load_text(path)
+    return load_seeing(path) if kind_of(config, ()) == "vision" else load_text(path)
 
 
 class Asker:

@@ -432,6 +432,14 @@ def test_how_far_rows_may_get_in_a_step() -> None:
     assert scheduler.room == 28
 
 
+def test_states_that_a_step_keeps_for_each_token_take_memory() -> None:
+    it = scheduler(memory_bytes=1000, room=30)
+    it.add(ticket("a", prompt=100, fixed_bytes=90, state_bytes=90))
+    it.plan()
+    # 1,000 - (100 + 90 + 1), by 1 + 90
+    assert it.room == 8
+
+
 def test_a_row_that_got_several_tokens() -> None:
     limits = Limits(max_rows=9, memory_bytes=1000, chunk=64, idle_chunk=64, room=30)
     scheduler = Scheduler(limits)
