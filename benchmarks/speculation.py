@@ -43,6 +43,7 @@ from orchard.backends.vision.model import load as load_seeing
 from orchard.core.tasks.generate import Generate
 from orchard.core.tasks.generate import Grammar as Wanted
 from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.batching.batch import Pass
 from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.drafting.draft_proposer import DraftProposer
 from orchard.engine.drafting.mtp_proposer import MtpProposer
@@ -156,9 +157,12 @@ class MtpOracle(MtpProposer):
         super().__init__(*given)
         self._oracle = oracle
 
-    def pick(self, rows: Sequence[SpeculatingRow | None], place: int, logits: mx.array) -> mx.array:
+    def guess(self, one: Pass, rows: Sequence[SpeculatingRow | None], most: int) -> mx.array:
         """See `MtpProposer`."""
-        return self._oracle.replaced(rows, place, super().pick(rows, place, logits))
+        own = super().guess(one, rows, most)
+        places = [self._oracle.replaced(rows, place, own[:, place]) for place in range(most)]
+        found: mx.array = mx.depends(mx.stack(places, axis=1), own)
+        return found
 
 
 @dataclass

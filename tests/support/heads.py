@@ -13,13 +13,14 @@ from mlx_vlm.speculative.drafters import load_drafter
 from orchard.backends.mtp import load_head
 from orchard.backends.text import TextModel, load
 from orchard.engine.batching import attention
-from orchard.engine.batching.batch import Batch
+from orchard.engine.batching.batch import Batch, Pass
 from orchard.engine.batching.decode import Row
 from orchard.engine.drafting.head import HeadedModel
 from orchard.engine.drafting.mtp_proposer import MtpProposer
 from orchard.engine.runner import Runner
 from orchard.engine.scheduler import Limits
 from orchard.engine.speculation.interface import Controller, SpeculatingRow
+from orchard.engine.speculation.proposal import DraftedTokens
 from orchard.engine.speculation.speculation import Speculation
 from tests.support.engine_driver import WORDS
 from tests.support.models import add_head, make_architecture
@@ -60,16 +61,18 @@ class OracleHead(MtpProposer):
         self._rng = random.Random(1)
         self.errors: list[Exception] = []
 
-    def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> list[list[int]]:
+    def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> DraftedTokens:
         try:
             return super().draft(rows, counts)
         except Exception as error:
             self.errors.append(error)
             raise
 
-    def pick(self, rows: Sequence[SpeculatingRow | None], place: int, logits: mx.array) -> mx.array:
-        super().pick(rows, place, logits)
-        return mx.array([self._said(row, place) for row in rows], mx.uint32)
+    def guess(self, one: Pass, rows: Sequence[SpeculatingRow | None], most: int) -> mx.array:
+        own = super().guess(one, rows, most)
+        said = mx.array([[self._said(row, place) for place in range(most)] for row in rows], mx.uint32)
+        found: mx.array = mx.depends(said, own)
+        return found
 
     def _said(self, row: SpeculatingRow | None, place: int) -> int:
         if not isinstance(row, Row) or self._rng.random() >= self._right:

@@ -125,7 +125,7 @@ def forward(tokens: mx.array, positions: Any, lengths: list[mx.array], groups: l
 
 def run(passes: TracedPasses, layer: Layer) -> mx.array | None:
     rows = layer.arrays[0].shape[0]
-    return passes.run(forward, mx.zeros((rows,)), None, [Lengths([0] * rows)], [[layer]])  # type: ignore[list-item]
+    return passes.run(forward, mx.zeros((rows,)), [], [Lengths([0] * rows)], [[layer]])  # type: ignore[list-item]
 
 
 def test_decode_stays_traced_where_passes_of_several_tokens_can_not_be(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,8 +138,8 @@ def test_decode_stays_traced_where_passes_of_several_tokens_can_not_be(monkeypat
 
     passes, layer = TracedPasses(), Layer(2)
     groups: Any = [[layer]]
-    assert passes.run(picky, mx.zeros((2, 3)), None, [Lengths([0, 0], 3)], groups) is None
-    assert passes.run(picky, mx.zeros((2,)), None, [Lengths([0, 0])], groups) is not None
+    assert passes.run(picky, mx.zeros((2, 3)), [], [Lengths([0, 0], 3)], groups) is None
+    assert passes.run(picky, mx.zeros((2,)), [], [Lengths([0, 0])], groups) is not None
 
 
 def test_only_the_latest_shapes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +178,7 @@ def test_a_recurrent_layer_that_holds_nothing_yet_waits(monkeypatch: pytest.Monk
     layer = Layer(2)
     groups: Any = [[layer]]
     layer.arrays = [None]
-    assert TracedPasses().run(forward, mx.zeros((2,)), None, [Lengths([0, 0])], groups) is None
+    assert TracedPasses().run(forward, mx.zeros((2,)), [], [Lengths([0, 0])], groups) is None
 
 
 @pytest.mark.parametrize(("length", "batched"), [(4, True), (12, False)])

@@ -46,7 +46,7 @@ def ask(draft: DraftProposer, rows: list[Drafted], most: int) -> list[list[int]]
         promised = draft.promise(rows, [most] * len(rows))
         assert all(one is None or one.count == most for one in promised)
         draft.read(rows)
-        given = draft.draft(rows, [most] * len(rows))
+        given = draft.draft(rows, [most] * len(rows)).read()
         found = [before or now for before, now in zip(found, given, strict=True)]
         if all(found):
             return found
@@ -110,7 +110,7 @@ def test_texts_are_read_in_pieces_of_a_chunk_a_step() -> None:
         read = draft.read(rows)
     assert unread == [[39, 59], [23, 59], [0, 59], [0, 43], [0, 27], [0, 0]]
     assert passes == [(1, 16)] * 5
-    assert all(draft.draft(rows, [2, 2]))
+    assert all(draft.draft(rows, [2, 2]).read())
 
 
 def test_a_text_whose_beginning_was_read_is_not_read_again() -> None:

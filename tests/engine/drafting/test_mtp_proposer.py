@@ -9,6 +9,7 @@ import mlx.core as mx
 import pytest
 
 from orchard.engine.batching import traced_pass
+from orchard.engine.batching.batch import Pass
 from orchard.engine.drafting.head import HeadedModel
 from orchard.engine.drafting.mtp_proposer import MtpProposer
 from orchard.engine.speculation.interface import SpeculatingRow
@@ -36,11 +37,10 @@ class Noting(OracleHead):
 
     noted: list[tuple[list[int], int]]
 
-    def pick(self, rows: Sequence[SpeculatingRow | None], place: int, logits: mx.array) -> mx.array:
-        if place == 0:
-            said: Any = mx.argmax(logits, axis=-1).tolist()
-            self.noted += [(list(row.tokens), token) for row, token in zip(rows, said, strict=True) if row]
-        return super().pick(rows, place, logits)
+    def guess(self, one: Pass, rows: Sequence[SpeculatingRow | None], most: int) -> mx.array:
+        said: Any = MtpProposer.guess(self, one, rows, most).tolist()
+        self.noted += [(list(row.tokens), tokens[0]) for row, tokens in zip(rows, said, strict=True) if row]
+        return super().guess(one, rows, most)
 
 
 @pytest.mark.parametrize(("right", "traced"), [(0.6, False), (1.0, False), (1.0, True)])
@@ -85,7 +85,7 @@ def test_a_head_that_raises_fails_nobody(breaks: str, monkeypatch: pytest.Monkey
     def break_down(course: Any) -> Sequence[Any]:
         if len(course.steps) == 4:
             where: Any = fresh if breaks == "feeding" else MtpProposer
-            monkeypatch.setattr(where, "_feed" if breaks == "feeding" else "_guess", unlucky)
+            monkeypatch.setattr(where, "_feed" if breaks == "feeding" else "guess", unlucky)
         return ()
 
     for _ in range(2):

@@ -106,7 +106,7 @@ def simulate(
     jitter = random.Random(9)
     controller = CostController(lambda: now, alone=widths, together=widths)
     while now < milliseconds:
-        count = len(rows)
+        count, asking = len(rows), 0.0
         proposals: list[Proposal | None] = [None] * count
         chosen = [0] * count
         if width is not None:
@@ -114,13 +114,14 @@ def simulate(
             proposals, chosen = [row.propose(most) for row in rows], [most] * count
         elif most := controller.looks(count):
             proposals = [row.propose(most) for row in rows]
-            now += 0.02 * count
+            asking = 0.02 * count
+            now += asking
             chosen = counts(controller.choose([[one] if one else [] for one in proposals]))
         interrupted = 3 if jitter.random() < noise / 10 else 1
         taken = cost(count, 1 + max(chosen)) * jitter.uniform(1, 1 + noise) * interrupted
         now += taken
         tokens += sum(row.take(one, k) for row, one, k in zip(rows, proposals, chosen, strict=True))
-        controller.observe(count, count * (1 + max(chosen)), taken)
+        controller.observe(count, count * (1 + max(chosen)), asking + taken)
     return tokens / now
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from orchard.engine.sampling.grammar import GrammarState
 from orchard.engine.speculation.interface import SpeculatingRow
-from orchard.engine.speculation.proposal import Proposal
+from orchard.engine.speculation.proposal import DraftedTokens, Proposal
 from orchard.engine.speculation.speculation import Speculation
 from tests.support.speculation import FixedController
 
@@ -51,9 +51,9 @@ class Guesser:
         self._do("read")
         return 5
 
-    def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> list[list[int]]:
+    def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> DraftedTokens:
         self._do("draft")
-        return [self._tokens or [] for _ in rows]
+        return DraftedTokens.of([(self._tokens or [])[:count] for count in counts])
 
     def limit(self, cache_bytes: int) -> int:
         return cache_bytes // 2
@@ -139,7 +139,7 @@ def test_a_draft_is_offered_beside_what_is_known_and_guesses_when_chosen() -> No
     # Behind a token that is launched, the first known guess stands for that one; the draft guesses only later.
     [offered] = asking.propose(rows[:1], [3], launched=True)
     assert [(one.source, one.count) for one in offered] == [("ngram", 1), ("draft", 3)]
-    assert asking.draft(rows, [3, 2]) == [[4], [4]]
+    assert asking.draft(rows, [3, 2]).read() == [[4, VOCABULARY - 1, 5], [4, VOCABULARY - 1]]
     assert (controller.read_tokens, controller.drafts) == (5, [(2, 3)])
     for row in rows:
         asking.close(row)
@@ -154,7 +154,7 @@ def test_a_row_goes_on_without_a_draft_that_raises(method: str) -> None:
     asking.open(row)
     for _ in range(2):
         if any(asking.propose([row], [3])):
-            assert asking.draft([row], [3]) == [[4] if method == "close" else []]
+            assert asking.draft([row], [3]).read() == [[4] if method == "close" else []]
     assert draft.calls.count(method) <= 1
     asking.close(row)
     assert not draft.rows

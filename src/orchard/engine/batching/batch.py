@@ -101,25 +101,25 @@ class _BatchGroup:
         own = iter([layer.extract(row, slot.length) for layer in self._batched])
         return map_layers(lambda _: next(own), slot.nesting)
 
-    def begin_pass(self, count: int = 1, real: list[int] | None = None) -> Lengths:
+    def begin_pass(self, count: int = 1, real: Sequence[int] = ()) -> Lengths:
         """Tell the batched layers how many tokens their rows hold, and return it.
 
         `count`, `real`: how many each row gets, with padding and without.
         """
         known = [slot.length for slot in self.slots]
-        real = real or [count] * len(known)
+        real = list(real) or [count] * len(known)
         lengths = Lengths(known + known[:1] * self.spare, count, real=real + real[:1] * self.spare)
         for layer in self._batched:
             layer.begin(lengths)
         return lengths
 
-    def begin_ahead(self, ahead: Sequence[int]) -> Lengths:
-        """Make room for a token of each row, so many places behind its end, and return where it goes.
+    def begin_ahead(self, ahead: Sequence[int], count: int) -> Lengths:
+        """Make room for `count` tokens of each row, so many places behind its end, and return where they go.
 
         All layers get it alike: a traced pass relies on that.
         """
-        places = [slot.length + count for slot, count in zip(self.slots, ahead, strict=True)]
-        lengths = Lengths(places + places[:1] * self.spare)
+        places = [slot.length + before for slot, before in zip(self.slots, ahead, strict=True)]
+        lengths = Lengths(places + places[:1] * self.spare, count)
         for layer in self._batched:
             if isinstance(layer, BatchedKVCache):
                 layer.begin(lengths)
@@ -175,23 +175,28 @@ class Pass:
         return self.real(logits)
 
     def verify(
-        self, model: LanguageModel, tokens: Sequence[Sequence[int]], traced: TracedPasses | None, multiple: int = 1
+        self,
+        model: LanguageModel,
+        tokens: Sequence[Sequence[int]],
+        array: mx.array | None,
+        traced: TracedPasses | None,
+        multiple: int = 1,
     ) -> mx.array:
-        """Read several tokens a row; return logits (rows, n, vocab_size), padded at their end. `keep` must follow."""
+        """Read several tokens a row, see `Batch.verify`; return logits (rows, n, vocab_size), padded at their end."""
         given = self._given = [len(of) for of in tokens]
         count = self._filled(max(given), multiple)
-        padded = mx.array([[*of, *[of[-1]] * (count - len(of))] for of in tokens], mx.uint32)
+        if array is None:
+            array = mx.array([[*of, *[0] * (count - len(of))] for of in tokens], mx.uint32)
+        padded = mx.pad(array, [(0, 0), (0, count - array.shape[1])]) if count > array.shape[1] else array
         positions = None
         if any(slot.position_delta for slot in self.slots):
             first = mx.array([slot.length + slot.position_delta for slot in self.slots], mx.int32)[self._spread]
             positions = (first[:, None] + mx.arange(count, dtype=mx.int32)).reshape(-1)
         if len(self.slots) == 1 and self.slots[0].cache is not None:
             return model.forward(padded, self.slots[0].cache, positions=positions)
-        parts = zip(self.groups, self._parts(), strict=True)
-        lengths = [group.begin_pass(count, given[start:stop]) for group, (start, stop) in parts]
-        return self.real(
-            self._run_batched(model, self.spread(padded), positions, lengths, traced, at_once=multiple > 1)
-        )
+        lengths = [group.begin_pass(count, own) for group, own in zip(self.groups, self.by_group(given), strict=True)]
+        logits = self._run_batched(model, self.spread(padded), positions, lengths, traced, at_once=multiple > 1)
+        return self.real(logits)
 
     def _filled(self, count: int, multiple: int) -> int:
         """Return how many tokens each row gets in `verify`, with padding.
@@ -204,8 +209,8 @@ class Pass:
 
     def keep(self, tokens: Sequence[int]) -> None:
         """Keep so many of each row's tokens of the last `verify`."""
-        for group, (first, stop) in zip(self.groups, self._parts(), strict=True):
-            group.keep(self._given[first:stop], tokens[first:stop])
+        for group, *own in zip(self.groups, self.by_group(self._given), self.by_group(tokens), strict=True):
+            group.keep(*own)
 
     def layers(self, index: int) -> list[Any]:
         """Return the caches of one layer, of each group."""
@@ -213,7 +218,8 @@ class Pass:
 
     def by_group(self, of_rows: Sequence[int]) -> list[Sequence[int]]:
         """Divide what there is of each slot among the groups."""
-        return [of_rows[first:stop] for first, stop in self._parts()]
+        bounds = itertools.accumulate((len(group.slots) for group in self.groups), initial=0)
+        return [of_rows[first:stop] for first, stop in itertools.pairwise(bounds)]
 
     def spread(self, of_rows: mx.array) -> mx.array:
         """Return what there is of each slot, (slots, ...), in the order of the pass, spare rows among them."""
@@ -223,13 +229,12 @@ class Pass:
         """Return what a pass has made, without that of spare rows."""
         return of_rows[self._real] if self._padded else of_rows
 
-    def begin_ahead(self, ahead: Sequence[int]) -> mx.array:
-        """Get ready for a pass over one layer, which reads a token so many places behind each row's end.
+    def begin_ahead(self, ahead: Sequence[int], count: int) -> list[Lengths]:
+        """Get ready for passes over one layer that write `count` tokens so far behind each row's end: return where.
 
-        Return those places, (rows,), in the order of the pass. `end_ahead` must follow, and nothing of it stays.
+        `end_ahead` must follow, and nothing of it stays.
         """
-        lengths = [group.begin_ahead(own) for group, own in zip(self.groups, self.by_group(ahead), strict=True)]
-        return mx.concatenate([of.array for of in lengths])
+        return [group.begin_ahead(own, count) for group, own in zip(self.groups, self.by_group(ahead), strict=True)]
 
     def end_ahead(self, caches: Sequence[Any]) -> None:
         """Let the rows end where they did, in one layer's caches of each group."""
@@ -240,10 +245,6 @@ class Pass:
     def position_deltas(self) -> mx.array:
         """Return how much further than its place each row's position is, (rows,), in the order of the pass."""
         return self.spread(mx.array([slot.position_delta for slot in self.slots], mx.int32))
-
-    def _parts(self) -> list[tuple[int, int]]:
-        """Return where each group's slots begin and end among all of them."""
-        return list(itertools.pairwise(itertools.accumulate((len(group.slots) for group in self.groups), initial=0)))
 
     def _run_batched(
         self,
@@ -257,11 +258,12 @@ class Pass:
     ) -> mx.array:
         forward = GroupedForward(model, self.bounds, self.slots[0].kinds, self.slots[0].nesting)
         layers = [group.layers() for group in self.groups]
+        more = [] if positions is None else [positions]
         if traced and all(slot.cache is None for slot in self.slots):
-            logits = traced.run(forward, tokens, positions, lengths, layers, at_once=at_once)
+            logits = traced.run(forward, tokens, more, lengths, layers, at_once=at_once)
             if logits is not None:
                 return logits
-        return forward(tokens, positions, [of.array for of in lengths], layers)
+        return forward(tokens, more, [of.array for of in lengths], layers)
 
 
 class Batch:
@@ -289,6 +291,8 @@ class Batch:
         """Which rows may get several tokens in `verify`."""
         self._multiple = multiple
         self._short = short
+        self.traced = traced
+        """Whether passes are compiled."""
         self._traced = TracedPasses() if traced else None
         self._groups: list[_BatchGroup] = []
         self.passes: list[Pass] = []
@@ -355,12 +359,13 @@ class Batch:
         return self._each(run)
 
     def verify(
-        self, tokens: Sequence[Sequence[int]], drawn: Sequence[int]
+        self, tokens: Sequence[Sequence[int]], drawn: Sequence[int], array: mx.array | None = None
     ) -> tuple[mx.array | None, list[tuple[list[BatchSlot], Exception]]]:
         """Read several tokens a row, which may turn out wrong; return what `forward` does, but n logits a row.
 
         Those of row i are behind its last `drawn[i]` tokens; n is the most of `drawn`, and what is behind the others is
-        padding. `keep` must follow before anything else.
+        padding. `array`, (rows, most): the tokens, padded, where some are not known yet, and `tokens` has any there.
+        `keep` must follow before anything else.
         """
         most = max(drawn)
         # Where rows verify alone only, their states take padding for tokens.
@@ -369,7 +374,9 @@ class Batch:
         def run(one: Pass, start: int) -> mx.array:
             stop = start + len(one.slots)
             own = tokens[start:stop]
-            return _behind_last(one.verify(self._model, own, self._traced, multiple), own, drawn[start:stop], most)
+            known = None if array is None else array[start:stop, : max(map(len, own))]
+            logits = one.verify(self._model, own, known, self._traced, multiple)
+            return _behind_last(logits, own, drawn[start:stop], most)
 
         return self._each(run)
 

@@ -5,6 +5,7 @@ beyond its end.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import mlx.core as mx
@@ -47,6 +48,14 @@ class Lengths:
         """Of the new tokens, (rows, count)."""
         self._masks: dict[tuple[int, int, int], mx.array] = {}
         self._places: dict[tuple[int, int], mx.array] = {}
+        self._kept: KeptTokens | None = None
+
+    def kept(self, tokens: Sequence[int]) -> "KeptTokens":
+        """Return what all layers need to keep so many of each row's tokens of the pass; spare rows keep theirs."""
+        of = [*tokens, *self.real[len(tokens) :]]
+        if self._kept is None or self._kept.of != of:
+            self._kept = KeptTokens(of, self.real)
+        return self._kept
 
     def mask(self, size: int, window: int = 0, ring: int = 0) -> mx.array | None:
         """Return which of `size` places each token may look at, (rows, 1, count, size) of bool, once all are written.
@@ -98,6 +107,41 @@ class Lengths:
             turned = keep + (self.positions - keep) % (window - keep)
             self._places[window, keep] = mx.where(self.positions < window, self.positions, turned)
         return self._places[window, keep]
+
+
+class KeptTokens:
+    """How many tokens of a pass each row keeps, and arrays that follow from it, each made once for all layers."""
+
+    def __init__(self, of: list[int], real: list[int]) -> None:
+        self.of = of
+        self.all = of == real
+        """Whether no row goes back."""
+        self.none = [not kept and bool(got) for kept, got in zip(of, real, strict=True)]
+        """Which rows go back to where they were before."""
+        self._real = real
+        self._windows: dict[int, mx.array] = {}
+
+    @cached_property
+    def rows(self) -> mx.array:
+        """The numbers of the rows."""
+        return mx.arange(len(self.of))
+
+    @cached_property
+    def last(self) -> mx.array:
+        """The place of the last token that each row keeps, (rows,); 0 if it keeps none, or all."""
+        pairs = zip(self.of, self._real, strict=True)
+        return mx.array([max(kept - 1, 0) if kept < got else 0 for kept, got in pairs], mx.int32)
+
+    @cached_property
+    def stays(self) -> mx.array:
+        """Which rows keep all, (rows,) of bool."""
+        return mx.array([kept == got for kept, got in zip(self.of, self._real, strict=True)])
+
+    def window(self, width: int) -> mx.array:
+        """Return the places of so many entries behind the kept ones, (rows, width)."""
+        if width not in self._windows:
+            self._windows[width] = mx.array(self.of, mx.int32)[:, None] + mx.arange(width, dtype=mx.int32)
+        return self._windows[width]
 
 
 def room(length: int) -> int:

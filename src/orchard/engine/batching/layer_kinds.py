@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Protocol
 import mlx.core as mx
 from msgspec import Struct
 
-from orchard.engine.batching.batched_cache import GROWTH, Lengths, PlacedArrays, gathered, room
+from orchard.engine.batching.batched_cache import GROWTH, KeptTokens, Lengths, PlacedArrays, gathered, room
 from orchard.engine.batching.head_cache import BatchedLastHidden, HeadView, LastHiddenView
 from orchard.engine.batching.layer_views import ArraysView, AttentionView
 
@@ -349,15 +349,12 @@ class BatchedArraysCache:
 
     def keep(self, tokens: Sequence[int]) -> None:
         """See `BatchedLayerCache`. A row goes back to the state behind the tokens that it keeps."""
-        kept = [*tokens, *self.lengths.real[len(tokens) :]]
-        if kept != self.lengths.real:
-            count = mx.array(kept, mx.int32)
-            stays = mx.array([own == real for own, real in zip(kept, self.lengths.real, strict=True)])
-            for index, new in enumerate(self.cache):
-                old = self._before[index]
-                if index in self._between:
-                    old = _behind(count, old, self._between[index])
-                self.cache[index] = mx.where(stays.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+        kept = self.lengths.kept(tokens)
+        if not kept.all:
+            self.cache = [
+                _behind(kept, self._before[index], self._between.get(index), new)
+                for index, new in enumerate(self.cache)
+            ]
         self._before, self._between = [], {}
 
     def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
@@ -374,13 +371,23 @@ class BatchedArraysCache:
         return layer
 
 
-def _behind(kept: mx.array, before: mx.array, between: mx.array) -> mx.array:
-    """Return a state behind so many of each row's tokens (rows,), not all, from what was noted of the pass."""
-    rows = mx.arange(len(kept))
+def _behind(kept: KeptTokens, before: mx.array, between: mx.array | None, new: mx.array) -> mx.array:
+    """Return a state behind the tokens that each row keeps, which are not all, from what was noted of the pass."""
+    if between is None:
+        return _choose(kept.stays, new, before)
     if between.ndim == before.ndim:
-        return between[rows[:, None], kept[:, None] + mx.arange(before.shape[1])]
-    behind = between[rows, mx.clip(kept - 1, 0, between.shape[1] - 1)]
-    return mx.where((kept > 0).reshape(-1, *[1] * (before.ndim - 1)), behind, before)
+        if len(kept.of) == 1:
+            return mx.contiguous(between[:, kept.of[0] : kept.of[0] + before.shape[1]])
+        return mx.take_along_axis(between, kept.window(before.shape[1])[..., None], axis=1)
+    if len(kept.of) == 1:
+        return before if kept.none[0] else mx.contiguous(between[:, kept.of[0] - 1])
+    behind = _choose(kept.stays, new, between[kept.rows, kept.last])
+    return _choose(mx.array(kept.none), before, behind) if any(kept.none) else behind
+
+
+def _choose(of_rows: mx.array, one: mx.array, other: mx.array) -> mx.array:
+    """Return the rows of `one` where (rows,) of bool say so, and those of `other`."""
+    return mx.where(of_rows.reshape(-1, *[1] * (one.ndim - 1)), one, other)
 
 
 def _restore_arrays(layer: Any, pieces: list[dict[int, mx.array]], length: int) -> None:

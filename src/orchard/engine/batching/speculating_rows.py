@@ -18,7 +18,7 @@ from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.sampling.grammar import GrammarError, GrammarState
 from orchard.engine.sampling.params import Sample
-from orchard.engine.speculation.proposal import Proposal
+from orchard.engine.speculation.proposal import DraftedTokens, Proposal
 from orchard.engine.speculation.speculation import Speculation
 from orchard.engine.speculation.step_clock import StepClock
 
@@ -27,6 +27,49 @@ _MOST_LOGITS = 2**25  # of one pass: 128 MiB in float32
 
 class VerifyingError(Exception):
     """A pass in which rows got proposed tokens raised the error that this is made of; without them, it may not."""
+
+
+class _Proposed:
+    """What a step verifies, by row.
+
+    The tokens of a draft's guesses need not be known until the pass that verifies them is launched: so the host
+    launches it while the device still drafts. Until `read`, zeros stand for them.
+    """
+
+    def __init__(self, of: dict[Row, Proposal], rows: Sequence[Row] = (), guesses: DraftedTokens | None = None) -> None:
+        """`guesses`: of each of `rows`, which are all that `of` has."""
+        self.of = of
+        self._rows, self._guesses = rows, guesses
+        if guesses:
+            self._fill([[0] * count for count in guesses.counts])
+
+    def tokens(self, row: Row) -> list[int]:
+        """Return what is proposed for a row, or as many zeros."""
+        return self.of[row].tokens if row in self.of else []
+
+    def array(self, rows: Sequence[Row], given: Sequence[Sequence[int]]) -> mx.array | None:
+        """Return what each row is given, (rows, most), with the guesses for the zeros; None: all of it is known."""
+        if self._guesses is None:
+            return None
+        of_row = {row: place for place, row in enumerate(self._rows)}
+        guesses = mx.take(self._guesses.array, mx.array([of_row.get(row, 0) for row in rows]), axis=0)
+        most = max(map(len, given))
+        known = mx.array([[*tokens, *[0] * (most - len(tokens))] for tokens in given], mx.uint32)
+        first = [len(tokens) - len(self.tokens(row)) for row, tokens in zip(rows, given, strict=True)]
+        places = [
+            [place + (most - start if start <= place < len(tokens) else 0) for place in range(most)]
+            for start, tokens in zip(first, given, strict=True)
+        ]
+        return mx.take_along_axis(mx.concatenate([known, guesses], axis=1), mx.array(places), axis=1)
+
+    def read(self) -> None:
+        """Wait for the guesses."""
+        if self._guesses:
+            self._fill(self._guesses.read())
+
+    def _fill(self, tokens: Sequence[list[int]]) -> None:
+        pairs = zip(self._rows, tokens, strict=True)
+        self.of = {row: replace(self.of[row].part(0, len(of)), tokens=of) for row, of in pairs if of}
 
 
 class SpeculatingRows(Rows):
@@ -66,10 +109,10 @@ class SpeculatingRows(Rows):
         drawn: list[Drawn] = []
         if self._looks():
             failed, drawn = self._draw_bound(), self.read()
-            proposals = self._propose()
-            if proposals or self._owes:
+            proposed = self._propose()
+            if proposed.of or self._owes:
                 held = self._hold_back()
-                taken, broken = self._verify(proposals)
+                taken, broken = self._verify(proposed)
                 self._joining += held
                 return drawn + taken, failed + broken
         waits = self._in_flight
@@ -143,30 +186,32 @@ class SpeculatingRows(Rows):
         asked = [0 if row in self._joining else self._most(row, len(rows), most) for row in rows]
         return any(self._speculation.controller.choose(self._speculation.propose(rows, asked, launched=True)))
 
-    def _propose(self) -> dict[Row, Proposal]:
+    def _propose(self) -> "_Proposed":
         """Return what is to be verified of which rows."""
         rows = self._decoding()
         most = self._most_now(rows)
         if not most:
-            return {}
+            return _Proposed({})
         offers = self._speculation.propose(rows, [self._most(row, len(rows), most) for row in rows])
         for row, offered in zip(rows, offers, strict=True):
             offered[:] = [self._allowed(row, one) if one.tokens else one for one in offered]
         found = zip(rows, self._speculation.controller.choose(offers), strict=True)
         return self._drafted({row: one for row, one in found if one and one.count})
 
-    def _drafted(self, chosen: dict[Row, Proposal]) -> dict[Row, Proposal]:
+    def _drafted(self, chosen: dict[Row, Proposal]) -> "_Proposed":
         """Return what was chosen with what the draft guesses, where its guesses were chosen."""
         rows = [row for row, one in chosen.items() if not one.tokens]
         if not rows:
-            return chosen
+            return _Proposed(chosen)
         guesses = self._speculation.draft(rows, [chosen[row].count for row in rows])
-        found = dict(chosen)
-        for row, tokens in zip(rows, guesses, strict=True):
-            found[row] = self._allowed(row, replace(chosen[row], tokens=tokens).part(0, len(tokens)))
-        if max(one.count for one in found.values()) < max(one.count for one in chosen.values()):
+        if max(guesses.counts) < max(one.count for one in chosen.values()):
             self._clock.disturb(1)  # the pass is not as wide as was chosen, or a text was read
-        return {row: one for row, one in found.items() if one.tokens}
+        if len(rows) == len(chosen) and not any(row.grammar for row in rows):
+            return _Proposed(chosen, rows, guesses)
+        found = dict(chosen)
+        for row, tokens in zip(rows, guesses.read(), strict=True):
+            found[row] = self._allowed(row, replace(chosen[row], tokens=tokens).part(0, len(tokens)))
+        return _Proposed({row: one for row, one in found.items() if one.tokens})
 
     @staticmethod
     def _allowed(row: Row, proposal: Proposal) -> Proposal:
@@ -175,7 +220,7 @@ class SpeculatingRows(Rows):
             return proposal
         return proposal.part(0, len(row.grammar.ahead(proposal.tokens)) - 1)
 
-    def _verify(self, proposals: dict[Row, Proposal]) -> tuple[list[Drawn], Failures]:
+    def _verify(self, proposed: "_Proposed") -> tuple[list[Drawn], Failures]:
         """Let one pass read each row's tokens and those proposed for it, and draw behind each of them."""
         for row in self._decoding():
             if row.slot.length and not (row.slot.isolated or row.slot.batched):
@@ -183,58 +228,54 @@ class SpeculatingRows(Rows):
         self._settle()
         if not self._active:
             return [], []
-        given = {row: [*row.to_read, *(proposals[row].tokens if row in proposals else ())] for row in self._active}
-        ahead = [1 + len(tokens) - len(row.to_read) for row, tokens in given.items()]
-        traces = self._batch.traces
-        logits, broken = self._batch.verify(list(given.values()), ahead)
+        given = [[*row.to_read, *proposed.tokens(row)] for row in self._active]
+        ahead = [1 + len(proposed.tokens(row)) for row in self._active]
+        tried = {row for row, tokens in zip(self._active, given, strict=True) if len(tokens) > 1}
+        rows, traces = len(given), self._batch.traces
+        logits, broken = self._batch.verify(given, ahead, proposed.array(self._active, given))
         if self._batch.traces > traces:
             self._clock.disturb(1)  # later passes of these shapes are quicker
         failed = [
-            (rows, VerifyingError(error) if any(len(given[row]) > 1 for row in rows) else error)
-            for rows, error in self._drop_failed(broken)
+            (of, VerifyingError(error) if tried.intersection(of) else error) for of, error in self._drop_failed(broken)
         ]
         drawn: list[Drawn] = []
         if logits is None:
             self._inputs = None
         else:
             mx.async_eval(logits)  # type: ignore[no-untyped-call]
-            drawn = self._draw_ahead(logits, given, failed, proposals)
+            drawn = self._draw_ahead(logits, failed, proposed)
         if seconds := self._clock.lap():
-            width = max(len(tokens) for tokens in given.values())
-            self._speculation.controller.observe(len(given), len(given) * width, seconds)
+            self._speculation.controller.observe(rows, rows * max(map(len, given)), seconds)
         return drawn, failed
 
-    def _draw_ahead(
-        self,
-        logits: mx.array,
-        given: dict[Row, list[int]],
-        failed: Failures,
-        proposals: dict[Row, Proposal],
-    ) -> list[Drawn]:
+    def _draw_ahead(self, logits: mx.array, failed: Failures, proposed: "_Proposed") -> list[Drawn]:
         """Draw from logits (rows, n, vocab_size) behind the last tokens that each row was given; add to `failed`."""
         rows = self._active
-        proposed = [proposals[row].tokens if row in proposals else [] for row in rows]
-        allowed, stuck = self._allowed_ahead(proposed, logits.shape[1])
+        allowed, stuck = self._allowed_ahead([proposed.tokens(row) for row in rows], logits.shape[1])
         draws = self._sampler.draw_ahead(logits, allowed)
         draws.launch()
         samples = draws.read()
+        proposed.read()
         drawn: list[Drawn] = []
         stand: list[int] = []
         keep: list[int] = []
-        for place, (row, tokens) in enumerate(zip(rows, proposed, strict=True)):
+        for place, row in enumerate(rows):
+            tokens = proposed.tokens(row)
+            given = [*row.to_read, *tokens]
             possible, error = stuck.get(place, (1 + len(tokens), None))
             if error and not possible:
                 row.ended = True
                 failed.append(([row], error))
             taken = self._take(row, samples[place][:possible], tokens)
-            if row in proposals and taken:
+            if tokens and taken:
                 right = _alike([one.sample.token for one in taken], tokens)
-                taken[-1] = replace(taken[-1], verified=Verified(proposals[row].source, len(tokens), right))
-                self._speculation.controller.verified(proposals[row], len(tokens), right)
+                proposal = proposed.of[row]
+                taken[-1] = replace(taken[-1], verified=Verified(proposal.source, len(tokens), right))
+                self._speculation.controller.verified(proposal, len(tokens), right)
             drawn += taken
             stand.append(len(taken))
             # A row that goes on must have a token to read.
-            keep.append(min(_alike(given[row], row.to_read), len(row.to_read) - (not row.ended)))
+            keep.append(min(_alike(given, row.to_read), len(row.to_read) - (not row.ended)))
             row.launched = len(row.tokens) - row.prompt_length
         self._batch.keep(keep)
         self._sampler.settle(stand)

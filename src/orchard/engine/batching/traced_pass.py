@@ -27,7 +27,8 @@ RUNS_BEFORE = 6
 _MOST = 64  # each keeps a node for every operation of a pass
 
 States = list[list[list[mx.array]]]  # of each group's layers
-Forward = Callable[[mx.array, mx.array | None, list[mx.array], list[list[Any]]], mx.array]
+Forward = Callable[[mx.array, Sequence[mx.array], list[mx.array], list[list[Any]]], mx.array]
+"""What a pass computes of tokens, of other arrays, and of each group's lengths (rows,) and layers."""
 Trace = Callable[..., tuple[mx.array, States, States]]
 
 
@@ -44,19 +45,21 @@ class GroupedForward:
     nesting: Cache
 
     def __call__(
-        self, tokens: mx.array, positions: mx.array | None, lengths: list[mx.array], groups: list[list[Any]]
+        self, tokens: mx.array, positions: Sequence[mx.array], lengths: list[mx.array], groups: list[list[Any]]
     ) -> mx.array:
         """Return the logits, (rows, vocab_size), after one token a row, (rows,), by the layers of each group.
 
-        After several tokens a row, (rows, n): those of each, (rows, n, vocab_size).
+        After several tokens a row, (rows, n): those of each, (rows, n, vocab_size). `positions`: of all tokens, where
+        they are not the rows' lengths and on.
         """
+        given = positions[0] if positions else None
         offset = lengths[0] if len(lengths) == 1 else mx.concatenate(lengths)
         pairs = zip(self.kinds, zip(*groups, strict=True), strict=True)
         views = iter([KINDS[name].view(list(of), self.bounds, offset) for name, of in pairs])
         cache = map_layers(lambda _: next(views), self.nesting)
         if tokens.ndim > 1:
-            return self.model.forward(tokens, cache, positions=positions)
-        return self.model.forward(tokens[:, None], cache, positions=positions)[:, -1]
+            return self.model.forward(tokens, cache, positions=given)
+        return self.model.forward(tokens[:, None], cache, positions=given)[:, -1]
 
 
 class TracedPasses:
@@ -73,7 +76,7 @@ class TracedPasses:
         self,
         forward: Forward,
         tokens: mx.array,
-        positions: mx.array | None,
+        more: Sequence[mx.array],
         lengths: Sequence[Lengths],
         groups: Sequence[list[BatchedLayerCache]],
         *,
@@ -91,11 +94,16 @@ class TracedPasses:
         ):
             return None
         real = [of.real_array for of in lengths]
-        key = tokens.shape, positions is None, tuple(array is None for array in real), _shapes(states)
+        key = (
+            tokens.shape,
+            tuple(array.shape for array in more),
+            tuple(array is None for array in real),
+            _shapes(states),
+        )
         if (trace := self._trace(key, forward, groups, 0 if at_once else RUNS_BEFORE)) is None:
             return None
         try:
-            logits, states, apart = trace(tokens, positions, [of.array for of in lengths], real, states)
+            logits, states, apart = trace(tokens, list(more), [of.array for of in lengths], real, states)
         except Exception as error:
             log.info("the model's passes can't be traced; each is built anew (%s)", error)
             self._untraceable.add(tokens.ndim)
@@ -139,7 +147,7 @@ def _empty(layer: BatchedLayerCache) -> BatchedLayerCache:
 def _step(forward: Forward, groups: list[list[Any]]) -> Trace:
     def step(
         tokens: mx.array,
-        positions: mx.array | None,
+        more: list[mx.array],
         lengths: list[mx.array],
         real: list[mx.array | None],
         states: States,
@@ -153,7 +161,7 @@ def _step(forward: Forward, groups: list[list[Any]]) -> Trace:
             known = Lengths.unknown(array, max(places, default=count), count, gets)
             for layer, of in zip(layers, arrays, strict=True):
                 layer.arrays, layer.lengths = list(of), known
-        logits = forward(tokens, positions, lengths, own)
+        logits = forward(tokens, more, lengths, own)
         moved, apart = ([[getattr(layer, name) for layer in of] for of in own] for name in ("arrays", "apart"))
         return logits, moved, apart
 

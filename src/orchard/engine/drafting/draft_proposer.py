@@ -14,7 +14,7 @@ from orchard.engine.batching.kv_cache import KVStore, layers
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.speculation.acceptance import EXPECTED_OF_DRAFT, ModelAcceptance, RowAcceptance
 from orchard.engine.speculation.interface import SpeculatingRow
-from orchard.engine.speculation.proposal import Proposal
+from orchard.engine.speculation.proposal import DraftedTokens, Proposal
 
 _MOST_BEHIND = 15  # tokens that are read in a pass over all rows; more are read row by row
 _AGAIN = 500  # promises without a guess, after which guesses are worth a try however bad the last ones were
@@ -132,11 +132,11 @@ class DraftProposer:
         self._model.forward(mx.array([self._known(tokens)], mx.uint32), slot.cache)
         mx.eval([layer.state for _, layer in layers(slot.cache)])
 
-    def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> list[list[int]]:
-        """See `Drafter`."""
+    def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> DraftedTokens:
+        """See `Drafter`. The guesses are computed when this returns, so that what they take is known apart."""
         ready = {row: self._rows[row] for row in rows if row not in self._just_read and self._is_ready(row)}
         if not ready:
-            return [[] for _ in rows]
+            return DraftedTokens.of([[] for _ in rows])
         self._unused = 0
         try:
             found = self._guess(list(ready.values()), max(counts))
@@ -145,7 +145,9 @@ class DraftProposer:
                 mine.slot = None  # nobody knows what it holds
             self._hold([])
             raise
-        return [found[row][:count] if row in found else [] for row, count in zip(rows, counts, strict=True)]
+        return DraftedTokens.of(
+            [found[row][:count] if row in found else [] for row, count in zip(rows, counts, strict=True)]
+        )
 
     def _is_ready(self, row: SpeculatingRow) -> bool:
         mine = self._rows[row]

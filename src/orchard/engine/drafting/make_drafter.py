@@ -83,7 +83,7 @@ def _try(drafter: DraftProposer, most: int) -> None:
         for _ in range(3):
             drafter.promise(rows, [most] * count)
             drafter.read(rows)
-            for row, guesses in zip(rows, drafter.draft(rows, [most] * count), strict=True):
+            for row, guesses in zip(rows, drafter.draft(rows, [most] * count).read(), strict=True):
                 row.tokens += [*guesses[:1], 0]
         for row in rows:
             drafter.close(row)

@@ -7,16 +7,22 @@ token.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import mlx.core as mx
 
 from orchard.engine.batching.batch import Batch, BatchSlot, Pass
+from orchard.engine.batching.batched_cache import Lengths
 from orchard.engine.batching.decode import Row
 from orchard.engine.batching.head_cache import HeadView
-from orchard.engine.drafting.head import HeadedModel
+from orchard.engine.batching.layer_kinds import BatchedKVCache
+from orchard.engine.batching.traced_pass import TracedPasses
+from orchard.engine.drafting.head import HeadedModel, PredictionHead
 from orchard.engine.speculation.acceptance import EXPECTED_OF_DRAFT, ModelAcceptance, RowAcceptance
 from orchard.engine.speculation.interface import SpeculatingRow
-from orchard.engine.speculation.proposal import Proposal
+from orchard.engine.speculation.proposal import DraftedTokens, Proposal
 
 _AGAIN = 500  # promises without a guess, after which guesses are worth a try however bad the last ones were
 _BEHIND_ALL = 2**30  # tokens: mlx-vlm's layers cut a mask behind the cache's offset
@@ -37,6 +43,39 @@ class _HeadRow:
         self.acceptance.take(new)
 
 
+@dataclass(frozen=True)
+class HeadGuesses:
+    """A head's passes one after the other. `bounds`: where each group's rows begin and end."""
+
+    head: PredictionHead
+    bounds: list[int]
+    most: int
+
+    def __call__(
+        self, tokens: mx.array, more: Sequence[mx.array], lengths: list[mx.array], groups: list[list[Any]]
+    ) -> mx.array:
+        """Return the likeliest tokens (rows, most) behind tokens (rows,), which lie at the places `lengths`.
+
+        `more`: the hidden state before each token, (rows, 1, width), and how much further than its place its position
+        is, (rows,).
+        """
+        before, deltas = more
+        kept = [layer for [layer] in groups]
+        guesses: list[mx.array] = []
+        for place in range(self.most):
+            at = [of + place for of in lengths]
+            for layer, of in zip(kept, at, strict=True):
+                if isinstance(layer, BatchedKVCache):
+                    layer.lengths = Lengths.unknown(of, layer.arrays[0].shape[2], 1, None)
+            places = mx.concatenate(at)
+            view = HeadView(kept, self.bounds, places)
+            view.offset = _BEHIND_ALL  # type: ignore[assignment]
+            before = self.head.read(tokens[:, None], before, view, places + deltas)
+            tokens = mx.argmax(self.head.logits(before)[:, -1], axis=-1).astype(mx.uint32)
+            guesses.append(tokens)
+        return mx.stack(guesses, axis=1)
+
+
 class MtpProposer:
     """The head of one engine's model. All calls come from the engine's thread."""
 
@@ -48,6 +87,7 @@ class MtpProposer:
         self._acceptance = ModelAcceptance()
         self._rows: dict[SpeculatingRow, _HeadRow] = {}
         self._unused = 0  # promises since the last guess
+        self._traced: dict[int, TracedPasses] = {}  # for so many guesses
 
     def open(self, row: SpeculatingRow) -> None:
         """See `Drafter`."""
@@ -79,44 +119,55 @@ class MtpProposer:
         """See `Drafter`: the head has read all that the model has."""
         return 0
 
-    def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> list[list[int]]:
-        """See `Drafter`."""
+    def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> DraftedTokens:
+        """See `Drafter`. The device computes the guesses while the pass that verifies them is launched."""
         self._unused = 0
         wanted = {_slot(row): row for row in rows}
-        found: dict[SpeculatingRow, list[int]] = {}
+        made: list[mx.array] = []
+        places: dict[SpeculatingRow, int] = {}
         for one in self._batch.passes:
             own = [wanted.get(slot) for slot in one.slots]
             if any(own):
-                guesses = _listed(self._guess(one, own, max(counts)))
-                found |= {row: tokens for row, tokens in zip(own, guesses, strict=True) if row}
-        given = [found.get(row, [])[:count] for row, count in zip(rows, counts, strict=True)]
-        for row, tokens in zip(rows, given, strict=True):
-            self._rows[row].acceptance.propose("mtp", tokens)
-        return given
+                first = sum(map(len, made))
+                places |= {row: first + place for place, row in enumerate(own) if row}
+                made.append(self.guess(one, own, max(counts)))
+        found = mx.concatenate(made) if made[1:] else made[0]
+        order = [places[row] for row in rows]
+        if order != list(range(len(found))):
+            found = found[mx.array(order)]
+        mx.async_eval(found)  # type: ignore[no-untyped-call]
+        return DraftedTokens(found, list(counts), partial(self._told, rows))
 
-    def _guess(self, one: Pass, rows: Sequence[SpeculatingRow | None], most: int) -> mx.array:
+    def _told(self, rows: Sequence[SpeculatingRow], tokens: Sequence[list[int]]) -> None:
+        for row, of in zip(rows, tokens, strict=True):
+            if row in self._rows:
+                self._rows[row].acceptance.propose("mtp", of)
+
+    def guess(self, one: Pass, rows: Sequence[SpeculatingRow | None], most: int) -> mx.array:
         """Return guesses (rows, most) for the rows of a pass; what it has for None is worth nothing."""
         unread = [list(row.tokens[slot.length :]) if row else [0] for row, slot in zip(rows, one.slots, strict=True)]
         behind = [max(len(tokens) - 1, 0) for tokens in unread]
-        states, kept = one.layers(-2), one.layers(-1)
-        before = mx.concatenate([layer.behind(of) for layer, of in zip(states, one.by_group(behind), strict=True)])
+        states = zip(one.layers(-2), one.by_group(behind), strict=True)
+        before = mx.concatenate([layer.behind(of) for layer, of in states])
         tokens = one.spread(mx.array([of[-1] if of else 0 for of in unread], mx.uint32))
-        guesses: list[mx.array] = []
-        try:
-            for place in range(most):
-                places = one.begin_ahead([count + place for count in behind])
-                view = HeadView(kept, one.bounds, places)
-                view.offset = _BEHIND_ALL  # type: ignore[assignment]
-                before = self._model.head.read(tokens[:, None], before, view, places + one.position_deltas())
-                guesses.append(self.pick(rows, place, one.real(self._model.head.logits(before)[:, -1])))
-                tokens = one.spread(guesses[-1])
-        finally:
-            one.end_ahead(kept)
-        return mx.stack(guesses, axis=1)
+        given = tokens, [before, one.position_deltas()]
+        return one.real(self._run(one, HeadGuesses(self._model.head, one.bounds, most), *given, behind))
 
-    def pick(self, rows: Sequence[SpeculatingRow | None], place: int, logits: mx.array) -> mx.array:
-        """Return the guesses (rows,) of one place from logits (rows, vocab_size): the likeliest tokens."""
-        return mx.argmax(logits, axis=-1).astype(mx.uint32)
+    def _run(
+        self, one: Pass, forward: HeadGuesses, tokens: mx.array, more: list[mx.array], behind: Sequence[int]
+    ) -> mx.array:
+        """Let the head guess behind tokens (rows,), which lie so many places behind the rows' ends."""
+        lengths = one.begin_ahead(behind, forward.most)
+        kept = [[layer] for layer in one.layers(-1)]
+        if self._batch.traced and all(slot.cache is None for slot in one.slots):
+            traced = self._traced.setdefault(forward.most, TracedPasses())
+            made = traced.run(forward, tokens, more, lengths, kept, at_once=True)
+            if made is not None:
+                return made
+        try:
+            return forward(tokens, more, [of.array for of in lengths], kept)
+        finally:
+            one.end_ahead([layer for [layer] in kept])
 
     def limit(self, cache_bytes: int) -> int:
         """See `Drafter`: what the head keeps of cached prompts lies with the model's."""
@@ -126,8 +177,3 @@ class MtpProposer:
 def _slot(row: SpeculatingRow) -> BatchSlot:
     assert isinstance(row, Row), "only rows in decode have a head's keys and values"
     return row.slot
-
-
-def _listed(guesses: mx.array) -> list[list[int]]:
-    listed: list[list[int]] = guesses.tolist()  # type: ignore[assignment]
-    return listed

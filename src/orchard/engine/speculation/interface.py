@@ -5,7 +5,7 @@ from typing import Protocol
 
 from orchard.core.speculation_report import SpeculationReport
 from orchard.engine.sampling.grammar import GrammarState
-from orchard.engine.speculation.proposal import Proposal
+from orchard.engine.speculation.proposal import DraftedTokens, Proposal
 
 
 class SpeculatingRow(Protocol):
@@ -29,7 +29,7 @@ class SpeculatingRow(Protocol):
 
 
 class Proposer(Protocol):
-    """Guesses rows' next tokens. All calls come from the engine's thread.
+    """DraftedTokens rows' next tokens. All calls come from the engine's thread.
 
     Where a method raises, its rows go on without this proposer.
     """
@@ -62,8 +62,11 @@ class Drafter(Protocol):
     def read(self, rows: Sequence[SpeculatingRow]) -> int:
         """Read a piece of what these rows' texts have that was not read yet; return how many tokens."""
 
-    def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> Sequence[list[int]]:
-        """Guess so many tokens of each row; of a row with much still to be read, none."""
+    def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> DraftedTokens:
+        """Guess up to so many tokens of each row; of a row with much still to be read, none.
+
+        What the device has not done when this returns is part of what the pass that verifies takes.
+        """
 
     def limit(self, cache_bytes: int) -> int:
         """Limit what is kept of texts that were read to a share of so many bytes; return what that leaves."""

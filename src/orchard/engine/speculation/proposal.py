@@ -1,7 +1,9 @@
 """What a proposer proposes."""
 
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
+import mlx.core as mx
 from msgspec import Struct
 
 Source = Literal["ngram", "prediction", "grammar", "draft", "mtp"]
@@ -11,7 +13,7 @@ DRAFTS: frozenset[Source] = frozenset({"draft", "mtp"})
 
 
 class Proposal(Struct, frozen=True):
-    """Guesses of a row's next tokens. `chances`: for each, how likely it and all guesses before it are right.
+    """DraftedTokens of a row's next tokens. `chances`: for each, how likely it and all guesses before it are right.
 
     A draft's proposal has no tokens before it is chosen: they take passes of a model. `unread`: how many tokens of the
     row's text the draft has to read first.
@@ -30,3 +32,29 @@ class Proposal(Struct, frozen=True):
     def part(self, start: int, stop: int | None = None) -> "Proposal":
         """Return the guesses from `start` to `stop`, as they are before any of them is known to be right."""
         return Proposal(self.source, self.tokens[start:stop], self.chances[start:stop], self.unread)
+
+
+class DraftedTokens(Struct):
+    """What a draft guesses of several rows: the first so many of each row's tokens in `array`, uint32 (rows, most).
+
+    They may not be computed yet; `told` is called with them when they are read.
+    """
+
+    array: mx.array
+    counts: list[int]
+    told: Callable[[list[list[int]]], None] = lambda tokens: None
+
+    @classmethod
+    def of(cls, tokens: Sequence[Sequence[int]]) -> "DraftedTokens":
+        """Return guesses that are known."""
+        counts = [len(of) for of in tokens]
+        most = max(counts, default=0)
+        padded = [[*of, *[0] * (most - len(of))] for of in tokens]
+        return cls(mx.array(padded, mx.uint32).reshape(len(counts), most), counts)
+
+    def read(self) -> list[list[int]]:
+        """Wait for the tokens."""
+        listed: Any = self.array.tolist()
+        tokens = [of[:count] for of, count in zip(listed, self.counts, strict=True)]
+        self.told(tokens)
+        return tokens

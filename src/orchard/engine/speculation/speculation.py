@@ -6,8 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import mlx.core as mx
+from msgspec.structs import replace
+
 from orchard.engine.speculation.interface import Controller, Drafter, Proposer, SpeculatingRow
-from orchard.engine.speculation.proposal import Proposal
+from orchard.engine.speculation.proposal import DraftedTokens, Proposal
 
 log = logging.getLogger("orchard.engine")
 
@@ -58,30 +61,31 @@ class Speculation:
         cut = [one.part(1) if one and launched else one for one in found]
         return [[one for one in of if one and one.count] for of in zip(cut, promised, strict=True)]
 
-    def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> list[list[int]]:
+    def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> DraftedTokens:
         """Return up to so many guesses of the draft for each row; tell the controller what they took.
 
         There are none while the draft has still to read a row's text, of which this reads a piece.
         """
         drafter = self._drafter
-        guesses: list[list[int]] = []
+        guesses = DraftedTokens.of([[] for _ in rows])
         if drafter is None:
-            return [[] for _ in rows]
+            return guesses
 
         def guess() -> None:
+            nonlocal guesses
             begun = time.perf_counter()
             if read := drafter.read(rows):
                 self.controller.has_read(read, time.perf_counter() - begun)
             begun = time.perf_counter()
             given = drafter.draft(rows, counts)
-            if drafted := sum(map(bool, given)):
-                self.controller.drafted(drafted, max(map(len, given)), time.perf_counter() - begun)
-            guesses.extend(self._known(one, count) for one, count in zip(given, counts, strict=True))
+            if drafted := sum(map(bool, given.counts)):
+                self.controller.drafted(drafted, max(given.counts), time.perf_counter() - begun)
+            # A token that doesn't exist is wrong, as any other is that comes in its place.
+            guesses = replace(given, array=mx.minimum(given.array, self._vocab_size - 1))
 
-        if _try(guess):
-            return guesses
-        self._leave_drafter(rows)
-        return [[] for _ in rows]
+        if not _try(guess):
+            self._leave_drafter(rows)
+        return guesses
 
     def limit(self, cache_bytes: int) -> int:
         """Limit what the draft keeps of texts to its share of so many bytes; return what that leaves."""
