@@ -54,7 +54,7 @@ def test_leaves_the_rest_to_mlx(rows: int, dtype: mx.Dtype, of: Any) -> None:
 
 
 @pytest.mark.parametrize("shape", [(8, 1, 128), (1, 8, 128), (2, 4, 128), (8, 128)], ids=str)
-def test_inputs_of_any_shape_reach_it_as_rows(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...]) -> None:
+def test_inputs_of_any_shape_reach_it(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...]) -> None:
     asked: list[tuple[int, ...]] = []
 
     def pretended(inputs: mx.array, of: Any) -> mx.array:
@@ -66,7 +66,7 @@ def test_inputs_of_any_shape_reach_it_as_rows(monkeypatch: pytest.MonkeyPatch, s
     monkeypatch.setattr(few_rows, "product", pretended)
     of, inputs = layer(), mx.random.normal(shape).astype(mx.bfloat16)
     found = quantized.product(inputs, of)
-    assert asked == [(8, 128)]
+    assert asked == [shape]
     assert found.shape == (*shape[:-1], 96)
     assert mx.allclose(found, exact(inputs, of), atol=0.05)
 
@@ -91,5 +91,8 @@ def test_the_kernel_computes_the_product(rows: int, group_size: int, dtype: mx.D
         of = layer(outputs, width, dtype, group_size=group_size)
         inputs = mx.random.normal((rows, width)).astype(dtype)
         right = exact(inputs, of)
-        found = few_rows.product(inputs, of).astype(mx.float32)
-        assert mx.allclose(found, right, rtol=0, atol=0.005 * float(mx.abs(right).max()))
+        for shape in ((rows,), (rows, 1), (1, rows), (1, rows, 1)):
+            found = few_rows.product(inputs.reshape(*shape, width), of).astype(mx.float32)
+            assert found.shape == (*shape, outputs)
+            close = mx.allclose(found.reshape(right.shape), right, rtol=0, atol=0.005 * float(mx.abs(right).max()))
+            assert close, shape

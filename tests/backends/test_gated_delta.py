@@ -81,7 +81,7 @@ def update_of(module: Any, inputs: Arguments, **more: Any) -> Any:
 
 
 class Launches:
-    """Stands for `mx.fast.cuda_kernel`; it keeps what kernels are called with."""
+    """Stands for `cuda_kernel`; it keeps what kernels are called with."""
 
     def __init__(self) -> None:
         self.kernels: list[str] = []
@@ -105,7 +105,7 @@ class Launches:
 @pytest.fixture
 def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[Launches]:
     kept = Launches()
-    monkeypatch.setattr(mx.fast, "cuda_kernel", kept.make)
+    monkeypatch.setattr(gated_delta, "cuda_kernel", kept.make)
     gated_delta._kernel.cache_clear()
     yield kept
     gated_delta._kernel.cache_clear()

@@ -14,6 +14,8 @@ from typing import Any
 import mlx.core as mx
 from mlx import nn
 
+from orchard.engine.batching.model import cuda_kernel
+
 log = logging.getLogger("orchard.worker")
 
 MOST_ROWS = 32
@@ -32,7 +34,7 @@ _NUMBERS = {
 _SOURCE = """
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int of_eight = lane / 4, of_four = lane % 4;
-  const int outputs = weights_shape[0], words = weights_shape[1], count = inputs_shape[0];
+  const int outputs = weights_shape[0], words = weights_shape[1], count = inputs_shape[0] * inputs_shape[1];
   const int groups = scales_shape[1], chunks = words / 8, width = words * 8;
   const int64_t first = int64_t(blockIdx.x) * 16 + of_eight;
   const uint2* above = reinterpret_cast<const uint2*>(weights + first * words) + of_four;
@@ -131,8 +133,11 @@ def serves(rows: int, dtype: mx.Dtype, layer: Any) -> bool:
 
 
 def product(inputs: mx.array, layer: Any) -> mx.array:
-    """Multiply inputs (rows, width) by a layer's 4-bit weights (outputs, width), without its bias."""
-    rows, outputs = inputs.shape[0], layer["weight"].shape[0]
+    """Multiply inputs (..., width) by a layer's 4-bit weights (outputs, width), without its bias."""
+    *shape, width = inputs.shape
+    rows, outputs = inputs.size // width, layer["weight"].shape[0]
+    if len(shape) != 2:  # a model's inputs are (rows, n, width); another operation for each product costs the host time
+        return product(inputs.reshape(1, rows, width), layer).reshape(*shape, outputs)
     result: mx.array = _kernel(inputs.dtype)(
         inputs=[inputs, layer["weight"], layer["scales"], layer["biases"]],
         template=[
@@ -143,7 +148,7 @@ def product(inputs: mx.array, layer: Any) -> mx.array:
         ],
         grid=(outputs // 16 * _WARPS * 32, 1, 1),
         threadgroup=(_WARPS * 32, 1, 1),
-        output_shapes=[(rows, outputs)],
+        output_shapes=[(*shape, outputs)],
         output_dtypes=[inputs.dtype],
     )[0]
     return result
@@ -154,6 +159,4 @@ def _kernel(dtype: mx.Dtype) -> Any:
     bits, base, ones, kind = _NUMBERS[dtype]
     header = _HEADER.replace("BASE_BITS", bits).replace("KIND", kind)
     source = _SOURCE.replace("BASE", base).replace("ONES", ones)
-    return mx.fast.cuda_kernel(
-        f"few_rows_{kind}", ["inputs", "weights", "scales", "biases"], ["products_out"], source, header
-    )
+    return cuda_kernel(f"few_rows_{kind}", ["inputs", "weights", "scales", "biases"], ["products_out"], source, header)

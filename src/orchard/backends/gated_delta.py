@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from orchard.engine.batching.model import on_cuda
+from orchard.engine.batching.model import cuda_kernel, on_cuda
 
 # What the libraries' `gated_delta_update` calls where there is no Metal. Models import that function by its name, so
 # it must stay as it is.
@@ -188,4 +188,4 @@ def _kernel(masked: bool, between: bool) -> Any:
     source = source.replace("KEEP_STATE", _KEEP_STATE if between else "")
     name = "gated_delta" + "_masked" * masked + "_between" * between
     outputs = ["output", "new_state", *(["between"] if between else [])]
-    return mx.fast.cuda_kernel(name, list(inputs), outputs, source)
+    return cuda_kernel(name, list(inputs), outputs, source)

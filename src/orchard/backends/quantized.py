@@ -52,7 +52,7 @@ def product(inputs: mx.array, layer: Any) -> mx.array:
     if not slow and rows >= _UNPACK_FROM:
         return inputs @ mx.dequantize(weights, scales, biases, dtype=inputs.dtype, **packed).T
     if on_cuda() and few_rows.serves(rows, inputs.dtype, layer) and few_rows.works(inputs.dtype):
-        return few_rows.product(inputs.reshape(rows, width), layer).reshape(*inputs.shape[:-1], -1)
+        return few_rows.product(inputs, layer)
     outputs = mx.quantized_matmul(inputs.reshape(rows, width), weights, scales, biases, transpose=True, **packed)
     return outputs.reshape(*inputs.shape[:-1], -1)
 

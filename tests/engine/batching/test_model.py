@@ -1,8 +1,9 @@
 """Embedded prompts: what of them a pass takes."""
 
 import mlx.core as mx
+import pytest
 
-from orchard.engine.batching.model import Embedded, Piece, PlacedRows, Sliced
+from orchard.engine.batching.model import Embedded, Piece, PlacedRows, Sliced, cuda_kernel
 
 
 def test_a_piece_has_the_rows_of_its_own_tokens() -> None:
@@ -32,3 +33,12 @@ def test_a_piece_has_the_rows_of_its_own_tokens() -> None:
 def test_what_was_not_given_is_not_in_a_piece() -> None:
     assert Embedded(3, position_delta=7).cut(4, 9) == Piece()
     assert Embedded(3).stop is None
+
+
+def test_kernels_of_other_sources_have_other_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mx.fast, "cuda_kernel", lambda name, *given: name)
+    names = [
+        cuda_kernel("join", ["a"], ["b"], source, header) for source in ("b = a;", "b = -a;") for header in ("", "//")
+    ]
+    assert len({*names, cuda_kernel("join", ["a"], ["b"], "b = a;")}) == 4
+    assert all(name.startswith("join_") for name in names)

@@ -6,13 +6,13 @@ It sums in float32, in the order of FlashAttention's softmax (https://arxiv.org/
 is divided into parts that a second kernel joins (https://pytorch.org/blog/flash-decoding/).
 """
 
-import struct
 from functools import cache
 from typing import Any
 
 import mlx.core as mx
 
 from orchard.engine.batching.batched_cache import Lengths, PlacedArrays
+from orchard.engine.batching.model import cuda_kernel
 
 _WARPS = 32
 _PLACES_IN_ONE_PART = 1024
@@ -143,10 +143,9 @@ def attend_rows(queries: mx.array, layer: PlacedArrays, scale: float) -> mx.arra
 @cache
 def _attend(scale: float) -> Any:
     source = _ATTEND.replace("SCALE", f"{scale!r}f")
-    name = f"decode_attention_{struct.pack('d', scale).hex()}"  # MLX keeps compiled kernels by name, not by source
-    return mx.fast.cuda_kernel(name, ["queries", "keys", "values", "lengths"], ["attended", "softmax"], source)
+    return cuda_kernel("decode_attention", ["queries", "keys", "values", "lengths"], ["attended", "softmax"], source)
 
 
 @cache
 def _join() -> Any:
-    return mx.fast.cuda_kernel("decode_attention_join", ["parts", "softmax"], ["attended"], _JOIN)
+    return cuda_kernel("decode_attention_join", ["parts", "softmax"], ["attended"], _JOIN)

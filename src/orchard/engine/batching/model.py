@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
+from zlib import crc32
 
 import mlx.core as mx
 from numpy.typing import NDArray
@@ -74,6 +75,14 @@ class Embedded(NamedTuple):
 def on_cuda() -> bool:
     """Return whether MLX computes on an NVIDIA GPU."""
     return bool(mx.default_device() == mx.gpu and mx.cuda.is_available())
+
+
+def cuda_kernel(name: str, inputs: list[str], outputs: list[str], source: str, header: str = "") -> Any:
+    """Return a kernel as `mx.fast.cuda_kernel` does, under a name that no other source has.
+
+    MLX keeps what it has compiled by name, also on disk: another version of Orchard would run this one's kernel.
+    """
+    return mx.fast.cuda_kernel(f"{name}_{crc32((header + source).encode()):08x}", inputs, outputs, source, header)
 
 
 class LanguageModel(Protocol):
