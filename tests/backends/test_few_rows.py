@@ -29,7 +29,7 @@ def exact(inputs: mx.array, of: Any) -> mx.array:
     return inputs.astype(mx.float32) @ unpacked.T
 
 
-@pytest.mark.parametrize("rows", [2, 8, few_rows.MOST_ROWS])
+@pytest.mark.parametrize("rows", [1, 2, 8, few_rows.MOST_ROWS])
 def test_takes_over_a_few_rows_of_a_usual_layer(rows: int) -> None:
     assert few_rows.serves(rows, mx.bfloat16, layer())
     assert few_rows.serves(rows, mx.float16, layer(dtype=mx.float16, group_size=128))
@@ -38,7 +38,6 @@ def test_takes_over_a_few_rows_of_a_usual_layer(rows: int) -> None:
 @pytest.mark.parametrize(
     ("rows", "dtype", "of"),
     [
-        (1, mx.bfloat16, layer()),
         (few_rows.MOST_ROWS + 1, mx.bfloat16, layer()),
         (8, mx.float32, layer(dtype=mx.float32)),
         (8, mx.float16, layer()),
@@ -47,13 +46,13 @@ def test_takes_over_a_few_rows_of_a_usual_layer(rows: int) -> None:
         (8, mx.bfloat16, layer(mode="mxfp4", group_size=32)),
         (8, mx.bfloat16, layer(outputs=90)),
     ],
-    ids=["one", "many", "float32", "two types", "8 bits", "small groups", "mxfp4", "odd outputs"],
+    ids=["many", "float32", "two types", "8 bits", "small groups", "mxfp4", "odd outputs"],
 )
 def test_leaves_the_rest_to_mlx(rows: int, dtype: mx.Dtype, of: Any) -> None:
     assert not few_rows.serves(rows, dtype, of)
 
 
-@pytest.mark.parametrize("shape", [(8, 1, 128), (1, 8, 128), (2, 4, 128), (8, 128)], ids=str)
+@pytest.mark.parametrize("shape", [(8, 1, 128), (1, 8, 128), (2, 4, 128), (8, 128), (1, 1, 128)], ids=str)
 def test_inputs_of_any_shape_reach_it(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...]) -> None:
     asked: list[tuple[int, ...]] = []
 
@@ -83,7 +82,7 @@ def test_it_is_used_where_the_device_runs_it(monkeypatch: pytest.MonkeyPatch, br
 
 
 @on_cuda
-@pytest.mark.parametrize("rows", [2, 7, 8, 9, 16, 31, 32])
+@pytest.mark.parametrize("rows", [1, 2, 7, 8, 9, 16, 31, 32])
 @pytest.mark.parametrize("group_size", [64, 128])
 @pytest.mark.parametrize("dtype", [mx.bfloat16, mx.float16], ids=str)
 def test_the_kernel_computes_the_product(rows: int, group_size: int, dtype: mx.Dtype) -> None:
@@ -96,3 +95,13 @@ def test_the_kernel_computes_the_product(rows: int, group_size: int, dtype: mx.D
             assert found.shape == (*shape, outputs)
             close = mx.allclose(found.reshape(right.shape), right, rtol=0, atol=0.005 * float(mx.abs(right).max()))
             assert close, shape
+
+
+@on_cuda
+@pytest.mark.parametrize("rows", [2, 8, 9, 32])
+def test_a_row_gets_the_same_bits_whatever_is_beside_it(rows: int) -> None:
+    of = layer(512, 2560)
+    inputs = mx.random.normal((rows, 2560)).astype(mx.bfloat16)
+    together = few_rows.product(inputs, of)
+    for row in range(rows):
+        assert mx.array_equal(few_rows.product(inputs[row : row + 1], of)[0], together[row])

@@ -51,10 +51,21 @@ def product(inputs: mx.array, layer: Any) -> mx.array:
         return _product_in_blocks(inputs, layer, packed)
     if not slow and rows >= _UNPACK_FROM:
         return inputs @ mx.dequantize(weights, scales, biases, dtype=inputs.dtype, **packed).T
-    if on_cuda() and few_rows.serves(rows, inputs.dtype, layer) and few_rows.works(inputs.dtype):
+    if _few(rows, inputs, layer):
         return few_rows.product(inputs, layer)
     outputs = mx.quantized_matmul(inputs.reshape(rows, width), weights, scales, biases, transpose=True, **packed)
     return outputs.reshape(*inputs.shape[:-1], -1)
+
+
+def _takes_over(inputs: mx.array, layer: Any) -> bool:
+    """Return whether `product` is faster than MLX's own form."""
+    if inputs.size > inputs.shape[-1]:
+        return _helps()
+    return _few(1, inputs, layer)
+
+
+def _few(rows: int, inputs: mx.array, layer: Any) -> bool:
+    return on_cuda() and few_rows.serves(rows, inputs.dtype, layer) and few_rows.works(inputs.dtype)
 
 
 def _product_in_blocks(inputs: mx.array, layer: Any, packed: dict[str, Any]) -> mx.array:
@@ -77,7 +88,7 @@ def _product_in_blocks(inputs: mx.array, layer: Any, packed: dict[str, Any]) -> 
 
 def linear(inputs: mx.array, layer: Any) -> mx.array:
     """Return what a quantised layer makes of inputs (..., width), in the form that is fast on this device."""
-    if inputs.size > inputs.shape[-1] and _helps():
+    if _takes_over(inputs, layer):
         outputs = product(inputs, layer)
     else:
         outputs = mx.quantized_matmul(
@@ -101,5 +112,4 @@ class _Linear(nn.QuantizedLinear):  # type: ignore[misc]
 
 class _Embedding(nn.QuantizedEmbedding):  # type: ignore[misc]
     def as_linear(self, inputs: mx.array) -> mx.array:
-        one_row = inputs.size == inputs.shape[-1]
-        return super().as_linear(inputs) if one_row else product(inputs, self)
+        return product(inputs, self) if _takes_over(inputs, self) else super().as_linear(inputs)

@@ -5,10 +5,12 @@ beyond its end.
 """
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import mlx.core as mx
+
+from orchard.engine.batching.model import cuda_kernel, on_cuda
 
 GROWTH = 256  # tokens of room that a batched cache gets beyond its longest row
 
@@ -128,9 +130,9 @@ class KeptTokens:
 
     @cached_property
     def last(self) -> mx.array:
-        """The place of the last token that each row keeps, (rows,); 0 if it keeps none, or all."""
+        """The place of the last token that each row keeps, (rows,): -1 if it keeps none, 2**30 if all."""
         pairs = zip(self.of, self._real, strict=True)
-        return mx.array([max(kept - 1, 0) if kept < got else 0 for kept, got in pairs], mx.int32)
+        return mx.array([kept - 1 if kept < got else 2**30 for kept, got in pairs], mx.int32)
 
     @cached_property
     def stays(self) -> mx.array:
@@ -142,6 +144,59 @@ class KeptTokens:
         if width not in self._windows:
             self._windows[width] = mx.array(self.of, mx.int32)[:, None] + mx.arange(width, dtype=mx.int32)
         return self._windows[width]
+
+
+def behind(kept: KeptTokens, before: mx.array, between: mx.array, after: mx.array) -> mx.array:
+    """Return the state (rows, ...) behind the tokens that each row keeps: one of those `between`, (rows, n, ...).
+
+    `before`, `after`: behind none of them, and behind all.
+    """
+    if len(kept.of) == 1 and not kept.all:
+        return before if kept.none[0] else mx.contiguous(between[:, kept.of[0] - 1])
+    if on_cuda() and after[0].nbytes % 16 == 0:
+        return _picked(kept.last, before, between, after)
+    picked = between[kept.rows, mx.clip(kept.last, 0, between.shape[1] - 1)]
+    picked = choose(kept.stays, after, picked)
+    return choose(mx.array(kept.none), before, picked) if any(kept.none) else picked
+
+
+def choose(of_rows: mx.array, one: mx.array, other: mx.array) -> mx.array:
+    """Return the rows of `one` where (rows,) of bool say so, and those of `other`."""
+    return mx.where(of_rows.reshape(-1, *[1] * (one.ndim - 1)), one, other)
+
+
+# MLX's operations for this take 72 µs for 8 rows of 2 MB on an H100, whose memory could move them in 11.
+_PICK = """
+  int64_t size = sizeof(T);
+  for (int axis = 1; axis < after_ndim; axis++) size *= after_shape[axis];
+  size /= 16;
+  const int row = blockIdx.y, place = last[row], count = between_shape[1];
+  const uint4* from = place < 0 ? reinterpret_cast<const uint4*>(before) + row * size
+      : place >= count ? reinterpret_cast<const uint4*>(after) + row * size
+      : reinterpret_cast<const uint4*>(between) + (int64_t(row) * count + place) * size;
+  uint4* to = reinterpret_cast<uint4*>(picked) + row * size;
+  for (int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < size; i += gridDim.x * blockDim.x) to[i] = from[i];
+"""
+_THREADS = 256
+_MOST_BLOCKS = 512  # of a row
+
+
+def _picked(last: mx.array, before: mx.array, between: mx.array, after: mx.array) -> mx.array:
+    blocks = min(-(-after[0].nbytes // (16 * _THREADS)), _MOST_BLOCKS)
+    result: mx.array = _pick()(
+        inputs=[last, before, between, after],
+        template=[("T", after.dtype)],
+        grid=(blocks * _THREADS, len(after), 1),
+        threadgroup=(_THREADS, 1, 1),
+        output_shapes=[after.shape],
+        output_dtypes=[after.dtype],
+    )[0]
+    return result
+
+
+@cache
+def _pick() -> Any:
+    return cuda_kernel("pick_states", ["last", "before", "between", "after"], ["picked"], _PICK)
 
 
 def room(length: int) -> int:

@@ -23,7 +23,16 @@ from typing import Any, NamedTuple, Protocol
 import mlx.core as mx
 from msgspec import Struct
 
-from orchard.engine.batching.batched_cache import GROWTH, KeptTokens, Lengths, PlacedArrays, gathered, room
+from orchard.engine.batching.batched_cache import (
+    GROWTH,
+    KeptTokens,
+    Lengths,
+    PlacedArrays,
+    behind,
+    choose,
+    gathered,
+    room,
+)
 from orchard.engine.batching.head_cache import BatchedLastHidden, HeadView, LastHiddenView
 from orchard.engine.batching.layer_views import ArraysView, AttentionView
 
@@ -371,23 +380,15 @@ class BatchedArraysCache:
         return layer
 
 
-def _behind(kept: KeptTokens, before: mx.array, between: mx.array | None, new: mx.array) -> mx.array:
+def _behind(kept: KeptTokens, before: mx.array, noted: mx.array | None, after: mx.array) -> mx.array:
     """Return a state behind the tokens that each row keeps, which are not all, from what was noted of the pass."""
-    if between is None:
-        return _choose(kept.stays, new, before)
-    if between.ndim == before.ndim:
-        if len(kept.of) == 1:
-            return mx.contiguous(between[:, kept.of[0] : kept.of[0] + before.shape[1]])
-        return mx.take_along_axis(between, kept.window(before.shape[1])[..., None], axis=1)
+    if noted is None:
+        return choose(kept.stays, after, before)
+    if noted.ndim > before.ndim:
+        return behind(kept, before, noted, after)
     if len(kept.of) == 1:
-        return before if kept.none[0] else mx.contiguous(between[:, kept.of[0] - 1])
-    behind = _choose(kept.stays, new, between[kept.rows, kept.last])
-    return _choose(mx.array(kept.none), before, behind) if any(kept.none) else behind
-
-
-def _choose(of_rows: mx.array, one: mx.array, other: mx.array) -> mx.array:
-    """Return the rows of `one` where (rows,) of bool say so, and those of `other`."""
-    return mx.where(of_rows.reshape(-1, *[1] * (one.ndim - 1)), one, other)
+        return mx.contiguous(noted[:, kept.of[0] : kept.of[0] + before.shape[1]])
+    return mx.take_along_axis(noted, kept.window(before.shape[1])[..., None], axis=1)
 
 
 def _restore_arrays(layer: Any, pieces: list[dict[int, mx.array]], length: int) -> None:
