@@ -125,14 +125,15 @@ class Oracle:
         place -= row.prompt_length
         return self._said(answer[place]) if place < len(answer) else None
 
-    def replaced(self, rows: Sequence[SpeculatingRow | None], place: int, picked: mx.array) -> mx.array:
-        """Return its guesses in the place of those that a model has picked for a place behind each row's text.
+    def replaced(self, rows: Sequence[SpeculatingRow | None], first: int, picked: mx.array) -> mx.array:
+        """Return its guesses for those that a model has picked, (rows, n), of the places from `first` behind each text.
 
-        Where it knows none, the model's stay. The guesses depend on these, so the model's pass is computed.
+        Where it knows none, the model's stay. The guesses depend on these, so the model's passes are computed.
         """
-        told = [self.guess_at(row, len(row.tokens) + place) if row else None for row in rows]
-        known = mx.array([one is not None for one in told])
-        return mx.where(known, mx.array([one or 0 for one in told], mx.uint32), picked)
+        places = range(first, first + picked.shape[1])
+        told = [[self.guess_at(row, len(row.tokens) + place) if row else None for place in places] for row in rows]
+        known = mx.array([[one is not None for one in of] for of in told])
+        return mx.where(known, mx.array([[one or 0 for one in of] for of in told], mx.uint32), picked)
 
     def _said(self, token: int) -> int:
         return token if self._random.random() < self._chance else (token + 1) % 256
@@ -147,7 +148,7 @@ class DraftOracle(DraftProposer):
 
     def pick(self, rows: Sequence[SpeculatingRow], place: int, logits: mx.array) -> mx.array:
         """See `DraftProposer`."""
-        return self._oracle.replaced(rows, place, super().pick(rows, place, logits))
+        return self._oracle.replaced(rows, place, super().pick(rows, place, logits)[:, None])[:, 0]
 
 
 class MtpOracle(MtpProposer):
@@ -159,10 +160,7 @@ class MtpOracle(MtpProposer):
 
     def guess(self, one: Pass, rows: Sequence[SpeculatingRow | None], most: int) -> mx.array:
         """See `MtpProposer`."""
-        own = super().guess(one, rows, most)
-        places = [self._oracle.replaced(rows, place, own[:, place]) for place in range(most)]
-        found: mx.array = mx.depends(mx.stack(places, axis=1), own)
-        return found
+        return self._oracle.replaced(rows, 0, super().guess(one, rows, most))
 
 
 @dataclass
