@@ -9,6 +9,7 @@ from httpx import _config as httpx_config
 from hypothesis import HealthCheck, settings
 
 from orchard.worker import quick_transformers
+from tests.support.examples import is_deep
 
 # Speed is measured in benchmarks/, not here: a busy machine is no reason to fail.
 _ANY_SPEED: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -47,6 +48,14 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["ORCHARD_CACHE_DIR"] = str(cache)
     os.environ.pop("SSL_CERT_FILE", None)
     os.environ["SSL_CERT_DIR"] = str(tmp_path_factory.mktemp("no-certificates"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only the deep profile runs."""
+    left = [] if is_deep() else [item for item in items if item.get_closest_marker("deep")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("deep")]
 
 
 @pytest.hookimpl(wrapper=True)

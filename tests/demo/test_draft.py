@@ -72,7 +72,7 @@ def test_the_draft_is_small() -> None:
     assert sum(path.stat().st_size for path in WEIGHTS.iterdir()) <= 2e6
 
 
-@pytest.mark.parametrize("most", [1, 4])
+@pytest.mark.parametrize("most", [pytest.param(1, marks=pytest.mark.deep), 4])
 def test_it_guesses_well_and_changes_no_token(model: TextModel, draft_folder: Path, most: int) -> None:
     asked = jobs(model)
     guesses = speculation(model, draft_folder, most)
