@@ -9,6 +9,7 @@ from httpx import _config as httpx_config
 from hypothesis import HealthCheck, settings
 
 from orchard.worker import quick_transformers
+from tests.support.examples import is_deep
 
 # Speed is measured in benchmarks/, not here: a busy machine is no reason to fail.
 _ANY_SPEED: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -49,6 +50,14 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["SSL_CERT_DIR"] = str(tmp_path_factory.mktemp("no-certificates"))
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only the deep profile runs."""
+    left = [] if is_deep() else [item for item in items if item.get_closest_marker("deep")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("deep")]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Let no garbage collection walk over the thousands of tests: not while they become more, nor later."""
@@ -59,3 +68,15 @@ def pytest_collection() -> Iterator[None]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """After each module, keep what is left of it from garbage collections as well.
+
+    Each engine that ends collects garbage, which would soon take longer than most tests.
+    """
+    yield
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()

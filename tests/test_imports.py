@@ -1,10 +1,11 @@
 """The import law: which rooms of the house may import which, and which libraries. An arrow not in the table fails."""
 
 import ast
+import functools
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -129,8 +130,14 @@ def _module(file: Path, source: Path) -> str:
     return ".".join(file.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
 
 
+@functools.cache
+def _nodes(code: str) -> Sequence[ast.AST]:
+    """All that stands in a file's code; most tests look at all files."""
+    return tuple(ast.walk(ast.parse(code)))
+
+
 def _imports(module: str, file: Path, modules: dict[str, Path]) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in _nodes(file.read_text()):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -204,7 +211,7 @@ def test_no_two_classes_have_one_name() -> None:
     """Schemas repeat the words of an API, each its own."""
     places: dict[str, list[str]] = {}
     for file in sorted((SOURCE / "orchard").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in _nodes(file.read_text()):
             if isinstance(node, ast.ClassDef) and file.stem != "schema":
                 places.setdefault(node.name, []).append(str(file.relative_to(SOURCE)))
     assert {name: files for name, files in places.items() if len(files) > 1} == {}

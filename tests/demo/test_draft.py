@@ -16,6 +16,7 @@ from orchard.engine.batching.job import Job
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.speculation.speculation import Speculation
 from tests.support.drafting import drafter
+from tests.support.examples import some
 from tests.support.speculation import FixedController
 from tests.support.tiny_models import LOOSE, alone, make_runner, run
 
@@ -48,7 +49,7 @@ def model() -> TextModel:
 def jobs(model: TextModel) -> list[Job]:
     """Answers to all that is asked, the likeliest and one that is drawn."""
     found: list[Job] = []
-    for number, (said, tools) in enumerate(ASKED):
+    for number, (said, tools) in enumerate(some(ASKED, 2)):
         roles = zip(("user", "assistant") * len(said), said, strict=False)
         messages = [{"role": role, "content": text} for role, text in roles]
         prompt = model.tokenizer.apply_chat_template(
@@ -72,7 +73,7 @@ def test_the_draft_is_small() -> None:
     assert sum(path.stat().st_size for path in WEIGHTS.iterdir()) <= 2e6
 
 
-@pytest.mark.parametrize("most", [1, 4])
+@pytest.mark.parametrize("most", [pytest.param(1, marks=pytest.mark.deep), 4])
 def test_it_guesses_well_and_changes_no_token(model: TextModel, draft_folder: Path, most: int) -> None:
     asked = jobs(model)
     guesses = speculation(model, draft_folder, most)

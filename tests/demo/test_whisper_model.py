@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import settings
 from openai import OpenAI
 from tools.demo_whisper_model.clips import RATE, Clips
 from tools.demo_whisper_model.config import CONFIG
@@ -17,13 +16,14 @@ from tools.demo_whisper_model.utterances import Utterance, utterance, with_noise
 
 from orchard.demo import WHISPER_MODEL_PATH
 from orchard.gateway.models.registry import resolve
+from tests.support.examples import is_deep
 from tests.support.serving import Server, serve
 from tests.support.sounds import encoded, wav
 from tools.demo_whisper_model import export, samples
 
 ROOT = Path(__file__).parents[2]
 MODEL = "demo-whisper"
-DEEP = settings().max_examples == 100
+DEEP = is_deep()
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ def text(content: str) -> bytes:
     return json.dumps({"model": "demo", "messages": [{"role": "user", "content": content}]}).encode()
 
 
-def filled(head: bytes, unit: bytes, tail: bytes, size: int = 16_000_000) -> bytes:
+def filled(head: bytes, unit: bytes, tail: bytes, size: int = 6_000_000) -> bytes:
     return START + head + b",".join([unit] * (size // (len(unit) + 1))) + tail
 
 
@@ -47,10 +47,11 @@ HEAVY: dict[str, tuple[Callable[[], bytes], str | None]] = {
     "arrays": (lambda: filled(b'"chat_template_kwargs":{"a":[', b"[]", b"]}}"), "chat_template_kwargs"),
     "objects": (lambda: filled(b'"tools":[', b"{}", b"]}"), "tools"),
     "strings": (lambda: filled(b'"stop":[', b'""', b"]}"), "stop"),
-    "escapes": (lambda: filled(b'"stop":[', b'"\\\\\\""', b"]}"), "stop"),
+    # So many that their quotes alone tell.
+    "escapes": (lambda: filled(b'"stop":[', b'"\\\\\\""', b"]}", 16_000_000), "stop"),
     "refused": (lambda: filled(b'"audio":[', b"[]", b"]}"), "audio"),
     "unknown": (lambda: filled(b'"zzz":[', b"1", b"]}"), None),
-    "depth": (lambda: START + b'"zzz":' + b"[" * 8_000_000, None),
+    "depth": (lambda: START + b'"zzz":' + b"[" * 3_000_000, None),
     "calls": (
         lambda: filled(b'"messages":[{"role":"assistant","tool_calls":[', b'{"id":"a"}', b"]}]}"),
         "messages",

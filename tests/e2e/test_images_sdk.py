@@ -205,6 +205,8 @@ def _files() -> list[bytes]:
     return [picture(), picture((64, 32), 0), picture((32, 32)), picture((16_000, 4000))]
 
 
+# tests/gateway/http/test_uploads.py sends such forms to the part that reads them.
+@pytest.mark.deep
 @pytest.mark.timeout(3600)
 @settings(max_examples=AMOUNT // 16)
 @given(st.deferred(lambda: forms(_files(), PICTURES)))

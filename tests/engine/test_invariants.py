@@ -13,11 +13,11 @@ from orchard.engine.batching.job import Job
 from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import WORDS, At, Engines, Happening, Leave, Result, greedy, prompt
 from tests.support.examples import examples, some
-from tests.support.models import ARCHITECTURES, SLIDING_WINDOW
+from tests.support.models import KINDS, SLIDING_WINDOW
 
 EDGES = [SLIDING_WINDOW - 1, SLIDING_WINDOW, SLIDING_WINDOW + 1, 255, 256, 257]
 
-every_kind = pytest.mark.parametrize("kind", ARCHITECTURES)
+every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def company() -> list[Job]:
@@ -144,7 +144,7 @@ def test_what_an_engine_did_before_changes_nothing(engines: Engines, kind: str) 
             assert fresh.alone(job) == engines.alone(kind, job)
 
 
-@pytest.mark.parametrize(("chunk", "kind"), some([*itertools.product([1, 7, 64, 4096], ARCHITECTURES)], 2))
+@pytest.mark.parametrize(("chunk", "kind"), some([*itertools.product([1, 7, 64, 4096], KINDS)], 3))
 def test_a_prompt_may_be_cut_anywhere(engines: Engines, chunk: int, kind: str) -> None:
     """Also while another answer is being generated, when the chunks have their given size."""
     jobs = [greedy(str(length), prompt(length, length), 6) for length in (1, 2, 8, SLIDING_WINDOW + 1, 65, 130)]

@@ -8,11 +8,9 @@ import pytest
 from orchard.engine.batching.job import Job
 from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import Driver, Engines, greedy, prompt
-from tests.support.examples import share, some
-from tests.support.models import ARCHITECTURES
+from tests.support.examples import some
+from tests.support.models import KINDS
 
-# The caches of qwen3_moe are those of qwen3: the deep profile tries both.
-KINDS = [kind for kind in ARCHITECTURES if kind != "qwen3_moe" or share(100) == 100]
 # Keys and values can be cut at any token; a rotating cache and a recurrent state only be kept where they once were.
 CUT_ANYWHERE = {"qwen3", "qwen3_moe"}
 

@@ -63,9 +63,9 @@ def check_broken(course: Course, name: str) -> None:
 OTHERS = [greedy("a", prompt(1, 6), 12), sampled("b", prompt(2, 15), 12, choices=2), greedy("c", prompt(3, 1), 12)]
 
 
-@pytest.mark.parametrize("mode", BatchMode)
-@pytest.mark.parametrize("choices", [1, 3])
-@pytest.mark.parametrize("cache_bytes", [0, 2**24])
+@pytest.mark.parametrize(
+    ("mode", "choices", "cache_bytes"), some([*itertools.product(BatchMode, [1, 3], [0, 2**24])], 3)
+)
 def test_a_token_that_breaks_a_pass(mode: BatchMode, choices: int, cache_bytes: int) -> None:
     runner = make_runner(unlucky(bad), mode=mode, cache_bytes=cache_bytes)
     course = run(runner, [*OTHERS[:2], biased("bad", 9, choices), OTHERS[2]])

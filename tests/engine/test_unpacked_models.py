@@ -13,7 +13,7 @@ from tests.support.models import make_architecture
 JOBS = [greedy(f"{place}", prompt(place, 9 + 7 * place), 12) for place in range(5)]
 
 
-@pytest.fixture(params=["qwen3", "lfm2", "qwen3_moe"])
+@pytest.fixture(params=[pytest.param("qwen3", marks=pytest.mark.deep), "lfm2", "qwen3_moe"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     make_architecture(tmp_path, request.param)
     return tmp_path

@@ -1,4 +1,7 @@
-"""How much a test tries: a fifth of its own number in `make test`, all in `make test-deep`."""
+"""How much a test tries: a fifth of its own number in `make test`, all in `make test-deep`.
+
+Whole tests and cases that only `make test-deep` runs have the marker `deep`.
+"""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -10,9 +13,14 @@ _FEWEST = 3
 T = TypeVar("T")
 
 
+def is_deep() -> bool:
+    """Return whether the profile is the deep one."""
+    # A profile's own number is what a test without settings of its own tries: Hypothesis's 100 in the deep one.
+    return settings().max_examples == 100
+
+
 def share(deep: int) -> int:
     """Return `deep`, or the profile's share of it."""
-    # A profile's own number is what a test without settings of its own tries: of Hypothesis's 100.
     return max(min(_FEWEST, deep), deep * settings().max_examples // 100)
 
 
@@ -23,4 +31,4 @@ def examples(deep: int, **others: Any) -> settings:
 
 def some(cases: Sequence[T], part: int = 5) -> Sequence[T]:
     """Return all cases in the deep profile; in the fast one each `part`-th of them, the first among them."""
-    return cases if settings().max_examples == 100 else cases[::part]
+    return cases if is_deep() else cases[::part]

@@ -16,6 +16,7 @@ from mlx_vlm.speculative.drafters.qwen3_5_mtp import ModelConfig as HeadConfig
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from orchard.backends.text import TextModel, load
+from tests.support.examples import is_deep
 
 WINDOW = 512
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
@@ -126,6 +127,8 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     | {"block_multiple_of": 32, "block_ffn_dim_multiplier": 1.0, "block_auto_adjust_ff_dim": False},
     "qwen3_moe": _SPARSE,
 }
+# The caches of qwen3_moe are those of qwen3, and qwen3_next has experts, too: the deep profile tries all.
+KINDS = [kind for kind in ARCHITECTURES if kind != "qwen3_moe" or is_deep()]
 # Those whose attention or whose cache is of a kind of its own.
 PECULIAR: dict[str, dict[str, Any]] = {
     "gpt_oss": {"num_hidden_layers": 4, "sliding_window": SLIDING_WINDOW, "num_local_experts": 4}

@@ -54,7 +54,7 @@ def reference(folder: Path, text: str, *seeds: int) -> Any:
     return last / np.linalg.norm(last)
 
 
-@pytest.mark.parametrize("family", some([name for name in FAMILIES if "audio" not in name and "omni" not in name]))
+@pytest.mark.parametrize("family", some([name for name in FAMILIES if "audio" not in name and "omni" not in name], 8))
 async def test_a_picture_among_texts(family: str, vision_folder: Folders) -> None:
     folder, place = vision_folder(family), FAMILIES[family].image
     async with serving(folder, VisionService, embeddings=True) as caller:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlx_audio.resample import resample_audio_array
 
 from orchard.backends.audio import decode as decoding
 from orchard.backends.audio import ffmpeg
@@ -40,6 +39,8 @@ def _refusal(folder: Path, sound: bytes) -> str:
 @examples(20)
 @given(st.sampled_from([8000, 11_025, 22_050, 44_100, 48_000]), st.lists(st.integers(0, 10**6), max_size=5))
 def test_blocks_become_the_samples_that_the_whole_becomes(rate: int, cuts: list[int]) -> None:
+    from mlx_audio.resample import resample_audio_array  # imports scipy.signal, which each process of the tests would
+
     samples = noise(23.7, rate).astype(np.float32) / np.float32(32768)
     places = sorted({0, len(samples), *(cut % len(samples) for cut in cuts)})
     blocks = (samples[begin:end] for begin, end in itertools.pairwise(places))

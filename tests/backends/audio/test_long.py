@@ -4,8 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hypothesis import settings
-
+from tests.support.examples import is_deep
 from tests.support.whisper_models import make_whisper
 
 # In a process of its own, whose memory nothing else takes.
@@ -45,7 +44,7 @@ print((most[2] - most[1]) // 2**20)
 
 
 def test_memory_hardly_grows_with_the_length_of_a_recording(tmp_path: Path) -> None:
-    deep = settings().max_examples == 100
+    deep = is_deep()
     longest, decoded, most = (10_800, 10_000, 50) if deep else (300, 1, 24)  # MB; the samples of 4 minutes alone are 15
     make_whisper(tmp_path / "m")
     command = [sys.executable, "-c", SCRIPT, str(tmp_path), str(longest), str(decoded)]

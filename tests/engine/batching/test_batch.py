@@ -103,7 +103,7 @@ def step(model: LanguageModel, batch: Batch, rows: list[Live]) -> None:
         assert row.slot.length == len(row.tokens) - 1
 
 
-@pytest.mark.parametrize(("multiple", "mode", "name"), some([*itertools.product([1, 4], BatchMode, MODELS)], 2))
+@pytest.mark.parametrize(("multiple", "mode", "name"), some([*itertools.product([1, 4], BatchMode, MODELS)], 4))
 @examples(1)
 @given(st.integers(0, 2**32))
 def test_rows_come_and_go(multiple: int, mode: BatchMode, name: str, seed: int) -> None:

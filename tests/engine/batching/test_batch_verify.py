@@ -77,7 +77,7 @@ def follow(
         assert row.slot.length == length + (known if forgets or known == len(tokens) else 0)
 
 
-@pytest.mark.parametrize(("multiple", "mode", "name"), some([*itertools.product([1, 4], MODES, MODELS)], 2))
+@pytest.mark.parametrize(("multiple", "mode", "name"), some([*itertools.product([1, 4], MODES, MODELS)], 4))
 @examples(1)
 @given(seed=st.integers(0, 2**32))
 def test_wrong_tokens_leave_nothing(multiple: int, mode: BatchMode, name: str, seed: int) -> None:

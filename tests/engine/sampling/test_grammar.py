@@ -84,7 +84,12 @@ def some_jobs() -> Sequence[Job]:
 
 @pytest.mark.parametrize("seed", some([1, 2]))
 @pytest.mark.parametrize(
-    ("kind", "mode"), [("qwen3", BatchMode.SHARED), ("lfm2", BatchMode.BY_LENGTH), ("qwen3", BatchMode.SEQUENTIAL)]
+    ("kind", "mode"),
+    [
+        ("qwen3", BatchMode.SHARED),
+        ("lfm2", BatchMode.BY_LENGTH),
+        pytest.param("qwen3", BatchMode.SEQUENTIAL, marks=pytest.mark.deep),
+    ],
 )
 def test_company_changes_nothing(kind: str, mode: BatchMode, seed: int) -> None:
     """Bound and free rows join and leave in any order."""

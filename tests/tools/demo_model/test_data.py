@@ -163,7 +163,7 @@ def test_a_call_is_wrong_where_none_is_needed() -> None:
 
 
 def test_conversations_fit_and_most_are_short() -> None:
-    made = data.training_conversations(4, 0, 1000)
+    made = data.training_conversations(4, 0, 500)
     lengths = [sum(len(part) for part, _ in template.render(c.messages, c.tools, c.thinking)) for c in made]
     assert sum(length < 512 * 3 for length in lengths) > len(lengths) * 0.5  # three characters a token, or more
     # What is longer than any row is left out; there must hardly be any.
@@ -172,7 +172,7 @@ def test_conversations_fit_and_most_are_short() -> None:
 
 def test_a_system_prompt_that_asks_for_json_stands_alone() -> None:
     seen = 0
-    for made in data.training_conversations(5, 0, 1800):
+    for made in data.training_conversations(5, 0, 1200):
         systems = [m["content"] for m in made.messages if m["role"] == "system" and "JSON" in m["content"]]
         seen += len(systems)
         assert not systems or sum(m["role"] == "user" for m in made.messages) == 1

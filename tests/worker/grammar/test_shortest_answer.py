@@ -13,6 +13,7 @@ from orchard.worker.grammar.constraint import Constraints
 from orchard.worker.grammar.writer import GrammarText, GrammarWriter
 from orchard.worker.output import Vocabulary
 from orchard.worker.prompt.special_tokens import special_tokens
+from tests.support.examples import some
 
 PERSON = {
     "type": "object",
@@ -106,7 +107,7 @@ def test_a_short_answer(constraints: Constraints, kind: Any, value: Any, text: s
     assert found == text
 
 
-@pytest.mark.parametrize("parser", [row.names[0] for row in registry.CALLS])
+@pytest.mark.parametrize("parser", some([row.names[0] for row in registry.CALLS], 4))
 def test_a_short_call_of_every_family(constraints: Constraints, parser: str) -> None:
     text, count = shortest(constraints, Generate(tools=(PLACE,), must_call=True), parser)
     assert text.count('""]') == 1

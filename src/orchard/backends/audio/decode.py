@@ -8,7 +8,6 @@ from typing import Any
 
 import miniaudio
 import numpy as np
-from mlx_audio.resample import resample_audio_array
 from numpy.typing import NDArray
 
 from orchard.backends.audio import ffmpeg
@@ -141,6 +140,8 @@ def resampled(blocks: Iterator[Samples], rate: int) -> Iterator[Samples]:
     if rate == RATE:
         yield from blocks
         return
+    from mlx_audio.resample import resample_audio_array  # imports scipy.signal, which takes half of a worker's start
+
     up, down = RATE // math.gcd(rate, RATE), rate // math.gcd(rate, RATE)
     # What is cut begins and ends at a multiple of `down`, where a sample of the result lies exactly on one of these.
     halo = -(-(_FILTER_ZEROS * max(up, down) + down) // (up * down)) * down
