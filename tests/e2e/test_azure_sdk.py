@@ -1,5 +1,8 @@
 """The official SDK's Azure clients against a real server with the demo model."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack
+
 import openai
 import pytest
 from openai import AsyncAzureOpenAI, AzureOpenAI
@@ -25,10 +28,19 @@ def client_of(
     )
 
 
+@pytest.fixture
+def clients() -> Iterator[ExitStack]:
+    """Closes what enters it."""
+    with ExitStack() as entered:
+        yield entered
+
+
 @pytest.mark.parametrize("deployment", [None, "demo"])
 @pytest.mark.parametrize("version", [VERSION, "no-such-version"])
-def test_the_model_or_the_client_names_the_deployment(narrow: Server, deployment: str | None, version: str) -> None:
-    client = client_of(narrow, deployment=deployment, version=version)
+def test_the_model_or_the_client_names_the_deployment(
+    clients: ExitStack, narrow: Server, deployment: str | None, version: str
+) -> None:
+    client = clients.enter_context(client_of(narrow, deployment=deployment, version=version))
     model = "anything" if deployment else "demo"
     answer = client.chat.completions.create(model=model, messages=HELLO, temperature=0)
     assert "hello" in (answer.choices[0].message.content or "").lower()
@@ -42,8 +54,8 @@ def test_the_model_or_the_client_names_the_deployment(narrow: Server, deployment
 
 
 @pytest.mark.parametrize("deployment", [None, "demo"])
-def test_responses(narrow: Server, deployment: str | None) -> None:
-    client = client_of(narrow, deployment=deployment)
+def test_responses(clients: ExitStack, narrow: Server, deployment: str | None) -> None:
+    client = clients.enter_context(client_of(narrow, deployment=deployment))
     first = client.responses.create(model="demo", input="My name is Ada.", temperature=0)
     second = client.responses.create(
         model="demo", input="What is my name?", previous_response_id=first.id, temperature=0
@@ -65,15 +77,20 @@ async def test_asynchronous(narrow: Server) -> None:
 
 
 def test_a_token_serves_as_key(narrow: Server) -> None:
-    client = AzureOpenAI(azure_endpoint=narrow.url, azure_ad_token="the-key", api_version=VERSION, max_retries=0)  # noqa: S106
-    assert client.chat.completions.create(model="demo", messages=HELLO, max_tokens=2).choices
+    with AzureOpenAI(
+        azure_endpoint=narrow.url,
+        azure_ad_token="the-key",  # noqa: S106
+        api_version=VERSION,
+        max_retries=0,
+    ) as client:
+        assert client.chat.completions.create(model="demo", messages=HELLO, max_tokens=2).choices
 
 
-def test_errors_are_the_sdks_own(narrow: Server) -> None:
+def test_errors_are_the_sdks_own(clients: ExitStack, narrow: Server) -> None:
     with pytest.raises(openai.AuthenticationError) as wrong:
-        client_of(narrow, key="wrong").chat.completions.create(model="demo", messages=HELLO)
+        clients.enter_context(client_of(narrow, key="wrong")).chat.completions.create(model="demo", messages=HELLO)
     assert wrong.value.code == "401"
-    client = client_of(narrow)
+    client = clients.enter_context(client_of(narrow))
     with pytest.raises(openai.NotFoundError) as unknown:
         client.chat.completions.create(model="gpt-9", messages=HELLO)
     assert unknown.value.code == "DeploymentNotFound"
@@ -85,6 +102,6 @@ def test_errors_are_the_sdks_own(narrow: Server) -> None:
 
 
 def test_azures_newer_address_takes_the_plain_client(narrow: Server) -> None:
-    client = openai.OpenAI(base_url=f"{narrow.url}/openai/v1/", api_key="the-key", max_retries=0)
-    answer = client.chat.completions.create(model="demo", messages=HELLO, temperature=0)
+    with openai.OpenAI(base_url=f"{narrow.url}/openai/v1/", api_key="the-key", max_retries=0) as client:
+        answer = client.chat.completions.create(model="demo", messages=HELLO, temperature=0)
     assert "hello" in (answer.choices[0].message.content or "").lower()

@@ -188,10 +188,10 @@ def test_a_worker_that_is_killed_meanwhile_takes_no_request_and_no_other_model_w
     before = {name: embedding_server.health(name)["pid"] for name in ("minilm", "ranker", "demo")}
     wanted = vectors(sdk.embeddings.create(model="minilm", input=SENTENCES))
     with ThreadPoolExecutor(1) as caller:
-        asked = caller.submit(sdk.embeddings.create, model="minilm", input=SENTENCES * 4)
+        asked = caller.submit(sdk.embeddings.create, model="minilm", input=SENTENCES * 8)
         embedding_server.until("minilm", running=1)
         os.kill(before["minilm"], signal.SIGKILL)
-        assert vectors(asked.result()) == pytest.approx(np.tile(wanted, (4, 1)), abs=1e-4)
+        assert vectors(asked.result()) == pytest.approx(np.tile(wanted, (8, 1)), abs=1e-4)
     after = {name: embedding_server.health(name) for name in before}
     assert [name for name in before if after[name]["pid"] != before[name]] == ["minilm"]
     assert after["minilm"]["restarts"] == 1

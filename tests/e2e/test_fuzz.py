@@ -35,4 +35,4 @@ async def test_a_model(server: Server) -> None:
     # The bundled model takes its time for prompts, and what a client sends to one route is much alike.
     last = {(one.client, one.path, one.client == "by hand" and number): one for number, one in enumerate(REQUESTS)}
     # Some mutations lift the limit of tokens; the client then goes away.
-    await fuzz(server, REQUESTS if AMOUNT >= MANY else list(last.values()), AMOUNT // 20, patience=3)
+    await fuzz(server, REQUESTS if AMOUNT >= MANY else list(last.values()), AMOUNT // 10, patience=3)

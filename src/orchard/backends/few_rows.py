@@ -1,7 +1,7 @@
 """Products of 4-bit weights with up to some rows of inputs on CUDA: one kernel that reads each weight once.
 
 With MLX 0.32.4's products, a model's step with eight rows takes twice as long (docs/performance.md), and those of one
-row take a fifth longer than this kernel. It gives a row the same bits, whatever rows are beside it. Here, eight rows
+row take a fifth longer than this kernel. It sums for a row in one order, whatever rows are beside it. Here, eight rows
 are one side of a tensor core's product (m16n8k16 in
 https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-instructions), so up to eight cost what one
 costs. A packed weight goes in as the exact number that its bits say. Scales and biases are applied to the sums of

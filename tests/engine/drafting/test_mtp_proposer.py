@@ -71,6 +71,15 @@ def test_later_guesses_follow_the_heads_own(monkeypatch: pytest.MonkeyPatch) -> 
         place += accepted + 1
 
 
+def test_what_is_compiled_is_no_cost() -> None:
+    """Else a head that was asked once would be thought too slow to be asked again."""
+    controller = FixedController(3)
+    compiled = run(head_runner(headed().model, 3, controller=controller, traced=True), JOBS[:1]).steps
+    drafted = [step for step in compiled if any(one.verified for one in step.drawn)]
+    counts = {one.verified.proposed for step in drafted for one in step.drawn if one.verified}
+    assert len(controller.drafts) == len(drafted) - len(counts)
+
+
 @pytest.mark.parametrize("breaks", ["feeding", "guessing"])
 def test_a_head_that_raises_fails_nobody(breaks: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the rows that are there nor later ones, with prompts that were cached while it was well."""

@@ -204,8 +204,8 @@ class SpeculatingRows(Rows):
         if not rows:
             return _Proposed(chosen)
         guesses = self._speculation.draft(rows, [chosen[row].count for row in rows])
-        if max(guesses.counts) < max(one.count for one in chosen.values()):
-            self._clock.disturb(1)  # the pass is not as wide as was chosen, or a text was read
+        if guesses.compiled or max(guesses.counts) < max(one.count for one in chosen.values()):
+            self._clock.disturb(1)  # or: the pass is not as wide as was chosen, or a text was read
         if len(rows) == len(chosen) and not any(row.grammar for row in rows):
             return _Proposed(chosen, rows, guesses)
         found = dict(chosen)

@@ -121,7 +121,7 @@ class MtpProposer:
 
     def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> DraftedTokens:
         """See `Drafter`. The device computes the guesses while the pass that verifies them is launched."""
-        self._unused = 0
+        self._unused, traces = 0, self._traces
         wanted = {_slot(row): row for row in rows}
         made: list[mx.array] = []
         places: dict[SpeculatingRow, int] = {}
@@ -136,7 +136,11 @@ class MtpProposer:
         if order != list(range(len(found))):
             found = found[mx.array(order)]
         mx.async_eval(found)  # type: ignore[no-untyped-call]
-        return DraftedTokens(found, list(counts), partial(self._told, rows))
+        return DraftedTokens(found, list(counts), partial(self._told, rows), self._traces > traces)
+
+    @property
+    def _traces(self) -> int:
+        return sum(of.made for of in self._traced.values())
 
     def _told(self, rows: Sequence[SpeculatingRow], tokens: Sequence[list[int]]) -> None:
         for row, of in zip(rows, tokens, strict=True):

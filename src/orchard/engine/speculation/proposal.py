@@ -43,6 +43,8 @@ class DraftedTokens(Struct):
     array: mx.array
     counts: list[int]
     told: Callable[[list[list[int]]], None] = lambda tokens: None
+    compiled: bool = False
+    """Whether something was compiled for them, which takes many times as long as they will take later."""
 
     @classmethod
     def of(cls, tokens: Sequence[Sequence[int]]) -> "DraftedTokens":

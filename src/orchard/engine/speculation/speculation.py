@@ -78,7 +78,7 @@ class Speculation:
                 self.controller.has_read(read, time.perf_counter() - begun)
             begun = time.perf_counter()
             given = drafter.draft(rows, counts)
-            if drafted := sum(map(bool, given.counts)):
+            if (drafted := sum(map(bool, given.counts))) and not given.compiled:
                 self.controller.drafted(drafted, max(given.counts), time.perf_counter() - begun)
             # A token that doesn't exist is wrong, as any other is that comes in its place.
             guesses = replace(given, array=mx.minimum(given.array, self._vocab_size - 1))
