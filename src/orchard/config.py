@@ -250,4 +250,6 @@ class Ignored(Struct):
         bool,
         setting("ignored", "Seeds work in batches, too. To answer one request at a time, set decode_concurrency to 1."),
     ] = False
-    disable_auto_resize: Annotated[bool, setting("ignored", "Orchard reads no images yet.")] = False
+    disable_auto_resize: Annotated[
+        bool, setting("ignored", "Pictures are resized by the model's own processor only.")
+    ] = False

@@ -119,6 +119,18 @@ def test_detail(given: str | None, detail: str | None) -> None:
         assert (part.options.detail, part.options.max_pixels) == (detail, 9)
 
 
+def test_low_detail_contradicts_a_least_size() -> None:
+    """The one caps a picture at 512 x 512, the other may ask for more."""
+    for read, part in (
+        (chat, {"type": "image_url", "image_url": {"url": PNG, "detail": "low"}}),
+        (responses, {"type": "input_image", "image_url": PNG, "detail": "low"}),
+    ):
+        error = refused(read, part, min_pixels=480_000)
+        assert error.param
+        assert error.param.endswith("content[0].image_url")
+        assert "min_pixels" in error.message
+
+
 def test_a_wrong_detail() -> None:
     error = refused(chat, {"type": "image_url", "image_url": {"url": PNG, "detail": "medium"}})
     assert error.param == "messages[0].content[0].image_url.detail"
@@ -241,6 +253,11 @@ class TestFiles:
             read(**fields)
         assert (caught.value.param or "").endswith("file_data")
         assert told in caught.value.message
+
+    def test_a_stored_file_is_refused_beside_data_too(self, read: ReadFile) -> None:
+        with pytest.raises(OrchardError, match="keeps no files") as caught:
+            read(file_id="file_1", file_data="QQ==")
+        assert (caught.value.param or "").endswith("file_id")
 
 
 @pytest.mark.parametrize(

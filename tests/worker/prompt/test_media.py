@@ -1,8 +1,15 @@
-"""Markers in the places of media."""
+"""Markers in the places of media, and how much of them a prompt may have."""
 
-from orchard.core.media import MediaPart
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from orchard.core.errors import OrchardError
+from orchard.core.media import MediaKind, MediaPart
 from orchard.core.tasks.generate import Generate, Message, Part, ReasoningPart, TextPart, ToolResultPart, media_of
-from orchard.worker.prompt.media import mark
+from orchard.worker.prompt.media import PromptMedia, ReadTask, mark
 
 IMAGE, SOUND = (MediaPart(kind, "", f"{kind}", data=b"x") for kind in ("image", "audio"))
 NOTE = MediaPart("document", "", "document", data=b"It is blue.")
@@ -52,3 +59,60 @@ def test_no_text_of_a_caller_is_a_marker() -> None:
     assert isinstance(part := first.task.messages[0].parts[0], TextPart)
     assert list(first.pieces(part.text)) == ["", 0, ""]
     assert list(second.pieces(part.text)) == [part.text]
+
+
+class Reader:
+    """Prepares each medium to a gibibyte, for 10 tokens."""
+
+    takes = frozenset({"image"})
+    feature_ids = frozenset[int]()
+
+    def __init__(self) -> None:
+        self.reads = 0
+
+    def expands(self, kind: MediaKind, placeholder: str) -> bool:
+        return True
+
+    def conventions(self, kind: MediaKind) -> Iterator[str]:
+        yield "<image>"
+
+    def read(self, part: MediaPart, placeholder: str) -> Any:
+        self.reads += 1
+        return SimpleNamespace(tokens=[0] * 10, bytes=2**30)
+
+
+class Model:
+    def __init__(self) -> None:
+        self.reader = Reader()
+
+
+def read_of(count: int, most_tokens: int) -> tuple[Reader, OrchardError | ReadTask]:
+    """Let so many pictures be read; return what comes of it."""
+
+    def refuse(tokens: int) -> None:
+        if tokens > most_tokens:
+            raise OrchardError("context_length_exceeded", f"{tokens}")
+
+    model: Any = Model()
+    template: Any = SimpleNamespace(inserted=lambda block: "")
+    parts = tuple(MediaPart("image", "", f"[{place}]", data=b"x") for place in range(count))
+    try:
+        return model.reader, PromptMedia(model, template).read(mark(Generate((Message("user", parts),))), refuse)
+    except OrchardError as error:
+        return model.reader, error
+
+
+@pytest.mark.parametrize(
+    ("most_tokens", "kind", "reads"), [(15, "context_length_exceeded", 2), (99, "invalid_request", 3)]
+)
+def test_no_more_is_prepared_than_a_prompt_may_have(most_tokens: int, kind: str, reads: int) -> None:
+    """A few bytes may become many megabytes."""
+    reader, error = read_of(50, most_tokens)
+    assert isinstance(error, OrchardError)
+    assert (error.kind, reader.reads) == (kind, reads)
+    if kind == "invalid_request":
+        assert error.param == "[2]"
+        assert "3,221,225,472 bytes" in error.message
+    _, read = read_of(1, most_tokens)
+    assert isinstance(read, ReadTask)
+    assert len(read.media) == 1

@@ -116,7 +116,9 @@ class MediaReader:
         Raise OrchardError("invalid_request") that blames the part if it can't be read.
         """
         key = part.kind, hashlib.sha256(part.data).digest(), part.options, placeholder
-        return self._kept.get(key, lambda: self._read(part, placeholder))
+        medium = self._kept.get(key, lambda: self._read(part, placeholder))
+        log.debug("%s: a medium of %d tokens", part.param, len(medium.tokens))
+        return medium
 
     def _read(self, part: MediaPart, placeholder: str) -> Medium:
         given, known, seconds = self._decoded(part)

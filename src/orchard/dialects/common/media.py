@@ -93,8 +93,10 @@ def media_options(body: MediaFields) -> MediaOptions:
     )
 
 
-def detailed(options: MediaOptions, detail: Detail | None) -> MediaOptions:
-    """Return the options of a picture that has a `detail` of its own."""
+def detailed(options: MediaOptions, detail: Detail | None, param: str) -> MediaOptions:
+    """Return the options of a picture that has a `detail` of its own. Raise OrchardError where they contradict."""
+    if detail == "low" and options.min_pixels:
+        raise invalid(param, "can't have `detail` 'low', which caps pictures, beside `min_pixels`.")
     return replace(options, detail="high" if detail == "original" else detail) if detail else options
 
 

@@ -115,7 +115,7 @@ def address(given: str | ImageUrl | VideoUrl | None, param: str) -> tuple[str, s
 def image_part(given: str | ImageUrl | None, detail: Detail | None, param: str, options: MediaOptions) -> MediaPart:
     """Return a picture, whose own `detail` goes before that of the part that has it. Raise OrchardError."""
     own = given.detail if isinstance(given, ImageUrl) else None
-    return media_part("image", *address(given, param), detailed(options, own or detail))
+    return media_part("image", *address(given, param), detailed(options, own or detail, param))
 
 
 class InputAudio(Struct):

@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # they import mlx-vlm, which a model of text doesn't need
 
 log = logging.getLogger("orchard.worker")
 
+_MOST_BYTES = 2 * 2**30  # of one prompt's media, as the encoder gets them: some 85 million pixels of Qwen's models
+
 
 class JobMedia(Struct, frozen=True):
     """What the engine is told of a prompt's media: see `Job`."""
@@ -118,9 +120,22 @@ class PromptMedia:
                 yield text
         yield from self._reader.conventions(kind)
 
-    def read(self, marked: ReadTask) -> ReadTask:
-        """Read the media of a conversation. Raise OrchardError that blames the part if one can't be read."""
-        media = (self._reader.read(part, self._placeholders[part.kind]) for part in marked.parts)
+    def read(self, marked: ReadTask, refuse: Callable[[int], None]) -> ReadTask:
+        """Read the media of a conversation. Raise OrchardError that blames the part if one can't be read.
+
+        `refuse` is called with the tokens of those that have been read, and raises where they are too many: a few
+        bytes may be a picture of many megabytes, so a prompt that is too long must not be read to its end.
+        """
+        media: list[Medium] = []
+        tokens = size = 0
+        for part in marked.parts:
+            media.append(self._reader.read(part, self._placeholders[part.kind]))
+            tokens, size = tokens + len(media[-1].tokens), size + media[-1].bytes
+            refuse(tokens)
+            if size > _MOST_BYTES:
+                message = f"this {part.kind} and the media before it take {size:,} bytes for the model's encoder; "
+                message += f"at most {_MOST_BYTES:,} are allowed in a request"
+                raise OrchardError("invalid_request", message, param=part.param)
         return replace(marked, media=tuple(media))
 
     def expanded(self, read: ReadTask, text: str) -> tuple[str, list[int]]:

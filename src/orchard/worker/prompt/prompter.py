@@ -134,14 +134,20 @@ class Prompter:
         """What the model takes besides text."""
         return self._media.takes if self._media else ()
 
-    def read(self, task: generate.Generate) -> ReadTask:
-        """Read a conversation's media, which may take long. Raise OrchardError if one of them can't be read."""
+    def read(self, task: generate.Generate, param: str = "messages") -> ReadTask:
+        """Read a conversation's media, which may take long. Raise OrchardError if one of them can't be read.
+
+        `param` is blamed where they are many times too long for the window.
+        """
         found = list(generate.media_of(task))
         for medium in found:
             if medium.kind not in (*self.takes, "document"):
                 raise unreadable(medium, self.takes)
         marked = mark(task) if found else ReadTask(task)
-        return self._media.read(marked) if self._media and marked.parts else marked
+        if not (self._media and marked.parts):
+            return marked
+        refuse = partial(self._refuse_beyond, _COUNTED_WINDOWS * self._window, param=param, at_least=True)
+        return self._media.read(marked, refuse)
 
     def prepare(self, given: generate.Generate | ReadTask) -> Prepared:
         """Render, tokenise and check. Raise OrchardError if the request is wrong."""
@@ -189,7 +195,7 @@ class Prompter:
 
     def read_mixed(self, given: MixedInput) -> ReadTask:
         """Read the media among texts. Raise OrchardError if one of them can't be read."""
-        return self.read(generate.Generate((generate.Message("user", given.parts),)))
+        return self.read(generate.Generate((generate.Message("user", given.parts),)), "input")
 
     def mixed_tokens(self, read: ReadTask, param: str) -> InputTokens:
         """Return texts and media in tokens: one after the other, without a chat template.

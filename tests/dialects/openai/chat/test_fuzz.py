@@ -34,7 +34,7 @@ REAL: dict[str, Any] = {
         {
             "role": "user",
             "content": [
-                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA==", "detail": "low"}},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA==", "detail": "high"}},
                 {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}},
                 {"type": "video_url", "video_url": {"url": "https://x.test/a.mp4"}},
                 {"type": "file", "file": {"file_data": "JVBERi0=", "filename": "a.pdf"}},

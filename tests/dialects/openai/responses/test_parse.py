@@ -164,6 +164,9 @@ def test_pictures_and_files() -> None:
     ("part", "reason"),
     [
         ({"type": "input_image", "file_id": "file_1"}, "keeps no files"),
+        ({"type": "input_image", "file_id": "file_1", "image_url": "https://x.y/z.png"}, "keeps no files"),
+        ({"type": "input_file", "file_id": "file_1", "file_data": "QQ=="}, "keeps no files"),
+        ({"type": "input_file", "file_url": "https://x.y/z.txt", "file_data": "QQ=="}, "`file_data`"),
         ({"type": "input_image", "image_url": "ftp://x"}, "http"),
         ({"type": "input_file", "file_id": "file_1"}, "keeps no files"),
         ({"type": "input_file", "file_url": "ftp://x"}, "http"),

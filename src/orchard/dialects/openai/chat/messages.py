@@ -130,4 +130,6 @@ class MessageReader:
         if file.file_data is None:
             reason = ": this server keeps no files" if file.file_id else ""
             raise invalid(f"{where}.file_data", f"is required{reason}.")
+        if file.file_id:
+            raise invalid(f"{where}.file_id", "must be left out: this server keeps no files.")
         return file_part(file.file_data, file.filename or "", f"{where}.file_data", self._options)

@@ -219,12 +219,16 @@ class ItemReader:
 
     def _medium(self, part: wire.Part, where: str) -> MediaPart | None:
         """Return what a part shows; None where it is of another type. Raise OrchardError."""
+        if part.file_id and (part.image_url or part.file_url or part.file_data):
+            raise invalid(f"{where}.file_id", "must be left out: this server keeps no files.")
+        if part.file_url and part.file_data:
+            raise invalid(f"{where}.file_url", "must be left out where there is `file_data`.")
         match part.type:
             case kind if kind in _IMAGES:
                 url = part.image_url.url if isinstance(part.image_url, ImageUrl) else part.image_url
                 own = part.image_url.detail if isinstance(part.image_url, ImageUrl) else None
                 url, param = _given(url, part, f"{where}.image_url"), f"{where}.image_url"
-                return media_part("image", url, param, detailed(self._options, own or part.detail))
+                return media_part("image", url, param, detailed(self._options, own or part.detail, param))
             case kind if kind in _VIDEOS:
                 url = part.video_url.url if isinstance(part.video_url, VideoUrl) else part.video_url
                 param = f"{where}.video_url"
@@ -232,7 +236,7 @@ class ItemReader:
             case "input_audio":
                 audio = required(part.input_audio, f"{where}.input_audio")
                 return audio_part(audio.data, audio.format, f"{where}.input_audio", self._options)
-            case "input_file" if part.file_url and not part.file_data:
+            case "input_file" if part.file_url:
                 name = part.filename or part.file_url.partition("?")[0].rpartition("/")[2]
                 kind = media_kind("", name)
                 return media_part(kind, part.file_url, f"{where}.file_url", self._options, part.filename or "")
