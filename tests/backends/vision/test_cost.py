@@ -6,6 +6,7 @@ from pathlib import Path
 import mlx.core as mx
 import pytest
 
+from orchard.backends.vision.cost import EncodingCost
 from orchard.backends.vision.encoder import place
 from orchard.backends.vision.inputs import Medium
 from orchard.backends.vision.model import VisionModel, load
@@ -69,3 +70,17 @@ def test_media_are_encoded_one_after_the_other(vision_folder: Folders) -> None:
     assert model.media_bytes([]) == 0
     assert model.media_bytes(placed) == model.media_bytes(placed[1:2]) > model.media_bytes(placed[:1])
     assert model.media_bytes(placed[1:2]) > model.cost.encoding(large)
+
+
+def test_seconds_grow_with_the_square_of_the_patches(vision_folder: Folders) -> None:
+    model = load(str(vision_folder("qwen3_vl")))
+    small, large = (model.cost.seconds(image(model, "qwen3_vl", side, 2 * side)) for side in (64, 128))
+    assert small > 0
+    assert large == pytest.approx(16 * small)
+
+
+def test_a_gpu_is_never_too_slow(vision_folder: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load(str(vision_folder("qwen3_vl")))
+    medium = image(model, "qwen3_vl", 64, 64)
+    monkeypatch.setattr(mx, "default_device", lambda: mx.gpu)
+    assert EncodingCost(model.network).seconds(medium) == 0.0

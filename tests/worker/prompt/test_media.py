@@ -82,18 +82,21 @@ class Reader:
 
 
 class Model:
-    def __init__(self) -> None:
+    """Encodes each medium in so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
         self.reader = Reader()
+        self.cost = SimpleNamespace(seconds=lambda medium: seconds)
 
 
-def read_of(count: int, most_tokens: int) -> tuple[Reader, OrchardError | ReadTask]:
+def read_of(count: int, most_tokens: int, seconds: float = 1.0) -> tuple[Reader, OrchardError | ReadTask]:
     """Let so many pictures be read; return what comes of it."""
 
     def refuse(tokens: int) -> None:
         if tokens > most_tokens:
             raise OrchardError("context_length_exceeded", f"{tokens}")
 
-    model: Any = Model()
+    model: Any = Model(seconds)
     template: Any = SimpleNamespace(inserted=lambda block: "")
     parts = tuple(MediaPart("image", "", f"[{place}]", data=b"x") for place in range(count))
     try:
@@ -116,3 +119,11 @@ def test_no_more_is_prepared_than_a_prompt_may_have(most_tokens: int, kind: str,
     _, read = read_of(1, most_tokens)
     assert isinstance(read, ReadTask)
     assert len(read.media) == 1
+
+
+def test_what_would_keep_the_encoder_for_long_is_refused() -> None:
+    """A worker that is silent for two minutes is killed."""
+    reader, error = read_of(2, 99, seconds=41.0)
+    assert isinstance(error, OrchardError)
+    assert (error.kind, error.param, reader.reads) == ("invalid_request", "[0]", 1)
+    assert "about 41 seconds" in error.message

@@ -1,5 +1,10 @@
-"""What encoding a medium takes, in bytes, before it is done: admission compares it with the memory that is left."""
+"""What encoding a medium takes, in bytes and on a CPU in seconds, before it is done.
 
+Admission compares the bytes with the memory that is left. The seconds count since a worker that is silent for long is
+taken for stuck, and killed with all that it serves.
+"""
+
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +18,9 @@ _INNER = ("intermediate_size", "encoder_ffn_dim")
 _CHANNELS = ("subsampling_conv_channels", "downsample_hidden_size")  # of convolutions over a spectrogram
 _HEADS = ("num_heads", "num_attention_heads", "encoder_attention_heads")
 _MLP_RATIO = 4
+_DEPTHS = ("depth", "num_hidden_layers", "num_layers", "encoder_layers")
 _LEAST = 2**20
+_TRIED = 256  # places, of which attention is timed
 _COPIES = 6  # of a token's embedding: two, and as many rows of deepstack, which mostly has three layers
 _WIDE, _INNER_WIDE = 10, 3  # arrays of a layer's width, and of its MLP's, that are there at once
 
@@ -36,6 +43,12 @@ class EncodingCost:
         )
         embedded = network.get_input_embeddings(mx.array([[0]], mx.int32), None).inputs_embeds
         self._token_bytes = _COPIES * int(embedded.nbytes)
+        # Where only some layers look at all places, the others hardly count.
+        depths = [
+            len(getattr(config, "fullatt_block_indexes", None) or ()) or _size(config, _DEPTHS) for config in configs
+        ]
+        self._depth = max((depth or 1 for depth in depths), default=1)
+        self._attention_seconds = _attention_seconds(self._heads, self._width // self._heads, self._itemsize)
         # On Metal attention over hundreds of places holds no scores.
         self._holds_scores = mx.default_device() != mx.gpu or not mx.metal.is_available()
 
@@ -46,13 +59,22 @@ class EncodingCost:
     def encoding(self, medium: Medium) -> int:
         """Return what encoding a medium takes."""
         most = _LEAST
-        for name, array in medium.inputs.items():
-            if name.startswith(("pixel_values", "input_features", "audio")):
-                count, length = self._sequences(medium, array)
-                most = max(most, self._layer(count, length))
-                if medium.kind == "audio":
-                    most += int(array.size) * self._channels * self._itemsize
+        for array in _encoded(medium):
+            count, length = self._sequences(medium, array)
+            most = max(most, self._layer(count, length))
+            if medium.kind == "audio":
+                most += int(array.size) * self._channels * self._itemsize
         return most + 3 * medium.bytes  # as it comes, in the encoder's own type, and what is made of it first
+
+    def seconds(self, medium: Medium) -> float:
+        """Return about how long an encoder's attention takes for a medium on a CPU: nearly all of it, for a large one.
+
+        0.0 on a GPU, and for audio, whose encoders don't look at all of it at once.
+        """
+        if medium.kind == "audio":
+            return 0.0
+        lengths = [self._sequences(medium, array) for array in _encoded(medium)]
+        return sum(self._depth * count * (length / _TRIED) ** 2 * self._attention_seconds for count, length in lengths)
 
     def _layer(self, count: int, length: int) -> int:
         """Return what a layer takes that reads `count` sequences of so many places."""
@@ -75,6 +97,27 @@ class EncodingCost:
             tiles = max(1, array.size // max(1, pixels * 3))
             return tiles, -(-pixels // self._patch**2)
         return (shape[0], shape[1]) if len(shape) == 3 else (1, array.size)
+
+
+def _encoded(medium: Medium) -> Iterator[Any]:
+    """Return what of a medium its encoder reads."""
+    for name, array in medium.inputs.items():
+        if name.startswith(("pixel_values", "input_features", "audio")):
+            yield array
+
+
+def _attention_seconds(heads: int, width: int, itemsize: int) -> float:
+    """Measure attention over a few places on a CPU, where MLX's takes as long as the square of their number says."""
+    if mx.default_device() != mx.cpu:
+        return 0.0
+    tried = mx.zeros((1, heads, _TRIED, max(width, 1)), mx.float32 if itemsize > 2 else mx.bfloat16)
+    mx.eval(tried)
+    taken: list[float] = []
+    for _ in range(2):
+        begun = time.perf_counter()
+        mx.eval(mx.fast.scaled_dot_product_attention(tried, tried, tried, scale=1.0))
+        taken.append(time.perf_counter() - begun)
+    return min(taken)
 
 
 def _encoder_configs(config: Any) -> Iterator[Any]:

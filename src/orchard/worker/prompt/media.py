@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # they import mlx-vlm, which a model of text doesn't need
 
 log = logging.getLogger("orchard.worker")
 
+_MOST_SECONDS = 40  # for one of them; a worker that is silent for three times as long is killed
 _MOST_BYTES = 2 * 2**30  # of one prompt's media, as the encoder gets them: some 85 million pixels of Qwen's models
 
 
@@ -130,6 +131,7 @@ class PromptMedia:
         tokens = size = 0
         for part in marked.parts:
             media.append(self._reader.read(part, self._placeholders[part.kind]))
+            self._refuse_endless(part, media[-1])
             tokens, size = tokens + len(media[-1].tokens), size + media[-1].bytes
             refuse(tokens)
             if size > _MOST_BYTES:
@@ -137,6 +139,14 @@ class PromptMedia:
                 message += f"at most {_MOST_BYTES:,} are allowed in a request"
                 raise OrchardError("invalid_request", message, param=part.param)
         return replace(marked, media=tuple(media))
+
+    def _refuse_endless(self, part: MediaPart, medium: "Medium") -> None:
+        model = self._model()
+        assert model, "a prompt outlives its model"
+        if (seconds := model.cost.seconds(medium)) > _MOST_SECONDS:
+            message = f"encoding this {part.kind} would take about {seconds:,.0f} seconds on this machine's CPU; "
+            message += f"at most {_MOST_SECONDS} are allowed. It takes less if it is smaller, as with `max_pixels`"
+            raise OrchardError("invalid_request", message, param=part.param)
 
     def expanded(self, read: ReadTask, text: str) -> tuple[str, list[int]]:
         """Return a rendered text as it is tokenised, with what the processor writes for each medium, and their numbers.
