@@ -251,5 +251,5 @@ class Ignored(Struct):
         setting("ignored", "Seeds work in batches, too. To answer one request at a time, set decode_concurrency to 1."),
     ] = False
     disable_auto_resize: Annotated[
-        bool, setting("ignored", "Pictures are resized by the model's own processor only.")
+        bool, setting("ignored", "Besides the model's own processor, only a request's fields resize pictures.")
     ] = False

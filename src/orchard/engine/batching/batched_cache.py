@@ -149,9 +149,9 @@ class KeptTokens:
 def behind(kept: KeptTokens, before: mx.array, between: mx.array, after: mx.array) -> mx.array:
     """Return the state (rows, ...) behind the tokens that each row keeps: one of those `between`, (rows, n, ...).
 
-    `before`, `after`: behind none of them, and behind all.
+    `before`, `after`: behind none of them, and behind all. Some row goes back: else all of `after` stands.
     """
-    if len(kept.of) == 1 and not kept.all:
+    if len(kept.of) == 1:
         return before if kept.none[0] else mx.contiguous(between[:, kept.of[0] - 1])
     if on_cuda() and after[0].nbytes % 16 == 0:
         return _picked(kept.last, before, between, after)

@@ -29,7 +29,7 @@ class SpeculatingRow(Protocol):
 
 
 class Proposer(Protocol):
-    """DraftedTokens rows' next tokens. All calls come from the engine's thread.
+    """Guesses rows' next tokens. All calls come from the engine's thread.
 
     Where a method raises, its rows go on without this proposer.
     """

@@ -13,7 +13,7 @@ DRAFTS: frozenset[Source] = frozenset({"draft", "mtp"})
 
 
 class Proposal(Struct, frozen=True):
-    """DraftedTokens of a row's next tokens. `chances`: for each, how likely it and all guesses before it are right.
+    """Guesses of a row's next tokens. `chances`: for each, how likely it and all guesses before it are right.
 
     A draft's proposal has no tokens before it is chosen: they take passes of a model. `unread`: how many tokens of the
     row's text the draft has to read first.
