@@ -10,6 +10,8 @@ import mlx.core as mx
 import mlx_lm.models.gated_delta as mlx_lm_rule
 import mlx_vlm.models.gated_delta as mlx_vlm_rule
 import pytest
+from mlx import nn
+from mlx_vlm.models.qwen3_5 import language
 
 from orchard.backends import gated_delta
 from orchard.backends.gated_delta import Arguments
@@ -68,6 +70,8 @@ def pretended_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
         module = importlib.import_module(module_name)
         for name in names:
             monkeypatch.setattr(module, name, plain(module, name))
+    layer = language.Qwen3_5GatedDeltaNet
+    monkeypatch.setattr(layer, "_causal_conv1d_decode", layer._causal_conv1d_decode)
     monkeypatch.setattr(mx, "default_device", lambda: mx.gpu)
     monkeypatch.setattr(mx.cuda, "is_available", lambda: True)
     monkeypatch.setattr(mx.metal, "is_available", lambda: False)
@@ -107,8 +111,10 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[Launches]:
     kept = Launches()
     monkeypatch.setattr(gated_delta, "cuda_kernel", kept.make)
     gated_delta._kernel.cache_clear()
+    gated_delta._convolution.cache_clear()
     yield kept
     gated_delta._kernel.cache_clear()
+    gated_delta._convolution.cache_clear()
 
 
 @every_module
@@ -123,7 +129,7 @@ def test_on_cuda_the_libraries_call_the_kernel(monkeypatch: pytest.MonkeyPatch, 
         return "output", "state"
 
     monkeypatch.setattr(gated_delta, "update", update)
-    gated_delta.install()
+    gated_delta.install(nn.Module())
     inputs = drawn(2, tokens, masked=True)
     assert update_of(importlib.import_module(name), inputs, mask=inputs.mask) == ("output", "state")
     [given] = calls
@@ -135,7 +141,7 @@ def test_on_cuda_the_libraries_call_the_kernel(monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize("name", [name for name in gated_delta.REPLACED if "vlm" in name])
 @pytest.mark.usefixtures("pretended_cuda")
 def test_the_kernel_gives_the_states_between(launches: Launches, name: str) -> None:
-    gated_delta.install()
+    gated_delta.install(nn.Module())
     inputs = drawn(2, 4, masked=True)
     output, state, between = update_of(importlib.import_module(name), inputs, mask=inputs.mask, state_steps=3)
     assert launches.names[0] == "gated_delta_masked_between"
@@ -148,7 +154,7 @@ def test_elsewhere_nothing_is_replaced(monkeypatch: pytest.MonkeyPatch, name: st
     monkeypatch.setattr(mx.cuda, "is_available", lambda: False)
     module = importlib.import_module(name)
     before = [getattr(module, replaced) for replaced in gated_delta.REPLACED[name]]
-    gated_delta.install()
+    gated_delta.install(nn.Module())
     assert [getattr(module, replaced) for replaced in gated_delta.REPLACED[name]] == before
 
 
@@ -158,8 +164,8 @@ def test_the_library_computes_what_the_kernel_does_not_serve(monkeypatch: pytest
     narrow = drawn(1, 3, key_width=40)
     library = mlx_vlm_rule.gated_delta_ops
     expected = library(*narrow)
-    gated_delta.install()
-    gated_delta.install()  # as for each model that is loaded
+    gated_delta.install(nn.Module())
+    gated_delta.install(nn.Module())  # as for each model that is loaded
     found = mlx_vlm_rule.gated_delta_ops(*narrow)
     assert all(mx.array_equal(one, other) for one, other in zip(found, expected, strict=True))
     assert mlx_vlm_rule.gated_delta_ops.plain is library
@@ -167,7 +173,7 @@ def test_the_library_computes_what_the_kernel_does_not_serve(monkeypatch: pytest
 
 def test_a_model_that_is_loaded_gets_it(monkeypatch: pytest.MonkeyPatch, model_folder: Path) -> None:
     calls: list[bool] = []
-    monkeypatch.setattr(gated_delta, "install", lambda: calls.append(True))
+    monkeypatch.setattr(gated_delta, "install", lambda network: calls.append(bool(network.parameters())))
     load(str(model_folder), TextOptions())
     assert calls == [True]
 
@@ -199,6 +205,58 @@ def test_each_combination_of_types_and_of_inputs_is_its_own_kernel(launches: Lau
         compiled.add((launches.names[0], str(launches.given["template"])))  # by these MLX keeps what it has compiled
     assert len(compiled) == len(combinations)
     assert len(set(launches.kernels)) == len(launches.kernels) == 4
+
+
+class Convolving(nn.Module):  # type: ignore[misc]
+    def __init__(self, **given: Any) -> None:
+        super().__init__()
+        self.conv1d = nn.Conv1d(6, 6, 4, **{"groups": 6, "bias": False} | given)
+
+
+@pytest.mark.parametrize("tokens", [1, 16])
+@pytest.mark.usefixtures("pretended_cuda")
+def test_short_convolutions_are_a_kernel(launches: Launches, tokens: int) -> None:
+    network = Convolving()
+    gated_delta.install(network)
+    convolved = network.conv1d(mx.zeros((2, tokens + 3, 6)))
+    assert launches.names == ["short_convolution", "inputs", "weights"]
+    assert convolved.shape == (2, tokens, 6)
+    assert launches.given["grid"][1:] == (tokens, 2)
+    by_hand = language.Qwen3_5GatedDeltaNet._causal_conv1d_decode(network, mx.zeros((2, 4, 6)))
+    assert by_hand.shape == (2, 1, 6)
+
+
+@pytest.mark.parametrize("given", [{"groups": 3}, {"bias": True}, {"padding": 3}, {"stride": 2}])
+@pytest.mark.usefixtures("pretended_cuda")
+def test_other_convolutions_stay(launches: Launches, given: dict[str, Any]) -> None:
+    network = Convolving(**given)
+    gated_delta.install(network)
+    network.conv1d(mx.zeros((2, 4, 6)))
+    assert not launches.names
+
+
+@pytest.mark.usefixtures("pretended_cuda")
+def test_many_tokens_and_other_types_are_convolved_by_mlx(launches: Launches) -> None:
+    network = Convolving()
+    gated_delta.install(network)
+    for inputs in (mx.zeros((2, 20, 6)), mx.zeros((2, 4, 6), mx.float16)):
+        assert network.conv1d(inputs).shape == (2, inputs.shape[1] - 3, 6)
+    assert not launches.names
+
+
+@on_cuda
+@pytest.mark.parametrize("dtype", [mx.float32, mx.float16, mx.bfloat16])
+def test_it_convolves_as_mlx_does(dtype: mx.Dtype) -> None:
+    layer = nn.Conv1d(200, 200, 4, groups=200, bias=False)
+    weights = layer.weight.astype(dtype)
+    inputs = mx.random.normal((3, 11, 200)).astype(dtype)
+    with mx.stream(mx.cpu):
+        expected = mx.conv1d(inputs.astype(mx.float32), weights.astype(mx.float32), groups=200)
+    together = gated_delta.convolve(inputs, weights)
+    assert mx.allclose(together.astype(mx.float32), expected, rtol=1e-2, atol=1e-5 if dtype == mx.float32 else 1e-2)
+    for token in range(8):
+        alone = gated_delta.convolve(inputs[:, token : token + 4], weights)
+        assert mx.array_equal(alone[:, 0], together[:, token])
 
 
 def kernel_cases() -> Iterator[dict[str, Any]]:

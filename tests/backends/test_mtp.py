@@ -8,12 +8,16 @@ import mlx.core as mx
 import pytest
 from mlx_vlm.speculative.drafters.qwen3_5_mtp.split import split_qwen3_5_mtp
 
+from orchard.backends import fused
 from orchard.backends.draft import load_draft
-from orchard.backends.mtp import MtpHead
+from orchard.backends.mtp import MtpHead, load_head
 from orchard.backends.text import TextModel, load
+from orchard.backends.vision.model import load as load_seeing
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from tests.support.models import add_head, make_architecture
+from tests.support.vision_families import FAMILIES
+from tests.support.vision_models import make_vision_model
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +104,13 @@ def test_a_head_for_models_of_another_width(folder: Path, model: TextModel, tmp_
     split_qwen3_5_mtp(str(folder), str(tmp_path))
     with pytest.raises(OrchardError, match="its hidden_size is 64, and the model's is 32"):
         load_draft("", model, TextOptions(draft_model_path=str(tmp_path)))
+
+
+def test_a_quantised_heads_layers_that_read_the_same_are_joined(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    make_vision_model(folder, FAMILIES["qwen3_5"], bits=4)
+    add_head(folder)
+    head = load_head(load_seeing(str(folder)), folder)
+    joined = [name for name, layer in head._draft.named_modules() if isinstance(layer, fused._Joined)]
+    assert {name.rpartition(".")[2] for name in joined} == {"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj"}

@@ -1,5 +1,8 @@
 """The gated delta rule (https://arxiv.org/abs/2412.06464) on CUDA, as one kernel that goes from token to token.
 
+The short convolution before it is a kernel, too: cuDNN's is recorded into a CUDA graph of its own in each layer, which
+takes the host tens of microseconds, and mlx-vlm builds four operations for single tokens.
+
 mlx-lm and mlx-vlm have kernels for Metal only. On CUDA they build some ten operations for each token, or compute many
 tokens at once by products, which round otherwise than single tokens do. `mx.fast.gated_delta_update` takes no decay
 per key dimension. This kernel does for each token the same operations on float32 in the same order, however many
@@ -12,6 +15,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import mlx.core as mx
+from mlx import nn
 
 from orchard.engine.batching.model import cuda_kernel, on_cuda
 
@@ -91,18 +95,75 @@ _KEEP_STATE = """
       for (int i = 0; i < PER_LANE; i++) kept_state[i * LANES] = static_cast<STATE>(own[i]);
     }
 """
+_MOST_CONVOLVED = 16  # tokens of a row
+
+_CONVOLVE = """
+  const int channel = blockIdx.x * blockDim.x + threadIdx.x, token = blockIdx.y, row = blockIdx.z;
+  const int held = inputs_shape[1], channels = inputs_shape[2], width = weights_shape[1];
+  if (channel >= channels) return;
+  const T* input = inputs + (int64_t(row) * held + token) * channels + channel;
+  const T* weight = weights + int64_t(channel) * width;
+  float sum = 0.f;
+  for (int i = 0; i < width; i++)
+    sum = __fmaf_rn(static_cast<float>(input[int64_t(i) * channels]), static_cast<float>(weight[i]), sum);
+  convolved[(int64_t(row) * gridDim.y + token) * channels + channel] = static_cast<T>(sum);
+"""
 
 
-def install() -> None:
-    """On CUDA, let the libraries' modules that have been loaded use `update`. Call this before a model is run."""
+def install(network: nn.Module) -> None:
+    """On CUDA, let a network, and the libraries' modules that have been loaded, use the kernels.
+
+    Call this before the network is run.
+    """
     if not on_cuda():
         return
+    for _, module in network.named_modules():
+        if type(module) is nn.Conv1d and _is_short(module):
+            module.__class__ = _ShortConvolution
+    if module := sys.modules.get("mlx_vlm.models.qwen3_5.language"):
+        module.Qwen3_5GatedDeltaNet._causal_conv1d_decode = lambda layer, inputs: layer.conv1d(inputs)
     for module_name, names in REPLACED.items():
         if module := sys.modules.get(module_name):
             for name in names:
                 plain = getattr(module, name)
                 if not isinstance(plain, _Update):
                     setattr(module, name, _Update(plain))
+
+
+def _is_short(layer: nn.Conv1d) -> bool:
+    """Return whether a layer convolves each channel by itself, without padding."""
+    plain = layer.stride == 1 and layer.padding == 0 and layer.dilation == 1 and "bias" not in layer
+    return bool(plain and layer.groups == layer.weight.shape[0] and layer.weight.shape[2] == 1)
+
+
+class _ShortConvolution(nn.Conv1d):  # type: ignore[misc]
+    def __call__(self, inputs: mx.array) -> mx.array:
+        tokens = inputs.shape[1] - self.weight.shape[1] + 1
+        if tokens > _MOST_CONVOLVED or inputs.dtype != self.weight.dtype:
+            return super().__call__(inputs)  # type: ignore[no-any-return]
+        return convolve(inputs, self.weight)
+
+
+def convolve(inputs: mx.array, weights: mx.array) -> mx.array:
+    """Convolve inputs (rows, tokens + width - 1, channels) by weights (channels, width, 1) of the same type.
+
+    Return (rows, tokens, channels). Each number is summed in float32, in one order, however many tokens there are.
+    """
+    rows, held, channels = inputs.shape
+    result: mx.array = _convolution()(
+        inputs=[inputs, weights],
+        template=[("T", inputs.dtype)],
+        grid=(-(-channels // _THREADS) * _THREADS, held - weights.shape[1] + 1, rows),
+        threadgroup=(_THREADS, 1, 1),
+        output_shapes=[(rows, held - weights.shape[1] + 1, channels)],
+        output_dtypes=[inputs.dtype],
+    )[0]
+    return result
+
+
+@cache
+def _convolution() -> Any:
+    return cuda_kernel("short_convolution", ["inputs", "weights"], ["convolved"], _CONVOLVE)
 
 
 class Arguments(NamedTuple):

@@ -111,7 +111,7 @@ def load_folder(
         tokenizer = reading.result()
     mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
     quantized.adapt(network)
-    gated_delta.install()
+    gated_delta.install(network)
     output = _output(folder, network, library) if options.embeddings else None
     defaults, max_new_tokens = _generation_config(folder)
     return FolderModel(

@@ -16,7 +16,7 @@ from mlx_vlm.speculative.drafters import load_drafter
 from mlx_vlm.speculative.drafters.mtp_split import detect_mtp_splitter
 from mlx_vlm.speculative.drafters.qwen3_5_mtp import Qwen3_5MTPDraftModel
 
-from orchard.backends import quantized
+from orchard.backends import fused, quantized
 from orchard.backends.model_folder import LoadedModel, evaluate, fingerprint, loading
 from orchard.backends.output_layer import OutputLayer
 from orchard.backends.rotary import UNUSED, install
@@ -106,6 +106,8 @@ def load_head(model: LoadedModel, folder: Path) -> MtpHead:
     output = OutputLayer(model.network, lambda: model.forward(mx.array([[0]], mx.uint32), model.new_cache()))
     if reason := _misfit(draft, output.width):
         raise OrchardError("model_failed", f"the MTP head in {folder} can't guess for this model: {reason}")
+    nothing = mx.zeros((1, 1, output.width))
+    fused.fuse(draft, lambda: draft._forward_hidden(nothing, nothing, None, UNUSED))
     evaluate(folder, draft, lambda fraction: None, _LIBRARY)
     quantized.adapt(draft)
     log.info("the MTP head in %s guesses next tokens", folder)

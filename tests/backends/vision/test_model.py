@@ -20,7 +20,11 @@ from orchard.backends.vision.inputs import MOST_INPUT_BYTES
 from orchard.backends.vision.model import NoMedia, VisionModel, load
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
+from orchard.engine.batching import attention
+from orchard.engine.batching.batch import Batch, BatchSlot
 from orchard.engine.engine import Engine
+from tests.support.cuda_attention import as_on_cuda
+from tests.support.tiny_models import check_close
 from tests.support.vision_families import WINDOW
 
 Folders = Callable[[str], Path]
@@ -95,6 +99,25 @@ def test_rows_have_positions_of_their_own(qwen: VisionModel) -> None:
     qwen.forward(mx.array([[1, 2, 3], [4, 5, 6]]), cache)
     given = qwen.forward(mx.array([[7], [8]]), cache, positions=mx.array([3, 3]))
     assert mx.array_equal(plain, given)
+
+
+@pytest.mark.parametrize("kind", ["qwen2_5_vl", "qwen3_vl", "qwen3_5", "llava"])
+def test_rows_use_the_kernel_of_cuda(vision_folder: Folders, kind: str) -> None:
+    """Though mlx-vlm's layers cut the masks that they get."""
+    model = load(str(vision_folder(kind)))
+    attention.install()
+    caches = [model.new_cache() for _ in range(4)]
+    for number, cache in enumerate(caches):
+        model.forward(mx.array([[*range(1, 4 + number % 2)]]), cache)
+    batch = Batch(model)
+    batch.arrange([BatchSlot(cache, 3 + number) for number, cache in enumerate(caches[:2])])
+    with as_on_cuda() as calls:
+        together, failed = batch.forward(mx.array([7, 8]))
+    assert not failed
+    assert together is not None
+    alone = [model.forward(mx.array([[7 + number]]), cache)[0, -1] for number, cache in enumerate(caches[2:])]
+    check_close(together, mx.stack(alone), kind)
+    assert calls == [0] * sum(hasattr(layer, "offset") for layer in model.new_cache())
 
 
 def test_a_model_that_counts_itself_takes_no_positions(vision_folder: Folders) -> None:

@@ -3,7 +3,7 @@
 import itertools
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,11 @@ from mlx.utils import tree_flatten
 from mlx_lm.models.base import scaled_dot_product_attention
 from mlx_lm.models.cache import CacheList, ChunkedKVCache, KVCache, QuantizedKVCache, RotatingKVCache
 
-from orchard.engine.batching import attention, decode_attention, traced_pass
+from orchard.engine.batching import attention, traced_pass
 from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot
-from orchard.engine.batching.batched_cache import PlacedArrays
 from orchard.engine.batching.layer_kinds import Unbatchable
 from orchard.engine.batching.model import LanguageModel
+from tests.support.cuda_attention import as_on_cuda
 from tests.support.engine_driver import prompt
 from tests.support.examples import examples, some
 from tests.support.tiny_models import Other, check_close, has, network
@@ -128,17 +128,8 @@ def as_traced(on_cuda: bool) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(traced_pass, "RUNS_BEFORE", 0)
         patch.setattr(mx, "compile", lambda function: function)  # each kernel that it makes takes a CPU a second
-        if on_cuda:
-            patch.setattr(attention, "on_cuda", lambda: True)
-            patch.setattr(decode_attention, "attend_rows", attend_by_lengths)
-        yield
-
-
-def attend_by_lengths(queries: mx.array, layer: PlacedArrays, scale: float) -> mx.array:
-    """What the kernel computes, from what it is given."""
-    keys, values = layer.arrays
-    seen = mx.arange(keys.shape[2]) <= layer.lengths.positions[:, None, :, None]
-    return mx.fast.scaled_dot_product_attention(queries, keys, values, scale=scale, mask=seen)
+        with as_on_cuda() if on_cuda else nullcontext():
+            yield
 
 
 def let_rows_come_and_go(model: LanguageModel, batch: Batch, seed: int) -> None:

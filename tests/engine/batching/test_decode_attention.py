@@ -47,6 +47,15 @@ def test_it_serves_decode_with_the_layers_own_keys_and_mask() -> None:
     assert decode_attention.serves(queries(2), ring.fetched[0], ring, ring.make_mask(1))
 
 
+def test_it_serves_a_mask_that_hides_the_first_place() -> None:
+    layer = batched([3, 9])
+    keys, size = layer.fetched[0], layer.lengths.reach
+    assert decode_attention.serves(queries(2), keys, layer, layer.lengths.mask(size, hidden=1))
+    assert not decode_attention.serves(queries(2), keys, layer, layer.lengths.mask(size, hidden=2))
+    alike = batched([9, 9])
+    assert decode_attention.serves(queries(2), alike.fetched[0], alike, alike.lengths.mask(10, hidden=1))
+
+
 def test_it_serves_a_few_tokens_a_row() -> None:
     layer = batched([3, 9], tokens=3)
     assert decode_attention.serves(queries(2, 3), layer.fetched[0], layer, layer.make_mask(3))
@@ -92,6 +101,15 @@ def test_it_computes_what_the_library_computes() -> None:
         found = decode_attention.attend_rows(asked, layer, width**-0.5)
         assert found.dtype == dtype
         assert mx.allclose(found.astype(mx.float32), expected, atol=1e-4 if dtype == mx.float32 else 1e-2)
+
+
+@pytest.mark.skipif(not mx.cuda.is_available(), reason="the kernel is CUDA's")
+def test_it_hides_the_first_place() -> None:
+    for tokens in (1, 5):
+        layer = batched([1, 2, 300], tokens=tokens)
+        asked, mask = queries(3, tokens), layer.lengths.mask(layer.lengths.reach, hidden=1)
+        expected = mx.fast.scaled_dot_product_attention(asked, *layer.fetched, scale=0.125, mask=mask)
+        assert mx.allclose(decode_attention.attend_rows(asked, layer, 0.125, mask), expected, atol=1e-4)
 
 
 def test_each_scale_has_a_kernel_of_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:

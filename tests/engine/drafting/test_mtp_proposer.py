@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from orchard.engine.drafting.head import HeadedModel
 from orchard.engine.drafting.mtp_proposer import MtpProposer
 from orchard.engine.speculation.interface import SpeculatingRow
 from tests.support import heads
+from tests.support.cuda_attention import as_on_cuda
 from tests.support.engine_driver import greedy, prompt
 from tests.support.heads import OracleHead, head_runner, headed
 from tests.support.speculation import FixedController
@@ -43,15 +45,21 @@ class Noting(OracleHead):
         return super().guess(one, rows, most)
 
 
-@pytest.mark.parametrize(("right", "traced"), [(0.6, False), (1.0, False), (1.0, True)])
-def test_guesses_are_those_of_the_library(right: float, traced: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("right", "traced", "kernel"), [(0.6, False, False), (1.0, False, False), (1.0, True, False), (0.6, True, True)]
+)
+def test_guesses_are_those_of_the_library(
+    right: float, traced: bool, kernel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Behind tokens that were accepted or not, that share a pass or not, and that were read again."""
     noted: list[tuple[list[int], int]] = []
     monkeypatch.setattr(traced_pass, "RUNS_BEFORE", 1)
     monkeypatch.setattr(heads, "OracleHead", Noting)
     monkeypatch.setattr(Noting, "noted", noted, raising=False)
     answers = {job.id: alone(headed().plain, job) for job in JOBS}
-    course = run(head_runner(headed().model, 3, answers=answers, right=right, traced=traced), JOBS)
+    with as_on_cuda() if kernel else nullcontext([0, 1]) as calls:
+        course = run(head_runner(headed().model, 3, answers=answers, right=right, traced=traced), JOBS)
+    assert set(calls) == {0, 1}  # the model's layers hide no place, the head's hides the first
     assert {job.id: course.outcomes[job.id].tokens for job in JOBS} == answers
     assert len(noted) > 12
     for text, token in noted[::3]:

@@ -50,11 +50,12 @@ def exact() -> Iterator[None]:
 def attend(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **kwargs: Any) -> mx.array:
     """Do what the library's function does, with its arguments: the others are `scale`, `mask` and `sinks`.
 
-    Keys, values and the mask may be `GroupedArrays`.
+    Keys, values and the mask may be `GroupedArrays`; of a single group, the mask alone.
     """
     given = dict(zip(("scale", "mask", "sinks"), args, strict=False)) | kwargs
     if not isinstance(keys, GroupedArrays):
-        return _attend_one(queries, keys, values, cache, **given)
+        own = {name: _of_group(value, 0) for name, value in given.items()}
+        return _attend_one(queries, keys, values, cache, **own)
     attended = []
     for index, layer in enumerate(keys.layers):
         rows = queries[keys.bounds[index] : keys.bounds[index + 1]]
@@ -78,7 +79,7 @@ def _attend_one(
     layer = getattr(cache, "only", cache)
     exactly = _exactly.get()
     if on_cuda() and sinks is None and not exactly and decode_attention.serves(queries, keys, layer, mask):
-        return decode_attention.attend_rows(queries, layer, scale)
+        return decode_attention.attend_rows(queries, layer, scale, mask)
     several = queries.shape[2] > 1
     if hasattr(cache, "bits") and (several or on_cuda() or sinks is not None):
         keys, values = (

@@ -143,8 +143,10 @@ class _BatchGroup:
 class Pass:
     """The groups that one forward pass serves."""
 
-    def __init__(self, groups: list[_BatchGroup]) -> None:
+    def __init__(self, groups: list[_BatchGroup], *, joint: bool = False) -> None:
+        """`joint`: the model takes `GroupedArrays`, as several groups need it."""
         self.groups = groups
+        self._joint = joint
         self.slots = [slot for group in groups for slot in group.slots]
         self.bounds = [0, *itertools.accumulate(len(group.slots) + group.spare for group in groups)]
         spread: list[int] = []  # which slot's token each row reads
@@ -256,7 +258,7 @@ class Pass:
         *,
         at_once: bool = False,
     ) -> mx.array:
-        forward = GroupedForward(model, self.bounds, self.slots[0].kinds, self.slots[0].nesting)
+        forward = GroupedForward(model, self.bounds, self.slots[0].kinds, self.slots[0].nesting, self._joint)
         layers = [group.layers() for group in self.groups]
         more = [] if positions is None else [positions]
         if traced and all(slot.cache is None for slot in self.slots):
@@ -327,7 +329,8 @@ class Batch:
             own = members[group.key]
             group.arrange(own, -len(own) % self._multiple if len(own) > 1 else 0)
         shared = [group for group in self._groups if self.mode is BatchMode.SHARED and group.key[0]]
-        self.passes = [Pass(of) for of in [shared, *([group] for group in self._groups if group not in shared)] if of]
+        joint = [Pass(shared, joint=True)] if shared else []
+        self.passes = [*joint, *(Pass([group]) for group in self._groups if group not in shared)]
         self.slots = [slot for one in self.passes for slot in one.slots]
 
     def _key(self, slot: BatchSlot) -> tuple[Any, ...]:

@@ -24,7 +24,7 @@ class Lengths:
         lengths = cls([reach - count], count)
         lengths.longest = reach  # a ring is looked at as a whole
         lengths.array, lengths.real_array = array, real_array
-        lengths.positions = array[:, None] + mx.arange(count, dtype=mx.int32)
+        lengths.positions = _counted(array, count)
         lengths.equal = False
         return lengths
 
@@ -45,10 +45,9 @@ class Lengths:
         self.array = mx.array(self.of, mx.int32)
         self.equal = self.longest == min(of) and self.reach == self.longest + count
         """Whether all places are tokens of all rows, so that a mask would have nothing to hide."""
-        own = self.array[:, None]
-        self.positions = own if count == 1 else own + mx.arange(count, dtype=mx.int32)
+        self.positions = _counted(self.array, count)
         """Of the new tokens, (rows, count)."""
-        self._masks: dict[tuple[int, int, int], mx.array] = {}
+        self._masks: dict[tuple[int, int, int, int], mx.array] = {}
         self._places: dict[tuple[int, int], mx.array] = {}
         self._kept: KeptTokens | None = None
 
@@ -59,15 +58,16 @@ class Lengths:
             self._kept = KeptTokens(of, self.real)
         return self._kept
 
-    def mask(self, size: int, window: int = 0, ring: int = 0) -> mx.array | None:
+    def mask(self, size: int, window: int = 0, ring: int = 0, hidden: int = 0) -> mx.array | None:
         """Return which of `size` places each token may look at, (rows, 1, count, size) of bool, once all are written.
 
         `window` 0: no limit. `ring` 0: the places are positions; else the place of position p is p modulo `ring`.
-        None: each may look at all of them.
+        `hidden`: so many first places nobody may look at. None: each may look at all of them.
         """
-        if self.equal and not window and self.count == 1:
+        if self.equal and not (window or hidden) and self.count == 1:
             return None
-        if (size, window, ring) not in self._masks:
+        key = (size, window, ring, hidden)
+        if key not in self._masks:
             places = mx.arange(size, dtype=mx.int32)[None, None]
             own = self.positions[:, :, None]
             if ring:
@@ -77,8 +77,10 @@ class Lengths:
                 seen = places <= own
             if window:
                 seen = seen & (places > own - window)
-            self._masks[size, window, ring] = seen[:, None]
-        return self._masks[size, window, ring]
+            if hidden:
+                seen = seen & (places >= hidden)
+            self._masks[key] = seen[:, None]
+        return self._masks[key]
 
     def ring_mask(self, window: int, keep: int, narrow: int) -> mx.array:
         """Return what each new token may look at, (rows, 1, count, places + count) of bool, in a ring not yet written.
@@ -86,7 +88,7 @@ class Lengths:
         The new tokens lie behind the ring's places. The ring is that of `places`; `narrow`: the layer's own window, 0:
         that of the ring.
         """
-        key = (-window, keep, narrow)
+        key = (-window, keep, narrow, 0)
         if key not in self._masks:
             place = mx.arange(min(self.longest, window), dtype=mx.int32)[None]
             last = self.array[:, None] - 1
@@ -99,9 +101,9 @@ class Lengths:
             self._masks[key] = seen[:, None]
         return self._masks[key]
 
-    def known_mask(self, size: int) -> mx.array | None:
-        """Return what `mask(size)` has returned; None: nobody asked, or there was nothing to hide."""
-        return self._masks.get((size, 0, 0))
+    def known_mask(self, size: int, hidden: int = 0) -> mx.array | None:
+        """Return what `mask(size, hidden=hidden)` returned; None: nobody asked, or there was nothing to hide."""
+        return self._masks.get((size, 0, 0, hidden))
 
     def places(self, window: int, keep: int) -> mx.array:
         """Return where each row's next tokens go, (rows, count), in a ring of `window` places; `keep` of them stay."""
@@ -109,6 +111,10 @@ class Lengths:
             turned = keep + (self.positions - keep) % (window - keep)
             self._places[window, keep] = mx.where(self.positions < window, self.positions, turned)
         return self._places[window, keep]
+
+
+def _counted(first: mx.array, count: int) -> mx.array:
+    return first[:, None] if count == 1 else first[:, None] + mx.arange(count, dtype=mx.int32)
 
 
 class KeptTokens:

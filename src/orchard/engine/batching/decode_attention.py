@@ -43,6 +43,7 @@ _ATTEND = """
   }
   float most = -3e38f, weight = 0.f;
   for (int place = part * WARPS + warp; place < count; place += parts * WARPS) {
+    if (place < HIDDEN) continue;
     const int64_t at = int64_t(place) * WIDTH;
     float score = 0.f;
     #pragma unroll
@@ -93,35 +94,41 @@ def serves(queries: mx.array, keys: Any, layer: Any, mask: Any) -> bool:
     """Return whether `attend_rows` computes the attention of `queries` (rows, heads, n, width).
 
     So it is in decode, and where a few tokens are read at once, if the model uses `keys` and `mask` as the batched
-    layer has made them, not changed in any way, and the mask hides what follows a token, and no more.
+    layer has made them, not changed in any way, and the mask hides what follows a token, perhaps the first place, and
+    no more.
     """
     return (
         isinstance(layer, PlacedArrays)
         and len(layer.arrays) == 2  # not quantised
         and queries.shape[2] == layer.lengths.count <= _MOST_QUERIES
         and keys is layer.fetched[0]
-        and _hides_what_follows(mask, layer.lengths, keys.shape[2])
+        and hidden_places(mask, layer.lengths, keys.shape[2]) is not None
         and queries.shape[3] % 32 == 0
         and queries.shape[3] <= 256
         and all(array.shape[3] == queries.shape[3] and array.dtype == queries.dtype for array in layer.arrays)
     )
 
 
-def _hides_what_follows(mask: Any, lengths: Lengths, size: int) -> bool:
-    if mask is None:
-        return lengths.count == 1
-    return bool(lengths.equal if isinstance(mask, str) else mask is lengths.known_mask(size))
+def hidden_places(mask: Any, lengths: Lengths, size: int) -> int | None:
+    """Return how many first places a mask hides beside what follows each token; None: it hides something else."""
+    if mask is None or isinstance(mask, str):
+        return 0 if (lengths.count == 1 if mask is None else lengths.equal) else None
+    return next((hidden for hidden in (0, 1) if mask is lengths.known_mask(size, hidden)), None)
 
 
-def attend_rows(queries: mx.array, layer: PlacedArrays, scale: float) -> mx.array:
-    """Return the attention, (rows, heads, n, width), of the newest tokens of each row to what `layer` holds of it."""
+def attend_rows(queries: mx.array, layer: PlacedArrays, scale: float, mask: Any = None) -> mx.array:
+    """Return the attention, (rows, heads, n, width), of the newest tokens of each row to what `layer` holds of it.
+
+    `mask`: one with which `serves` says yes.
+    """
     rows, heads, count, width = queries.shape
     reach = layer.fetched[0].shape[2]
+    hidden = hidden_places(mask, layer.lengths, reach)
     parts = 1 if reach <= _PLACES_IN_ONE_PART else min(_MOST_PARTS, -(-reach // _PLACES_OF_A_PART))
     out = queries.dtype if parts == 1 else mx.float32
     attended, softmax = _attend(float(scale))(
         inputs=[queries, *layer.arrays, layer.lengths.array],
-        template=[("T", queries.dtype), ("OUT", out), ("WIDTH", width), ("WARPS", _WARPS)],
+        template=[("T", queries.dtype), ("OUT", out), ("WIDTH", width), ("WARPS", _WARPS), ("HIDDEN", hidden)],
         grid=(_WARPS * 32 * heads * count, rows, parts),
         threadgroup=(_WARPS * 32, 1, 1),
         output_shapes=[(rows, heads * count, parts, width), (rows, heads * count, parts, 2) if parts > 1 else (1,)],

@@ -130,11 +130,11 @@ class HeadView(AttentionView):
     def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> Any:
         """Return the mask of a pass of one token a row, which hides the first token's place."""
         masks = [self._hiding_first(layer, n) for layer in self._layers]
-        return masks[0] if len(masks) == 1 else GroupedArrays(masks, self._bounds, self._layers)
+        return GroupedArrays(masks, self._bounds, self._layers)
 
     @staticmethod
     def _hiding_first(layer: Any, n: int) -> mx.array:
-        mask: mx.array | None = layer.make_mask(n, window_size=None, return_array=False)
-        size = layer.offset + n if isinstance(layer, KVCache) else layer.lengths.reach
-        seen = (mx.arange(size) > 0)[None, None, None]
-        return seen if mask is None else mask & seen
+        if isinstance(layer, KVCache):
+            return (mx.arange(layer.offset + n) > 0)[None, None, None]
+        mask: mx.array = layer.lengths.mask(layer.lengths.reach, hidden=1)
+        return mask

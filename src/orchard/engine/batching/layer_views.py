@@ -8,6 +8,7 @@ import mlx.core as mx
 from mlx_lm.models.cache import ArraysCache
 
 from orchard.engine.batching.attention import GroupedArrays
+from orchard.engine.batching.model import on_cuda
 
 
 class AttentionView:
@@ -15,6 +16,10 @@ class AttentionView:
 
     As mlx-lm's caches do, it holds what it returned last: layers that share keys and values read it once more.
     """
+
+    joint = False
+    """Whether the model takes `GroupedArrays`, which leave its hands as they are: many models cut an array of a mask,
+    and `decode_attention` would not know it again."""
 
     def __init__(self, layers: list[Any], bounds: list[int], offset: mx.array) -> None:
         self.keys: Any = None
@@ -44,7 +49,8 @@ class AttentionView:
     def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> Any:
         """Return the mask of the pass under way, as mlx-lm's caches do."""
         masks = [layer.make_mask(n, window_size=window_size, return_array=return_array) for layer in self._layers]
-        return masks[0] if len(masks) == 1 else self._grouped(masks)
+        as_it_is = self.joint and on_cuda() and isinstance(masks[0], mx.array)
+        return self._grouped(masks) if as_it_is or len(masks) > 1 else masks[0]
 
     def _grouped(self, of: list[Any]) -> GroupedArrays:
         return GroupedArrays(of, self._bounds, self._layers)

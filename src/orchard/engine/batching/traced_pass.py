@@ -19,6 +19,7 @@ import mlx.core as mx
 from orchard.engine.batching.batched_cache import Lengths, PlacedArrays
 from orchard.engine.batching.kv_cache import Cache, map_layers
 from orchard.engine.batching.layer_kinds import KINDS, BatchedLayerCache
+from orchard.engine.batching.layer_views import AttentionView
 from orchard.engine.batching.model import LanguageModel
 
 log = logging.getLogger("orchard.engine")
@@ -37,12 +38,14 @@ class GroupedForward:
     """The pass without the groups: a trace must not keep them.
 
     `bounds`: where each group's rows begin and end. `kinds`: the layers' types. `nesting`: a cache without its layers.
+    `joint`: whether the model takes `GroupedArrays`.
     """
 
     model: LanguageModel
     bounds: list[int]
     kinds: Sequence[str]
     nesting: Cache
+    joint: bool
 
     def __call__(
         self, tokens: mx.array, positions: Sequence[mx.array], lengths: list[mx.array], groups: list[list[Any]]
@@ -55,8 +58,12 @@ class GroupedForward:
         given = positions[0] if positions else None
         offset = lengths[0] if len(lengths) == 1 else mx.concatenate(lengths)
         pairs = zip(self.kinds, zip(*groups, strict=True), strict=True)
-        views = iter([KINDS[name].view(list(of), self.bounds, offset) for name, of in pairs])
-        cache = map_layers(lambda _: next(views), self.nesting)
+        views = [KINDS[name].view(list(of), self.bounds, offset) for name, of in pairs]
+        for view in views:
+            if isinstance(view, AttentionView):
+                view.joint = self.joint
+        left = iter(views)
+        cache = map_layers(lambda _: next(left), self.nesting)
         if tokens.ndim > 1:
             return self.model.forward(tokens, cache, positions=given)
         return self.model.forward(tokens[:, None], cache, positions=given)[:, -1]
