@@ -105,3 +105,26 @@ def test_a_row_gets_the_same_bits_whatever_is_beside_it(rows: int) -> None:
     together = few_rows.product(inputs, of)
     for row in range(rows):
         assert mx.array_equal(few_rows.product(inputs[row : row + 1], of)[0], together[row])
+
+
+@pytest.mark.parametrize(("bits", "served"), [(4, True), (8, False)])
+def test_embeddings_of_4_bits_are_looked_up_on_cuda(monkeypatch: pytest.MonkeyPatch, bits: int, served: bool) -> None:
+    calls: list[mx.array] = []
+    monkeypatch.setattr(quantized, "on_cuda", lambda: True)
+    monkeypatch.setattr(few_rows, "embed", lambda tokens, layer: calls.append(tokens))
+    of = nn.QuantizedEmbedding(50, 64, bits=bits)
+    of.__class__ = quantized._Embedding
+    of(mx.array([[7]]))
+    assert bool(calls) == served
+
+
+@on_cuda
+@pytest.mark.parametrize("dtype", [mx.bfloat16, mx.float16, mx.float32], ids=str)
+@pytest.mark.parametrize("group_size", [32, 64, 128])
+def test_embeddings_are_those_of_mlx(dtype: mx.Dtype, group_size: int) -> None:
+    of = nn.QuantizedEmbedding(50, 640, group_size=group_size, bits=4)
+    of.set_dtype(dtype)
+    for tokens in (mx.array([[7]], mx.uint32), mx.arange(50, dtype=mx.int32).reshape(2, 25)):
+        found = few_rows.embed(tokens, of)
+        assert found.dtype == dtype
+        assert mx.array_equal(found, of(tokens))

@@ -6,6 +6,8 @@ are one side of a tensor core's product (m16n8k16 in
 https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-instructions), so up to eight cost what one
 costs. A packed weight goes in as the exact number that its bits say. Scales and biases are applied to the sums of
 each group, in float32.
+
+Embeddings of tokens are another kernel: MLX gathers weights, scales and biases apart, and unpacks them then.
 """
 
 import logging
@@ -161,3 +163,40 @@ def _kernel(dtype: mx.Dtype) -> Any:
     header = _HEADER.replace("BASE_BITS", bits).replace("KIND", kind)
     source = _SOURCE.replace("BASE", base).replace("ONES", ones)
     return cuda_kernel(f"few_rows_{kind}", ["inputs", "weights", "scales", "biases"], ["products_out"], source, header)
+
+
+_LOOK_UP = """
+  const int64_t at = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;  // eight numbers of a token
+  const int words = weights_shape[1], groups = scales_shape[1];
+  if (at >= int64_t(tokens_shape[0]) * words) return;
+  const int64_t token = static_cast<int64_t>(tokens[at / words]);
+  const int word = at % words, group = word * 8 / GROUP;
+  const unsigned packed = weights[token * words + word];
+  const T scale = scales[token * groups + group], bias = biases[token * groups + group];
+  for (int i = 0; i < 8; i++) embedded[at * 8 + i] = scale * static_cast<T>((packed >> (4 * i)) & 15u) + bias;
+"""
+_LOOKED_UP = 256  # words of a block
+
+
+def embeds(layer: Any) -> bool:
+    """Return whether `embed` serves a quantised embedding on CUDA."""
+    return layer.bits == 4 and layer.mode == "affine" and layer.group_size % 8 == 0
+
+
+def embed(tokens: mx.array, layer: Any) -> mx.array:
+    """Return what a layer's 4-bit weights (tokens, width) hold of tokens (...), in the type of its scales."""
+    words = layer["weight"].shape[1]
+    result: mx.array = _look_up()(
+        inputs=[tokens.reshape(-1), layer["weight"], layer["scales"], layer["biases"]],
+        template=[("T", layer["scales"].dtype), ("INDEX", tokens.dtype), ("GROUP", layer.group_size)],
+        grid=(-(-tokens.size * words // _LOOKED_UP) * _LOOKED_UP, 1, 1),
+        threadgroup=(_LOOKED_UP, 1, 1),
+        output_shapes=[(*tokens.shape, words * 8)],
+        output_dtypes=[layer["scales"].dtype],
+    )[0]
+    return result
+
+
+@cache
+def _look_up() -> Any:
+    return cuda_kernel("embed", ["tokens", "weights", "scales", "biases"], ["embedded"], _LOOK_UP)

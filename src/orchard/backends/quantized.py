@@ -111,5 +111,8 @@ class _Linear(nn.QuantizedLinear):  # type: ignore[misc]
 
 
 class _Embedding(nn.QuantizedEmbedding):  # type: ignore[misc]
+    def __call__(self, tokens: mx.array) -> mx.array:
+        return few_rows.embed(tokens, self) if on_cuda() and few_rows.embeds(self) else super().__call__(tokens)
+
     def as_linear(self, inputs: mx.array) -> mx.array:
         return product(inputs, self) if _takes_over(inputs, self) else super().as_linear(inputs)
