@@ -55,8 +55,8 @@ _SOURCE = """
     const int group = chunk / (GROUP / 64);
     const float scale = static_cast<float>(scales[first * groups + group]);
     const float scale_below = static_cast<float>(scales[(first + 8) * groups + group]);
-    const float bias = static_cast<float>(biases[first * groups + group]) - BASE * scale;
-    const float bias_below = static_cast<float>(biases[(first + 8) * groups + group]) - BASE * scale_below;
+    const float bias = __fmaf_rn(-BASE, scale, static_cast<float>(biases[first * groups + group]));
+    const float bias_below = __fmaf_rn(-BASE, scale_below, static_cast<float>(biases[(first + 8) * groups + group]));
     #pragma unroll
     for (int tile = 0; tile < TILES; tile++) {
       float products[4] = {}, sums[4] = {};
@@ -73,10 +73,11 @@ _SOURCE = """
           multiply(sums, ONES, ONES, ONES, ONES, left, right);
         }
       }
-      total[tile][0] += scale * products[0] + bias * sums[0];
-      total[tile][1] += scale * products[1] + bias * sums[1];
-      total[tile][2] += scale_below * products[2] + bias_below * sums[2];
-      total[tile][3] += scale_below * products[3] + bias_below * sums[3];
+      // Named, so that the compiler rounds alike for any number of tiles.
+      total[tile][0] = __fmaf_rn(scale, products[0], __fmaf_rn(bias, sums[0], total[tile][0]));
+      total[tile][1] = __fmaf_rn(scale, products[1], __fmaf_rn(bias, sums[1], total[tile][1]));
+      total[tile][2] = __fmaf_rn(scale_below, products[2], __fmaf_rn(bias_below, sums[2], total[tile][2]));
+      total[tile][3] = __fmaf_rn(scale_below, products[3], __fmaf_rn(bias_below, sums[3], total[tile][3]));
     }
   }
   __shared__ float parts[WARPS][TILES * 8][16];
@@ -172,15 +173,17 @@ _LOOK_UP = """
   const int64_t token = static_cast<int64_t>(tokens[at / words]);
   const int word = at % words, group = word * 8 / GROUP;
   const unsigned packed = weights[token * words + word];
-  const T scale = scales[token * groups + group], bias = biases[token * groups + group];
-  for (int i = 0; i < 8; i++) embedded[at * 8 + i] = scale * static_cast<T>((packed >> (4 * i)) & 15u) + bias;
+  const float scale = static_cast<float>(scales[token * groups + group]);
+  const float bias = static_cast<float>(biases[token * groups + group]);
+  for (int i = 0; i < 8; i++)
+    embedded[at * 8 + i] = static_cast<T>(__fmaf_rn(scale, static_cast<float>((packed >> (4 * i)) & 15u), bias));
 """
 _LOOKED_UP = 256  # words of a block
 
 
 def embeds(layer: Any) -> bool:
     """Return whether `embed` serves a quantised embedding on CUDA."""
-    return layer.bits == 4 and layer.mode == "affine" and layer.group_size % 8 == 0
+    return bool(layer.bits == 4 and layer.mode == "affine" and layer.group_size % 8 == 0)
 
 
 def embed(tokens: mx.array, layer: Any) -> mx.array:
