@@ -31,70 +31,88 @@ _NUMBERS = {
     mx.float16: ("0x64006400u", "1024.f", "0x3c003c00u", "f16"),
 }
 
-# A block computes 16 outputs of all rows; its warps share the width. Lanes 4i to 4i + 3 hold weights of outputs i and
-# i + 8, and inputs of row i. A product sums over pairs in any order, as long as both sides have the same: nibbles 0
-# and 4 of a word lie 16 bits apart, so they are one pair.
+# A block computes 16 * BANDS outputs of all rows; its warps share the width. Lanes 4i to 4i + 3 hold weights of outputs
+# i and i + 8 of each band, and inputs of row i. A product sums over pairs in any order, as long as both sides have the
+# same: nibbles 0 and 4 of a word lie 16 bits apart, so they are one pair. The sums are rounded by name (__fmaf_rn), so
+# that the compiler rounds alike for any number of tiles and bands.
 _SOURCE = """
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int of_eight = lane / 4, of_four = lane % 4;
   const int outputs = weights_shape[0], words = weights_shape[1], count = inputs_shape[0] * inputs_shape[1];
   const int groups = scales_shape[1], chunks = words / 8, width = words * 8;
-  const int64_t first = int64_t(blockIdx.x) * 16 + of_eight;
-  const uint2* above = reinterpret_cast<const uint2*>(weights + first * words) + of_four;
-  const uint2* below = reinterpret_cast<const uint2*>(weights + (first + 8) * words) + of_four;
+  const int64_t first = int64_t(blockIdx.x) * 16 * BANDS + of_eight;
+  const uint2* weight = reinterpret_cast<const uint2*>(weights + first * words) + of_four;
   const uint4* input[TILES];
   #pragma unroll
   for (int tile = 0; tile < TILES; tile++) {
     const int row = tile * 8 + of_eight;
     input[tile] = reinterpret_cast<const uint4*>(inputs + int64_t(row < count ? row : count - 1) * width) + of_four * 2;
   }
-  float total[TILES][4] = {};
-  #pragma unroll 4
+  float total[BANDS][TILES][4] = {};
+  constexpr int AHEAD = 4 / BANDS;  // chunks that are read at a time
+  #pragma unroll AHEAD
   for (int chunk = warp; chunk < chunks; chunk += WARPS) {
-    const uint2 upper = __ldg(above + chunk * 4), lower = __ldg(below + chunk * 4);
     const int group = chunk / (GROUP / 64);
-    const float scale = static_cast<float>(scales[first * groups + group]);
-    const float scale_below = static_cast<float>(scales[(first + 8) * groups + group]);
-    const float bias = __fmaf_rn(-BASE, scale, static_cast<float>(biases[first * groups + group]));
-    const float bias_below = __fmaf_rn(-BASE, scale_below, static_cast<float>(biases[(first + 8) * groups + group]));
+    uint2 packed[BANDS][2];
+    float scale[BANDS][2], bias[BANDS][2];
+    #pragma unroll
+    for (int band = 0; band < BANDS; band++) {
+      #pragma unroll
+      for (int below = 0; below < 2; below++) {
+        const int output = band * 16 + below * 8;
+        packed[band][below] = __ldg(weight + int64_t(output) * words / 2 + chunk * 4);
+        const int64_t of_group = (first + output) * groups + group;
+        scale[band][below] = static_cast<float>(scales[of_group]);
+        bias[band][below] = __fmaf_rn(-BASE, scale[band][below], static_cast<float>(biases[of_group]));
+      }
+    }
     #pragma unroll
     for (int tile = 0; tile < TILES; tile++) {
-      float products[4] = {}, sums[4] = {};
+      float products[BANDS][4] = {}, sums[4] = {};
       #pragma unroll
       for (int half = 0; half < 2; half++) {
-        const unsigned one = half ? upper.y : upper.x, other = half ? lower.y : lower.x;
         const uint4 read = __ldg(input[tile] + chunk * 8 + half);
         #pragma unroll
         for (int part = 0; part < 2; part++) {
           const unsigned from = part ? read.y : read.x, to = part ? read.w : read.z;
           const unsigned left = __byte_perm(from, to, 0x5410), right = __byte_perm(from, to, 0x7632);
-          multiply(products, numbers(one >> (8 * part)), numbers(other >> (8 * part)),
-                   numbers(one >> (8 * part + 4)), numbers(other >> (8 * part + 4)), left, right);
+          #pragma unroll
+          for (int band = 0; band < BANDS; band++) {
+            const unsigned one = half ? packed[band][0].y : packed[band][0].x;
+            const unsigned other = half ? packed[band][1].y : packed[band][1].x;
+            multiply(products[band], numbers(one >> (8 * part)), numbers(other >> (8 * part)),
+                     numbers(one >> (8 * part + 4)), numbers(other >> (8 * part + 4)), left, right);
+          }
           multiply(sums, ONES, ONES, ONES, ONES, left, right);
         }
       }
-      // Named, so that the compiler rounds alike for any number of tiles.
-      total[tile][0] = __fmaf_rn(scale, products[0], __fmaf_rn(bias, sums[0], total[tile][0]));
-      total[tile][1] = __fmaf_rn(scale, products[1], __fmaf_rn(bias, sums[1], total[tile][1]));
-      total[tile][2] = __fmaf_rn(scale_below, products[2], __fmaf_rn(bias_below, sums[2], total[tile][2]));
-      total[tile][3] = __fmaf_rn(scale_below, products[3], __fmaf_rn(bias_below, sums[3], total[tile][3]));
+      #pragma unroll
+      for (int band = 0; band < BANDS; band++) {
+        #pragma unroll
+        for (int i = 0; i < 4; i++) {
+          float& sum = total[band][tile][i];
+          sum = __fmaf_rn(scale[band][i / 2], products[band][i], __fmaf_rn(bias[band][i / 2], sums[i], sum));
+        }
+      }
     }
   }
-  __shared__ float parts[WARPS][TILES * 8][16];
+  __shared__ float parts[WARPS][TILES * 8][16 * BANDS];
   #pragma unroll
-  for (int tile = 0; tile < TILES; tile++) {
-    const int row = tile * 8 + of_four * 2;
-    parts[warp][row][of_eight] = total[tile][0];
-    parts[warp][row + 1][of_eight] = total[tile][1];
-    parts[warp][row][of_eight + 8] = total[tile][2];
-    parts[warp][row + 1][of_eight + 8] = total[tile][3];
+  for (int band = 0; band < BANDS; band++) {
+    #pragma unroll
+    for (int tile = 0; tile < TILES; tile++) {
+      #pragma unroll
+      for (int i = 0; i < 4; i++)
+        parts[warp][tile * 8 + of_four * 2 + i % 2][band * 16 + i / 2 * 8 + of_eight] = total[band][tile][i];
+    }
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < count * 16; i += WARPS * 32) {
+  for (int i = threadIdx.x; i < count * 16 * BANDS; i += WARPS * 32) {
+    const int row = i / (16 * BANDS), output = i % (16 * BANDS);
     float sum = 0.f;
     #pragma unroll
-    for (int of = 0; of < WARPS; of++) sum += parts[of][i / 16][i % 16];
-    products_out[int64_t(i / 16) * outputs + blockIdx.x * 16 + i % 16] = static_cast<T>(sum);
+    for (int of = 0; of < WARPS; of++) sum += parts[of][row][output];
+    products_out[int64_t(row) * outputs + blockIdx.x * 16 * BANDS + output] = static_cast<T>(sum);
   }
 """
 _HEADER = """
@@ -142,6 +160,8 @@ def product(inputs: mx.array, layer: Any) -> mx.array:
     rows, outputs = inputs.size // width, layer["weight"].shape[0]
     if len(shape) != 2:  # a model's inputs are (rows, n, width); another operation for each product costs the host time
         return product(inputs.reshape(1, rows, width), layer).reshape(*shape, outputs)
+    # Every block reads all inputs. Of many rows that takes longer than reading weights does, so blocks are fewer.
+    bands = 2 if rows > 16 and outputs % 32 == 0 else 1
     result: mx.array = _kernel(inputs.dtype)(
         inputs=[inputs, layer["weight"], layer["scales"], layer["biases"]],
         template=[
@@ -149,8 +169,9 @@ def product(inputs: mx.array, layer: Any) -> mx.array:
             ("TILES", next(tiles for tiles in (1, 2, 4) if tiles * 8 >= rows)),
             ("GROUP", layer.group_size),
             ("WARPS", _WARPS),
+            ("BANDS", bands),
         ],
-        grid=(outputs // 16 * _WARPS * 32, 1, 1),
+        grid=(outputs // (16 * bands) * _WARPS * 32, 1, 1),
         threadgroup=(_WARPS * 32, 1, 1),
         output_shapes=[(*shape, outputs)],
         output_dtypes=[inputs.dtype],

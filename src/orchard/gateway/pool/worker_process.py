@@ -378,6 +378,6 @@ def _environment() -> dict[str, str]:
     """Return the environment of a worker, which downloads nothing and needs no API keys."""
     quiet = {"TOKENIZERS_PARALLELISM": "false", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1"}  # that there is no PyTorch
     offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-    # On CUDA, MLX 0.32.4 raises an error for good after 800 CUDA graphs of different forms, however many days that took.
+    # On CUDA, MLX 0.32.4 fails for good after 800 CUDA graphs of different forms, however many days that took.
     lasting = {"MLX_ENABLE_CACHE_THRASHING_CHECK": "0"}
     return lasting | environment_without_keys() | quiet | offline
