@@ -22,6 +22,7 @@ from PIL import Image
 from orchard.core.tasks.images import ImageOptions
 from orchard.gateway.models.entry import ModelEntry
 from tests.support import fake_images
+from tests.support.bombs import bombs
 from tests.support.forms import PICTURES, SentForm, forms
 from tests.support.fuzzing import AMOUNT, Call, check_error, fuzz, sent_to
 from tests.support.gateway_client import body
@@ -228,7 +229,7 @@ async def test_fuzzed_requests(client: OpenAI, server: Server) -> None:
 
 
 def _files() -> list[bytes]:
-    return [picture(), picture((64, 32), 0), picture((32, 32)), picture((16_000, 4000))]
+    return [picture(), picture((64, 32), 0), picture((32, 32)), picture((16_000, 4000)), *bombs()]
 
 
 # tests/gateway/media/test_uploads.py sends such forms to the part that reads them.

@@ -73,3 +73,8 @@ def unreadable(part: MediaPart, takes: Collection[MediaKind] = ()) -> OrchardErr
     other = f"besides text it takes only {words}" if takes else _READERS
     message = f"{_WORDS[part.kind]} can't be read by this model: {other}."
     return OrchardError("invalid_request", message, param=part.param)
+
+
+def refusal(part: MediaPart, why: str) -> OrchardError:
+    """Return the error of a medium that can't be read for a reason of its own."""
+    return OrchardError("invalid_request", f"`{part.param}` can't be read: {why}", param=part.param)

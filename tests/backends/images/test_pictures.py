@@ -73,7 +73,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     whole = (tmp_path / "noise.png", Image.effect_noise((64, 64), 50))
     data = Path(saved(*whole).path).read_bytes()
     (tmp_path / "cut.png").write_bytes(data[: len(data) // 2])
-    assert refusal(uploaded(tmp_path / "cut.png")) == "`image` can't be read: it is broken or truncated"
+    assert refusal(uploaded(tmp_path / "cut.png")).startswith("`image` can't be read: it is broken or truncated (")
 
 
 def test_sizes_are_checked_before_anything_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,9 @@ from io import BytesIO
 
 from PIL import Image, ImageOps
 
+from orchard.backends.picture_files import open_picture
 from orchard.core.errors import OrchardError
-from orchard.core.media import MAX_PIXELS, MediaPart
+from orchard.core.media import MediaPart
 from orchard.core.tasks.images import ImageFormat
 
 # Those that Pillow decodes by itself: no program is started, and nothing is fetched.
@@ -13,9 +14,6 @@ _FORMATS = ("PNG", "JPEG", "WEBP")
 _LEAST_SIDE = 16
 _MOST_RATIO = 16
 _BRIGHT = 128  # and above: mflux takes it for white
-
-# The checks below are stricter than Pillow's warning.
-Image.MAX_IMAGE_PIXELS = None
 
 
 def read_picture(part: MediaPart) -> Image.Image:
@@ -59,27 +57,7 @@ def encode(image: Image.Image, image_format: ImageFormat, compression: int | Non
 
 def _opened(part: MediaPart) -> Image.Image:
     """Return a decoded picture, upright. Raise OrchardError where that isn't possible or not allowed."""
-    param = part.param
-    try:
-        image: Image.Image = Image.open(part.path or BytesIO(part.data), formats=_FORMATS)
-    except Exception as error:  # a broken header raises whatever its reader raises
-        raise _refusal(param, "it is no PNG, JPEG or WebP image, or it is broken") from error
-    with image:
-        if image.width * image.height > MAX_PIXELS:
-            raise _refusal(param, f"it has {_words(image.size)} pixels, and at most {MAX_PIXELS:,} are allowed")
-        if min(image.size) < _LEAST_SIDE:
-            raise _refusal(param, f"it has {_words(image.size)} pixels, and each side needs at least {_LEAST_SIDE}")
-        if max(image.size) > _MOST_RATIO * min(image.size):
-            raise _refusal(param, f"one side is more than {_MOST_RATIO} times the other")
-        try:
-            image.load()
-            return ImageOps.exif_transpose(image)
-        except Exception as error:
-            raise _refusal(param, "it is broken or truncated") from error
-
-
-def _refusal(param: str, why: str) -> OrchardError:
-    return OrchardError("invalid_request", f"`{param}` can't be read: {why}", param=param)
+    return open_picture(part, _FORMATS, most_ratio=_MOST_RATIO, least_side=_LEAST_SIDE)
 
 
 def _words(size: tuple[int, int]) -> str:
