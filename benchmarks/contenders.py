@@ -55,7 +55,7 @@ class Running:
 
     def __init__(self, contender: Contender, log: Path) -> None:
         self.contender = contender
-        self._log = log
+        self.log = log
         self._process: subprocess.Popen[bytes] | None = None
         self.url = ""
         self.start_seconds = 0.0
@@ -68,13 +68,13 @@ class Running:
         self.url = f"http://127.0.0.1:{port}"
         environment = {**os.environ, "HF_HUB_OFFLINE": "1", **self.contender.environment}
         begin = time.perf_counter()
-        with self._log.open("ab") as log:
+        with self.log.open("ab") as log:
             command = [*self.contender.command, "--port", str(port)]
             self._process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         while not self._answers():
             if self._process.poll() is not None or time.perf_counter() - begin > _START_SECONDS:
                 self.stop()
-                raise RuntimeError(f"{self.contender.name} does not start:\n{self._log.read_text()[-2000:]}")
+                raise RuntimeError(f"{self.contender.name} does not start:\n{self.log.read_text()[-2000:]}")
             time.sleep(0.1)
         self.start_seconds = time.perf_counter() - begin
 

@@ -12,6 +12,10 @@ Each round starts one server after the other and runs these scenarios with pictu
 | beside | beside | one stream of text while eight requests with pictures come: its longest gap |
 | | beside-images | those eight: their longest gap |
 
+Each answer of Orchard's that was one of several at once is compared with the answer of another Orchard that is asked
+nothing else meanwhile: `alone` of a JSON line says how many are equal, and the gaps of those that differ
+(benchmarks.alone).
+
 Orchard doesn't speculate: random weights repeat themselves, so that guesses would be right far too often. Without
 --model the model has random weights in one of the shapes of benchmarks.vision_shapes (--shape): by default a
 small one. Prints a JSON line for each scenario as it ends, and at the end the table of benchmarks.comparison.
@@ -23,17 +27,19 @@ import base64
 import io
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
 from PIL import Image, ImageDraw
 
-from benchmarks.comparison import Row, table
+from benchmarks.alone import Asked, compared
+from benchmarks.comparison import OURS, Row, table
 from benchmarks.contenders import Contender, Running
-from benchmarks.serving import Report, rival
+from benchmarks.serving import rival
 from benchmarks.vision_shapes import SHAPES, make_shape
 from orchard.cli.bench_client import BenchClient, Figures, TimedAnswer, figures
 from orchard.gateway.models.registry import resolve
@@ -47,6 +53,9 @@ _FEWEST = 8  # requests, so that a median means something
 _BESIDE = 8
 _SHORT_ANSWER = 16
 _SECONDS_TO_WRITE = 3.0  # a cache on disk may be written behind the answer
+
+Report = Callable[[Figures, dict[str, Any] | None], None]
+"""Takes the figures of a scenario, and how its answers compare with those alone."""
 
 
 def picture(seed: int, side: int) -> str:
@@ -76,12 +85,15 @@ class ImageBench:
         self._client = client
         self._seed = seed
         self._max_tokens = max_tokens
+        self.together: list[Asked] = []
+        """What was asked by several at once since it was last emptied, and what was answered."""
         pictures = [picture(seed + 500 + index, large) for index in range(_PICTURES)]
         self._opening = message("What do the four pictures show?", *pictures)
 
     async def run(self, scenarios: Collection[str]) -> AsyncIterator[Figures]:
         """Run those of SCENARIOS, but not what follows a restart."""
         await self._together(2, 2, 900, _SHORT_ANSWER)  # the server compiles
+        self.together.clear()
         for name, streams in _AT_ONCE.items():
             if name in scenarios:
                 answers = await self._together(streams, max(2 * streams, _FEWEST), streams * 100, self._max_tokens)
@@ -112,8 +124,9 @@ class ImageBench:
         await begun.wait()
         answers = await self._together(_BESIDE, _BESIDE, 5000, self._max_tokens)
         enough.set()
-        yield figures("beside", [(await text).answer()])
+        stream = await text
         yield figures("beside-images", answers)
+        yield figures("beside", [stream.answer()])
 
     async def _together(self, streams: int, total: int, seed: int, max_tokens: int) -> list[TimedAnswer]:
         """Ask `total` times about a picture, `streams` at once."""
@@ -124,15 +137,26 @@ class ImageBench:
             async with places:
                 return await self._client.stream([one], max_tokens)
 
-        return [stream.answer() for stream in await asyncio.gather(*map(ask, asked))]
+        answers = [stream.answer() for stream in await asyncio.gather(*map(ask, asked))]
+        if streams > 1:
+            pairs = zip(asked, answers, strict=True)
+            self.together += [Asked(one, max_tokens, answer.text) for one, answer in pairs if not answer.error]
+        return answers
 
 
-async def measure(running: Running, seed: int, given: argparse.Namespace, report: Report) -> None:
-    """Run the scenarios against a server that is up, and restart it once for the last."""
+async def measure(
+    running: Running, seed: int, given: argparse.Namespace, report: Report, alone: Contender | None
+) -> None:
+    """Run the scenarios against a server that is up, and restart it once for the last.
+
+    What was answered in company is compared with what `alone` answers.
+    """
     async with BenchClient(running.url) as client:
         await client.choose(running.contender.model)
-        async for found in ImageBench(client, seed, given.max_tokens, given.large).run(given.scenario):
-            report(found)
+        bench = ImageBench(client, seed, given.max_tokens, given.large)
+        async for found in bench.run(given.scenario):
+            asked, bench.together = bench.together, []
+            report(found, await compared(alone, running.log, asked) if alone and asked else None)
     if "large" not in given.scenario:
         return
     await asyncio.sleep(_SECONDS_TO_WRITE)
@@ -140,25 +164,27 @@ async def measure(running: Running, seed: int, given: argparse.Namespace, report
     await asyncio.to_thread(running.start)
     async with BenchClient(running.url) as client:
         await client.choose(running.contender.model)
-        report(await ImageBench(client, seed, given.max_tokens, given.large).opening("restart"))
+        report(await ImageBench(client, seed, given.max_tokens, given.large).opening("restart"), None)
 
 
-def compare(contenders: Sequence[Contender], given: argparse.Namespace, out: Path) -> str:
+def compare(contenders: Sequence[Contender], alone: Contender, given: argparse.Namespace, out: Path) -> str:
     """Run all rounds and return the table. A server that fails is left out of the rest of its round."""
     servers = [Running(contender, out.with_suffix(f".{contender.name}.log")) for contender in contenders]
     rows: list[Row] = []
 
-    def keep(server: str, number: int, found: Figures) -> None:
+    def keep(server: str, number: int, found: Figures, equality: dict[str, Any] | None) -> None:
         rows.append(Row(server, number, found))
-        print(msgspec.json.encode(rows[-1]._asdict()).decode(), flush=True)
+        told = rows[-1]._asdict() | ({"alone": equality} if equality else {})
+        print(msgspec.json.encode(told).decode(), flush=True)
 
     for number in range(given.repeat):
         for running in servers:
             report = partial(keep, running.contender.name, number)
             try:
                 running.start()
-                asyncio.run(measure(running, 10_000 * number, given, report))
-            except RuntimeError as error:
+                other = alone if running.contender.name == OURS else None
+                asyncio.run(measure(running, 10_000 * number, given, report, other))
+            except (RuntimeError, httpx.HTTPError) as error:
                 print(f"{running.contender.name} is out of round {number}: {error}", file=sys.stderr, flush=True)
             finally:
                 running.stop()
@@ -178,9 +204,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="orchard-images-") as temporary:
         folder = Path(temporary)
         path = resolve(args.model).path if args.model else str(make_shape(folder / args.shape, args.shape))
-        contenders = [Contender.orchard(path, folder, ["--speculation", "off"])]
+        ours, alone = (Contender.orchard(path, folder / name, ["--speculation", "off"]) for name in ("ours", "alone"))
+        contenders = [ours]
         contenders += [Contender.rival(name, python, path, folder) for name, python in args.rival]
-        print(compare(contenders, args, folder / "images"))
+        print(compare(contenders, alone, args, folder / "images"))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from PIL import Image
 from orchard.core.tasks.images import ImageOptions
 from orchard.gateway.models.entry import ModelEntry
 from tests.support import fake_images
+from tests.support.bombs import bombs
 from tests.support.forms import PICTURES, SentForm, forms
 from tests.support.fuzzing import AMOUNT, Call, check_error, fuzz, sent_to
 from tests.support.gateway_client import body
@@ -133,6 +134,30 @@ def test_pictures_are_edited(client: OpenAI) -> None:
     assert (opened(one.b64_json).size, opened(one.b64_json).getpixel((9, 9))) == ((96, 64), (5, 200, 90))
 
 
+def test_pictures_of_an_edit_may_be_urls(client: OpenAI) -> None:
+    def url(data: bytes) -> dict[str, str]:
+        return {"image_url": f"data:image/png;base64,{base64.b64encode(data).decode()}"}
+
+    asked: dict[str, Any] = {"model": "filler", "prompt": "a cat", "seed": 5}
+    asked |= {"images": [url(picture())], "mask": url(picture(brightness=255))}
+    made: Any = client.post("/images/edits", body=asked, cast_to=object)
+    assert made["data"][0]["b64_json"] == edit(client, seed=5).data[0].b64_json
+    bad: list[tuple[dict[str, Any], str, str]] = [
+        ({"images": [{"image_url": "http://127.0.0.1:1/a.png"}]}, "images[0].image_url", "no host '127.0.0.1'"),
+        ({"images": [{"image_url": "file:///etc/passwd"}]}, "images[0].image_url", "--allowed-local-media"),
+        ({"images": [url(picture()[:50])]}, "images[0].image_url", "it is broken or truncated"),
+        ({"images": [url(picture()), url(picture())]}, "images[1].image_url", "edits one picture"),
+        ({"mask": url(picture((32, 32)))}, "mask.image_url", "has 32 x 32 pixels"),
+        ({"mask": url(bytes(21 * 2**20))}, "mask.image_url", "a picture may have 20971520 bytes"),
+        ({"model": "fake", "images": [{"image_url": "http://127.0.0.1:1/a.png"}]}, "model", "edited images"),
+    ]
+    for fields, param, words in bad:
+        with pytest.raises(openai.APIStatusError) as caught:
+            client.post("/images/edits", body=asked | fields, cast_to=object)
+        assert (caught.value.status_code in (400, 413), caught.value.param) == (True, param)
+        assert words in str(caught.value)
+
+
 @pytest.mark.parametrize("way", [generate, edit])
 def test_a_stream_has_partial_images(client: OpenAI, way: Any) -> None:
     kind = "image_generation" if way is generate else "image_edit"
@@ -196,16 +221,18 @@ def test_a_client_that_does_not_read_gets_all_later_and_holds_nobody_up(client: 
 @pytest.mark.timeout(3600)
 async def test_fuzzed_requests(client: OpenAI, server: Server) -> None:
     assert generate(client).data, "it is loaded"
-    sent = sent_to("painter")
-    assert await fuzz(server, sent, 0, ["painter"]) == {"200": len(sent)}
-    assert not (await fuzz(server, (), AMOUNT // 8, ["painter"]))["left"]
+    assert edit(client).data, "it is loaded"
+    models = "painter", "filler"
+    sent = sent_to(*models)
+    assert await fuzz(server, sent, 0, models) == {"200": len(sent)}
+    assert not (await fuzz(server, (), AMOUNT // 8, models))["left"]
 
 
 def _files() -> list[bytes]:
-    return [picture(), picture((64, 32), 0), picture((32, 32)), picture((16_000, 4000))]
+    return [picture(), picture((64, 32), 0), picture((32, 32)), picture((16_000, 4000)), *bombs()]
 
 
-# tests/gateway/http/test_uploads.py sends such forms to the part that reads them.
+# tests/gateway/media/test_uploads.py sends such forms to the part that reads them.
 @pytest.mark.deep
 @pytest.mark.timeout(3600)
 @settings(max_examples=AMOUNT // 16)
@@ -235,7 +262,8 @@ BAD: dict[str, tuple[Any, dict[str, Any], int, str]] = {
     "no model of that name": (generate, {"model": "nobody"}, 404, "model"),
     "no picture": (edit, {"image": ("a.png", b"")}, 400, "image"),
     "a broken picture": (edit, {"image": ("a.png", picture()[:50])}, 400, "image"),
-    "two pictures for one": (edit, {"image": [("a.png", picture()), ("b.png", picture())]}, 400, "image"),
+    "two pictures for one": (edit, {"image": [("a.png", picture()), ("b.png", picture())]}, 400, "image[]"),
+    "a page in place of a picture": (edit, {"image": ("a.html", b"<p>")}, 400, "image"),
     "a picture of 21 MiB": (edit, {"image": ("a.png", bytes(21 * 2**20))}, 413, "image"),
     "a mask of another size": (edit, {"mask": ("m.png", picture((32, 32)))}, 400, "mask"),
     "a broken mask": (edit, {"mask": ("m.png", b"nonsense")}, 400, "mask"),

@@ -217,7 +217,7 @@ def _short_recordings() -> list[bytes]:
     ]
 
 
-# tests/gateway/http/test_uploads.py sends such forms to the part that reads them.
+# tests/gateway/media/test_uploads.py sends such forms to the part that reads them.
 @pytest.mark.deep
 @pytest.mark.timeout(3600)
 @settings(max_examples=AMOUNT // 16)

@@ -248,6 +248,6 @@ async def test_embeddings_of_conversations(gpt: AsyncOpenAI) -> None:
 
 async def test_a_picture_that_can_not_be_embedded_is_named(gpt: AsyncOpenAI) -> None:
     broken: Any = ["Blue", link(f"data:image/png;base64,{base64.b64encode(b'none').decode()}")]
-    with pytest.raises(openai.BadRequestError, match="this image can't be read") as caught:
+    with pytest.raises(openai.BadRequestError, match="can't be read: it is no PNG") as caught:
         await gpt.embeddings.create(model="tiny", input=broken)
     assert caught.value.param == "input[1].image_url.url"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from orchard.core.events import Output
+from orchard.core.media import MediaPart
 from orchard.core.tasks.images import EditImages, GenerateImages, PartialImage
 from orchard.core.tasks.images import Image as Made
 from tests.images.conftest import ImageWorker, draw, noise, pixels
@@ -97,7 +98,9 @@ async def test_edits(case: Case, tiny: Callable[[str], Path], worker: ImageWorke
     mask = str(tmp_path / "mask.png")
     noise(96, 64, 9).convert("L").save(mask)
     await worker.load(folder, config_name=case.preset)
-    task = EditImages(**SHAPE, **case.fields, steps=2, seed=7, images=tuple(files), mask=mask if case is FILL else None)
+    images = tuple(MediaPart("image", "", "image", path=file) for file in files)
+    painted = MediaPart("image", "", "mask", path=mask) if case is FILL else None
+    task = EditImages(**SHAPE, **case.fields, steps=2, seed=7, images=images, mask=painted)
     (made,) = await worker.images(task)
     fields = SHAPE | case.fields | {"seed": 7, "num_inference_steps": 2, "to": str(tmp_path / "direct.png")}
     pictures = {"image_path": files[0]} if len(files) == 1 else {"image_paths": files}

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from orchard.core.events import Failed, Finished, Progressed, Started
+from orchard.core.media import MediaPart
 from orchard.core.tasks.images import EditImages, GenerateImages, ImageOptions
 from orchard.environments.environment import IMAGES
 from orchard.gateway.pool.worker_process import _environment
@@ -88,7 +89,8 @@ async def test_nothing_is_written(tiny: Callable[[str], Path], worker: ImageWork
     await worker.load(tiny("flux2"), config_name="flux2-klein-edit-4b")
     noise(96, 64, 1).save(tmp_path / "picture.png")
     before = sorted(os.listdir(tmp_path))
-    events = await worker.events(EditImages(prompt="a cat", images=(str(tmp_path / "picture.png"),), steps=1))
+    picture = MediaPart("image", "", "image", path=str(tmp_path / "picture.png"))
+    events = await worker.events(EditImages(prompt="a cat", images=(picture,), steps=1))
     assert isinstance(events[-1], Finished)
     assert sorted(os.listdir(tmp_path)) == before
 
@@ -123,6 +125,7 @@ import pathlib, runpy, sys
 runpy.run_path(sys.argv[1])["add_orchard"]()
 from orchard.backends.images.pipeline import Pipeline
 from orchard.backends.images.presets import PRESETS
+from orchard.core.media import MediaPart
 from orchard.core.tasks.images import ImageOptions
 try:
     Pipeline.load(PRESETS["flux-schnell"], pathlib.Path(sys.argv[2]), ImageOptions(), print)

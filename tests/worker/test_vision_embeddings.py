@@ -86,7 +86,7 @@ async def test_pictures_in_any_pieces_beside_an_answer(vision_folder: Folders) -
         (
             mixed(MediaPart("image", "", "input[0].image_url", data=b"no picture")),
             "input[0].image_url",
-            "this image can't be read",
+            r"`input\[0\].image_url` can't be read",
         ),
         (mixed("<|image_pad|>", image(1)), "input", "`input` contains text that stands for media"),
         (mixed("fine " * WINDOW, image(1)), "input", "this model reads at most .*; what has media is never cut"),

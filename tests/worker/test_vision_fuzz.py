@@ -15,10 +15,11 @@ import imageio_ffmpeg
 import pytest
 from PIL import Image
 
-from orchard.core.events import Failed, Started, collect
+from orchard.core.events import Event, Failed, Started, collect
 from orchard.core.media import MediaKind, MediaPart
 from orchard.core.tasks.generate import Count, Generate, Message, Sampling, TextPart
 from orchard.worker.vision_service import VisionService
+from tests.support.bombs import bombs
 from tests.support.fuzzing import AMOUNT, SEED
 from tests.support.media import film, picture, sound, video, wav
 from tests.support.sounds import encoded
@@ -102,24 +103,31 @@ async def test_broken_files(vision_folder: Callable[[str], Path], tmp_path: Path
     files: dict[MediaKind, list[bytes]] = {"image": pictures(), "audio": sounds(), "video": films(tmp_path)}
     outcomes: Counter[str] = Counter()
     faults: list[str] = []
+
+    def note(name: str, event: Event) -> None:
+        match event:
+            case Failed("invalid_request", str(message), str(param)) if param == PARAM:
+                outcomes[message.split(":")[1][:25]] += 1
+            case Failed():
+                faults.append(f"{name}: {event}")
+            case _:
+                outcomes["read"] += 1
+
     async with serving(vision_folder("qwen3_omni_moe"), VisionService) as caller:
         for kind, whole in files.items():
             for number, data in enumerate(whole):
                 (first, *_) = await caller.stream("whole", Count(asked(kind, data)))
                 assert isinstance(first, Started), (kind, number, first)
+        for number, data in enumerate(bombs()):
+            note(f"bomb {number}", (await caller.stream("bomb", Count(asked("image", data))))[-1])
+        files["image"] += bombs()
         for number in range(FILES):
             rng = random.Random(f"{SEED}:{number}")
             kind = rng.choice(list(files))
             task = asked(kind, damaged(rng, rng.choice(files[kind])))
             # Most are only prepared; some are looked at, too.
             events = await caller.stream(str(number), Count(task) if number % 20 else task)
-            match events[-1]:
-                case Failed("invalid_request", str(message), str(param)) if param == PARAM:
-                    outcomes[message.split(":")[1][:25]] += 1
-                case Failed() as failed:
-                    faults.append(f"{SEED}:{number} ({kind}): {failed}")
-                case _:
-                    outcomes["read"] += 1
+            note(f"{SEED}:{number} ({kind})", events[-1])
         assert collect(await caller.stream("after", asked("image", files["image"][0]))).choices[0].text
     print(f"{FILES} files: {dict(outcomes.most_common())}")
     assert not faults, f"{len(faults)} of {FILES} fail:\n" + "\n".join(faults[:20])

@@ -46,3 +46,8 @@ class OrchardError(Exception):
         self.message = message
         self.param = param
         self.retry_after = retry_after
+
+
+def brief(error: Exception) -> str:
+    """Return the first line of an error, or its class where it says nothing."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]

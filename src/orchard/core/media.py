@@ -51,7 +51,8 @@ class MediaPart(Struct, frozen=True, tag="media"):
     """A medium in a message.
 
     A dialect gives `url`: a data: URL, or one of http, https or file. `gateway.media` puts the file's bytes into `data`
-    and empties `url` before a worker sees the part. `param` is the field to blame where the medium can't be read;
+    and empties `url` before a worker sees the part. What came as a file of a form has neither of them: it lies on the
+    disk, at `path`. `param` is the field to blame where the medium can't be read;
     `media_type` what the caller or the server that it came from says it is (RFC 2046), "" where nobody does. `name` is
     a document's title.
     """
@@ -63,6 +64,7 @@ class MediaPart(Struct, frozen=True, tag="media"):
     media_type: str = ""
     name: str = ""
     options: MediaOptions = MediaOptions()
+    path: str = ""
 
 
 def unreadable(part: MediaPart, takes: Collection[MediaKind] = ()) -> OrchardError:
@@ -71,3 +73,8 @@ def unreadable(part: MediaPart, takes: Collection[MediaKind] = ()) -> OrchardErr
     other = f"besides text it takes only {words}" if takes else _READERS
     message = f"{_WORDS[part.kind]} can't be read by this model: {other}."
     return OrchardError("invalid_request", message, param=part.param)
+
+
+def refusal(part: MediaPart, why: str) -> OrchardError:
+    """Return the error of a medium that can't be read for a reason of its own."""
+    return OrchardError("invalid_request", f"`{part.param}` can't be read: {why}", param=part.param)

@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from PIL import Image
 
 from orchard.backends.images.drawing import read_pictures, settle
 from orchard.backends.images.presets import PRESETS, Preset
 from orchard.core.errors import OrchardError
+from orchard.core.media import MediaPart
 from orchard.core.tasks.images import LEAST_SIDE, SIDE_STEP, EditImages, GenerateImages
 from tests.support.examples import examples
 
@@ -26,9 +28,13 @@ def refusal(task: GenerateImages | EditImages, preset: Preset) -> tuple[str | No
 
 
 @pytest.fixture
-def picture(tmp_path: Path) -> str:
+def picture(tmp_path: Path) -> MediaPart:
     Image.new("RGB", (96, 64), "red").save(tmp_path / "picture.png")
-    return str(tmp_path / "picture.png")
+    return uploaded(tmp_path / "picture.png")
+
+
+def uploaded(path: Path) -> MediaPart:
+    return MediaPart("image", "", "image", path=str(path))
 
 
 def test_what_is_not_said_is_as_the_preset_has_it() -> None:
@@ -107,11 +113,11 @@ def test_partial_images_are_spread_over_the_steps(steps: int, count: int) -> Non
     assert max(gaps) - min(gaps) <= 1
 
 
-def test_edits_have_the_shape_of_their_picture(tmp_path: Path, picture: str) -> None:
+def test_edits_have_the_shape_of_their_picture(tmp_path: Path, picture: MediaPart) -> None:
     drawing = settle(EditImages(prompt="a cat", images=(picture,)), PRESETS["flux-kontext-dev"])
     assert (drawing.width, drawing.height) == (96, 64)
     Image.new("RGB", (4000, 1000)).save(tmp_path / "wide.png")
-    drawing = settle(EditImages(prompt="a cat", images=(str(tmp_path / "wide.png"),)), PRESETS["flux-kontext-dev"])
+    drawing = settle(EditImages(prompt="a cat", images=(uploaded(tmp_path / "wide.png"),)), PRESETS["flux-kontext-dev"])
     assert (drawing.width, drawing.height) == (2048, 512)
     named = EditImages(prompt="a cat", images=(picture,), width=64, height=64)
     assert settle(named, PRESETS["flux-kontext-dev"]).width == 64
@@ -127,9 +133,9 @@ def test_every_picture_has_a_size_that_is_possible(
         return
     file = tmp_path_factory.getbasetemp() / "shaped.png"
     Image.new("1", (width, height)).save(file)
-    drawing = settle(EditImages(prompt="a cat", images=(str(file),)), PRESETS["qwen-image-edit"])
+    drawing = settle(EditImages(prompt="a cat", images=(uploaded(file),)), PRESETS["qwen-image-edit"])
     sides = drawing.width, drawing.height
-    task = EditImages(prompt="a cat", images=(str(file),), width=sides[0], height=sides[1])
+    task = EditImages(prompt="a cat", images=(uploaded(file),), width=sides[0], height=sides[1])
     assert settle(task, PRESETS["qwen-image-edit"]).width == sides[0]
 
 
@@ -166,10 +172,10 @@ def test_every_picture_has_a_size_that_is_possible(
     ],
 )
 def test_edits_that_a_preset_can_not_do_are_refused(
-    picture: str, preset: str, fields: dict[str, Any], param: str, message: str
+    picture: MediaPart, preset: str, fields: dict[str, Any], param: str, message: str
 ) -> None:
     images = (picture,) * fields.get("images", 1)
-    task = EditImages(prompt="a cat", images=images, mask=picture if "mask" in fields else None)
+    task = EditImages(prompt="a cat", images=images, mask=replace(picture, param="mask") if "mask" in fields else None)
     assert refusal(task, PRESETS[preset]) == (param, message)
 
 
@@ -179,9 +185,9 @@ def test_a_preset_that_edits_does_not_generate() -> None:
     assert message.startswith("the model's preset flux-kontext-dev edits images; presets that generate them are flux-s")
 
 
-def test_pictures_are_read_with_their_mask(tmp_path: Path, picture: str) -> None:
+def test_pictures_are_read_with_their_mask(tmp_path: Path, picture: MediaPart) -> None:
     Image.new("L", (96, 64), "white").save(tmp_path / "mask.png")
-    task = EditImages(prompt="a cat", images=(picture,), mask=str(tmp_path / "mask.png"))
+    task = EditImages(prompt="a cat", images=(picture,), mask=uploaded(tmp_path / "mask.png"))
     pictures = read_pictures(task)
     assert [image.size for image in pictures.images] == [(96, 64)]
     assert pictures.mask

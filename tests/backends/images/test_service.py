@@ -19,6 +19,7 @@ from orchard.backends.images.presets import PRESETS
 from orchard.backends.images.service import ImageService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Progressed, Started, Usage
+from orchard.core.media import MediaPart
 from orchard.core.request import Priority, Request
 from orchard.core.tasks.images import EditImages, GenerateImages, Image, ImageOptions, PartialImage, made
 
@@ -208,7 +209,7 @@ async def test_the_queue_is_bounded(running: Running) -> None:
     ("task", "param"),
     [
         (GenerateImages(prompt="long"), "prompt"),
-        (EditImages(prompt="a cat", images=("none.png",)), "model"),
+        (EditImages(prompt="a cat", images=(MediaPart("image", "", "image", path="none.png"),)), "model"),
     ],
 )
 async def test_what_is_wrong_with_a_request_is_told_before_it_has_its_turn(
@@ -297,7 +298,7 @@ async def test_pictures_are_handed_over(tmp_path: Path) -> None:
     Picture.new("RGB", (64, 32), "white").save(tmp_path / "picture.png")
     running = Running(tmp_path, ImageOptions())
     await running.service.start(running.emit, lambda fraction: None)
-    picture = str(tmp_path / "picture.png")
+    picture = MediaPart("image", "", "image", path=str(tmp_path / "picture.png"))
     running.submit("r", EditImages(prompt="a cat", images=(picture,), mask=picture, steps=1))
     await running.end("r")
     (pictures,) = running.brush.pictures

@@ -38,7 +38,7 @@ def refused(data: bytes, kind: MediaKind = "image") -> str:
     with pytest.raises(OrchardError) as caught:
         decoders[kind](part(data, kind))
     assert (caught.value.kind, caught.value.param) == ("invalid_request", PARAM)
-    assert caught.value.message.startswith(f"this {kind} can't be read: ")
+    assert caught.value.message.startswith(f"`{PARAM}` can't be read: ")
     return caught.value.message
 
 

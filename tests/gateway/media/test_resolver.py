@@ -14,6 +14,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_BYTES, MediaKind, MediaOptions, MediaPart
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Count, Generate, Message, Part, TextPart, ToolResultPart, generation
+from orchard.core.tasks.images import EditImages
 from orchard.dialects.common.media import KeptMedium
 from orchard.gateway.http.budget import Budget
 from orchard.gateway.media import data_urls, resolver
@@ -69,6 +70,10 @@ def image(url: str, param: str = "p", kind: MediaKind = "image") -> MediaPart:
 
 def data_url(data: bytes) -> str:
     return f"data:image/png;base64,{base64.b64encode(data).decode()}"
+
+
+def edit(*images: MediaPart, mask: MediaPart | None = None) -> Request:
+    return Request("r", "m", EditImages(prompt="a cat", images=images, mask=mask))
 
 
 class Bench:
@@ -277,3 +282,16 @@ async def test_kept_media() -> None:
 async def test_what_was_fetched_is_told() -> None:
     found = await Bench(Site()).resolver.resolve(request(image("https://x/a"), image(data_url(b"A"))))
     assert found.fetched == {"https://x/a": MediaPart("image", "", "p", b"ABC", "image/png")}
+
+
+async def test_pictures_of_an_edit_are_resolved_in_their_places() -> None:
+    uploaded = MediaPart("image", "", "image", path="/upload")
+    asked = edit(image("http://x/a"), uploaded, image(data_url(b"B")), mask=image("http://x/m"))
+    assert [part.url for part in unresolved(asked)] == ["http://x/a", data_url(b"B"), "http://x/m"]
+    task = (await Bench(Site(a=b"A", m=b"M")).resolver.resolve(asked)).request.task
+    assert isinstance(task, EditImages)
+    assert [(part.data, part.path) for part in task.media] == [(b"A", ""), (b"", "/upload"), (b"B", ""), (b"M", "")]
+    assert task.mask
+    without = (await Bench(Site(a=b"A")).resolver.resolve(edit(image("http://x/a")))).request.task
+    assert isinstance(without, EditImages)
+    assert ([part.data for part in without.images], without.mask) == ([b"A"], None)

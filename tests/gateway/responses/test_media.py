@@ -92,6 +92,21 @@ async def test_a_chain_reads_them_again_without_asking_for_them(open_server: Ser
         ] == 3
 
 
+async def test_a_screenshot_is_kept_like_other_pictures(open_server: Server) -> None:
+    call = {"type": "computer_call", "call_id": "c", "action": {"type": "screenshot"}}
+    async with api(open_server) as its:
+        for url, told in ((its.link, TOLD), (its.data, OTHERS)):
+            shown = {"type": "computer_screenshot", "image_url": url}
+            output = {"type": "computer_call_output", "call_id": "c", "output": shown}
+            first = await its.ask(user("Look."), call, output)
+            assert said(first) == told
+            its.site.answers.clear()  # it can't be fetched again
+            second = await its.ask(user("And?"), previous_response_id=first["id"])
+            listed = (await its.get(f"responses/{second['id']}/input_items"))["data"]
+            assert listed[2]["output"] == shown
+            assert listed[1]["action"] == call["action"]
+
+
 async def test_the_same_url_in_a_new_message_is_fetched_anew(open_server: Server) -> None:
     async with api(open_server) as its:
         first = await its.ask(user(picture(its.link)))

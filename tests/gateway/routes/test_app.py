@@ -91,12 +91,15 @@ def test_every_route_says_how_it_fails_and_what_it_takes(server: Server) -> None
             assert "4XX" in operation["responses"], (method, path)
             assert "422" not in operation["responses"], (method, path)
             if method == "post" and not path.endswith(("/cancel", "/load", "/unload")):
-                (content,) = operation["requestBody"]["content"].items()
+                content = operation["requestBody"]["content"]
                 takes_file = path.endswith(("/transcriptions", "/translations", "/images/edits"))
-                assert content[0] == ("multipart/form-data" if takes_file else "application/json"), (method, path)
-                assert content[1]["schema"], (method, path)
-    (form,) = spec["paths"]["/v1/images/edits"]["post"]["requestBody"]["content"].values()
+                takes_json = not takes_file or path.endswith("/images/edits")
+                types = ["multipart/form-data"] * takes_file + ["application/json"] * takes_json
+                assert list(content) == types, (method, path)
+                assert all(one["schema"] for one in content.values()), (method, path)
+    form, body = spec["paths"]["/v1/images/edits"]["post"]["requestBody"]["content"].values()
     assert form["schema"]["properties"]["mask"]["format"] == "binary"
+    assert "image_url" in body["schema"]["properties"]["images"]["items"]["properties"]
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/models", "/openai/models", "/openai/v1/models"])

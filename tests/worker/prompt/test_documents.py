@@ -22,7 +22,7 @@ def part(data: bytes, name: str = "") -> MediaPart:
 
 
 def refused(data: bytes) -> str:
-    with pytest.raises(OrchardError, match="this document can't be read: ") as caught:
+    with pytest.raises(OrchardError, match="can't be read: ") as caught:
         document_text(part(data))
     assert (caught.value.kind, caught.value.param) == ("invalid_request", PARAM)
     return caught.value.message

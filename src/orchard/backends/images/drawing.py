@@ -74,7 +74,7 @@ def read_pictures(task: GenerateImages | EditImages) -> Pictures:
     """Return the pictures of a request. Raise OrchardError("invalid_request") where one can't be read."""
     if isinstance(task, GenerateImages):
         return Pictures()
-    images = [read_picture(path, "image") for path in task.images]
+    images = [read_picture(part) for part in task.images]
     return Pictures(images, read_mask(task.mask, images[0].size) if task.mask else None)
 
 
@@ -88,9 +88,10 @@ def _check_task(task: GenerateImages | EditImages, preset: Preset) -> None:
         return
     if len(task.images) > preset.pictures:
         few = "one picture" if preset.pictures == 1 else f"at most {preset.pictures} pictures"
-        raise _invalid("image", f"{preset.name} edits {few}, and there are {len(task.images)}")
+        surplus = task.images[preset.pictures].param
+        raise _invalid(surplus, f"{preset.name} edits {few}, and there are {len(task.images)}")
     if task.mask and not preset.mask:
-        raise _invalid("mask", f"{preset.name} takes no `mask`: it takes {', '.join(preset.takes)}")
+        raise _invalid(task.mask.param, f"{preset.name} takes no `mask`: it takes {', '.join(preset.takes)}")
     if preset.mask and not task.mask:
         raise _invalid("mask", f"{preset.name} needs a `mask`, which says where it is to paint")
 

@@ -1,12 +1,12 @@
 """The pictures and masks of a request: files that anybody may have sent. They are checked before they are decoded."""
 
 from io import BytesIO
-from pathlib import Path
 
 from PIL import Image, ImageOps
 
+from orchard.backends.picture_files import open_picture
 from orchard.core.errors import OrchardError
-from orchard.core.media import MAX_BYTES, MAX_PIXELS
+from orchard.core.media import MediaPart
 from orchard.core.tasks.images import ImageFormat
 
 # Those that Pillow decodes by itself: no program is started, and nothing is fetched.
@@ -15,37 +15,34 @@ _LEAST_SIDE = 16
 _MOST_RATIO = 16
 _BRIGHT = 128  # and above: mflux takes it for white
 
-# The checks below are stricter than Pillow's warning.
-Image.MAX_IMAGE_PIXELS = None
 
-
-def read_picture(path: str, param: str) -> Image.Image:
+def read_picture(part: MediaPart) -> Image.Image:
     """Return a picture in RGB, upright; what is transparent becomes white, as in mflux.
 
-    Raise OrchardError("invalid_request") that blames `param` where the file is no picture, broken or too large.
+    Raise OrchardError("invalid_request") that blames the part where it is no picture, broken or too large.
     """
-    image = _opened(path, param)
+    image = _opened(part)
     if image.has_transparency_data:
         rgba = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba).convert("RGB")
     return image.convert("RGB")
 
 
-def read_mask(path: str, size: tuple[int, int]) -> Image.Image:
+def read_mask(part: MediaPart, size: tuple[int, int]) -> Image.Image:
     """Return a mask in RGB, white where the picture of that size is to be painted.
 
     In a mask with transparent parts, those are meant, as in OpenAI's API; in others, the bright ones. Raise
     OrchardError("invalid_request") where it can't be read, has another size than the picture, or says nothing.
     """
-    image = _opened(path, "mask")
+    image = _opened(part)
     if image.size != size:
-        message = f"`mask` has {_words(image.size)} pixels, and the picture has {_words(size)}"
-        raise OrchardError("invalid_request", message, param="mask")
+        message = f"`{part.param}` has {_words(image.size)} pixels, and the picture has {_words(size)}"
+        raise OrchardError("invalid_request", message, param=part.param)
     transparent = ImageOps.invert(image.convert("RGBA").getchannel("A"))
     mask = transparent if transparent.getbbox() else image.convert("L")
     if not mask.point([0] * _BRIGHT + [255] * _BRIGHT).getbbox():
         what = "what is to be painted must be transparent, or white in a mask without transparency"
-        raise OrchardError("invalid_request", f"`mask` marks nothing: {what}", param="mask")
+        raise OrchardError("invalid_request", f"`{part.param}` marks nothing: {what}", param=part.param)
     return mask.convert("RGB")
 
 
@@ -58,31 +55,9 @@ def encode(image: Image.Image, image_format: ImageFormat, compression: int | Non
     return file.getvalue()
 
 
-def _opened(path: str, param: str) -> Image.Image:
+def _opened(part: MediaPart) -> Image.Image:
     """Return a decoded picture, upright. Raise OrchardError where that isn't possible or not allowed."""
-    size = Path(path).stat().st_size
-    if size > MAX_BYTES["image"]:
-        raise _refusal(param, f"it has {size:,} bytes, and at most {MAX_BYTES['image']:,} are allowed")
-    try:
-        image: Image.Image = Image.open(path, formats=_FORMATS)
-    except Exception as error:  # a broken header raises whatever its reader raises
-        raise _refusal(param, "it is no PNG, JPEG or WebP image, or it is broken") from error
-    with image:
-        if image.width * image.height > MAX_PIXELS:
-            raise _refusal(param, f"it has {_words(image.size)} pixels, and at most {MAX_PIXELS:,} are allowed")
-        if min(image.size) < _LEAST_SIDE:
-            raise _refusal(param, f"it has {_words(image.size)} pixels, and each side needs at least {_LEAST_SIDE}")
-        if max(image.size) > _MOST_RATIO * min(image.size):
-            raise _refusal(param, f"one side is more than {_MOST_RATIO} times the other")
-        try:
-            image.load()
-            return ImageOps.exif_transpose(image)
-        except Exception as error:
-            raise _refusal(param, "it is broken or truncated") from error
-
-
-def _refusal(param: str, why: str) -> OrchardError:
-    return OrchardError("invalid_request", f"`{param}` can't be read: {why}", param=param)
+    return open_picture(part, _FORMATS, most_ratio=_MOST_RATIO, least_side=_LEAST_SIDE)
 
 
 def _words(size: tuple[int, int]) -> str:

@@ -6,7 +6,6 @@ import struct
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from io import BytesIO
 from typing import Any, NamedTuple
 
 import cv2
@@ -15,10 +14,11 @@ import numpy as np
 from mlx_audio.utils import resample_audio
 from mlx_vlm.utils import VideoMetadata, VideoSampling
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image
 
-from orchard.core.errors import OrchardError
-from orchard.core.media import MAX_FRAMES, MAX_PIXELS, MediaOptions, MediaPart
+from orchard.backends.picture_files import open_picture
+from orchard.core.errors import brief
+from orchard.core.media import MAX_FRAMES, MAX_PIXELS, MediaOptions, MediaPart, refusal
 
 log = logging.getLogger("orchard.worker")
 
@@ -35,9 +35,6 @@ _FRAMES_AT_ONCE = 65_536
 # Those that Pillow decodes by itself: no program is started, as for EPS, and nothing is fetched, as for SVG.
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")
 
-# The checks below are made before anything is decoded, and are stricter than Pillow's warning.
-Image.MAX_IMAGE_PIXELS = None
-
 
 class Film(NamedTuple):
     """Frames (frames, 3, height, width) that were sampled from a film, and what the rest of it was like."""
@@ -52,20 +49,7 @@ def decode_image(part: MediaPart, *, bounded: bool = True) -> Image.Image:
     `bounded` False: the model's processor sees to `min_pixels` and `max_pixels`. Raise
     OrchardError("invalid_request") that blames the part if it is broken, truncated or too large.
     """
-    try:
-        image = Image.open(BytesIO(part.data), formats=_FORMATS)
-    except Exception as error:  # a broken header raises whatever its reader raises
-        raise refusal(part, "it is no PNG, JPEG, GIF, WebP, BMP, TIFF or AVIF image, or it is broken") from error
-    if image.width * image.height > MAX_PIXELS:
-        size = f"{image.width:,} x {image.height:,}"
-        raise refusal(part, f"it has {size} pixels, and at most {MAX_PIXELS:,} are allowed")
-    if max(image.size) > _MOST_RATIO * min(image.size):  # a processor that widens it would make it huge
-        raise refusal(part, f"one side is more than {_MOST_RATIO} times the other")
-    try:
-        image.load()
-        upright = ImageOps.exif_transpose(image).convert("RGB")
-    except Exception as error:
-        raise refusal(part, f"it is broken or truncated ({brief(error)})") from error
+    upright = open_picture(part, _FORMATS, most_ratio=_MOST_RATIO, mode="RGB")
     resized = _resized(upright, part.options, bounded)
     log.debug("%s: a picture of %d x %d pixels, as %d x %d", part.param, *upright.size, *resized.size)
     return resized
@@ -231,13 +215,3 @@ def fitted(size: tuple[int, int], options: MediaOptions, *, bounded: bool = True
         ratio *= math.sqrt(options.min_pixels / pixels)
         return math.ceil(height * ratio), math.ceil(width * ratio)
     return max(1, int(height * ratio)), max(1, int(width * ratio))
-
-
-def refusal(part: MediaPart, why: str) -> OrchardError:
-    """Return the error of a medium that can't be taken."""
-    return OrchardError("invalid_request", f"this {part.kind} can't be read: {why}", param=part.param)
-
-
-def brief(error: Exception) -> str:
-    """Return the first line of an error, or its class where it says nothing."""
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]

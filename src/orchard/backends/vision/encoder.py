@@ -7,12 +7,11 @@ import mlx.core as mx
 import numpy as np
 from numpy.typing import NDArray
 
-from orchard.backends.vision.decode import brief
 from orchard.backends.vision.inputs import Medium
 from orchard.backends.vision.kept import Kept
 from orchard.backends.vision.positions import TokenGrid, positions_of
 from orchard.backends.vision.qwen_tower import QwenTower
-from orchard.core.errors import OrchardError
+from orchard.core.errors import OrchardError, brief
 from orchard.engine.batching.model import Embedded, PlacedRows, Sliced
 
 MOST_FEATURE_BYTES = 256 * 2**20

@@ -16,10 +16,10 @@ from mlx_vlm.prompt_utils import get_message_json
 from mlx_vlm.utils import resolve_video_sampling
 from PIL import Image
 
-from orchard.backends.vision.decode import decode_audio, decode_image, decode_video, refusal
+from orchard.backends.vision.decode import decode_audio, decode_image, decode_video
 from orchard.backends.vision.kept import Kept
 from orchard.core.errors import OrchardError
-from orchard.core.media import MAX_PIXELS, MediaKind, MediaPart
+from orchard.core.media import MAX_PIXELS, MediaKind, MediaPart, refusal
 
 log = logging.getLogger("orchard.worker")
 

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from orchard.core.events import Output
+from orchard.core.media import MediaPart
 from orchard.core.request import LoadOptions, Task
 from orchard.core.setting import Name, Names, QueueSize, setting, unset, written_as
 
@@ -61,13 +62,18 @@ class GenerateImages(ImageTask, frozen=True, kw_only=True, tag="generate_images"
 
 
 class EditImages(ImageTask, frozen=True, kw_only=True, tag="edit_images"):
-    """Make images out of pictures: `images` are their files, at least one; `mask` says where the first is painted."""
+    """Make images out of pictures, at least one; `mask` is one that says where the first is painted."""
 
     gives: ClassVar[str] = "edited images"
     addresses: ClassVar[tuple[str, ...]] = ("/v1/images/edits",)
 
-    images: tuple[str, ...]
-    mask: str | None = None
+    images: tuple[MediaPart, ...]
+    mask: MediaPart | None = None
+
+    @property
+    def media(self) -> tuple[MediaPart, ...]:
+        """All of them, the mask last."""
+        return (*self.images, self.mask) if self.mask else self.images
 
 
 class Image(Struct, frozen=True, array_like=True, tag="image"):

@@ -8,6 +8,7 @@ from orchard.core.media import MediaPart
 from orchard.core.request import Request
 from orchard.core.tasks.embed import Embed, EmbedInput, MixedInput
 from orchard.core.tasks.generate import Count, Generate, TextPart, changed_media, media_of
+from orchard.core.tasks.images import EditImages
 
 
 def request_media(request: Request) -> Iterator[MediaPart]:
@@ -20,6 +21,8 @@ def request_media(request: Request) -> Iterator[MediaPart]:
         case Embed(inputs=inputs):
             for one in inputs:
                 yield from input_media(one)
+        case EditImages() as task:
+            yield from task.media
 
 
 def input_media(given: EmbedInput) -> Iterator[MediaPart]:
@@ -40,6 +43,10 @@ def with_media(request: Request, found: Iterator[MediaPart | TextPart]) -> Reque
             return replace(request, task=replace(request.task, of=changed_media(task, found)))
         case Embed(inputs=inputs) as task:
             return replace(request, task=replace(task, inputs=tuple(_changed(one, found) for one in inputs)))
+        case EditImages(images=images, mask=mask) as task:
+            pictures = [part for part in found if isinstance(part, MediaPart)]  # all are: none is a document
+            images = tuple(pictures[: len(images)])
+            return replace(request, task=replace(task, images=images, mask=pictures[-1] if mask else None))
     return request
 
 

@@ -31,8 +31,8 @@ NOT_A_URL = "must be a data: URL or an http(s) URL."
 """What is said of a field that should hold the URL of a medium."""
 _SCHEMES = ("data:", "http:", "https:", "file:")
 _AUDIO_FORMATS = {"wav": "audio/wav", "mp3": "audio/mpeg", "flac": "audio/flac"}
-UNKNOWN_TYPES = ("", "application/octet-stream", "binary/octet-stream")
-"""Media types that say nothing of a file."""
+UNKNOWN_TYPES = ("", "application/octet-stream", "binary/octet-stream", "multipart/form-data", "*/*")
+"""Media types that say nothing of a file; the last two are what some clients write at the files of a form."""
 _ENDINGS: dict[MediaKind, tuple[str, ...]] = {
     "image": ("avif", "bmp", "gif", "heic", "jpeg", "jpg", "png", "tif", "tiff", "webp"),
     "audio": ("aac", "flac", "m4a", "mp3", "oga", "ogg", "opus", "wav"),

@@ -30,7 +30,11 @@ class BodyReader:
         Raise OrchardError: payload_too_large, timeout, overloaded if too many bytes are arriving already, cancelled if
         the client leaves, invalid_request if the body is compressed or its content type is not JSON.
         """
-        _check_type(http)
+        if not is_json(http):
+            given = http.headers.get("content-type")
+            message = f"must be application/json, not '{given}'" if given else "is missing"
+            message = f"the content type {message}: send the header 'content-type: application/json'"
+            raise OrchardError("invalid_request", message)
         if (encoding := http.headers.get("content-encoding", "identity")) != "identity":
             raise OrchardError("invalid_request", f"the content-encoding '{encoding}' is not supported; send it plain")
         chunks = http.stream()
@@ -58,18 +62,14 @@ class BodyReader:
         return bytes(body)
 
 
-def _check_type(http: Request) -> None:
-    """Refuse what a web page can send to any server without asking first, as a foreign page would.
+def is_json(http: Request) -> bool:
+    """Return whether a body is JSON by its type, which a web page can't send to any server without asking first.
 
     A request without a content type passes, unless it has an origin, which means that a browser sends it.
     """
     given = http.headers.get("content-type", "" if "origin" in http.headers else "application/json")
     kind = given.partition(";")[0].strip().lower()
-    if kind != "application/json" and not kind.endswith("+json"):
-        message = (
-            f"the content type must be application/json, not '{given}'" if given else "the content type is missing"
-        )
-        raise OrchardError("invalid_request", f"{message}: send the header 'content-type: application/json'")
+    return kind == "application/json" or kind.endswith("+json")
 
 
 async def drain(chunks: AsyncIterator[bytes]) -> None:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from orchard.core.media import MAX_BYTES, MediaPart
 from orchard.dialects.common.json_body import invalid
-from orchard.gateway.media.errors import check_type, too_large
+from orchard.gateway.media.errors import check_type, empty, too_large
 
 _STEP = 2**20  # characters: the interpreter's lock is never held for long
 
@@ -29,7 +29,7 @@ def decoded(part: MediaPart) -> MediaPart:
     if data is None:
         raise invalid(part.param, "holds no valid base64 (RFC 4648, 4; with padding, without line ends).")
     if not data:
-        raise invalid(part.param, "is empty.")
+        raise empty(part)
     if len(data) > MAX_BYTES[part.kind]:
         raise too_large(part)
     return replace(part, url="", data=data, media_type=media_type)

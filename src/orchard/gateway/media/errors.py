@@ -1,4 +1,4 @@
-"""What callers are told of a medium that they can't have read."""
+"""What all media are checked for, in whichever way they come, and what callers are told of those that fail."""
 
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_BYTES, MediaKind, MediaPart
@@ -9,7 +9,7 @@ MAX_REQUEST_BYTES = 208 * 2**20
 """How many bytes all media of a request may have together: a message to a worker has room for them and their texts."""
 _TYPES: dict[MediaKind, tuple[str, ...]] = {
     "image": ("image/",),
-    "audio": ("audio/", "video/", "application/ogg"),
+    "audio": ("audio/", "video/", "application/mp4", "application/ogg"),
     "video": ("video/", "application/mp4", "application/ogg"),
 }
 
@@ -21,9 +21,9 @@ _WHAT: dict[MediaKind, str] = {
 }
 
 
-def too_large(part: MediaPart) -> OrchardError:
-    """Return the error of a medium whose file has too many bytes."""
-    message = f"`{part.param}` is too large: {_WHAT[part.kind]} may have {MAX_BYTES[part.kind]} bytes."
+def too_large(part: MediaPart, most: int | None = None) -> OrchardError:
+    """Return the error of a medium whose file has more than `most` bytes; None: those that its kind may have."""
+    message = f"`{part.param}` is too large: {_WHAT[part.kind]} may have {most or MAX_BYTES[part.kind]} bytes."
     return OrchardError("payload_too_large", message, param=part.param)
 
 
@@ -31,6 +31,11 @@ def too_many(part: MediaPart) -> OrchardError:
     """Return the error of a request whose media have too many bytes together."""
     message = f"`{part.param}` is too large: all media of a request may have {MAX_REQUEST_BYTES} bytes together."
     return OrchardError("payload_too_large", message, param=part.param)
+
+
+def empty(part: MediaPart) -> OrchardError:
+    """Return the error of a medium whose file has no bytes."""
+    return invalid(part.param, "is empty.")
 
 
 def check_type(part: MediaPart, media_type: str) -> None:

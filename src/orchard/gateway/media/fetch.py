@@ -17,7 +17,7 @@ from orchard.core.media import MAX_BYTES, MediaPart
 from orchard.dialects.common.json_body import invalid
 from orchard.dialects.common.media import media_kind
 from orchard.gateway.media.addresses import is_public
-from orchard.gateway.media.errors import check_type, too_large
+from orchard.gateway.media.errors import check_type, empty, too_large
 
 log = logging.getLogger("orchard.gateway.media.fetch")
 
@@ -165,7 +165,7 @@ async def _content(part: MediaPart, response: httpx.Response, hold: Callable[[in
         pieces.append(piece)
     data = await asyncio.to_thread(b"".join, pieces)
     if not data:
-        raise invalid(part.param, "is empty.")
+        raise empty(part)
     return replace(part, url="", data=data, media_type=media_type)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_BYTES, MediaPart
 from orchard.dialects.common.json_body import invalid
-from orchard.gateway.media.errors import too_large
+from orchard.gateway.media.errors import empty, too_large
 
 
 def opened(part: MediaPart, folder: str | None) -> tuple[BinaryIO, int]:
@@ -44,7 +44,7 @@ def content(part: MediaPart, file: BinaryIO, size: int) -> MediaPart:
     """
     data = file.read(size)
     if not data:
-        raise invalid(part.param, "names an empty file.")
+        raise empty(part)
     return replace(part, url="", data=data)
 
 

@@ -11,11 +11,11 @@ from orchard.core.request import Request
 from orchard.gateway.caller import Callers
 from orchard.gateway.http.body import BodyReader
 from orchard.gateway.http.budget import Budget
-from orchard.gateway.http.upload_folder import UploadFolder
-from orchard.gateway.http.uploads import UploadReader
 from orchard.gateway.kept_images import KeptImages
 from orchard.gateway.media.fetch import Fetcher
 from orchard.gateway.media.resolver import MediaResolver, unresolved
+from orchard.gateway.media.upload_folder import UploadFolder
+from orchard.gateway.media.uploads import UploadReader
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_response import Encoder, EventResponse
 from orchard.gateway.replies.event_stream import EventStream
@@ -35,7 +35,7 @@ class AppState:
         arriving = Budget(settings.max_body_bytes_in_flight, "request bodies and of their media")
         self.bodies = BodyReader(settings, arriving)
         self.upload_folder = UploadFolder()
-        self.uploads = UploadReader(settings, self.upload_folder)
+        self.uploads = UploadReader(settings, self.upload_folder, arriving)
         self.kept_images = KeptImages()
         self.media = MediaResolver(settings, arriving, fetcher)
         self.overflow = Overflow(pool, settings)

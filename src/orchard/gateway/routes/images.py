@@ -7,19 +7,19 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from orchard.core.media import MAX_BYTES
 from orchard.core.tasks.images import EditImages, GenerateImages
 from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.dialects.openai.images.encode import ImagesCall, ImagesEncoder
-from orchard.dialects.openai.images.parse import parse, parse_edit
-from orchard.dialects.openai.images.schema import BODY
+from orchard.dialects.openai.images.parse import parse, parse_edit, parse_edit_form
+from orchard.dialects.openai.images.schema import BODY, EDIT_BODY, MAX_PICTURES
+from orchard.gateway.http.body import is_json
 from orchard.gateway.http.guard import KEPT_IMAGES
-from orchard.gateway.http.uploads import FileFields
+from orchard.gateway.media.uploads import FileFields
 from orchard.gateway.replies.held_response import HeldResponse
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import PICTURE, generation, uploading
+from orchard.gateway.routes.openapi import PICTURE, generation
 
-_FILES = FileFields({"image": 16, "image[]": 16, "mask": 1}, MAX_BYTES["image"])
+_FILES = FileFields("image", {"image": MAX_PICTURES, "image[]": MAX_PICTURES, "mask": 1})
 _FILE = {"type": "string", "format": "binary"}
 _PICTURES = {
     "image": {"type": "array", "items": _FILE, "description": "The pictures; also as `image[]`."},
@@ -75,19 +75,17 @@ async def generate(site: AppState, http: Request, model: str | None = None) -> R
 
 
 async def edit(site: AppState, http: Request, model: str | None = None) -> Response:
-    """Answer a request, like `generate`; its files are deleted once it has been answered. Raise OrchardError."""
+    """Answer a request, like `generate`; the files of a form are deleted once it has been answered.
+
+    Raise OrchardError.
+    """
+    header, default = http.headers.get(PRIORITY_HEADER), site.pool.only(EditImages)
+    if is_json(http):
+        body = await site.bodies.read(http)
+        return await _answer(site, http, parse_edit(body, http.state.id, header, model=model, default=default))
     form = await site.uploads.read(http, _FILES)
     try:
-        paths = {name: [str(file.path) for file in files] for name, files in form.files.items()}
-        call = parse_edit(
-            form.fields,
-            [*paths.get("image", ()), *paths.get("image[]", ())],
-            next(iter(paths.get("mask", ())), None),
-            http.state.id,
-            http.headers.get(PRIORITY_HEADER),
-            model=model,
-            default=site.pool.only(EditImages),
-        )
+        call = parse_edit_form(form.fields, form.files, http.state.id, header, model=model, default=default)
         return HeldResponse(await _answer(site, http, call), form.close)
     except BaseException:
         form.close()
@@ -103,6 +101,8 @@ async def _answer(site: AppState, http: Request, call: ImagesCall) -> Response:
 
 
 def described(*, deployment: bool = False) -> dict[str, Any]:
-    """Return the keywords of a route that takes the form of edits."""
-    body = BODY.schema(deployment=deployment)
-    return uploading({**body, "required": [*body["required"], "image"], "properties": body["properties"] | _PICTURES})
+    """Return the keywords of a route that takes edits, as a form or as JSON."""
+    fields = BODY.schema(deployment=deployment)
+    required, properties = [*fields["required"], "image"], fields["properties"] | _PICTURES
+    form = {**fields, "required": required, "properties": properties}
+    return generation(EDIT_BODY.schema(deployment=deployment), form=form)

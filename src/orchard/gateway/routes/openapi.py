@@ -30,11 +30,6 @@ def errors(schema: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def uploading(form: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords of a route that takes a form with a file; `form` is the schema of its fields."""
-    return generation(form, media_type="multipart/form-data")
-
-
 _EVENTS = {"text/event-stream": {"schema": TEXT}}
 _JSON = {"application/json": {"schema": {"type": "object"}}}
 PICTURE: dict[str, Any] = {"image/*": {"schema": {"type": "string", "format": "binary"}}}
@@ -42,21 +37,24 @@ SOUND: dict[str, Any] = {"audio/*": {"schema": {"type": "string", "format": "bin
 
 
 def generation(
-    body: dict[str, Any],
+    body: dict[str, Any] | None = None,
     *,
+    form: dict[str, Any] | None = None,
     parameters: Sequence[dict[str, Any]] = (_PRIORITY,),
-    media_type: str = "application/json",
     answer: dict[str, Any] = _JSON,
 ) -> dict[str, Any]:
     """Return the keywords of a route that takes a body and answers with JSON, or `answer`, or with server-sent events.
 
-    `body` is the schema of its body, which is of the type `media_type`; `parameters` are its headers.
+    `body` is the schema of its body in JSON, `form` that of its form with files; None: it takes none. `parameters` are
+    its headers.
     """
+    bodies = {"multipart/form-data": form, "application/json": body}
+    content = {kind: {"schema": one} for kind, one in bodies.items() if one}
     return {
         "response_class": Response,
         "responses": {200: {"description": "The answer, whole or streamed.", "content": answer | _EVENTS}},
         "openapi_extra": {
-            "requestBody": {"required": True, "content": {media_type: {"schema": body}}},
+            "requestBody": {"required": True, "content": content},
             "parameters": list(parameters),
         },
     }

@@ -11,10 +11,10 @@ from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.dialects.openai.transcriptions.encode import TranscriptionEncoder
 from orchard.dialects.openai.transcriptions.parse import parse
 from orchard.dialects.openai.transcriptions.schema import BODY
-from orchard.gateway.http.uploads import FileFields
+from orchard.gateway.media.uploads import FileFields
 from orchard.gateway.replies.held_response import HeldResponse
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import uploading
+from orchard.gateway.routes.openapi import generation
 
 _FILE = {"file": {"type": "string", "format": "binary", "description": "The recording."}}
 
@@ -49,13 +49,11 @@ def add_deployment(routes: APIRouter, site: AppState) -> None:
 
 async def answer(site: AppState, http: Request, model: str | None = None, *, translate: bool = False) -> Response:
     """Answer a request; `model` is asked for whatever the form says. Raise OrchardError."""
-    form = await site.uploads.read(http, FileFields({"file": 1}, site.settings.max_upload_bytes))
+    form = await site.uploads.read(http, FileFields("audio", {"file": 1}, site.settings.max_upload_bytes))
     try:
-        (file,) = form.files.get("file") or (None,)
         call = parse(
             form.fields,
-            str(file.path) if file else None,
-            file.size if file else 0,
+            form.files,
             http.state.id,
             http.headers.get(PRIORITY_HEADER),
             translate=translate,
@@ -72,4 +70,4 @@ async def answer(site: AppState, http: Request, model: str | None = None, *, tra
 def described(*, deployment: bool = False) -> dict[str, Any]:
     """Return the keywords of a route that takes the form."""
     body = BODY.schema(deployment=deployment)
-    return uploading({**body, "required": ["file"], "properties": {**_FILE, **body["properties"]}})
+    return generation(form={**body, "required": ["file"], "properties": {**_FILE, **body["properties"]}})

@@ -22,7 +22,7 @@ from orchard.gateway.media.errors import MAX_REQUEST_BYTES
 Fields = dict[str, Any]
 
 _MARK = b"orchard-media:"
-_LISTS = ("content", "output", "content_parts")
+_HOLDERS = ("content", "output", "content_parts")  # of parts, or of one
 _URLS = ("image_url", "video_url", "file_url", "file_data")
 _NESTED = (("image_url", "url"), ("video_url", "url"), ("input_audio", "data"), ("file", "file_data"))
 _BASE64 = ("data", "file_data")
@@ -108,8 +108,8 @@ def of_listed(db: sqlite3.Connection, listed: str, id_: str, ids: Sequence[str] 
 
 def _places(item: Fields) -> Iterator[tuple[Fields, str]]:
     """Yield where an item may hold media: an object, and the name of a text in it."""
-    for parts in (item.get(name) for name in _LISTS):
-        for part in parts if isinstance(parts, list) else ():
+    for parts in (item.get(name) for name in _HOLDERS):
+        for part in parts if isinstance(parts, list) else (parts,):
             if isinstance(part, dict):
                 holders = [(part, name) for name in _URLS]
                 holders += [(inner, name) for outer, name in _NESTED if isinstance(inner := part.get(outer), dict)]

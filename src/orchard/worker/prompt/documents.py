@@ -5,8 +5,8 @@ import logging
 from collections.abc import Iterator
 from functools import partial
 
-from orchard.core.errors import OrchardError
-from orchard.core.media import MediaPart
+from orchard.core.errors import OrchardError, brief
+from orchard.core.media import MediaPart, refusal
 from orchard.worker.lane import within
 
 MOST_PAGES = 1000
@@ -25,14 +25,14 @@ def document_text(part: MediaPart) -> str:
         try:
             text = within(MOST_SECONDS, partial(_pdf_text, part))
         except TimeoutError as error:
-            raise _refusal(part, f"its text could not be read within {MOST_SECONDS:g} seconds") from error
+            raise refusal(part, f"its text could not be read within {MOST_SECONDS:g} seconds") from error
     else:
         try:
             text = part.data.decode()
         except UnicodeDecodeError as error:
-            raise _refusal(part, "it is no PDF, and no text in UTF-8") from error
+            raise refusal(part, "it is no PDF, and no text in UTF-8") from error
         if "\0" in text:
-            raise _refusal(part, "it is no PDF, and no text in UTF-8")
+            raise refusal(part, "it is no PDF, and no text in UTF-8")
     return f"{part.name}:\n{text}" if part.name else text
 
 
@@ -44,14 +44,14 @@ def _pdf_text(part: MediaPart) -> str:
             pages.append(page.strip())
             length += len(page)
             if length > MOST_CHARACTERS:
-                raise _refusal(part, f"it has more than {MOST_CHARACTERS:,} characters")
+                raise refusal(part, f"it has more than {MOST_CHARACTERS:,} characters")
     except (OrchardError, TimeoutError):
         raise
     except Exception as error:  # pypdf raises whatever a broken file leads it to
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise _refusal(part, f"it is broken ({reason})") from error
+        reason = brief(error)
+        raise refusal(part, f"it is broken ({reason})") from error
     if not any(pages):
-        raise _refusal(part, "it has no text, only pictures; send its pages as images")
+        raise refusal(part, "it has no text, only pictures; send its pages as images")
     return "\n\n".join(pages)
 
 
@@ -60,12 +60,8 @@ def _pages(part: MediaPart) -> Iterator[str]:
 
     reader = PdfReader(io.BytesIO(part.data))
     if reader.is_encrypted and not reader.decrypt(""):
-        raise _refusal(part, "it is locked with a password")
+        raise refusal(part, "it is locked with a password")
     if (count := len(reader.pages)) > MOST_PAGES:
-        raise _refusal(part, f"it has {count:,} pages, and at most {MOST_PAGES:,} are allowed")
+        raise refusal(part, f"it has {count:,} pages, and at most {MOST_PAGES:,} are allowed")
     for page in reader.pages:
         yield page.extract_text()
-
-
-def _refusal(part: MediaPart, why: str) -> OrchardError:
-    return OrchardError("invalid_request", f"this document can't be read: {why}", param=part.param)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from orchard.core.events import Event, Failed, Finished, Output, Progressed, Started, Usage, collect
+from orchard.core.media import MediaPart
 from orchard.core.request import Request
 from orchard.core.tasks.images import EditImages, GenerateImages, Image, PartialImage
 from orchard.dialects.openai.images.encode import ImagesCall, ImagesEncoder
@@ -52,7 +53,10 @@ def test_an_answer_may_have_addresses() -> None:
 
 @pytest.mark.parametrize(
     ("task", "kind"),
-    [(TASK, "image_generation"), (EditImages(prompt="a cat", images=("/a",), format="jpeg"), "image_edit")],
+    [
+        (TASK, "image_generation"),
+        (EditImages(prompt="a cat", images=(MediaPart("image", "", "image", path="/a"),), format="jpeg"), "image_edit"),
+    ],
 )
 def test_a_stream_has_openais_events(task: Any, kind: str) -> None:
     encoded = ImagesEncoder(call(task)).encode(EVENTS)

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.core.errors import OrchardError
+from orchard.core.media import MediaPart
 from orchard.core.tasks.images import LEAST_SIDE, MOST_PIXELS, SIDE_STEP, EditImages, GenerateImages
 from orchard.dialects.openai.images.encode import ImagesCall
-from orchard.dialects.openai.images.parse import parse, parse_edit
+from orchard.dialects.openai.images.parse import parse, parse_edit, parse_edit_form
 from tests.support.examples import examples
 
 
@@ -18,16 +19,29 @@ def parsed(**fields: Any) -> ImagesCall:
     return parse(msgspec.json.encode({"model": "painter", "prompt": "a cat", **fields}), "req_1")
 
 
-def form(images: tuple[str, ...] = ("/a",), mask: str | None = None, **fields: str) -> ImagesCall:
+def file(param: str) -> MediaPart:
+    return MediaPart("image", "", param, path=f"/{param}")
+
+
+def form(*files: str, **fields: str) -> ImagesCall:
+    """The call of a form with files in these fields; without any, in `image`."""
     given = {"model": "painter", "prompt": "a cat", **fields}
-    return parse_edit({name: [value] for name, value in given.items()}, images, mask, "req_1")
+    uploaded = {name: [file(name)] for name in files or ("image",)}
+    return parse_edit_form({name: [value] for name, value in given.items()}, uploaded, "req_1")
+
+
+def edited(**fields: Any) -> ImagesCall:
+    given = {"model": "painter", "prompt": "a cat", "images": [{"image_url": "https://a/b.png"}], **fields}
+    return parse_edit(msgspec.json.encode(given), "req_1")
 
 
 def test_a_bare_request_gets_the_defaults() -> None:
     call = parsed()
     assert call.task == call.request.task == GenerateImages(prompt="a cat")
     assert (call.request.model, call.request.priority, call.stream, call.urls) == ("painter", "normal", False, False)
-    assert form().task == EditImages(prompt="a cat", images=("/a",))
+    assert form().task == EditImages(prompt="a cat", images=(file("image"),))
+    linked = MediaPart("image", "https://a/b.png", "images[0].image_url")
+    assert edited().task == EditImages(prompt="a cat", images=(linked,))
 
 
 def test_every_field_is_read() -> None:
@@ -49,12 +63,18 @@ def test_every_field_is_read() -> None:
     call = parsed(**wishes, stream=True, background="opaque", quality="high", style="vivid", nonsense=[1], ttl=5)
     assert (call.task, call.stream, call.request.ttl) == (GenerateImages(**expected), True, 5)
     texts = {name: str(value) for name, value in wishes.items()}
-    call = form(("/a", "/b"), "/m", **texts, stream="true", response_format="b64_json", quality="", ttl="5")
+    call = form("mask", "image[]", "image", **texts, stream="true", response_format="b64_json", quality="", ttl="5")
     assert (call.task, call.stream, call.request.ttl) == (
-        EditImages(**expected, images=("/a", "/b"), mask="/m"),
+        EditImages(**expected, images=(file("image"), file("image[]")), mask=file("mask")),
         True,
         5,
     )
+    links = {"images": [{"image_url": "https://a/b.png"}, {"image_url": "data:x"}], "mask": {"image_url": "file:///m"}}
+    call = edited(**wishes, **links, stream=True, ttl=5, input_fidelity="high", moderation="low", user="u")
+    places = {"https://a/b.png": "images[0].image_url", "data:x": "images[1].image_url"}
+    images = tuple(MediaPart("image", url, param) for url, param in places.items())
+    mask = MediaPart("image", "file:///m", "mask.image_url")
+    assert (call.task, call.stream, call.request.ttl) == (EditImages(**expected, images=images, mask=mask), True, 5)
 
 
 def test_null_and_neutral_values_are_absent() -> None:
@@ -62,7 +82,7 @@ def test_null_and_neutral_values_are_absent() -> None:
     assert parsed(**dict.fromkeys(names)).task == parsed().task
     neutral = parsed(size="auto", output_compression=100, partial_images=0, negative_prompt="", background="auto")
     assert neutral.task == parsed().task
-    assert form(("/a",), None, **dict.fromkeys(names, "")).task == form().task
+    assert form(**dict.fromkeys(names, "")).task == form().task
     assert parsed(response_format="url").urls
 
 
@@ -76,7 +96,8 @@ def test_who_is_asked_and_how_urgently() -> None:
     assert parse(body, "r", "interactive", default="only").request.model == "only"
     assert parse(body, "r", "interactive", default="only").request.priority == "interactive"
     assert parse(b'{"prompt": "a cat", "model": 5}', "r", model="deployed").request.model == "deployed"
-    assert parse_edit({"prompt": ["a cat"]}, ["/a"], None, "r", "background", default="only").request.model == "only"
+    files = {"image": [file("image")]}
+    assert parse_edit_form({"prompt": ["a cat"]}, files, "r", "background", default="only").request.model == "only"
     with pytest.raises(OrchardError, match="does not have exactly one model of images"):
         parse(body, "r")
 
@@ -112,7 +133,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     *(({name: 512}, name, "`size` has both sides") for name in ("width", "height")),
     *(({name: 0.4}, name, "no model here uses it") for name in ("scheduler", "image_strength")),
     ({"negative_prompt": "x" * 32_001}, "negative_prompt", "at most 32000 characters"),
-    *(({name: "x"}, name, "/v1/images/edits") for name in ("image", "mask")),
+    *(({name: "x"}, name, "/v1/images/edits") for name in ("image", "images", "mask")),
     *(({name: "4"}, name, "a setting") for name in ("config_name", "quantize", "lora_paths", "lora_scales")),
 ]
 
@@ -128,10 +149,35 @@ def test_what_is_wrong_is_named(fields: dict[str, Any], param: str, words: str) 
 
 def test_an_edit_needs_a_picture() -> None:
     with pytest.raises(OrchardError, match="`image` is required") as caught:
-        form(())
+        form("mask")
     assert caught.value.param == "image"
     with pytest.raises(OrchardError, match="`steps` must be an integer from 1 to 200, got a string"):
         form(steps="many")
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "words"),
+    [
+        ({"images": None}, "images", "must be a non-empty array of at most 16 items"),
+        ({"images": []}, "images", "must be a non-empty array of at most 16 items"),
+        ({"images": [{"image_url": "https://a/b.png"}] * 17}, "images", "of at most 16 items"),
+        ({"images": ["https://a/b.png"]}, "images[0]", "must be an object"),
+        ({"images": [{}]}, "images[0].image_url", "is required"),
+        ({"images": [{"image_url": ""}]}, "images[0].image_url", "a non-empty string"),
+        ({"images": [{"image_url": "iVBO"}]}, "images[0].image_url", "must be a data: URL or an http(s) URL"),
+        ({"images": [{"file_id": "f"}]}, "images[0].file_id", "this server keeps no files"),
+        ({"mask": {"image_url": "data:x", "file_id": "f"}}, "mask.file_id", "must be left out"),
+        ({"mask": {}}, "mask.image_url", "is required"),
+        ({"image": "data:x"}, "image", "as `images` and `mask` of a JSON body"),
+        ({"prompt": None}, "prompt", "a non-empty string"),
+        ({"steps": 0}, "steps", "from 1 to 200"),
+    ],
+)
+def test_what_is_wrong_with_an_edit_in_json_is_named(fields: dict[str, Any], param: str, words: str) -> None:
+    with pytest.raises(OrchardError) as caught:
+        edited(**fields)
+    assert (caught.value.kind, caught.value.param) == ("invalid_request", param)
+    assert words in caught.value.message
 
 
 def outcome(way: Callable[..., ImagesCall], **fields: str) -> tuple[int | None, int | None] | str | None:

@@ -194,11 +194,49 @@ def test_custom_calls() -> None:
     assert result.parts == (ToolResultPart("c", (TextPart("done"),)),)
 
 
+CLICK = {"type": "computer_call", "id": "cu_1", "call_id": "c", "action": {"type": "click", "x": 1, "y": 2}}
+
+
+def screenshot(**fields: Any) -> dict[str, Any]:
+    return {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot", **fields}}
+
+
+@pytest.mark.parametrize("type_", ["computer_screenshot", "input_image"])
+def test_what_a_computer_shows_is_a_picture(type_: str) -> None:
+    shown = screenshot(image_url="https://x/a.png", detail="low", type=type_)
+    call, result = messages([CLICK, shown])
+    assert call == Message("assistant", (ToolCallPart("c", "computer", '{"action":{"type":"click","x":1,"y":2}}'),))
+    picture = MediaPart("image", "https://x/a.png", "input[1].output.image_url", options=MediaOptions(detail="low"))
+    assert result == Message("tool", (ToolResultPart("c", (picture,)),))
+    several = CLICK | {"action": None, "actions": [{"type": "wait"}, {"type": "screenshot"}]}
+    (part,) = messages([several, shown])[0].parts
+    assert part == ToolCallPart("c", "computer", '{"actions":[{"type":"wait"},{"type":"screenshot"}]}')
+
+
+@pytest.mark.parametrize(
+    ("item", "param", "words"),
+    [
+        (screenshot(), "input[1].output.image_url", "is required."),
+        (screenshot(file_id="f"), "input[1].output.image_url", "this server keeps no files"),
+        (screenshot(file_id="f", image_url="data:,"), "input[1].output.file_id", "this server keeps no files"),
+        (screenshot(image_url="a.png"), "input[1].output.image_url", "must be a data: URL"),
+        (screenshot(type="input_file"), "input[1].output.type", "'computer_screenshot'"),
+        (screenshot(image_url="data:,") | {"call_id": "d"}, "input[1].call_id", "there is no call 'd'"),
+        (screenshot() | {"output": "data:,"}, "input[1].output", "an object with a screenshot"),
+        (screenshot() | {"output": None}, "input[1].output", "an object with a screenshot"),
+        (OUTPUT | {"call_id": "c", "output": {"type": "input_text"}}, "input[1].output", "a string or an array"),
+    ],
+)
+def test_what_is_no_screenshot_is_refused(item: dict[str, Any], param: str, words: str) -> None:
+    error = refused(input=[CLICK, item])
+    assert error.param == param
+    assert words in error.message
+
+
 @pytest.mark.parametrize(
     "item",
     [
         {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search"}},
-        {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}},
         {"type": "shell_call_output", "call_id": "c", "output": [{"stdout": "", "stderr": "", "outcome": {}}]},
         {"type": "local_shell_call", "id": "x", "call_id": "c", "action": {"type": "exec", "command": ["ls"]}},
         {"type": "mcp_list_tools", "id": "x", "server_label": "s", "tools": [{"name": "a", "input_schema": {}}]},

@@ -94,9 +94,14 @@ OUTPUT = {"type": "function_call_output", "call_id": "c"}
         (OUTPUT | {"output": [{"type": "text", "text": "x"}]}, {"output": [IN]}),
         ({"type": "custom_tool_call_output", "call_id": "c"}, {"output": ""}),
         (
-            {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}},
-            {"status": "completed"},
+            {
+                "type": "computer_call_output",
+                "call_id": "c",
+                "output": {"type": "image_url", "image_url": {"url": "data:,"}},
+            },
+            {"status": "completed", "output": {"type": "computer_screenshot", "image_url": "data:,"}},
         ),
+        ({"type": "computer_call", "call_id": "c"}, {"status": "completed", "pending_safety_checks": []}),
         ({"type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}}, {"status": "completed"}),
         ({"type": "shell_call_output", "call_id": "c", "output": []}, {"status": "completed"}),
         ({"type": "tool_search_call", "arguments": {}}, {"status": "completed", "execution": "client"}),

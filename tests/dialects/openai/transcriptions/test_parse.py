@@ -5,15 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.core.errors import OrchardError
+from orchard.core.media import MediaPart
 from orchard.core.tasks.transcribe import SpeechDetection, Transcribe
 from orchard.dialects.openai.transcriptions.encode import TranscriptionCall
 from orchard.dialects.openai.transcriptions.parse import parse
 from orchard.dialects.openai.transcriptions.schema import TranscriptionBody
 
+FILES = {"file": [MediaPart("audio", "", "file", path="/a")]}
 
-def _parsed(size: int = 7, path: str | None = "/a", **fields: str | list[str]) -> TranscriptionCall:
+
+def _parsed(**fields: str | list[str]) -> TranscriptionCall:
     form = {name: [value] if isinstance(value, str) else value for name, value in fields.items()}
-    return parse({"model": ["ears"], **form}, path, size, "req_1")
+    return parse({"model": ["ears"], **form}, FILES, "req_1")
 
 
 def _task(**fields: Any) -> Transcribe:
@@ -49,8 +52,8 @@ def test_every_field_is_read_as_clients_write_it() -> None:
     assert _parsed(response_format="srt").media_type == "text/plain"
     assert _task(language="", prompt="", temperature="").language is None, "an empty field is absent"
     assert _task(nonsense="x").path == "/a"
-    assert parse({}, "/a", 1, "r", default="only").request.model == "only"
-    assert parse({"model": ["x"]}, "/a", 1, "r", model="deployed").request.model == "deployed"
+    assert parse({}, FILES, "r", default="only").request.model == "only"
+    assert parse({"model": ["x"]}, FILES, "r", model="deployed").request.model == "deployed"
 
 
 def test_speech_is_looked_for_where_that_is_asked_for() -> None:
@@ -61,8 +64,6 @@ def test_speech_is_looked_for_where_that_is_asked_for() -> None:
 
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
-    ({"path": None}, "file", "is required"),
-    ({"size": 0}, "file", "is empty"),
     ({"temperature": "1.1"}, "temperature", "a number from 0"),
     ({"temperature": "hot"}, "temperature", "got a string"),
     ({"temperature": "true"}, "temperature", "got a string"),
@@ -88,6 +89,12 @@ def test_what_cant_be_served_is_refused(fields: dict[str, Any], param: str, mess
     assert message in caught.value.message
 
 
+def test_a_form_needs_a_recording() -> None:
+    with pytest.raises(OrchardError, match="`file` is required: send the recording as a file of the form") as caught:
+        parse({"model": ["ears"], "file": ["https://a/b.wav"]}, {}, "r")
+    assert (caught.value.kind, caught.value.param) == ("invalid_request", "file")
+
+
 NAMES = [*TranscriptionBody.__struct_fields__, "chunking_strategy[type]", "temperature[x]", "include[]", "model[a]"]
 
 
@@ -95,7 +102,7 @@ NAMES = [*TranscriptionBody.__struct_fields__, "chunking_strategy[type]", "tempe
 def test_any_form_is_read_or_refused_as_a_bad_request(fields: dict[str, list[str]]) -> None:
     kinds = set()
     try:
-        parse(fields, "/a", 1, "req_1")
+        parse(fields, FILES, "req_1")
     except OrchardError as error:
         kinds.add(error.kind)
     assert kinds <= {"invalid_request"}

@@ -6,22 +6,23 @@ from typing import Any
 
 import msgspec
 
+from orchard.core.media import MediaOptions, MediaPart
 from orchard.core.tasks.images import LEAST_SIDE, MOST_PIXELS, SIDE_STEP, EditImages, GenerateImages
 from orchard.dialects.common.fields import header_priority, make_request
 from orchard.dialects.common.form import typed
-from orchard.dialects.common.json_body import invalid, refuse_set
+from orchard.dialects.common.json_body import invalid, refuse_set, required
+from orchard.dialects.common.media import media_part
 from orchard.dialects.openai.images.encode import ImagesCall
-from orchard.dialects.openai.images.schema import BODY, ImagesBody
+from orchard.dialects.openai.images.schema import BODY, EDIT_BODY, ImagesBody, PictureReference
 
 _NUMBERS = ("n", "output_compression", "partial_images", "seed", "steps", "guidance", "guidance_scale", "ttl")
 _SIZE = re.compile(r"([0-9]{1,5})x([0-9]{1,5})")
-_FILES = "pictures and masks are files of a form, which /v1/images/edits takes"
+_FILES = "/v1/images/edits takes pictures and masks, as files of a form or as `images` and `mask` of a JSON body"
 _SETTING = "it is a setting of the model, and not of a request"
 _SIDE = "`size` has both sides, such as '1024x768'"
 _UNUSED = "no model here uses it"
 _UNSUPPORTED = {
     "image": _FILES,
-    "mask": _FILES,
     "config_name": _SETTING,
     "quantize": _SETTING,
     "lora_paths": _SETTING,
@@ -32,6 +33,7 @@ _UNSUPPORTED = {
     "scheduler": _UNUSED,
     "image_strength": _UNUSED,
 }
+_NO_PICTURES = {"images": _FILES, "mask": _FILES}
 _WHOLE = 100  # the compression that changes nothing, which clients send with PNG too
 
 
@@ -40,24 +42,45 @@ def parse(
 ) -> ImagesCall:
     """Turn a body into a call; `model`, else the body's own, else `default` is asked. Raise OrchardError."""
     asked = BODY.decode(body, model, default)
+    refuse_set(asked, _NO_PICTURES)
     return _call(asked, GenerateImages(**_wishes(asked)), request_id, priority)
 
 
 def parse_edit(
+    body: bytes, request_id: str, priority: str | None = None, *, model: str | None = None, default: str | None = None
+) -> ImagesCall:
+    """Turn the body of an edit into a call, like `parse`. Raise OrchardError."""
+    asked = EDIT_BODY.decode(body, model, default)
+    images = tuple(_referred(one, f"images[{i}]") for i, one in enumerate(asked.images))
+    mask = _referred(asked.mask, "mask") if asked.mask else None
+    return _call(asked, EditImages(**_wishes(asked), images=images, mask=mask), request_id, priority)
+
+
+def parse_edit_form(
     fields: Mapping[str, Sequence[str]],
-    images: Sequence[str],
-    mask: str | None,
+    files: Mapping[str, Sequence[MediaPart]],
     request_id: str,
     priority: str | None = None,
     *,
     model: str | None = None,
     default: str | None = None,
 ) -> ImagesCall:
-    """Turn a form into a call; its pictures and its mask lie at these paths. Raise OrchardError."""
+    """Turn the form of an edit into a call. Raise OrchardError."""
     asked = BODY.decode(msgspec.json.encode(typed(fields, numbers=_NUMBERS)), model, default)
+    refuse_set(asked, _NO_PICTURES)
+    images = (*files.get("image", ()), *files.get("image[]", ()))
+    mask = next(iter(files.get("mask", ())), None)
     if not images:
         raise invalid("image", "is required: send the pictures as files of the form.")
-    return _call(asked, EditImages(**_wishes(asked), images=tuple(images), mask=mask), request_id, priority)
+    return _call(asked, EditImages(**_wishes(asked), images=images, mask=mask), request_id, priority)
+
+
+def _referred(reference: PictureReference, where: str) -> MediaPart:
+    """Return a picture that a body names. Raise OrchardError where there is none, or it is a stored file."""
+    if reference.file_id is not None:
+        raise invalid(f"{where}.file_id", "must be left out: this server keeps no files.")
+    param = f"{where}.image_url"
+    return media_part("image", required(reference.image_url, param), param, MediaOptions())
 
 
 def _wishes(asked: ImagesBody) -> dict[str, Any]:

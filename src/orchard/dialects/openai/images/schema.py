@@ -1,15 +1,17 @@
-"""The body of OpenAI's image generations, and the form of its edits besides the files."""
+"""The bodies of OpenAI's image generations and edits, and the form of edits besides the files."""
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from orchard.core.tasks.images import ImageFormat
-from orchard.dialects.common.fields import BodyType, Refused, ServingFields
+from orchard.dialects.common.fields import BodyType, NonEmpty, Refused, ServingFields
 
 MAX_PROMPT_CHARS = 32_000
 """The longest prompt, as in OpenAI's API."""
 MAX_IMAGES = 10
+MAX_PICTURES = 16
+"""The most pictures of an edit, as in OpenAI's API."""
 MAX_SEED = 2**32 - 1
 _IGNORED = ("input_fidelity", "moderation", "quality", "safety_identifier", "style", "user")
 
@@ -36,6 +38,7 @@ class ImagesBody(ServingFields, kw_only=True):
     negative_prompt: Annotated[str, Meta(max_length=MAX_PROMPT_CHARS)] | None = None
 
     image: Refused = None
+    images: Refused = None
     mask: Refused = None
     config_name: Refused = None
     quantize: Refused = None
@@ -48,4 +51,19 @@ class ImagesBody(ServingFields, kw_only=True):
     image_strength: Refused = None
 
 
+class PictureReference(Struct, kw_only=True):
+    """A picture by its URL."""
+
+    image_url: Annotated[NonEmpty, Meta(description="A data: URL with base64, or an http(s) URL.")] | None = None
+    file_id: Refused = None
+
+
+class EditBody(ImagesBody, kw_only=True):
+    """A request for images out of pictures that comes as JSON."""
+
+    images: Annotated[list[PictureReference], Meta(min_length=1, max_length=MAX_PICTURES)]
+    mask: PictureReference | None = None
+
+
 BODY = BodyType(ImagesBody, _IGNORED, asked="model of images")
+EDIT_BODY = BodyType(EditBody, _IGNORED, asked="model of images")

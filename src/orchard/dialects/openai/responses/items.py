@@ -30,6 +30,8 @@ _READ: dict[str, Fields] = {
     "function_call_output": {"output": ""} | _COMPLETED,
     "custom_tool_call": {"input": ""} | _COMPLETED,
     "custom_tool_call_output": {"output": ""} | _COMPLETED,
+    "computer_call": {"pending_safety_checks": []} | _COMPLETED,
+    "computer_call_output": _COMPLETED,
     "reasoning": {"summary": []},
     "compaction": {},
 }
@@ -40,8 +42,6 @@ _SKIPPED: dict[str, Fields] = {
     "apply_patch_call_output": {},
     "code_interpreter_call": {},
     "compaction_trigger": {},
-    "computer_call": {},
-    "computer_call_output": _COMPLETED,
     "configuration_update": {},
     "file_search_call": {},
     "image_generation_call": {},
@@ -60,8 +60,9 @@ _SKIPPED: dict[str, Fields] = {
     "web_search_call": {},
 }
 ITEM_DEFAULTS = _READ | _SKIPPED
-OUTPUTS = ("function_call_output", "custom_tool_call_output")
-_CALLS = ("function_call", "custom_tool_call")
+OUTPUTS = ("function_call_output", "custom_tool_call_output", "computer_call_output")
+_CALLS = ("function_call", "custom_tool_call", "computer_call")
+_COMPUTER = "computer"  # OpenAI's own tool, whose calls have no name
 _AS_THE_MODEL_DOES = MediaOptions()
 _items_decoder = msgspec.json.Decoder(list[wire.Item])
 
@@ -178,8 +179,12 @@ class ItemReader:
 
     def _call(self, item: wire.Item, kind: str, where: str) -> generate.ToolCallPart:
         call_id = required(item.call_id, f"{where}.call_id", empty=False)
-        name = required(item.name, f"{where}.name", empty=False)
         self._calls.add(call_id)
+        if kind == "computer_call":
+            did = "action" if item.actions is None else "actions"
+            arguments = self._free_form.arguments({did: getattr(item, did)}, f"{where}.{did}")
+            return generate.ToolCallPart(call_id, _COMPUTER, arguments)
+        name = required(item.name, f"{where}.name", empty=False)
         if kind == "function_call":
             arguments = self._free_form.arguments(item.arguments, f"{where}.arguments")
         else:
@@ -191,9 +196,21 @@ class ItemReader:
         call_id = required(item.call_id, param, empty=False)
         if call_id not in self._calls:
             raise invalid(param, f"must be the `call_id` of an earlier call; there is no call '{call_id}'.")
-        if isinstance(item.output, dict):
+        if item.type == "computer_call_output":
+            return generate.ToolResultPart(call_id, (self._screenshot(item.output, f"{where}.output"),))
+        if isinstance(item.output, wire.Part):
             raise invalid(f"{where}.output", "must be a string or an array.")
         return generate.ToolResultPart(call_id, self._content(item.output, f"{where}.output", "tool"))
+
+    def _screenshot(self, output: str | list[wire.Part] | wire.Part | None, where: str) -> MediaPart:
+        """Return what a computer showed after a call. Raise OrchardError."""
+        if not isinstance(output, wire.Part):
+            raise invalid(where, "must be an object with a screenshot.")
+        medium = self._medium(output, where) if output.type in _IMAGES else None
+        if medium is None:
+            raise not_one_of(f"{where}.type", ("computer_screenshot",))
+        self._parts += 1
+        return medium
 
     def _content(
         self, content: str | list[wire.Part] | None, where: str, role: generate.Role

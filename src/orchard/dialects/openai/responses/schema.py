@@ -92,7 +92,9 @@ class Item(Struct):
     namespace: str | None = None
     input: str | None = None
     arguments: str | dict[str, Any] | None = None
-    output: str | Parts | dict[str, Any] | None = None
+    output: str | Parts | Part | None = None
+    action: Any = None
+    actions: Any = None
     tools: Annotated[list[ToolEntry], Meta(max_length=MAX_TOOLS)] | None = None
 
 

@@ -23,6 +23,8 @@ _PREFIXES = {
     "function_call_output": "fco",
     "custom_tool_call": "ctc",
     "custom_tool_call_output": "ctco",
+    "computer_call": "cu",
+    "computer_call_output": "cuo",
     "compaction": "cmp",
 }
 # What the API requires of the parts of a type, and callers may leave out.
@@ -86,6 +88,8 @@ def _normalised(given: Fields) -> Fields:
         item["content"] = [_part(part, item["role"]) for part in parts]
     elif kind == "function_call" and not isinstance(item["arguments"], str):
         item["arguments"] = msgspec.json.encode(item["arguments"]).decode()
+    elif kind == "computer_call_output":
+        item["output"] = _part(item["output"] | {"type": "computer_screenshot"}, "tool")
     elif kind in OUTPUTS and not isinstance(item["output"], str):
         item["output"] = [_part(part, "tool") for part in item["output"]]
     return item

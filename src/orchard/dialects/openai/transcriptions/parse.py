@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from orchard.core.media import MediaPart
 from orchard.core.tasks.transcribe import SpeechDetection, Transcribe
 from orchard.dialects.common.fields import header_priority, make_request
 from orchard.dialects.common.form import typed
@@ -25,8 +26,7 @@ _NOT_SERVED = {
 
 def parse(
     fields: Mapping[str, Sequence[str]],
-    path: str | None,
-    size: int,
+    files: Mapping[str, Sequence[MediaPart]],
     request_id: str,
     priority: str | None = None,
     *,
@@ -34,20 +34,18 @@ def parse(
     model: str | None = None,
     default: str | None = None,
 ) -> TranscriptionCall:
-    """Return what a form asks for; its file lies at `path` and has `size` bytes.
+    """Return what a form asks for.
 
     Raise OrchardError (invalid_request) with the field that is wrong.
     """
     form = typed(fields, numbers=_NUMBERS, lists=_LISTS, objects=("chunking_strategy",))
     body = BODY.decode(msgspec.json.encode(form), model, default)
-    if path is None:
+    if not (recordings := files.get("file")):
         raise invalid("file", "is required: send the recording as a file of the form.")
-    if not size:
-        raise invalid("file", "is empty.")
     refuse_set(body, _NOT_SERVED)
     _check(body)
     task = Transcribe(
-        path,
+        recordings[0].path,
         body.language or None,
         translate,
         body.prompt or "",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 from python_multipart import MultipartParser
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
@@ -17,9 +18,12 @@ from starlette.requests import ClientDisconnect, Request
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
+from orchard.core.media import MAX_BYTES, MediaKind, MediaPart
+from orchard.dialects.common.json_body import invalid
 from orchard.gateway.http.body import drain
 from orchard.gateway.http.budget import Budget, Share
-from orchard.gateway.http.upload_folder import UploadFolder, no_room
+from orchard.gateway.media.errors import check_type, empty, too_large
+from orchard.gateway.media.upload_folder import UploadFolder, no_room
 
 LEAST_RATE = 32 * 1024
 """Bytes a second that a client must send on average, once the time limit of other bodies is over."""
@@ -29,32 +33,34 @@ _WRITTEN_AT_ONCE = 2**20
 _UPLOADS_AT_ONCE = 4  # of the largest size
 
 
-class FormFile(Struct):
-    """A file that was uploaded, where it lies on the disk, and its size in bytes."""
-
-    path: Path
-    size: int = 0
-
-
 class Form(Struct):
     """What a form holds: the values of its fields and its files, by name. `close` deletes the files."""
 
     fields: dict[str, list[str]] = field(default_factory=dict)
-    files: dict[str, list[FormFile]] = field(default_factory=dict)
+    files: dict[str, list[MediaPart]] = field(default_factory=dict)
     on_close: Callable[[], None] = lambda: None
 
     def close(self) -> None:
         """Delete the files."""
         for file in itertools.chain.from_iterable(self.files.values()):
-            file.path.unlink(missing_ok=True)
+            Path(file.path).unlink(missing_ok=True)
         self.on_close()
 
 
 class FileFields(Struct, frozen=True):
-    """Which fields of a form are files: the most that each may have, and the most bytes of each file."""
+    """Which fields of a form are files, all of a kind: the most that each may have, and the most bytes of each file.
 
+    `most_bytes` None: as many as a medium of the kind may have.
+    """
+
+    kind: MediaKind
     most: Mapping[str, int]
-    most_bytes: int
+    most_bytes: int | None = None
+
+    @property
+    def largest(self) -> int:
+        """The most bytes that a file may have."""
+        return self.most_bytes or MAX_BYTES[self.kind]
 
     @property
     def words(self) -> str:
@@ -65,7 +71,9 @@ class FileFields(Struct, frozen=True):
 class UploadReader:
     """Reads the forms of one server's requests."""
 
-    def __init__(self, settings: Settings, folder: UploadFolder) -> None:
+    def __init__(self, settings: Settings, folder: UploadFolder, arriving: Budget) -> None:
+        """`arriving`: what of a form is in memory holds its bytes of it, until the form is complete."""
+        self._arriving = arriving
         self._timeout = settings.body_timeout
         self._folder = folder
         self._budget = Budget(_UPLOADS_AT_ONCE * settings.max_upload_bytes, "uploads")
@@ -76,12 +84,12 @@ class UploadReader:
         Raise OrchardError: payload_too_large, timeout, overloaded if uploads take too much of the disk already,
         unavailable if the disk is full, cancelled if the client leaves, invalid_request if it is no such form.
         """
-        parts = _Parts(_boundary(http), files, self._folder, Share(self._budget))
+        parts = _Parts(_boundary(http), files, self._folder, Share(self._budget), Share(self._arriving))
         chunks = http.stream()
         try:
-            most = files.most_bytes * sum(files.most.values()) + MOST_FIELD_BYTES + _WRITTEN_AT_ONCE
+            most = files.largest * sum(files.most.values()) + MOST_FIELD_BYTES + _WRITTEN_AT_ONCE
             if int(http.headers.get("content-length", 0)) > most:
-                raise _too_large(files, next(iter(files.most)))
+                raise too_large(MediaPart(files.kind, "", next(iter(files.most))), files.most_bytes)
             await self._receive(chunks, parts)
         except BaseException as error:
             parts.form.close()
@@ -144,14 +152,17 @@ class _OpenFile:
 class _Parts:
     """The parts of a form as they arrive."""
 
-    def __init__(self, boundary: bytes, files: FileFields, folder: UploadFolder, share: Share) -> None:
+    def __init__(
+        self, boundary: bytes, files: FileFields, folder: UploadFolder, share: Share, in_memory: Share
+    ) -> None:
         self.form = Form(on_close=lambda: share.take(0))
         self._files = files
         self._folder = folder
         self._share = share
+        self._in_memory = in_memory
         self._writers: list[_OpenFile] = []
-        self._file: FormFile | None = None
-        self._file_bytes = self._field_bytes = self._count = 0
+        self._file: MediaPart | None = None
+        self._file_bytes = self._all_bytes = self._field_bytes = self._count = 0
         self._complete = False
         self._begin_part()
         names = ("part_begin", "part_data", "part_end", "header_field", "header_value", "header_end")
@@ -162,7 +173,11 @@ class _Parts:
     @property
     def is_full(self) -> bool:
         """Whether so much is in memory that it should be written."""
-        return sum(len(writer.pending) for writer in self._writers) >= _WRITTEN_AT_ONCE
+        return self._pending >= _WRITTEN_AT_ONCE
+
+    @property
+    def _pending(self) -> int:
+        return sum(len(writer.pending) for writer in self._writers)
 
     def feed(self, chunk: bytes) -> None:
         """Parse the next piece of the body. Raise OrchardError."""
@@ -170,6 +185,7 @@ class _Parts:
             self._parser.write(chunk)
         except FormParserError as error:
             raise _broken(str(error)) from None
+        self._in_memory.take(self._pending + self._field_bytes)
 
     async def write(self) -> None:
         """Write what is in memory. Raise OSError."""
@@ -184,6 +200,7 @@ class _Parts:
 
     def end(self) -> None:
         """Close the files."""
+        self._in_memory.take(0)
         for writer in self._writers:
             writer.close()
 
@@ -221,21 +238,24 @@ class _Parts:
         most = self._files.most.get(self._field, 0)
         if len(there) >= most:
             plural = "file" if most == 1 else "files"
-            why = f"may have {most} {plural}" if most else f"is no field of a file: files are in {self._files.words}"
-            raise OrchardError("invalid_request", f"`{self._field}` {why}", param=self._field)
+            why = f"may have {most} {plural}." if most else f"is no field of a file: files are in {self._files.words}."
+            raise invalid(self._field, why)
+        media_type = self._headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
+        file = MediaPart(self._files.kind, "", self._field, media_type=media_type)
+        check_type(file, media_type)
         number, path = self._folder.new_file()
         self._writers.append(_OpenFile(number))
-        self._file = FormFile(path)
+        self._file, self._file_bytes = replace(file, path=str(path)), 0
         there.append(self._file)
 
     def _part_data(self, data: bytes, start: int, end: int) -> None:
         size = end - start
         if self._file:
-            self._file.size += size
             self._file_bytes += size
-            if self._file.size > self._files.most_bytes:
-                raise _too_large(self._files, self._field)
-            self._share.take(self._file_bytes)
+            self._all_bytes += size
+            if self._file_bytes > self._files.largest:
+                raise too_large(self._file, self._files.most_bytes)
+            self._share.take(self._all_bytes)
             self._writers[-1].pending += memoryview(data)[start:end]
             return
         self._field_bytes += size
@@ -245,12 +265,14 @@ class _Parts:
         self._data += data[start:end]
 
     def _part_end(self) -> None:
-        if self._field is None or self._file:
+        if self._file and not self._file_bytes:
+            raise empty(self._file)
+        if self._file or self._field is None:
             return
         try:
             value = self._data.decode()
         except UnicodeDecodeError:
-            raise OrchardError("invalid_request", f"`{self._field}` is not UTF-8", param=self._field) from None
+            raise invalid(self._field, "is not UTF-8.") from None
         self.form.fields.setdefault(self._field, []).append(value)
 
     def _end(self) -> None:
@@ -270,11 +292,6 @@ def _boundary(http: Request) -> bytes:
     if not 0 < len(boundary) <= 70:  # RFC 2046, 5.1.1
         raise _broken("its content type names no boundary of 1 to 70 characters")
     return boundary
-
-
-def _too_large(files: FileFields, name: str | None) -> OrchardError:
-    message = f"`{name}` is over the limit of {files.most_bytes} bytes"
-    return OrchardError("payload_too_large", message, param=name)
 
 
 def _broken(why: str) -> OrchardError:

@@ -3,12 +3,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from orchard.gateway.http.upload_folder import UploadFolder
+from orchard.gateway.media.upload_folder import UploadFolder
 
 MAKE = """
 import sys
 from pathlib import Path
-from orchard.gateway.http.upload_folder import UploadFolder
+from orchard.gateway.media.upload_folder import UploadFolder
 folder = UploadFolder(Path(sys.argv[1]))
 number, path = folder.new_file()
 print(path, flush=True)

@@ -14,15 +14,19 @@ from starlette.requests import Request
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
-from orchard.gateway.http import uploads
-from orchard.gateway.http.upload_folder import UploadFolder
-from orchard.gateway.http.uploads import FileFields, Form, FormFile, UploadReader
+from orchard.core.media import MediaPart
+from orchard.gateway.http.budget import Budget
+from orchard.gateway.media import uploads
+from orchard.gateway.media.upload_folder import UploadFolder
+from orchard.gateway.media.uploads import FileFields, Form, UploadReader
 from tests.support.examples import examples
 from tests.support.forms import SentForm, forms
 
 SETTINGS = Settings(max_upload_bytes=1000)
-RECORDING = FileFields({"file": 1}, 1000)
-PICTURES = FileFields({"image": 2, "mask": 1}, 1000)
+RECORDING = FileFields("audio", {"file": 1}, 1000)
+PICTURES = FileFields("image", {"image": 2, "mask": 1}, 1000)
+
+CONTENT = st.binary(min_size=1, max_size=300)
 
 
 @pytest.fixture
@@ -57,12 +61,17 @@ async def _read(
     encoded = {name: value.encode() if isinstance(value, str) else value for name, value in headers.items()}
     raw = [(name.replace("_", "-").encode(), value) for name, value in encoded.items()]
     http = Request({"type": "http", "method": "POST", "path": "/", "headers": raw}, receive)
-    return await UploadReader(Settings(max_upload_bytes=fields.most_bytes), folder).read(http, fields)
+    settings = Settings(max_upload_bytes=fields.largest)
+    return await UploadReader(settings, folder, Budget(2**30, "bodies")).read(http, fields)
 
 
-def _file(form: Form) -> FormFile:
+def _file(form: Form) -> Path:
     (file,) = form.files["file"]
-    return file
+    return Path(file.path)
+
+
+def _content(file: MediaPart) -> bytes:
+    return Path(file.path).read_bytes()
 
 
 async def _refusal(
@@ -75,7 +84,7 @@ async def _refusal(
 
 
 @examples(50)
-@given(st.binary(max_size=300), st.text(max_size=30), st.lists(st.integers(0, 1000), max_size=8))
+@given(CONTENT, st.text(max_size=30), st.lists(st.integers(0, 1000), max_size=8))
 async def test_a_form_is_read_the_same_however_it_is_cut(content: bytes, prompt: str, cuts: list[int]) -> None:
     folder = UploadFolder()
     fields = {"model": "whisper", "prompt": prompt, "timestamp_granularities[]": ["word", "segment"]}
@@ -85,9 +94,9 @@ async def test_a_form_is_read_the_same_however_it_is_cut(content: bytes, prompt:
     form = await _read(folder, [*pieces, b""], content_type=kind)
     expected = {"model": ["whisper"], "prompt": [prompt], "timestamp_granularities[]": ["word", "segment"]}
     assert form.fields == expected
-    assert (_file(form).path.read_bytes(), _file(form).size) == (content, len(content))
+    assert _file(form).read_bytes() == content
     form.close()
-    assert not _file(form).path.exists()
+    assert not _file(form).exists()
     folder.close()
 
 
@@ -99,7 +108,7 @@ async def test_whatever_is_sent_is_read_or_refused_and_leaves_nothing(sent: Sent
     try:
         form = await _read(folder, [*sent.pieces, b""], content_type=sent.kind.encode("latin-1"))
         for file in form.files.get("file", ()):
-            assert file.path.stat().st_size == file.size <= 1000
+            assert 0 < len(_content(file)) <= 1000
         form.close()
     except OrchardError as error:
         outcome = error.kind
@@ -118,20 +127,20 @@ async def test_a_file_goes_to_the_disk_while_it_arrives_and_only_its_owner_can_r
             yield body[at : at + 65_536]
         yield b""
 
-    form = await _read(folder, pieces(), FileFields({"file": 1}, 2**24), content_type=kind)
+    form = await _read(folder, pieces(), FileFields("audio", {"file": 1}, 2**24), content_type=kind)
     assert seen[-1] >= 4 * 2**20
-    assert stat.S_IMODE(_file(form).path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(_file(form).path.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(_file(form).stat().st_mode) == 0o600
+    assert stat.S_IMODE(_file(form).parent.stat().st_mode) == 0o700
 
 
 async def test_a_file_of_the_limit_is_taken_and_one_byte_more_is_not(folder: UploadFolder) -> None:
     kind, body = _encoded({"model": "m"}, b"x" * 1000)
-    assert _file(await _read(folder, [body, b""], content_type=kind)).size == 1000
+    assert _file(await _read(folder, [body, b""], content_type=kind)).stat().st_size == 1000
     folder.close()
     kind, body = _encoded({"model": "m"}, b"x" * 1001)
     error = await _refusal(folder, [body, b""], content_type=kind)
     assert (error.kind, error.param) == ("payload_too_large", "file")
-    assert "over the limit of 1000 bytes" in error.message
+    assert error.message == "`file` is too large: audio may have 1000 bytes."
 
 
 async def test_a_body_that_says_that_it_is_too_large_is_not_stored(folder: UploadFolder) -> None:
@@ -174,6 +183,8 @@ async def test_a_compressed_form_is_refused(folder: UploadFolder) -> None:
         (lambda body: b"nonsense" + body, "the form can't be read", None),
         (lambda body: body.replace(b'name="file"', b'name="image"'), "`image` is no field of a file", "image"),
         (lambda body: body.replace(b'name="model"', b'nome="model"'), "a part has no name", None),
+        (lambda body: body.replace(b"sound", b""), "`file` is empty.", "file"),
+        (lambda body: body.replace(b"audio/x-wav", b"text/html"), "`file` must be audio, not 'text/html'", "file"),
         (lambda body: body.replace(b"whisper", b"\xff\xfe"), "`model` is not UTF-8", "model"),
     ],
 )
@@ -226,7 +237,7 @@ async def test_a_slow_client_is_given_up_unless_it_keeps_the_least_rate(
     settings = Settings(max_upload_bytes=1000, body_timeout=0.01)
     begin = asyncio.get_running_loop().time()
     with pytest.raises(OrchardError, match="came at less than") as caught:
-        await UploadReader(settings, folder).read(http, RECORDING)
+        await UploadReader(settings, folder, Budget(2**30, "bodies")).read(http, RECORDING)
     assert caught.value.kind == "timeout"
     assert asyncio.get_running_loop().time() - begin >= 0.01 + 200 / 10_000, "what it sent gave it more time"
     assert _files(folder) == []
@@ -239,7 +250,10 @@ def _pictures(*parts: tuple[str, bytes]) -> tuple[str, bytes]:
 
 
 @examples(50)
-@given(st.lists(st.tuples(st.sampled_from(["image", "mask"]), st.binary(max_size=300)), max_size=3), st.integers(1, 99))
+@given(
+    st.lists(st.tuples(st.sampled_from(["image", "mask"]), CONTENT), max_size=3),
+    st.integers(1, 99),
+)
 async def test_a_form_may_have_several_files(parts: list[tuple[str, bytes]], step: int) -> None:
     names = [name for name, _ in parts]
     folder = UploadFolder()
@@ -247,10 +261,10 @@ async def test_a_form_may_have_several_files(parts: list[tuple[str, bytes]], ste
     pieces = [body[at : at + step] for at in range(0, len(body), step)]
     if names.count("image") > 1 or names.count("mask") > 1:
         error = await _refusal(folder, [*pieces, b""], PICTURES, content_type=kind)
-        assert error.message in ("`image` may have 2 files", "`mask` may have 1 file")
+        assert error.message in ("`image` may have 2 files.", "`mask` may have 1 file.")
     else:
         form = await _read(folder, [*pieces, b""], PICTURES, content_type=kind)
-        found = {name: [file.path.read_bytes() for file in files] for name, files in form.files.items()}
+        found = {name: list(map(_content, files)) for name, files in form.files.items()}
         expected = {name: [content for one, content in (*parts, ("image", b"last")) if one == name] for name in found}
         assert (form.fields, found) == ({"prompt": ["a cat"]}, expected)
         form.close()
@@ -268,14 +282,13 @@ async def test_files_are_written_while_later_ones_arrive(folder: UploadFolder) -
             yield body[at : at + 2**19]
         yield b""
 
-    form = await _read(folder, pieces(), FileFields({"image": 2}, 2**20), content_type=kind)
+    form = await _read(folder, pieces(), FileFields("image", {"image": 2}, 2**20), content_type=kind)
     assert max(sizes[-1]) == 2**20
-    assert [file.path.read_bytes()[:1] for file in form.files["image"]] == [b"a", b"b"]
-    assert [file.size for file in form.files["image"]] == [2**20, 2**20]
+    assert list(map(_content, form.files["image"])) == [b"a" * 2**20, b"b" * 2**20]
 
 
 async def test_uploads_together_take_a_bounded_part_of_the_disk(folder: UploadFolder) -> None:
-    reader = UploadReader(SETTINGS, folder)
+    reader = UploadReader(SETTINGS, folder, Budget(2**30, "bodies"))
     kind, body = _encoded({}, b"x" * 1000)
 
     async def one() -> Form:
@@ -291,6 +304,51 @@ async def test_uploads_together_take_a_bounded_part_of_the_disk(folder: UploadFo
     assert caught.value.kind == "overloaded"
     forms.pop().close()
     await one()
+
+
+@pytest.mark.parametrize(
+    ("media_type", "kept"),
+    [
+        ("audio/wav", "audio/wav"),
+        ("Video/WebM; codecs=opus", "video/webm"),
+        ("application/mp4", "application/mp4"),
+        ("application/octet-stream", "application/octet-stream"),
+        ("multipart/form-data", "multipart/form-data"),
+        (None, ""),
+    ],
+)
+async def test_types_that_may_be_of_a_recording_are_taken(
+    folder: UploadFolder, media_type: str | None, kept: str
+) -> None:
+    request = httpx.Request("POST", "http://x", files=[("file", ("a", b"sound", media_type or "x/y"))])
+    body = request.read() if media_type else request.read().replace(b"Content-Type: x/y\r\n", b"")
+    form = await _read(folder, [body, b""], content_type=request.headers["content-type"])
+    assert [(file.kind, file.param, file.media_type) for file in form.files["file"]] == [("audio", "file", kept)]
+
+
+async def test_what_of_forms_is_in_memory_counts_with_bodies(folder: UploadFolder) -> None:
+    kind, body = _encoded({"prompt": "x" * 500}, b"x" * 700)
+    arriving = Budget(1100, "bodies")
+    left = []
+
+    def request(*chunks: bytes) -> Request:
+        pieces = iter(chunks)
+
+        async def receive() -> dict[str, Any]:
+            left.append(arriving.left)
+            piece = next(pieces)
+            return {"type": "http.request", "body": piece, "more_body": piece != b""}
+
+        return Request({"type": "http", "method": "POST", "headers": [(b"content-type", kind.encode())]}, receive)
+
+    reader = UploadReader(SETTINGS, folder, arriving)
+    with pytest.raises(OrchardError, match="bytes of bodies are held already") as caught:
+        await reader.read(request(body, b""), RECORDING)
+    assert caught.value.kind == "overloaded"
+    arriving.left = 1200
+    form = await reader.read(request(body, b""), RECORDING)
+    assert (left[-1], arriving.left) == (0, 1200)
+    form.close()
 
 
 async def test_a_disk_that_takes_nothing_is_told(tmp_path: Path) -> None:
