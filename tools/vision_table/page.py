@@ -39,7 +39,7 @@ def named(page: str) -> set[str]:
 
 def _line(architecture: Architecture, trial: Trial | None) -> str:
     assert trial is not None
-    takes = ", ".join(_NAMES[kind] for kind in architecture.takes)
+    takes = ", ".join(_NAMES[kind] for kind in architecture.takes if kind not in trial.refused) or "texts only"
     return f"| `{architecture.name}` | {_SHARED[trial.mode]} | {takes} | {_tested(trial)} |\n"
 
 
@@ -51,6 +51,7 @@ def _tested(trial: Trial) -> str:
 
 
 _REASONS = {
+    r"media: (.*)": r"Loaded as a model of text: \1",
     r"(image|audio|video): (.*)": r"Of \1: \2",
     r".*GroupedArrays|.*scaled_dot_product_attention": "It computes attention in a way of its own",
     r".*AttentionView": "Its layers read other layers' caches",

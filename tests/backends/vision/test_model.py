@@ -150,10 +150,10 @@ def test_an_architecture_of_mlx_lm_only_has_no_media(folder: Path) -> None:
 def test_media_that_mlx_vlm_reads_wrongly_are_not_taken(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setitem(model_module._UNREAD, "qwen3_vl", "it reads them upside down")
+    monkeypatch.setitem(model_module.UNREAD, "qwen3_vl", "it reads them upside down")
     assert load(str(folder)).reader.takes == frozenset()
     assert "served without images, audio and video: it reads them upside down" in caplog.text
-    assert {"falcon_ocr", "llava_next", "mllama", "paligemma"} <= model_module._UNREAD.keys()
+    assert {"falcon_ocr", "granite_vision", "llava_next", "mllama", "paligemma"} <= model_module.UNREAD.keys()
 
 
 def test_code_of_a_folder_is_not_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,9 +33,12 @@ log = logging.getLogger("orchard.worker")
 
 _DEFAULTS = TextOptions()
 _ADAPTER_WEIGHTS = ("adapters.safetensors", "weights.safetensors")
-_UNREAD = {
+# Architectures whose media are refused, and why.
+UNREAD = {
     "falcon_ocr": "the tokens of its images see each other both ways and lie in two dimensions, which is not served",
+    "granite_vision": "mlx-vlm 0.7.10 puts a whole image in the place of each of its tokens",
     "llava_next": "mlx-vlm 0.7.10 puts a whole image in the place of each of its tokens",
+    "minicpmv4_7": "its images are cut up and have positions of their own, which is not served",
     "mllama": "it reads images by cross attention, which is not served",
     "paligemma": "its prompts' tokens see each other both ways, which mlx-vlm 0.7.10 does not pass on beside an image",
 }
@@ -209,7 +212,7 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
     reader = MediaReader(processor, network, input_bytes)
     if not reader.takes:
         raise NoMedia("mlx-vlm's model has no part for images, audio or video")
-    if reason := _UNREAD.get(config["model_type"]):
+    if reason := UNREAD.get(config["model_type"]):
         log.warning("the model is served without images, audio and video: %s", reason)
         reader.takes = frozenset()
     mrope = has_mrope(network, config)
