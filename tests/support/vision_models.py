@@ -141,7 +141,7 @@ def _with_ids(value: Any, tokenizer: Tokenizer) -> Any:
     if isinstance(value, str):
         if value == "VOCABULARY":
             return tokenizer.get_vocab_size()
-        number = tokenizer.token_to_id(value) if value.startswith(("<", "[")) else None
+        number = tokenizer.token_to_id(value) if value.startswith(("<", "[", "]")) else None
         return value if number is None else number
     return value
 

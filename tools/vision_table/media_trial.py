@@ -13,6 +13,7 @@ from tests.support.vision_models import load_reference, logprobs_of
 from orchard.backends.vision.encoder import place
 from orchard.backends.vision.inputs import Medium
 from orchard.backends.vision.model import VisionModel
+from orchard.backends.vision.shared_keys import mend
 from orchard.core.media import MediaKind, MediaPart
 
 _ALIKE = 0.01
@@ -54,6 +55,7 @@ def misread(model: VisionModel, family: VisionFamily, kind: MediaKind, folder: P
     if kind == "video" and model.tokens_per_second:
         return ""
     network, processor = load_reference(folder)
+    mend(network.language_model)
     theirs = np.array(prepare_inputs(processor, prompts=text, **_THEIRS[kind])["input_ids"]).reshape(-1).tolist()
     if _aligned(tokens, theirs):
         logprobs = _logprobs(model, one, theirs)

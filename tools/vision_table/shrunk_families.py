@@ -3,6 +3,7 @@
 `config` is what their smallest configuration must say beside what texts need.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from tests.support.vision_families import QWEN, QWEN_IDS, QWEN_PIXELS, VisionFamily, named
@@ -110,6 +111,38 @@ SHRUNK: dict[str, VisionFamily] = {
         },
     ),
     "fastvlm": VisionFamily(config={}, files={"preprocessor_config.json": {}}, **_NO_PLACE),
+    # The encoder of its pictures has no configuration that is small.
+    "gemma3n": VisionFamily(
+        config={
+            "image_token_id": "<image_soft_token>",
+            "image_token_index": "<image_soft_token>",
+            "audio_token_id": "<audio_soft_token>",
+            "audio_soft_tokens_per_image": 8,
+            "vision_config": {"hidden_size": 2048, "vocab_offset": "<end_of_image>"},
+            "audio_config": {
+                "input_feat_size": 128,
+                "hidden_size": 64,
+                "conf_num_attention_heads": 2,
+                "conf_num_hidden_layers": 2,
+                "vocab_offset": "<end_of_audio>",
+            },
+        },
+        tokens=(
+            *("<start_of_image>", "<start_of_audio>"),
+            *("<end_of_image>", "<image_soft_token>", "<end_of_audio>", "<audio_soft_token>"),
+        ),
+        image="<image_soft_token>",
+        audio="<audio_soft_token>",
+        tokenizer=named(**_GEMMA_TOKENS),
+        files={
+            "preprocessor_config.json": {
+                "image_processor_type": "SiglipImageProcessor",
+                "size": {"height": 256, "width": 256},
+                "feature_extractor_type": "Gemma3nAudioFeatureExtractor",
+            },
+            "processor_config.json": {"audio_seq_length": 8},
+        },
+    ),
     "gemma4_unified": VisionFamily(
         config={
             "text_config": {
@@ -139,6 +172,7 @@ SHRUNK: dict[str, VisionFamily] = {
     ),
     "glm4v": _GLM,
     "glm4v_moe": _GLM,
+    "glm5_next": replace(_GLM, config=_GLM.config | {"vision_config": {"patch_size": 14}}),
     "glm_ocr": _GLM,
     "granite_vision": VisionFamily(
         config={"image_token_index": "<image>", "image_grid_pinpoints": _PINPOINTS},
@@ -167,6 +201,13 @@ SHRUNK: dict[str, VisionFamily] = {
         },
     ),
     "indic_ocr": VisionFamily(config=QWEN_IDS | {"vision_config": _PATCHES}, **QWEN),
+    "inkling": VisionFamily(
+        config={"image_token_id": "<|unused_200054|>", "audio_token_id": "<|unused_200053|>"},
+        tokens=("<|unused_200054|>", "<|unused_200053|>", "<|content_image|>", "<|content_audio_input|>"),
+        image="<|content_image|><|unused_200054|>",
+        audio="<|content_audio_input|><|unused_200053|>",
+        files={"processor_config.json": {}},
+    ),
     "internvl": VisionFamily(
         config={"image_token_id": "<IMG_CONTEXT>"},
         tokens=("<img>", "</img>", "<IMG_CONTEXT>"),
@@ -176,6 +217,23 @@ SHRUNK: dict[str, VisionFamily] = {
     "kimi_k25": VisionFamily(
         config={"media_placeholder_token_id": "<|media_pad|>", "vision_config": {"patch_size": 4}},
         files={"preprocessor_config.json": {"media_proc_cfg": {"patch_size": 4}}},
+        **_KIMI,
+    ),
+    "kimi_k3": VisionFamily(
+        config={
+            "media_placeholder_token_id": "<|media_pad|>",
+            "vision_config": {
+                "patch_size": 14,
+                "vt_hidden_size": 64,
+                "vt_intermediate_size": 64,
+                "vt_num_attention_heads": 2,
+                "vt_num_hidden_layers": 2,
+                "qkv_hidden_size": 64,
+                "mm_hidden_size": 64,
+                "text_hidden_size": 64,
+            },
+        },
+        files={"preprocessor_config.json": {}},
         **_KIMI,
     ),
     "kimi_vl": VisionFamily(
@@ -273,6 +331,19 @@ SHRUNK: dict[str, VisionFamily] = {
         image="<|image_pad|>",
         files={"preprocessor_config.json": {"patch_size": 14, "scale_resolution": 56, "max_slice_nums": 1}},
     ),
+    "minimax_m3_vl": VisionFamily(
+        config={
+            "image_token_id": "]<]image[>[",
+            "image_token_index": "]<]image[>[",
+            "video_token_id": "]<]video[>[",
+            "video_token_index": "]<]video[>[",
+            "vision_config": {"patch_size": 4, "temporal_patch_size": 2},
+        },
+        tokens=("]<]image[>[", "]<]video[>[", "]<]start of image[>[", "]<]end of image[>["),
+        image="]<]image[>[",
+        video="]<]video[>[",
+        files=_PIXELS,
+    ),
     "molmo": VisionFamily(
         config={
             "text_config": {"additional_vocab_size": 32},
@@ -297,6 +368,18 @@ SHRUNK: dict[str, VisionFamily] = {
     ),
     "moondream3": VisionFamily(
         config={"vision_config": {"crop_size": 32, "max_crops": 2, "overlap_margin": 1}}, **_NO_PLACE
+    ),
+    "muse_glimmer": VisionFamily(
+        config={
+            "image_token_id": "<|patch|>",
+            "video_token_id": "<|video|>",
+            "out_hidden_size": 256,
+            "projector_hidden_size": 64,
+            "vision_config": {"patch_size": 14, "temporal_patch_size": 2},
+        },
+        tokens=("<|image_start|>", "<|patch|>", "<|image_end|>", "<|video|>"),
+        image="<|patch|>",
+        files={"processor_config.json": {}},
     ),
     "nemotron_h_nano_omni": VisionFamily(
         config={

@@ -25,7 +25,6 @@ from tools.vision_table import smallest
 from tools.vision_table.architectures import Architecture
 from tools.vision_table.families import MORE
 from tools.vision_table.media_trial import misread, placeholder_of
-from tools.vision_table.shrink import VOCABULARY
 from tools.vision_table.shrunk_families import SHRUNK, VOCABULARIES
 
 _MOST_WEIGHTS = 500_000_000  # of a language model; where an encoder is part of it, it is never computed
@@ -87,7 +86,7 @@ def _calibrated(model: VisionModel) -> Trial:
 
 def _in_pieces(model: VisionModel) -> str:
     """Return what changes where a prompt is read in pieces; "": nothing."""
-    tokens = [(7 * place * place + 3 * place) % VOCABULARY for place in range(60)]
+    tokens = [(7 * place * place + 3 * place) % model.vocab_size for place in range(60)]
     whole, pieces = (_last_logits(model, tokens, cuts) for cuts in ([60], [16, 32, 59, 60]))
     off, spread = float(mx.abs(whole - pieces).max()), float(mx.std(whole))
     return f"in pieces its logits change by {off:.3g}, they spread by {spread:.3g}" if off > _ALIKE * spread else ""

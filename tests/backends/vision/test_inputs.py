@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import mlx.core as mx
@@ -13,7 +14,7 @@ from mlx_vlm.utils import prepare_inputs
 from msgspec.structs import replace
 
 from orchard.backends.vision.decode import decode_image
-from orchard.backends.vision.inputs import MediaReader, Medium
+from orchard.backends.vision.inputs import MediaReader, Medium, _token_ids
 from orchard.backends.vision.model import VisionModel, load
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
@@ -186,6 +187,14 @@ def test_a_processor_that_only_passes_a_placeholder_on_is_refused(prepares: Any)
     """The model would answer without having seen anything."""
     with pytest.raises(OrchardError, match="would see nothing of it"):
         prepares(lambda text: {"input_ids": [prepares.reader._recorder.encode(text)]})
+
+
+def test_tokens_that_the_encoders_embed() -> None:
+    """Gemma 3n has a table of them in each encoder, for what stands behind a picture, too."""
+    known: dict[str, Any] = {"model_type": "gemma3n", "image_token_id": 7, "audio_token_id": 9, "audio_config": None}
+    text, vision = SimpleNamespace(vocab_size=11), SimpleNamespace(vocab_offset=6)
+    config = SimpleNamespace(**known, text_config=text, vision_config=vision)
+    assert set(_token_ids(config, SimpleNamespace())) == {6, 7, 8, 9, 10}
 
 
 def test_tokens_without_a_text_are_refused(prepares: Any) -> None:

@@ -224,7 +224,7 @@ class MediaReader:
         raise ValueError("its tokens have no text")
 
     def _text(self, placeholder: str, tokens: list[int]) -> str | None:
-        """Return the text of tokens that a processor has put together from pieces of a placeholder, if they have one."""
+        """Return the text of tokens that a processor has put together from a placeholder, if they have one."""
         if min(tokens, default=0) < 0:  # those of Phi-3.5-vision and FastVLM stand for what has no token
             return None
         begin = int(tokens[:1] == [getattr(self._tokenizer, "bos_token_id", None)])
@@ -314,5 +314,8 @@ def _token_ids(config: Any, processor: Any) -> Iterator[int]:
     for name, value in known:
         if name in _TOKEN_KEYS and isinstance(value, int) and value >= 0:
             yield value
+    # Gemma 3n has tokens whose embeddings are the encoders', among them those behind a picture and a sound.
+    if first := getattr(getattr(config, "vision_config", None), "vocab_offset", None):
+        yield from range(first, config.text_config.vocab_size)
     if token := _PLACES.get(str(config.model_type)):
         yield processor.tokenizer.convert_tokens_to_ids(token)
