@@ -26,7 +26,7 @@ from orchard.backends.vision.inputs import MOST_INPUT_BYTES, MediaReader, Medium
 from orchard.backends.vision.position_scale import PositionScale, scale_by_row
 from orchard.backends.vision.shared_keys import mend
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine.batching.model import Embedded, Sliced
+from orchard.engine.batching.model import Embedded, PlacedRows, Sliced
 from orchard.engine.memory import limit
 
 log = logging.getLogger("orchard.worker")
@@ -58,8 +58,8 @@ class VisionModel(FolderModel):
 
     `mrope`: its tokens have positions in three dimensions, in its last axis if `mrope_last`; `rotary`: what rotates
     text, where it can. `scale`: what scales queries by their positions, where the model does. `tokens_per_second` of a
-    film, where the model counts so. `attends_both_ways`: the tokens of a picture see each other. `kept_bytes`: what may
-    be kept of media between requests.
+    film, where the model counts so. `attends_both_ways`: the tokens of a picture see each other. `type_names`: as what
+    it is told which tokens are media. `kept_bytes`: what may be kept of media between requests.
     """
 
     vocab_size: int
@@ -70,6 +70,7 @@ class VisionModel(FolderModel):
     attends_both_ways: bool
     cost: EncodingCost
     mrope_last: bool = False
+    type_names: tuple[str, ...] = ()
     rotary: Rotary | None = None
     scale: PositionScale | None = None
     kept_bytes: int = 0
@@ -160,8 +161,8 @@ class VisionModel(FolderModel):
             stop = len(tokens)  # the few tokens behind the last medium need no pass of their own
         made = self.encoder.embed(tokens, known, stop, now)
         own = None if positions is None else positions[..., known:stop]
-        extras = made.extras | ({"mm_token_type_ids": _types(known, stop, now)} if self.attends_both_ways else {})
-        return made._replace(positions=own, position_delta=delta, extras=extras)
+        types: dict[str, Sliced | PlacedRows] = {name: _types(known, stop, now) for name in self.type_names}
+        return made._replace(positions=own, position_delta=delta, extras=made.extras | types)
 
     def divides(self, medium: Medium) -> bool:
         """Return whether a medium's tokens may be read in several passes: they attend only to what is before them."""
@@ -227,7 +228,9 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         tokens_per_second=_tokens_per_second(config),
         attends_both_ways=both_ways,
         cost=EncodingCost(network),
-        mrope_last=config["model_type"] == "ernie4_5_moe_vl",
+        mrope_last=(is_ernie := config["model_type"] == "ernie4_5_moe_vl"),
+        # ERNIE has experts of their own for pictures, which mlx-vlm 0.7.10 leaves unused where it generates.
+        type_names=("token_type_ids",) if is_ernie else ("mm_token_type_ids",) if both_ways else (),
         kept_bytes=input_bytes + feature_bytes if reader.takes else 0,
     )
     return replace(model, vocab_size=model.forward(mx.array([[0]], mx.int32), model.new_cache()).shape[-1])
