@@ -1,5 +1,6 @@
 """Tries whether a model reads media as mlx-vlm's own model does."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,9 @@ def misread(model: VisionModel, family: VisionFamily, kind: MediaKind, folder: P
     Of videos, where mlx-vlm doesn't number frames by their seconds: "" if another video has other ones.
     """
     placeholder = placeholder_of(family, kind)
-    one, other = (model.reader.read(MediaPart(kind, "", "", data=data), placeholder) for data in _SAMPLES[kind])
+    with ThreadPoolExecutor(1) as thread:  # the server reads media in another thread than models, too
+        parts = [MediaPart(kind, "", "", data=data) for data in _SAMPLES[kind]]
+        one, other = thread.map(lambda part: model.reader.read(part, placeholder), parts)
     text = f"The sea {placeholder} is blue."
     tokens = _tokens(model, text.replace(placeholder, one.text))
     logprobs = _logprobs(model, one, tokens)

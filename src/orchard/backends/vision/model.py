@@ -41,6 +41,7 @@ UNREAD = {
     "minicpmv4_7": "its images are cut up and have positions of their own, which is not served",
     "mllama": "it reads images by cross attention, which is not served",
     "paligemma": "its prompts' tokens see each other both ways, which mlx-vlm 0.7.10 does not pass on beside an image",
+    "phi3_v": "in mlx-vlm 0.7.10, negative numbers stand for its images in prompts, which is not served",
 }
 _TYPES = {"image": 1, "video": 2, "audio": 3}
 _INPUT_SHARE, _FEATURE_SHARE = 1 / 32, 1 / 64  # of the memory limit, at most, that is kept of media
@@ -211,11 +212,11 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         object.__setattr__(inner, "_apply_blockwise_bidirectional_overlay", partial(see_blocks, inner))
     input_bytes, feature_bytes = _most_kept(options)
     reader = MediaReader(processor, network, input_bytes)
-    if not reader.takes:
-        raise NoMedia("mlx-vlm's model has no part for images, audio or video")
     if reason := UNREAD.get(config["model_type"]):
         log.warning("the model is served without images, audio and video: %s", reason)
         reader.takes = frozenset()
+    elif not reader.takes:
+        raise NoMedia("mlx-vlm's model has no part for images, audio or video")
     mrope = has_mrope(network, config)
     model = VisionModel(
         **vars(loaded),
@@ -279,6 +280,9 @@ def _processor(folder: Path, config: Mapping[str, Any]) -> Any:
         processor.image_processor = own
     if not hasattr(processor, "tokenizer"):
         raise NoMedia("its folder has no files of a processor")
+    # Arrays that wait to be computed, as the filters of Inkling's, could only be computed in this thread.
+    parts = [vars(part) for part in vars(processor).values() if hasattr(part, "__dict__")]
+    mx.eval([value for part in parts for value in part.values() if isinstance(value, mx.array)])
     return processor
 
 
