@@ -51,7 +51,6 @@ def _tested(trial: Trial) -> str:
 
 
 _REASONS = {
-    r"media: (.*)": r"Loaded as a model of text: \1",
     r"(image|audio|video): (.*)": r"Of \1: \2",
     r".*GroupedArrays|.*scaled_dot_product_attention": "It computes attention in a way of its own",
     r".*AttentionView": "Its layers read other layers' caches",

@@ -78,23 +78,6 @@ SHRUNK: dict[str, VisionFamily] = {
         tokenizer=named(image="<|IMAGE_PAD|>"),
         files=_PIXELS,
     ),
-    "deepseek_vl_v2": VisionFamily(
-        config={
-            "image_token_index": "<image>",
-            "vision_config": {"patch_size": 8, "image_size": 32, "width": 64},
-            "projector_config": {"input_dim": 64, "n_embed": 64, "projector_type": "downsample_mlp_gelu"},
-        },
-        tokens=("<image>",),
-        image="<image>\n",
-        tokenizer={"bos_token": "<|endoftext|>"},
-        files={
-            "processor_config.json": {
-                "candidate_resolutions": [[32, 32], [32, 64]],
-                "patch_size": 8,
-                "downsample_ratio": 2,
-            }
-        },
-    ),
     "dots_ocr": VisionFamily(
         config={
             "image_token_id": "<|imgpad|>",

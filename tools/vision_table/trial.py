@@ -14,7 +14,7 @@ from mlx.utils import tree_flatten, tree_unflatten
 from tests.support.vision_families import FAMILIES, VisionFamily
 from tests.support.vision_models import make_vision_model, random_weight
 
-from orchard.backends.vision.model import UNREAD, NoMedia, VisionModel, has_mrope, load
+from orchard.backends.vision.model import UNREAD, VisionModel, has_mrope, load
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
@@ -112,19 +112,13 @@ class _Heard(logging.Handler):
 def _try_folder(architecture: Architecture, family: VisionFamily) -> Trial:
     with tempfile.TemporaryDirectory() as name:
         make_vision_model(Path(name), family, vocabulary=VOCABULARIES.get(architecture.name, 0))
-        try:
-            model = load(name)
-        except NoMedia as error:
-            return _calibrated(_bare(architecture))._replace(refused=architecture.takes, why=f"media: {error}")
+        model = load(name)
         read: list[MediaKind] = []
         not_read: list[str] = []
-        tried = [kind for kind in architecture.takes if placeholder_of(family, kind)]
-        takes = [
-            kind
-            for kind in tried
-            if kind in model.reader.takes and model.reader.expands(kind, placeholder_of(family, kind))
-        ]
-        for kind in takes:
+        # Without a placeholder a kind is not tried.
+        placeholders = {kind: placeholder_of(family, kind) for kind in architecture.takes if kind in model.reader.takes}
+        takes = [kind for kind, text in placeholders.items() if not text or model.reader.expands(kind, text)]
+        for kind in filter(placeholders.get, takes):
             try:
                 wrong = misread(model, family, kind, Path(name))
             except (OrchardError, ValueError) as error:
@@ -134,7 +128,7 @@ def _try_folder(architecture: Architecture, family: VisionFamily) -> Trial:
             else:
                 read.append(kind)
         trial = _calibrated(model)
-        refused = tuple(kind for kind in tried if kind not in takes)
+        refused = tuple(kind for kind in architecture.takes if kind not in takes)
         return Trial(trial.mode, tuple(read), "; ".join(filter(None, [*not_read, trial.why])), refused)
 
 

@@ -31,7 +31,7 @@ def test_lines_of_the_page() -> None:
         (Architecture("c", "media", ("audio",)), Trial(None, why="ValueError: no | such")),
         (Architecture("f", "media", ("image",)), Trial(BatchMode.BY_LENGTH, (), "image: no; Unbatchable: OddCache")),
         (Architecture("g", "media", ("image", "video")), Trial(BatchMode.SHARED, ("image",), "", ("video",))),
-        (Architecture("h", "media", ("image",)), Trial(BatchMode.SHARED, (), "media: no files", ("image",))),
+        (Architecture("h", "media", ("image",)), Trial(BatchMode.SHARED, (), "", ("image",))),
         (Architecture("d", "text"), None),
         (Architecture("e", "other", why="make embeddings"), None),
     ]
@@ -41,7 +41,7 @@ def test_lines_of_the_page() -> None:
     assert "| `c` | not known | audio | no: `ValueError: no / such` |\n" in written
     assert "| `f` | rows of equal length | images | rows. Of image: no. Its cache is a `OddCache` |\n" in written
     assert "| `g` | yes | images | rows, images |\n" in written
-    assert "| `h` | yes | texts only | rows. Loaded as a model of text: no files |\n" in written
+    assert "| `h` | yes | texts only | rows |\n" in written
     assert "<!-- text -->\n`d`\n<!-- end -->" in written
     assert "<!-- other -->\n- make embeddings: `e`\n<!-- end -->\nAfter\n" in written
     assert "old" not in written
@@ -114,7 +114,6 @@ def test_rows_share_a_pass(name: str) -> None:
             ],
             4,
         ),
-        ("deepseek_vl_v2", ("image",)),
         ("minicpmv4_6", ("image",)),
         ("paddleocr_vl", ("image",)),
     ],
