@@ -7,7 +7,9 @@ from pathlib import Path
 
 import mlx.core as mx
 import pytest
+from mlx import nn
 from mlx_vlm.models.cache import make_prompt_cache
+from mlx_vlm.models.rope_utils import MRoPERotaryEmbedding
 from mlx_vlm.utils import load_model
 
 from orchard.backends import rotary
@@ -76,6 +78,17 @@ def test_a_pass_that_failed_leaves_nothing(vision_folder: Folders) -> None:
 
 def test_another_rotation_stays(vision_folder: Folders) -> None:
     assert load(str(vision_folder("llava"))).rotary is None
+
+
+def test_a_rotation_above_the_layers_stays() -> None:
+    """PaddleOCR-VL's layers are given its angles."""
+    network = nn.Module()
+    network.rotary_emb = MRoPERotaryEmbedding(32, mrope_section=[6, 5, 5])
+    assert rotary.install(network) is not None
+    network = nn.Module()
+    network.rotary_emb = MRoPERotaryEmbedding(32, mrope_section=[6, 5, 5])
+    network.layers = [nn.Module()]
+    assert rotary.install(network) is None
 
 
 def test_what_stands_for_positions_can_be_evaluated_in_any_thread() -> None:

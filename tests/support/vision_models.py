@@ -86,7 +86,7 @@ class _TakesPadding:
     """An image processor that is not told of `padding`: transformers 5 refuses it, mlx-vlm 0.7.10 gives it to all."""
 
     def __init__(self, image_processor: Any) -> None:
-        self._image_processor = image_processor
+        self.__dict__["_image_processor"] = image_processor
 
     def __call__(self, images: Any, padding: Any = None, **options: Any) -> Any:
         return self._image_processor(images, **options)
@@ -94,13 +94,17 @@ class _TakesPadding:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._image_processor, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._image_processor, name, value)
+
 
 def load_reference(folder: Path) -> tuple[Any, Any]:
     """Load a folder's model and processor with mlx-vlm, so that its own `generate` works."""
     import mlx_vlm
 
     model, processor = mlx_vlm.load(str(folder))
-    processor.image_processor = _TakesPadding(processor.image_processor)
+    if hasattr(processor, "image_processor"):
+        processor.image_processor = _TakesPadding(processor.image_processor)
     return model, processor
 
 
@@ -137,7 +141,7 @@ def _with_ids(value: Any, tokenizer: Tokenizer) -> Any:
     if isinstance(value, str):
         if value == "VOCABULARY":
             return tokenizer.get_vocab_size()
-        number = tokenizer.token_to_id(value) if value.startswith(("<", "[")) else None
+        number = tokenizer.token_to_id(value) if value.startswith(("<", "[", "]")) else None
         return value if number is None else number
     return value
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from tools.vision_table.shrink import VOCABULARY
+
 _MROPE = {"type": "default", "mrope_section": [6, 5, 5]}
 _HYBRID: dict[str, Any] = {
     "num_hidden_layers": 4,
@@ -77,7 +79,7 @@ ADDITIONS: dict[str, dict[str, Any]] = {
     "minicpmv4_6": {"text_config": _HYBRID},
     "minicpmv4_7": {"text_config": _HYBRID, "image_token_id": 300, "video_token_id": 301},
     "mistral3": {"text_config": {"model_type": "mistral", "rope_theta": 10000.0}},
-    "molmo": {"text_config": {"embedding_size": 320}},
+    "molmo": {"text_config": {"embedding_size": VOCABULARY}},
     "multi_modality": {
         "vision_config": {"params": {}},
         "projector_config": {"params": {"projector_type": "mlp_gelu", "depth": 2}},

@@ -39,7 +39,7 @@ def named(page: str) -> set[str]:
 
 def _line(architecture: Architecture, trial: Trial | None) -> str:
     assert trial is not None
-    takes = ", ".join(_NAMES[kind] for kind in architecture.takes)
+    takes = ", ".join(_NAMES[kind] for kind in architecture.takes if kind not in trial.refused) or "texts only"
     return f"| `{architecture.name}` | {_SHARED[trial.mode]} | {takes} | {_tested(trial)} |\n"
 
 

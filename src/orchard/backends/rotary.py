@@ -54,7 +54,8 @@ def install(network: nn.Module) -> Rotary | None:
     """Rotate text so in a language model's layers; None: its rotation is of another kind, and stays."""
     attentions = [module for _, module in network.named_modules() if isinstance(module.get("rotary_emb"), nn.Module)]
     embeddings = [attention.rotary_emb for attention in attentions]
-    if not embeddings or not all(map(_is_ordinary, embeddings)):
+    # One that stands above the layers (PaddleOCR-VL) is asked for its angles, and rotates nothing itself.
+    if not embeddings or not all(map(_is_ordinary, embeddings)) or any("layers" in one for one in attentions):
         return None
     if len({(one.dim, one.base, one.style, tuple(one.mrope_section)) for one in embeddings}) > 1:
         return None

@@ -28,6 +28,7 @@ _WORDS: dict[MediaKind, str] = {
     "document": "Documents",
 }
 _READERS = "it takes a vision model, and the extra mlx-orchard[vision]"
+_TEXTS_ONLY = "it is a vision model that is served for text only, and the log of its load says why"
 
 
 class MediaOptions(Struct, frozen=True, kw_only=True):
@@ -67,10 +68,10 @@ class MediaPart(Struct, frozen=True, tag="media"):
     path: str = ""
 
 
-def unreadable(part: MediaPart, takes: Collection[MediaKind] = ()) -> OrchardError:
-    """Return the error of a medium that a model can't read; `takes` are the kinds that it can."""
-    words = " and ".join(_WORDS[kind].lower() for kind in takes)
-    other = f"besides text it takes only {words}" if takes else _READERS
+def unreadable(part: MediaPart, takes: Collection[MediaKind] | None = None) -> OrchardError:
+    """Return the error of a medium that a model can't read; `takes`: what it can, if it is a vision model."""
+    words = " and ".join(_WORDS[kind].lower() for kind in takes or ())
+    other = _READERS if takes is None else f"besides text it takes only {words}" if takes else _TEXTS_ONLY
     message = f"{_WORDS[part.kind]} can't be read by this model: {other}."
     return OrchardError("invalid_request", message, param=part.param)
 

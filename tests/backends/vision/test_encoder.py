@@ -1,6 +1,7 @@
 """Media become embeddings: what is encoded, what is kept, and that every family's parts fit together."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,15 @@ def test_pieces_say_what_the_whole_says(vision_folder: Folders, name: str, monke
     assert [one.stop for one in later] == [placed[0].stop, placed[1].stop, placed[1].stop, None]
     ends = [placed[0].stop, middle, placed[1].stop]
     check_close(read(model, tokens, later, ends), expected, name)
+
+
+def test_a_model_may_be_told_which_tokens_are_media(qwen: VisionModel) -> None:
+    """ERNIE has other experts for them."""
+    tokens, media = prompt(qwen, "qwen3_vl")
+    told = replace(qwen, type_names=("token_type_ids",)).embed(tokens, media, 2).cut(2, len(tokens)).extras
+    assert told is not None
+    assert told["token_type_ids"].tolist() == [[int(token in qwen.reader.feature_ids) for token in tokens[2:]]]
+    assert "token_type_ids" not in qwen.embed(tokens, media, 2).extras
 
 
 def test_a_prompt_whose_text_looks_like_media_is_refused(qwen: VisionModel) -> None:

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import mlx.core as mx
 import numpy as np
 import pytest
 from mlx_vlm.models.paddleocr_vl.processing_paddleocr_vl import ImageProcessor as PaddleImages
@@ -12,7 +14,7 @@ from mlx_vlm.utils import prepare_inputs
 from msgspec.structs import replace
 
 from orchard.backends.vision.decode import decode_image
-from orchard.backends.vision.inputs import MediaReader, Medium
+from orchard.backends.vision.inputs import MediaReader, Medium, _token_ids
 from orchard.backends.vision.model import VisionModel, load
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
@@ -144,6 +146,60 @@ def test_what_the_processor_refuses_is_the_callers_fault(qwen: VisionModel, monk
     with pytest.raises(OrchardError, match="processor refuses it: too narrow") as caught:
         read(qwen, of(png(picture(9))))
     assert (caught.value.kind, caught.value.param) == ("invalid_request", PARAM)
+
+
+@pytest.fixture
+def prepares(vision_folder: Folders, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Medium]:
+    """Read a picture with a processor that makes what it is told of the placeholder's tokens."""
+    reader = load(str(vision_folder("qwen3_vl"))).reader
+
+    def read_with(call: Callable[[Any], dict[str, Any]]) -> Medium:
+        monkeypatch.setattr(reader, "_call", lambda text, **given: call(text))
+        return reader.read(of(png(picture(1))), f"{FAMILIES['qwen3_vl'].image}\n")
+
+    read_with.reader = reader  # type: ignore[attr-defined]
+    return read_with
+
+
+def test_a_processor_may_encode_its_text(prepares: Any) -> None:
+    """As Kimi-VL's does."""
+    medium = prepares(
+        lambda text: {
+            "input_ids": [prepares.reader._recorder.encode(text.replace("<|image_pad|>", "<|image_pad|>" * 3))],
+            "pixel_values": np.zeros(3),
+        }
+    )
+    assert (medium.features, medium.text) == (3, f"<|vision_start|>{'<|image_pad|>' * 3}<|vision_end|>\n")
+
+
+@pytest.mark.parametrize("end", [[], ["\n"]])
+def test_a_processor_may_put_tokens_together(prepares: Any, end: list[str]) -> None:
+    """As those of Step and DeepSeek do, of which one leaves out the last token. Its inputs are lists of arrays."""
+    tokenizer = prepares.reader._tokenizer
+    tokens = tokenizer.encode("".join(["<|image_pad|>" * 3, *end]))
+    medium = prepares(lambda text: {"input_ids": mx.array([tokens]), "pixel_values": [[mx.zeros((2, 3))], "of"]})
+    assert (medium.features, medium.text, medium.tokens) == (3, "<|image_pad|>" * 3 + "\n", tokens)
+    assert isinstance(medium.inputs["pixel_values"][0][0], np.ndarray)
+    assert medium.bytes == 2 * 3 * 4
+
+
+def test_a_processor_that_only_passes_a_placeholder_on_is_refused(prepares: Any) -> None:
+    """The model would answer without having seen anything."""
+    with pytest.raises(OrchardError, match="would see nothing of it"):
+        prepares(lambda text: {"input_ids": [prepares.reader._recorder.encode(text)]})
+
+
+def test_tokens_that_the_encoders_embed() -> None:
+    """Gemma 3n has a table of them in each encoder, for what stands behind a picture, too."""
+    known: dict[str, Any] = {"model_type": "gemma3n", "image_token_id": 7, "audio_token_id": 9, "audio_config": None}
+    text, vision = SimpleNamespace(vocab_size=11), SimpleNamespace(vocab_offset=6)
+    config = SimpleNamespace(**known, text_config=text, vision_config=vision)
+    assert set(_token_ids(config, SimpleNamespace())) == {6, 7, 8, 9, 10}
+
+
+def test_tokens_without_a_text_are_refused(prepares: Any) -> None:
+    with pytest.raises(OrchardError, match="its tokens have no text"):
+        prepares(lambda text: {"input_ids": [[1, -200]], "pixel_values": np.zeros(1)})
 
 
 def test_a_placeholder_is_tried_out(qwen: VisionModel) -> None:

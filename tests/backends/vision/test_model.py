@@ -3,10 +3,12 @@
 import json
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
+import mlx_vlm.utils
 import pytest
 from mlx.utils import tree_flatten
 from mlx_vlm.trainer.peft import get_peft_model, save_adapter
@@ -173,10 +175,25 @@ def test_an_architecture_of_mlx_lm_only_has_no_media(folder: Path) -> None:
 def test_media_that_mlx_vlm_reads_wrongly_are_not_taken(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setitem(model_module._UNREAD, "qwen3_vl", "it reads them upside down")
+    monkeypatch.setitem(model_module.UNREAD, "qwen3_vl", "it reads them upside down")
     assert load(str(folder)).reader.takes == frozenset()
     assert "served without images, audio and video: it reads them upside down" in caplog.text
-    assert {"falcon_ocr", "llava_next", "mllama", "paligemma"} <= model_module._UNREAD.keys()
+    assert {"falcon_ocr", "granite_vision", "llava_next", "mllama", "paligemma"} <= model_module.UNREAD.keys()
+
+
+def test_arrays_of_a_processor_can_be_used_in_any_thread(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Media are read in another one than models, which can't compute what waits from there (Inkling's filters)."""
+    loaded = mlx_vlm.utils.load_processor
+
+    def load_lazily(*args: Any, **options: Any) -> Any:
+        processor = loaded(*args, **options)
+        processor.image_processor.filters = mx.arange(3) + 1
+        return processor
+
+    monkeypatch.setattr(mlx_vlm.utils, "load_processor", load_lazily)
+    reader = load(str(folder)).reader
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(reader._images.filters.tolist).result() == [1, 2, 3]
 
 
 def test_code_of_a_folder_is_not_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,6 +61,16 @@ def test_no_text_of_a_caller_is_a_marker() -> None:
     assert list(second.pieces(part.text)) == [part.text]
 
 
+def test_pictures_are_numbered_where_the_model_numbers_them() -> None:
+    picture, sound = SimpleNamespace(text="<image_id>0</image_id>P"), SimpleNamespace(text="S")
+    media: Any = (picture, picture, sound)
+    read = ReadTask(Generate(()), (IMAGE, IMAGE, SOUND), "n", media)
+    prompt: Any = SimpleNamespace()
+    text, found = PromptMedia.expanded(prompt, read, "a nx0x b nx2x c nx1x")
+    assert text == "a <image_id>0</image_id>P b S c <image_id>2</image_id>P"
+    assert found == [0, 2, 1]
+
+
 class Reader:
     """Prepares each medium to a gibibyte, for 10 tokens."""
 

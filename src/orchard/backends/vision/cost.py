@@ -11,7 +11,7 @@ from typing import Any
 import mlx.core as mx
 from mlx.utils import tree_flatten
 
-from orchard.backends.vision.inputs import Medium, media_parts
+from orchard.backends.vision.inputs import Medium, arrays_of, media_parts
 
 _WIDTHS = ("hidden_size", "embed_dim", "width", "d_model")
 _INNER = ("intermediate_size", "encoder_ffn_dim")
@@ -101,9 +101,9 @@ class EncodingCost:
 
 def _encoded(medium: Medium) -> Iterator[Any]:
     """Return what of a medium its encoder reads."""
-    for name, array in medium.inputs.items():
+    for name, value in medium.inputs.items():
         if name.startswith(("pixel_values", "input_features", "audio")):
-            yield array
+            yield from arrays_of(value)
 
 
 def _attention_seconds(heads: int, width: int, itemsize: int) -> float:

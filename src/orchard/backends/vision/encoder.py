@@ -110,8 +110,7 @@ class MediaEncoder:
         # One medium at a time and only its own tokens: mlx-vlm puts its features in their places among them. Its own
         # cache of features is not used: it loses those of deepstack.
         ids = mx.array([medium.tokens], mx.int32)
-        arrays = medium.inputs.items()
-        given = {name: mx.array(value) if isinstance(value, np.ndarray) else value for name, value in arrays}
+        given = {name: _on_device(value) for name, value in medium.inputs.items()}
         pixels = given.pop("pixel_values", None)
         made = self._network.get_input_embeddings(ids, pixels, mask=mx.ones_like(ids), **given)
         if made.cross_attention_states is not None:
@@ -124,6 +123,7 @@ class MediaEncoder:
 
     def _deepstack(self, found: Any, places: mx.array) -> list[mx.array]:
         """Return the rows of each deepstack layer; families give them for visual tokens or for all tokens."""
+        found = getattr(found, "embeddings", found)  # Cohere Compass's come with their places
         if found is None or len(found) == 0:
             return []
         if isinstance(found, mx.array) and found.ndim == 4:  # (1, tokens, layers, width)
@@ -175,6 +175,13 @@ class MediaEncoder:
             # mlx-vlm's Qwen3-VL asks for the places in each of these layers, and would wait for the device.
             "visual_pos_masks": Sliced(mask if self._tower else mx.array(mask)),
         }
+
+
+def _on_device(value: Any) -> Any:
+    """Return NumPy's arrays as MLX's, also those in lists."""
+    if isinstance(value, list):
+        return [_on_device(one) for one in value]
+    return mx.array(value) if isinstance(value, np.ndarray) else value
 
 
 def prompt_positions(length: int, media: Sequence[PlacedMedium], tokens_per_second: float) -> tuple[mx.array, int]:

@@ -7,7 +7,7 @@ import inspect
 import io
 import logging
 import wave
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import mlx.core as mx
@@ -23,7 +23,13 @@ from orchard.core.media import MAX_PIXELS, MediaKind, MediaPart, refusal
 
 log = logging.getLogger("orchard.worker")
 
-_TOKEN_KEYS = tuple(f"{kind}_token_{name}" for kind in ("image", "video", "audio") for name in ("id", "index"))
+_TOKEN_KEYS = (
+    *(f"{kind}_token_{name}" for kind in ("image", "video", "audio") for name in ("id", "index")),
+    *(f"{kind}_context_token_id" for kind in ("img", "video", "sound")),
+    "image_patch_id",
+)
+# Of models that find a medium's places by what stands around them.
+_PLACES = {"minicpmo": "<unk>"}
 # What a processor says of the text; the rest is the encoder's.
 _OF_TEXT = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"}
 _SAMPLE_RATE = 16_000
@@ -50,7 +56,7 @@ class Medium(NamedTuple):
     @property
     def bytes(self) -> int:
         """What the encoder's inputs take."""
-        return sum(int(value.nbytes) for value in self.inputs.values() if hasattr(value, "nbytes"))
+        return sum(int(array.nbytes) for value in self.inputs.values() for array in arrays_of(value))
 
 
 class MediaReader:
@@ -84,9 +90,11 @@ class MediaReader:
         found: set[MediaKind] = set()
         if any("vision" in name or "visual" in name for name in has) or not has:
             found.add("image")
-            if "videos" in self._parameters and any(name.startswith("video_token") for name in known):
+            # Some processors take videos, but have nothing that reads them (GLM-4.1V).
+            reads = "videos" in self._parameters and getattr(self._processor, "video_processor", None) is not None
+            if reads and any(name.startswith(("video_token", "video_context_token")) for name in known):
                 found.add("video")
-        if any("audio" in name for name in has) and {"audio", "audios"} & self._parameters.keys():
+        if any("audio" in name or "sound" in name for name in has) and {"audio", "audios"} & self._parameters.keys():
             found.add("audio")
         return frozenset(found)
 
@@ -135,10 +143,9 @@ class MediaReader:
         except Exception as error:
             log.info("the model's processor refuses a medium", exc_info=error)
             raise refusal(part, f"the model's processor refuses it: {error or type(error).__name__}") from error
-        text, inputs = made
-        tokens = self._tokenizer.encode(text, add_special_tokens=False)
-        features = sum(token in self.feature_ids for token in tokens)
-        if not features:
+        text, tokens, inputs = made
+        features = self._features(tokens)
+        if not features or not inputs:
             raise refusal(part, "it is too short or too small: the model would see nothing of it")
         grid = self._grid(inputs)
         shapes = {name: value.shape for name, value in inputs.items() if hasattr(value, "shape")}
@@ -192,17 +199,39 @@ class MediaReader:
         seconds = int(getattr(component, "temporal_patch_size", None) or 1) / rate
         return given, [film.frames, film.frames.shape, film.metadata.frames_indices, film.metadata.fps], seconds
 
-    def _prepared(self, placeholder: str, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Return what the processor makes of a placeholder's text, and the encoder's inputs."""
+    def _features(self, tokens: Sequence[int]) -> int:
+        return sum(token in self.feature_ids for token in tokens)
+
+    def _prepared(self, placeholder: str, given: dict[str, Any]) -> tuple[str, list[int], dict[str, Any]]:
+        """Return what the processor makes of a placeholder's text, its tokens, and the encoder's inputs."""
         if "add_special_tokens" in self._parameters:
             given = given | {"add_special_tokens": False}
         self._recorder.text = None
         made = self._call(text=placeholder, return_tensors="mlx", **given)
-        text = self._recorder.text
-        if text is None:
-            raise ValueError("it does not expand a text")
+        tokens = [int(token) for token in np.asarray(_host(made["input_ids"])).reshape(-1)]
+        text = self._expanded(placeholder, tokens)
         made = {"pixel_values" if name == "images" else name: value for name, value in made.items()}
-        return text, {name: _host(value) for name, value in made.items() if name not in _OF_TEXT and value is not None}
+        inputs = {name: _host(value) for name, value in made.items() if name not in _OF_TEXT and value is not None}
+        return text, tokens, inputs
+
+    def _expanded(self, placeholder: str, tokens: list[int]) -> str:
+        """Return the text of the tokens that a processor gives: the one it had tokenised, if that is all of it."""
+        for text in (self._recorder.text, self._text(placeholder, tokens)):
+            if text is not None:
+                again = self._tokenizer.encode(text, add_special_tokens=False)
+                if self._features(again) == self._features(tokens):
+                    return text
+        raise ValueError("its tokens have no text")
+
+    def _text(self, placeholder: str, tokens: list[int]) -> str | None:
+        """Return the text of tokens that a processor has put together from a placeholder, if they have one."""
+        if min(tokens, default=0) < 0:  # those of Phi-3.5-vision and FastVLM stand for what has no token
+            return None
+        begin = int(tokens[:1] == [getattr(self._tokenizer, "bos_token_id", None)])
+        text: str = self._tokenizer.decode(tokens[begin:], skip_special_tokens=False)
+        # DeepSeek-OCR's leaves out the last token.
+        end = placeholder[len(placeholder.rstrip()) :]
+        return text.removesuffix(end) + end
 
     def _grid(self, inputs: Mapping[str, Any]) -> tuple[int, int, int] | None:
         found = inputs.get("image_grid_thw", inputs.get("video_grid_thw"))
@@ -222,6 +251,11 @@ class _Recorder:
     def __call__(self, text: Any, *args: Any, **named: Any) -> Any:
         self.text = text[0] if isinstance(text, list) else text
         return self._of(text, *args, **named)
+
+    def encode(self, text: Any, *args: Any, **named: Any) -> Any:
+        """Tokenise a text as the tokenizer does."""
+        self.text = text
+        return self._of.encode(text, *args, **named)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._of, name)
@@ -244,10 +278,21 @@ def _small_sound() -> bytes:
 
 
 def _host(value: Any) -> Any:
-    """Return an array of MLX as NumPy's: it is used in another thread."""
+    """Return an array of MLX as NumPy's, also in lists: it is used in another thread."""
+    if isinstance(value, list):
+        return [_host(one) for one in value]
     if not isinstance(value, mx.array):
         return value
     return np.array(value.astype(mx.float32) if value.dtype == mx.bfloat16 else value)
+
+
+def arrays_of(value: Any) -> Iterator[Any]:
+    """Return the arrays of an encoder's input, which may be lists of arrays of several sizes."""
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from arrays_of(one)
+    elif hasattr(value, "nbytes"):
+        yield value
 
 
 def media_parts(network: Any) -> Iterator[tuple[str, Any]]:
@@ -269,3 +314,8 @@ def _token_ids(config: Any, processor: Any) -> Iterator[int]:
     for name, value in known:
         if name in _TOKEN_KEYS and isinstance(value, int) and value >= 0:
             yield value
+    # Gemma 3n has tokens whose embeddings are the encoders', among them those behind a picture and a sound.
+    if first := getattr(getattr(config, "vision_config", None), "vocab_offset", None):
+        yield from range(first, config.text_config.vocab_size)
+    if token := _PLACES.get(str(config.model_type)):
+        yield processor.tokenizer.convert_tokens_to_ids(token)

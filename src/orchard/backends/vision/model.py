@@ -26,18 +26,22 @@ from orchard.backends.vision.inputs import MOST_INPUT_BYTES, MediaReader, Medium
 from orchard.backends.vision.position_scale import PositionScale, scale_by_row
 from orchard.backends.vision.shared_keys import mend
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine.batching.model import Embedded, Sliced
+from orchard.engine.batching.model import Embedded, PlacedRows, Sliced
 from orchard.engine.memory import limit
 
 log = logging.getLogger("orchard.worker")
 
 _DEFAULTS = TextOptions()
 _ADAPTER_WEIGHTS = ("adapters.safetensors", "weights.safetensors")
-_UNREAD = {
+# Architectures whose media are refused, and why.
+UNREAD = {
     "falcon_ocr": "the tokens of its images see each other both ways and lie in two dimensions, which is not served",
+    "granite_vision": "mlx-vlm 0.7.10 puts a whole image in the place of each of its tokens",
     "llava_next": "mlx-vlm 0.7.10 puts a whole image in the place of each of its tokens",
+    "minicpmv4_7": "its images are cut up and have positions of their own, which is not served",
     "mllama": "it reads images by cross attention, which is not served",
     "paligemma": "its prompts' tokens see each other both ways, which mlx-vlm 0.7.10 does not pass on beside an image",
+    "phi3_v": "in mlx-vlm 0.7.10, negative numbers stand for its images in prompts, which is not served",
 }
 _TYPES = {"image": 1, "video": 2, "audio": 3}
 _INPUT_SHARE, _FEATURE_SHARE = 1 / 32, 1 / 64  # of the memory limit, at most, that is kept of media
@@ -55,8 +59,8 @@ class VisionModel(FolderModel):
 
     `mrope`: its tokens have positions in three dimensions, in its last axis if `mrope_last`; `rotary`: what rotates
     text, where it can. `scale`: what scales queries by their positions, where the model does. `tokens_per_second` of a
-    film, where the model counts so. `attends_both_ways`: the tokens of a picture see each other. `kept_bytes`: what may
-    be kept of media between requests.
+    film, where the model counts so. `attends_both_ways`: the tokens of a picture see each other. `type_names`: as what
+    it is told which tokens are media. `kept_bytes`: what may be kept of media between requests.
     """
 
     vocab_size: int
@@ -67,6 +71,7 @@ class VisionModel(FolderModel):
     attends_both_ways: bool
     cost: EncodingCost
     mrope_last: bool = False
+    type_names: tuple[str, ...] = ()
     rotary: Rotary | None = None
     scale: PositionScale | None = None
     kept_bytes: int = 0
@@ -157,8 +162,8 @@ class VisionModel(FolderModel):
             stop = len(tokens)  # the few tokens behind the last medium need no pass of their own
         made = self.encoder.embed(tokens, known, stop, now)
         own = None if positions is None else positions[..., known:stop]
-        extras = made.extras | ({"mm_token_type_ids": _types(known, stop, now)} if self.attends_both_ways else {})
-        return made._replace(positions=own, position_delta=delta, extras=extras)
+        types: dict[str, Sliced | PlacedRows] = {name: _types(known, stop, now) for name in self.type_names}
+        return made._replace(positions=own, position_delta=delta, extras=made.extras | types)
 
     def divides(self, medium: Medium) -> bool:
         """Return whether a medium's tokens may be read in several passes: they attend only to what is before them."""
@@ -207,11 +212,11 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         object.__setattr__(inner, "_apply_blockwise_bidirectional_overlay", partial(see_blocks, inner))
     input_bytes, feature_bytes = _most_kept(options)
     reader = MediaReader(processor, network, input_bytes)
-    if not reader.takes:
-        raise NoMedia("mlx-vlm's model has no part for images, audio or video")
-    if reason := _UNREAD.get(config["model_type"]):
+    if reason := UNREAD.get(config["model_type"]):
         log.warning("the model is served without images, audio and video: %s", reason)
         reader.takes = frozenset()
+    elif not reader.takes:
+        raise NoMedia("mlx-vlm's model has no part for images, audio or video")
     mrope = has_mrope(network, config)
     model = VisionModel(
         **vars(loaded),
@@ -224,7 +229,9 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         tokens_per_second=_tokens_per_second(config),
         attends_both_ways=both_ways,
         cost=EncodingCost(network),
-        mrope_last=config["model_type"] == "ernie4_5_moe_vl",
+        mrope_last=(is_ernie := config["model_type"] == "ernie4_5_moe_vl"),
+        # ERNIE has experts of their own for pictures, which mlx-vlm 0.7.10 leaves unused where it generates.
+        type_names=("token_type_ids",) if is_ernie else ("mm_token_type_ids",) if both_ways else (),
         kept_bytes=input_bytes + feature_bytes if reader.takes else 0,
     )
     return replace(model, vocab_size=model.forward(mx.array([[0]], mx.int32), model.new_cache()).shape[-1])
@@ -273,6 +280,9 @@ def _processor(folder: Path, config: Mapping[str, Any]) -> Any:
         processor.image_processor = own
     if not hasattr(processor, "tokenizer"):
         raise NoMedia("its folder has no files of a processor")
+    # Arrays that wait to be computed, as the filters of Inkling's, could only be computed in this thread.
+    parts = [vars(part) for part in vars(processor).values() if hasattr(part, "__dict__")]
+    mx.eval([value for part in parts for value in part.values() if isinstance(value, mx.array)])
     return processor
 
 

@@ -1,5 +1,6 @@
 """Media in a prompt: where they stand in the text that a chat template renders, and what the engine needs of them."""
 
+import itertools
 import logging
 import re
 import secrets
@@ -27,6 +28,11 @@ log = logging.getLogger("orchard.worker")
 
 _MOST_SECONDS = 40  # for one of them; a worker that is silent for three times as long is killed
 _MOST_BYTES = 2 * 2**30  # of one prompt's media, as the encoder gets them: some 85 million pixels of Qwen's models
+
+
+def _numbered(text: str, place: int) -> str:
+    """Give a medium that was prepared alone the number of its place in the prompt, if its model numbers media."""
+    return text.replace("<image_id>0</image_id>", f"<image_id>{place}</image_id>")
 
 
 class JobMedia(Struct, frozen=True):
@@ -159,7 +165,11 @@ class PromptMedia:
                 message = f"the model's chat template leaves out this {part.kind}"
                 raise OrchardError("invalid_request", message, param=part.param)
         found = [piece for piece in pieces if isinstance(piece, int)]
-        return "".join(piece if isinstance(piece, str) else read.media[piece].text for piece in pieces), found
+        places = itertools.count()
+        written = (
+            piece if isinstance(piece, str) else _numbered(read.media[piece].text, next(places)) for piece in pieces
+        )
+        return "".join(written), found
 
     def shown(self, read: ReadTask, text: str) -> str:
         """Return a rendered text with what the template would have written for each medium."""

@@ -142,7 +142,7 @@ class Prompter:
         found = list(generate.media_of(task))
         for medium in found:
             if medium.kind not in (*self.takes, "document"):
-                raise unreadable(medium, self.takes)
+                raise unreadable(medium, self.takes if self._media else None)
         marked = mark(task) if found else ReadTask(task)
         if not (self._media and marked.parts):
             return marked
