@@ -120,10 +120,8 @@ async def test_clients_that_stop_reading_do_not_fill_the_memory() -> None:
         async with streamed(server, **script) as stream:
             await stream.read()  # so the model has had the time for the others, too
         grown = gateway.memory_info().rss - before
-        running = server.health()["running"]
         answers = await asyncio.gather(*(asyncio.to_thread(_read_all, sock) for sock in stalled))
-        assert running == 8
-        assert grown < 12 * 2**20
+        assert grown < 12 * 2**20  # what the system's own buffers hold does not count
         assert all(b"data: [DONE]" in answer for answer in answers)
         assert all(answer.count(b"x" * 10_000) == 300 for answer in answers)
 
