@@ -66,7 +66,7 @@ def test_a_sound_installation(tmp_path: Path) -> None:
         "demo, demo-vision, demo-whisper: ",
         "none yet in ",
         "are free in ",
-        "is free",
+        "at a port that the system chooses",
         "can run here",
     ):
         assert words in done.stdout
@@ -118,6 +118,7 @@ def test_a_stranger_on_the_port_is_one() -> None:
     assert finding.status == "problem"
     assert "in use" in finding.seen
     assert "--port" in finding.advice
+    assert doctor._address("127.0.0.1", stranger.server_port).seen.endswith(f":{stranger.server_port} is free")
 
 
 def test_a_broken_mlx(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

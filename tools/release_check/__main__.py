@@ -29,7 +29,8 @@ def main() -> int:
     wrong = wrong_tag(tag, __version__, (ROOT / "CHANGELOG.md").read_text()) if tag else []
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S607
     tracked = set(filter(None, listed.stdout.split("\0")))
-    wrong += wrong_sdist(sdist, tracked, __version__) + wrong_wheel(wheel, tracked, __version__)
+    wrong += wrong_sdist(sdist, tracked, __version__, released=bool(tag))
+    wrong += wrong_wheel(wheel, tracked, __version__, released=bool(tag))
     for package in (wheel, sdist):
         print(f"{package.name}: {package.stat().st_size:,} bytes")
         for extra in (None, "all"):

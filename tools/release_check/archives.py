@@ -9,6 +9,8 @@ from packaging.errors import ExceptionGroup
 from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 
+from tools.release_check.address import PLACEHOLDER, relative_links
+
 MOST_BYTES = 25 * 10**6
 NAME = "mlx-orchard"
 EXTRAS = {"all", "audio", "embeddings", "vision"}
@@ -16,8 +18,11 @@ _SOURCE = "src/"
 _COMMAND = "[console_scripts]\norchard = orchard.cli:main"
 
 
-def wrong_wheel(file: Path, tracked: Collection[str], version: str) -> list[str]:
-    """Say what is wrong with a wheel. `tracked` are the repository's files, by their paths."""
+def wrong_wheel(file: Path, tracked: Collection[str], version: str, *, released: bool = False) -> list[str]:
+    """Say what is wrong with a wheel. `tracked` are the repository's files, by their paths.
+
+    `released`: it goes to an index, so that it must say where its repository is.
+    """
     with zipfile.ZipFile(file) as archive:
         names = set(archive.namelist())
         inside = f"mlx_orchard-{version}.dist-info/"
@@ -30,22 +35,22 @@ def wrong_wheel(file: Path, tracked: Collection[str], version: str) -> list[str]
         commands = archive.read(f"{inside}entry_points.txt").decode().strip()
         if commands != _COMMAND:
             wrong.append(f"its commands are {commands!r}")
-        wrong += wrong_metadata(archive.read(f"{inside}METADATA"), version)
+        wrong += wrong_metadata(archive.read(f"{inside}METADATA"), version, released=released)
     return [f"{file.name}: {why}" for why in (*wrong, *_wrong_size(file))]
 
 
-def wrong_sdist(file: Path, tracked: Collection[str], version: str) -> list[str]:
-    """Say what is wrong with an sdist. `tracked` are the repository's files, by their paths."""
+def wrong_sdist(file: Path, tracked: Collection[str], version: str, *, released: bool = False) -> list[str]:
+    """Say what is wrong with an sdist, as `wrong_wheel` does."""
     folder = f"mlx_orchard-{version}/"
     with tarfile.open(file) as archive:
         names = {member.name.removeprefix(folder) for member in archive if not member.isdir()}
         wrong = _differences(names - {"PKG-INFO"}, set(tracked))
         told = archive.extractfile(f"{folder}PKG-INFO") if "PKG-INFO" in names else None
-        wrong += wrong_metadata(told.read(), version) if told else ["PKG-INFO is missing"]
+        wrong += wrong_metadata(told.read(), version, released=released) if told else ["PKG-INFO is missing"]
     return [f"{file.name}: {why}" for why in (*wrong, *_wrong_size(file))]
 
 
-def wrong_metadata(text: bytes, version: str) -> list[str]:
+def wrong_metadata(text: bytes, version: str, *, released: bool = False) -> list[str]:
     """Say what is wrong with the metadata of a distribution, by the rules of an index and by ours."""
     try:
         found = Metadata.from_email(text)
@@ -64,7 +69,13 @@ def wrong_metadata(text: bytes, version: str) -> list[str]:
     wrong += [f"an index refuses requirements with a URL: {one}" for one in found.requires_dist or () if one.url]
     if not found.requires_python:
         wrong.append("it doesn't say which Python it needs")
-    return wrong + _without_bound(found.requires_dist or ())
+    return wrong + _without_bound(found.requires_dist or ()) + (_without_address(text) if released else [])
+
+
+def _without_address(metadata: bytes) -> list[str]:
+    text = metadata.decode()
+    wrong = [f"its description links to {path}, which an index doesn't have" for path in relative_links(text)]
+    return wrong + ([f"it names {PLACEHOLDER} as its repository"] if PLACEHOLDER in text else [])
 
 
 def wrong_tag(tag: str, version: str, changelog: str) -> list[str]:

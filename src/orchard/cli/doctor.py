@@ -196,7 +196,7 @@ def _address(host: str, port: int) -> Finding:
             return Finding("ok", "address", f"an Orchard server answers at {host}:{port} and {does}")
         advice = "Stop the program that listens there, or choose another port: orchard serve --port 8001."
         return Finding("problem", "address", error.message, advice)
-    return Finding("ok", "address", f"{host}:{port} is free")
+    return Finding("ok", "address", f"{host}:{port} is free" if port else f"{host}, at a port that the system chooses")
 
 
 def _orchard(host: str, port: int) -> str | None:

@@ -127,6 +127,14 @@ def test_metadata(old: str, new: str, why: str) -> None:
     assert any(one.startswith(why) for one in found), found
 
 
+def test_a_released_description_leads_somewhere() -> None:
+    lost = f"{METADATA}\nSee [the guide](docs/guide.md), [this](https://example.com) and [that](#here).\n"
+    assert wrong_metadata(lost.encode(), "1.2.3") == []
+    (found,) = wrong_metadata(lost.encode(), "1.2.3", released=True)
+    assert "docs/guide.md" in found
+    assert wrong_metadata(f"{METADATA}\nFrom OWNER/orchard\n".encode(), "1.2.3", released=True)
+
+
 def test_the_tag() -> None:
     changelog = "# Changelog\n\n## [Unreleased]\n\n## [1.2.3] - 2026-01-01\n"
     assert wrong_tag("v1.2.3", "1.2.3", changelog) == []

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tools.release_check.address import readme, relative_links
 from tools.release_check.formula import FORMULA, formula
 
 ROOT = Path(__file__).parents[3]
@@ -26,7 +27,10 @@ def test_only_what_was_tested_and_checked_is_published(jobs: dict[str, Any]) -> 
     assert jobs["release"]["needs"] == "publish"
     runs = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
     assert runs["test"] == ["bash .ci/run"]
-    assert runs["check"][0] == 'make release-check TAG="$GITHUB_REF_NAME"'
+    assert runs["check"][:2] == [
+        'python -m tools.release_check.address "$GITHUB_REPOSITORY" "$GITHUB_REF_NAME"',
+        'make release-check TAG="$GITHUB_REF_NAME"',
+    ]
     assert runs["publish"] == []
     kept = [step["with"] for step in jobs["check"]["steps"] if "upload-artifact" in step.get("uses", "")]
     (taken,) = [step["with"] for step in jobs["publish"]["steps"] if "download-artifact" in step["uses"]]
@@ -40,6 +44,15 @@ def test_publishing_needs_no_password(jobs: dict[str, Any]) -> None:
     assert rights == {"test": None, "check": None, "publish": {"id-token": "write"}, "release": {"contents": "write"}}
     assert jobs["publish"]["environment"] == "pypi"
     assert jobs["publish"]["steps"][-1]["uses"].startswith("pypa/gh-action-pypi-publish@")
+
+
+def test_a_released_readme_leads_to_the_repository() -> None:
+    released = readme((ROOT / "README.md").read_text(), "someone/orchard", "v1.0.0")
+    assert relative_links((ROOT / "README.md").read_text())
+    assert not relative_links(released)
+    assert "](https://github.com/someone/orchard/blob/v1.0.0/docs/api.md)" in released
+    assert "](https://raw.githubusercontent.com/someone/orchard/v1.0.0/docs/terminal.svg)" in released
+    assert "OWNER" not in released
 
 
 def test_the_formula_of_a_release() -> None:

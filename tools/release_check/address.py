@@ -1,0 +1,45 @@
+"""`python -m tools.release_check.address OWNER/REPOSITORY TAG`: write where a release lies into what an index shows.
+
+In README.md and pyproject.toml, OWNER/orchard becomes the repository, and README.md's links lead to its files at the tag:
+an index shows that page, where relative links lead nowhere.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PLACEHOLDER = "OWNER/orchard"
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?://|#)([^)]+)\)")
+
+
+def relative_links(text: str) -> list[str]:
+    """Return where the links of a Markdown text lead that an index could not follow."""
+    return [link[2] for link in _LINK.findall(text)]
+
+
+def readme(text: str, repository: str, tag: str) -> str:
+    """Return a page whose links are absolute."""
+
+    def absolute(link: re.Match[str]) -> str:
+        shown, words, path = link.groups()
+        page = f"https://raw.githubusercontent.com/{repository}/{tag}" if shown else _page(repository, tag)
+        return f"{shown}[{words}]({page}/{path})"
+
+    return _LINK.sub(absolute, text).replace(PLACEHOLDER, repository)
+
+
+def _page(repository: str, tag: str) -> str:
+    return f"https://github.com/{repository}/blob/{tag}"
+
+
+def main() -> None:
+    """Write both files."""
+    repository, tag = sys.argv[1:]
+    page, project = ROOT / "README.md", ROOT / "pyproject.toml"
+    page.write_text(readme(page.read_text(), repository, tag))
+    project.write_text(project.read_text().replace(PLACEHOLDER, repository))
+
+
+if __name__ == "__main__":
+    main()
