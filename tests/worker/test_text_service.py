@@ -166,12 +166,12 @@ async def test_a_prediction_is_counted_and_changes_no_other_number(echo: Caller,
     size = len(model.tokenizer.encode(text))
     plain = await echo.ask("a", ask(text))
     right = await echo.ask("b", ask(text, prediction=text))
-    wrong = await echo.ask("c", ask(text, n=2, prediction="12345 67890"))
+    wrong = await echo.ask("c", ask(text, n=2, prediction="1234567890"))
     assert right.choices[0].text == wrong.choices[1].text == text
     used, missed = right.usage, wrong.usage
     assert (used.accepted_prediction_tokens, used.rejected_prediction_tokens) == (size, 0)
     assert missed.accepted_prediction_tokens == 0
-    assert missed.rejected_prediction_tokens == 2 * len(model.tokenizer.encode("12345 67890"))
+    assert missed.rejected_prediction_tokens == 2 * len(model.tokenizer.encode("1234567890"))
     assert used.completion_tokens == plain.usage.completion_tokens == missed.completion_tokens / 2
     assert (plain.usage.accepted_prediction_tokens, plain.usage.rejected_prediction_tokens) == (0, 0)
 
