@@ -2,9 +2,9 @@
 
 .venv/bin/python -m tools.notebooks [--url http://127.0.0.1:8000] [NAME ...]
 
-examples/README.md says which server they need. Tests run them all, and say how their outputs are kept:
-tests/examples/test_notebooks.py, and for those about images, which need an environment of their own,
-tests/images/test_notebooks.py.
+examples/README.md says which server they need. Tests run them all, and say how to keep their outputs:
+tests/examples/test_notebooks.py, and tests/images/test_notebooks.py for those about images, which need an environment
+of their own.
 """
 
 import argparse
