@@ -20,6 +20,7 @@ from orchard.core.cache_report import CacheState
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Usage
 from orchard.core.request import Request
+from orchard.core.speculation_report import SpeculationReport
 from orchard.core.tasks.embed import Embed
 from orchard.core.tasks.generate import Count, Generate, generation
 from orchard.core.tasks.media import request_media
@@ -199,7 +200,11 @@ class TextService(Service):
         """Return the signs of life, also while the model loads: there, each `progress` ends a piece of work."""
         lanes = (self._prompts, self._readers, self._grammars)
         silent = max(self._engine.silent_seconds, *(lane.silent_seconds for lane in lanes))
-        return Heartbeat(silent, self._engine.mlx_bytes, self._engine.speculated)
+        return Heartbeat(silent, self._engine.mlx_bytes)
+
+    def speculated(self) -> SpeculationReport:
+        """Return what guesses have brought since the load; it may include steps that are still to be delivered."""
+        return self._engine.speculated
 
     def limit_memory(self, memory_bytes: int) -> None:
         """Limit weights, keys and values, and cached prompts together to so many bytes from now on."""
