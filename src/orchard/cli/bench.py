@@ -214,12 +214,18 @@ def check(scenario: str) -> str:
 
 async def measure(
     client: BenchClient, load: LoadProfile, scenarios: Sequence[str], report: Callable[[Figures], None]
-) -> None:
-    """Warm the server up, then run scenarios one after the other and report the figures of each."""
+) -> dict[str, Guesses]:
+    """Warm the server up, then run scenarios one after the other and report the figures of each.
+
+    Return what guesses have brought in the scenarios, by source.
+    """
     bench = Bench(client, load)
     await bench.warm(scenarios)
+    before = await client.guesses()
     for scenario in scenarios:
         report(await bench.run(scenario))
+    after = await client.guesses()
+    return {source: now.since(before.get(source, Guesses())) for source, now in after.items()}
 
 
 def bench(
@@ -242,14 +248,11 @@ def bench(
                     f"{name} at {client.url}: {load.prompt_tokens} tokens in, up to {load.max_tokens} out; ", nl=False
                 )
                 typer.echo(f"prefixes of {load.prefix_tokens}. Times in ms.\n{HEAD}")
-            before = await client.guesses()
-            await measure(client, load, chosen, report)
-            after = await client.guesses()
-            new = {source: now.since(before.get(source, Guesses())) for source, now in after.items()}
-            if new and not as_json:
-                typer.echo(guess_lines(new))
-            elif new:
-                typer.echo(msgspec.json.encode({"speculation": new}).decode())
+            brought = await measure(client, load, chosen, report)
+            if brought and not as_json:
+                typer.echo(guess_lines(brought))
+            elif brought:
+                typer.echo(msgspec.json.encode({"speculation": brought}).decode())
 
     try:
         asyncio.run(run())
