@@ -336,6 +336,14 @@ class TestCommand:
         assert lines[0].startswith(f"fake at {server.url}: ")
         assert tuple(line.split()[0] for line in lines[2:]) == DEFAULT_SCENARIOS
 
+    def test_another_seed_in_each_run(self, server: Server) -> None:
+        """A server has the answers to prompts that it has had before."""
+        options = ("--scenario", "c1", "--max-tokens", "1", "--prompt-tokens", "5")
+        heads = [self.run(server.url, *options, *seed)[1][0] for seed in ((), (), ("--seed", "7"))]
+        first, second, given = (int(found[1]) for head in heads if (found := re.search(r"; seed (\d+)\.", head)))
+        assert first != second
+        assert given == 7
+
     def test_a_model_that_is_not_there(self, server: Server) -> None:
         result = CliRunner().invoke(app, ["bench", server.url, "other"])
         assert isinstance(result.exception, OrchardError)

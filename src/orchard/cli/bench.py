@@ -7,6 +7,7 @@ requests first find out how many words make a token. `Figures` lists what is mea
 import asyncio
 import random
 import re
+import secrets
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -28,6 +29,7 @@ _WORDS = re.findall(
     output start stop end begin left right top down size level point number string object method result
     """,
 )
+_SEEDS = 10**9
 _CALIBRATION = (40, 240)  # words
 _WARM_STREAMS = 8
 _WARM_TOKENS = 16
@@ -49,6 +51,11 @@ class LoadProfile(Struct, frozen=True, kw_only=True):
     prompt_tokens: int = 256
     prefix_tokens: int = 2000
     seed: int = 0
+
+
+def new_seed() -> int:
+    """Return a seed for prompts that a server has not had before."""
+    return secrets.randbelow(_SEEDS)
 
 
 class Bench:
@@ -247,7 +254,7 @@ def bench(
                 typer.echo(
                     f"{name} at {client.url}: {load.prompt_tokens} tokens in, up to {load.max_tokens} out; ", nl=False
                 )
-                typer.echo(f"prefixes of {load.prefix_tokens}. Times in ms.\n{HEAD}")
+                typer.echo(f"prefixes of {load.prefix_tokens}; seed {load.seed}. Times in ms.\n{HEAD}")
             brought = await measure(client, load, chosen, report)
             if brought and not as_json:
                 typer.echo(guess_lines(brought))
