@@ -121,10 +121,7 @@ class Worker:
 
     async def _load(self, service: Service) -> None:
         begin = time.monotonic()
-
-        def emit(events: list[tuple[str, list[Event]]], running: int, waiting: int) -> None:
-            self._say(wire.Step(events, running, waiting, service.speculated()))
-
+        emit = functools.partial(self._emit, service)
         try:
             loaded = await service.start(emit, lambda fraction: self._say(wire.Loading(fraction)))
         except OrchardError as error:
@@ -160,6 +157,9 @@ class Worker:
             # Otherwise its callers would wait for ever.
             log.critical("the worker is broken and exits", exc_info=error)
             _end(1)
+
+    def _emit(self, service: Service, events: list[tuple[str, list[Event]]], running: int, waiting: int) -> None:
+        self._say(wire.Step(events, running, waiting, service.speculated()))
 
     def _say(self, message: wire.FromWorker) -> None:
         self._writer.write(wire.encode(message))
