@@ -13,6 +13,7 @@ from orchard.core.cache_report import CacheReport, CacheState
 from orchard.core.events import Event
 from orchard.core.media import MediaPart
 from orchard.core.request import Request
+from orchard.core.speculation_report import SourceTotals
 from orchard.core.tasks.generate import (
     Count,
     Generate,
@@ -74,6 +75,7 @@ def test_messages_arrive_whole_whatever_the_cuts(streams: list[list[Event]], cut
         wire.Submit.of(REQUEST),
         wire.Submit.of(WITH_MEDIA),
         wire.Step([(f"req_{index}", events) for index, events in enumerate(streams)], len(streams), 2),
+        wire.Step([], 0, 0, {"ngram": SourceTotals(20, 15, 1.5)}),
         wire.Cancel("req_1"),
         wire.AskCache(7),
         wire.AskCache(8, "req_1"),

@@ -72,16 +72,12 @@ class Ping(Struct, frozen=True, array_like=True, tag="ping"):
 
 
 class Pong(Struct, frozen=True, array_like=True, tag="pong"):
-    """Worker to gateway: `silent_seconds` is how long the engine has been at its present piece of work (0: idle).
-
-    `speculation`: what guesses have brought since the model was loaded.
-    """
+    """Worker to gateway: `silent_seconds` is how long the engine has been at its present piece of work (0: idle)."""
 
     number: int
     silent_seconds: float
     mlx_bytes: int
     rss_bytes: int
-    speculation: SpeculationReport = {}
 
 
 class Submit(Struct, frozen=True, array_like=True, tag="submit"):
@@ -154,11 +150,15 @@ class LoadFailed(Struct, frozen=True, array_like=True, tag="load_failed"):
 
 
 class Step(Struct, frozen=True, array_like=True, tag="step"):
-    """Worker to gateway: what one engine step brought, and how many requests now run and wait in the worker."""
+    """Worker to gateway: what one engine step brought, and how many requests now run and wait in the worker.
+
+    `speculation`: what guesses have brought since the model was loaded, those of this step among them.
+    """
 
     events: list[tuple[str, list[Event]]]
     running: int
     waiting: int
+    speculation: SpeculationReport = {}
 
 
 ToWorker = Load | Unload | LimitMemory | Ping | Submit | Cancel | Pause | Resume | AskCache

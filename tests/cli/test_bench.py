@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from orchard.cli.app import app
-from orchard.cli.bench import DEFAULT_SCENARIOS, Bench, LoadProfile, guess_lines, row
+from orchard.cli.bench import DEFAULT_SCENARIOS, Bench, LoadProfile, guess_lines, measure, row
 from orchard.cli.bench_client import BenchClient, Figures, Guesses, TimedAnswer, figures
 from orchard.cli.endpoint import ServerError
 from orchard.core.errors import OrchardError
@@ -336,6 +336,14 @@ class TestCommand:
         assert lines[0].startswith(f"fake at {server.url}: ")
         assert tuple(line.split()[0] for line in lines[2:]) == DEFAULT_SCENARIOS
 
+    def test_another_seed_in_each_run(self, server: Server) -> None:
+        """A server has the answers to prompts that it has had before."""
+        options = ("--scenario", "c1", "--max-tokens", "1", "--prompt-tokens", "5")
+        heads = [self.run(server.url, *options, *seed)[1][0] for seed in ((), (), ("--seed", "7"))]
+        first, second, given = (int(found[1]) for head in heads if (found := re.search(r"; seed (\d+)\.", head)))
+        assert first != second
+        assert given == 7
+
     def test_a_model_that_is_not_there(self, server: Server) -> None:
         result = CliRunner().invoke(app, ["bench", server.url, "other"])
         assert isinstance(result.exception, OrchardError)
@@ -377,6 +385,28 @@ def test_what_guesses_have_brought_is_told_by_source() -> None:
         "guesses by ngram: 1,200 of 1,500 tokens right; 2.5 s saved",
         "guesses by grammar: 0 of 3 tokens right; -0.2 s saved",
     ]
+
+
+class Guessing(Scripted):
+    """A server that checks ten guesses in each request, of which nine are right."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path != "/v1/stats":
+            return await super().handle_async_request(request)
+        asked = len(self.bodies)
+        brought = {"proposed": 10 * asked, "accepted": 9 * asked, "saved_seconds": 0.5 * asked}
+        return httpx.Response(200, json={"models": {"m": {"speculation": {"ngram": brought}}}})
+
+
+async def test_guesses_are_those_of_the_scenarios_and_not_of_the_warm_up() -> None:
+    time = Timeline()
+    server = Guessing(time, lambda _: Reply(), 1)
+    client = BenchClient("http://scripted", transport=server, clock=time)
+    client.model = "m"
+    measured: list[Figures] = []
+    brought = await time.play(measure(client, LOAD, ["c2", "c3"], measured.append))
+    assert sum(one.requests for one in measured) == 16
+    assert brought == {"ngram": Guesses(160, 144, 8.0)}
 
 
 def test_the_command_tells_it_at_the_end(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """A runner for a loaded model: its limits, its memory, and what is tried only once."""
 
+import logging
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -173,6 +174,22 @@ def test_nobody_proposes_for_a_model_that_cannot_verify(
         caplog.clear()
         assert make_runner(model, options, 0, lambda: None).speculation is None
         assert ("no proposed tokens are verified" in caplog.text) is told
+
+
+def test_the_log_says_where_only_a_lone_row_verifies(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each load says so, also where that is remembered."""
+    caplog.set_level(logging.INFO, "orchard.engine")
+    for verifying in (Verifying.ALONE, Verifying.TOGETHER):
+        model = Other(network("qwen3"))
+        model.fingerprint = f"verifies: {verifying.name}"
+        monkeypatch.setattr(calibration, "find_verifying", lambda *_, found=verifying: found)
+        for setting in ("auto", "auto", "off"):
+            caplog.clear()
+            make_runner(model, TextOptions(speculation=setting), 0, lambda: None)
+            told = "proposed tokens are verified only while one row runs" in caplog.text
+            assert told is (verifying is Verifying.ALONE and setting == "auto")
 
 
 def test_what_is_known_of_the_answer_is_proposed_and_verified(monkeypatch: pytest.MonkeyPatch) -> None:

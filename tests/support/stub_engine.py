@@ -19,7 +19,10 @@ class StubEngine:
     weights_bytes = 1234
     batch_mode = BatchMode.BY_LENGTH
     mlx_bytes = 5678
-    speculated: ClassVar[dict[str, SourceTotals]] = {"ngram": SourceTotals(4, 3, 0.5)}
+    speculated: ClassVar[dict[str, SourceTotals]] = {
+        "ngram": SourceTotals(4, 3, 0.5),
+        "prediction": SourceTotals(2, 0, -0.25),
+    }
 
     def __init__(
         self,

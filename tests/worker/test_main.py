@@ -8,8 +8,11 @@ from typing import Any, cast
 from msgspec.msgpack import Decoder
 
 from orchard import wire
-from orchard.backends.service import Loaded, Service
-from orchard.core.tasks.generate import Count, Generate
+from orchard.backends.service import Emit, Loaded, Service
+from orchard.core.events import Finished, Started, Usage
+from orchard.core.request import Request
+from orchard.core.speculation_report import SourceTotals, SpeculationReport
+from orchard.core.tasks.generate import Count, Generate, Message, TextPart
 from orchard.core.tasks.text_options import TextOptions
 from orchard.worker.main import LAST_SAVE_SECONDS, SAVE_SECONDS, ServiceTypes, Worker
 
@@ -19,6 +22,7 @@ class Account:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, Any]] = []
+        self._guessed: SpeculationReport = {}
 
     def __call__(self, path: str, options: TextOptions) -> "Account":
         return self
@@ -26,8 +30,16 @@ class Account:
     def prepare(self) -> int:
         return 1
 
-    async def start(self, *_: Any) -> Loaded:
+    async def start(self, emit: Emit, *_: Any) -> Loaded:
+        self._emit = emit
         return Loaded(1)
+
+    def submit(self, request: Request) -> None:
+        self._guessed = {"ngram": SourceTotals(4, 3, 0.5)}
+        self._emit([(request.id, [Started(1), Finished(("stop",), Usage(1, 1))])], 0, 0)
+
+    def speculated(self) -> SpeculationReport:
+        return self._guessed
 
     def pause(self, request_id: str) -> None:
         self.told.append(("pause", request_id))
@@ -42,19 +54,23 @@ class Account:
 
 
 class Gateway:
-    """The other end of the socket: a writer that says when the model is ready."""
+    """The other end of the socket: a writer that says when the model is ready, and keeps the steps."""
 
     def __init__(self) -> None:
         self.ready = asyncio.Event()
+        self.steps: list[wire.Step] = []
 
     def write(self, frame: bytes) -> None:
-        if isinstance(wire._decoder.decode(frame[4:]), wire.Ready):
+        message = wire._decoder.decode(frame[4:])
+        if isinstance(message, wire.Ready):
             self.ready.set()
+        elif isinstance(message, wire.Step):
+            self.steps.append(message)
 
 
-async def told(*messages: wire.ToWorker) -> list[tuple[str, Any]]:
+async def told(*messages: wire.ToWorker, gateway: Gateway | None = None) -> list[tuple[str, Any]]:
     """Load a model, send messages, close the socket, and say what the service was told."""
-    account, gateway, reader = Account(), Gateway(), asyncio.StreamReader()
+    account, gateway, reader = Account(), gateway or Gateway(), asyncio.StreamReader()
     types = ServiceTypes(cast(type[Service], account), Decoder(TextOptions), Decoder(Generate | Count))
     worker = Worker(cast(asyncio.StreamWriter, gateway), types)
     running = asyncio.create_task(worker.run(reader))
@@ -70,6 +86,16 @@ async def told(*messages: wire.ToWorker) -> list[tuple[str, Any]]:
 async def test_a_request_is_paused_and_resumed() -> None:
     heard = await told(wire.Pause("a"), wire.Resume("a"))
     assert heard[:2] == [("pause", "a"), ("resume", "a")]
+
+
+async def test_the_end_of_an_answer_says_what_guesses_have_brought() -> None:
+    """So that nobody who has the answer finds numbers from before it."""
+    gateway = Gateway()
+    task = Generate((Message("user", (TextPart("Hi"),)),))
+    await told(wire.Submit("a", wire.packed(task), "normal"), gateway=gateway)
+    (step,) = gateway.steps
+    assert isinstance(step.events[0][1][-1], Finished)
+    assert step.speculation == {"ngram": SourceTotals(4, 3, 0.5)}
 
 
 async def test_prompts_are_saved_for_longer_at_the_end_of_the_server() -> None:

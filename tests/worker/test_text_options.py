@@ -91,7 +91,7 @@ async def test_a_request_starts_when_it_begins_and_tells_what_was_cached(
     assert caller.events["a"] == [Started(size, 7, sampling=settled), Text("x"), finished]
 
 
-async def test_the_log_tells_how_many_guesses_were_right(
+async def test_the_log_tells_how_many_guesses_were_right_and_what_they_save(
     caller: Caller, engine: StubEngine, model: TextModel, caplog: pytest.LogCaptureFixture
 ) -> None:
     await submitted(caller, engine, "a")
@@ -102,7 +102,9 @@ async def test_the_log_tells_how_many_guesses_were_right(
         last = Drawn("a", 0, sample, "length", Verified("prediction", 2, 0))
         engine.step(drawn=(Drawn("a", 0, sample, None, Verified("ngram", 1, 1)), last))
         await caller.until(lambda: caller.ended("a"))
-    assert "request a: guesses that were right: 4 of 5 by ngram, 0 of 2 by prediction" in caplog.messages
+    ngram = "4 of 5 by ngram (since the load: 0.50 s saved)"
+    prediction = "0 of 2 by prediction (since the load: -0.25 s saved)"
+    assert f"request a: guesses that were right: {ngram}, {prediction}" in caplog.messages
 
 
 @pytest.mark.parametrize(
@@ -229,7 +231,8 @@ async def test_the_engine_may_be_gone_when_it_answers(model_folder: Path) -> Non
 
 
 async def test_signs_and_limits_are_the_engines(caller: Caller, engine: StubEngine) -> None:
-    assert caller.service.signs() == Heartbeat(0.0, StubEngine.mlx_bytes, StubEngine.speculated)
+    assert caller.service.signs() == Heartbeat(0.0, StubEngine.mlx_bytes)
+    assert caller.service.speculated() == StubEngine.speculated
     engine.silent_seconds = 3.5
     assert caller.service.signs().silent_seconds == 3.5
     caller.service.limit_memory(1000)

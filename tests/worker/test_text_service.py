@@ -521,7 +521,7 @@ async def test_a_draft_model_guesses_and_the_report_names_it(
     async with serving(model_folder, draft_model_path=str(model_folder), num_draft_tokens=3) as caller:
         found = [(await caller.ask(str(place), task)).choices[0].text for place, task in enumerate(tasks)]
         assert found == plain
-        report = caller.service.signs().speculation
+        report = caller.service.speculated()
         assert set(report) == {"draft"}
         assert 0 < report["draft"].accepted == report["draft"].proposed
 
@@ -547,6 +547,6 @@ async def test_the_models_own_head_guesses_and_the_report_names_it(
     async with serving(tmp_path) as caller:
         for number in range(2):
             await caller.ask(str(number), ask(str(number), max_tokens=40))
-        report = caller.service.signs().speculation
+        report = caller.service.speculated()
     assert set(report) == {"mtp"}
     assert report["mtp"].proposed

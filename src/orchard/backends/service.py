@@ -18,14 +18,10 @@ Progress = Callable[[float], None]
 
 
 class Heartbeat(Struct, frozen=True):
-    """Signs of life: seconds that the engine has been at its present piece of work (0: idle), and MLX's memory.
-
-    `speculation`: what guesses have brought.
-    """
+    """Signs of life: seconds that the engine has been at its present piece of work (0: idle), and MLX's memory."""
 
     silent_seconds: float = 0.0
     mlx_bytes: int = 0
-    speculation: SpeculationReport = {}
 
 
 class Loaded(Struct, frozen=True):
@@ -86,6 +82,10 @@ class Service(Protocol):
     @abstractmethod
     def signs(self) -> Heartbeat:
         """Return the signs of life, also while the model loads: there, each `progress` ends a piece of work."""
+
+    def speculated(self) -> SpeculationReport:
+        """Return what guesses have brought since the load, up to those in what is being emitted."""
+        return {}
 
     def limit_memory(self, memory_bytes: int) -> None:
         """Let the model and its requests take so many bytes together from now on.

@@ -208,14 +208,21 @@ def bench(
     prefix_tokens: Annotated[
         int, typer.Option(min=1, help="Tokens of a shared prefix. 'long' uses twice as many.")
     ] = 2000,
-    seed: Annotated[int, typer.Option(help="The seed for random prompts.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="The seed for random prompts; by default another in each run, as a server is faster with prompts and "
+            "answers that it has had before."
+        ),
+    ] = None,
     api_key: _ApiKey = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for each scenario.")] = False,
 ) -> None:
     """Measure the speed of any server with OpenAI's API. The exit code is 1 if a request fails."""
-    from orchard.cli.bench import LoadProfile, bench
+    from orchard.cli.bench import LoadProfile, bench, new_seed
     from orchard.cli.endpoint import first_key
 
+    seed = new_seed() if seed is None else seed
     load = LoadProfile(max_tokens=max_tokens, prompt_tokens=prompt_tokens, prefix_tokens=prefix_tokens, seed=seed)
     if bench(url, model, load, scenarios=scenario or (), api_key=first_key(api_key), as_json=as_json):
         raise typer.Exit(1)

@@ -7,6 +7,7 @@ requests first find out how many words make a token. `Figures` lists what is mea
 import asyncio
 import random
 import re
+import secrets
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -28,6 +29,7 @@ _WORDS = re.findall(
     output start stop end begin left right top down size level point number string object method result
     """,
 )
+_SEEDS = 10**9
 _CALIBRATION = (40, 240)  # words
 _WARM_STREAMS = 8
 _WARM_TOKENS = 16
@@ -49,6 +51,11 @@ class LoadProfile(Struct, frozen=True, kw_only=True):
     prompt_tokens: int = 256
     prefix_tokens: int = 2000
     seed: int = 0
+
+
+def new_seed() -> int:
+    """Return a seed for prompts that a server has not had before."""
+    return secrets.randbelow(_SEEDS)
 
 
 class Bench:
@@ -214,12 +221,18 @@ def check(scenario: str) -> str:
 
 async def measure(
     client: BenchClient, load: LoadProfile, scenarios: Sequence[str], report: Callable[[Figures], None]
-) -> None:
-    """Warm the server up, then run scenarios one after the other and report the figures of each."""
+) -> dict[str, Guesses]:
+    """Warm the server up, then run scenarios one after the other and report the figures of each.
+
+    Return what guesses have brought in the scenarios, by source.
+    """
     bench = Bench(client, load)
     await bench.warm(scenarios)
+    before = await client.guesses()
     for scenario in scenarios:
         report(await bench.run(scenario))
+    after = await client.guesses()
+    return {source: now.since(before.get(source, Guesses())) for source, now in after.items()}
 
 
 def bench(
@@ -241,15 +254,12 @@ def bench(
                 typer.echo(
                     f"{name} at {client.url}: {load.prompt_tokens} tokens in, up to {load.max_tokens} out; ", nl=False
                 )
-                typer.echo(f"prefixes of {load.prefix_tokens}. Times in ms.\n{HEAD}")
-            before = await client.guesses()
-            await measure(client, load, chosen, report)
-            after = await client.guesses()
-            new = {source: now.since(before.get(source, Guesses())) for source, now in after.items()}
-            if new and not as_json:
-                typer.echo(guess_lines(new))
-            elif new:
-                typer.echo(msgspec.json.encode({"speculation": new}).decode())
+                typer.echo(f"prefixes of {load.prefix_tokens}; seed {load.seed}. Times in ms.\n{HEAD}")
+            brought = await measure(client, load, chosen, report)
+            if brought and not as_json:
+                typer.echo(guess_lines(brought))
+            elif brought:
+                typer.echo(msgspec.json.encode({"speculation": brought}).decode())
 
     try:
         asyncio.run(run())

@@ -138,14 +138,21 @@ class _RunnerParts:
         """Who may get proposed tokens; None: that was never asked."""
         if speculates and not self.verifying:
             self.verifying = calibration.find_verifying(model, options, self.mode)
-        if speculates and not self.verifies:
-            log.warning("no proposed tokens are verified: this model's rows can't take several tokens back")
+        if speculates:
+            self._say_who_speculates()
         progress(0.2)
         self.batched = known.batched_prefill if known else calibration.gains_from_batched_prefill(model, options)
         """Whether prompts are read together."""
         progress(0.3)
         self.pieces = _PROMPTS_IN_A_PASS if self.batched else 4
         self._footprint = _footprint(model, options)
+
+    def _say_who_speculates(self) -> None:
+        """Log it where not every row may get proposed tokens."""
+        if not self.verifies:
+            log.warning("no proposed tokens are verified: this model's rows can't take several tokens back")
+        elif self.verifying is Verifying.ALONE:
+            log.info("proposed tokens are verified only while one row runs: this model's rows can't share such a pass")
 
     @property
     def num_draft_tokens(self) -> int:

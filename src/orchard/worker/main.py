@@ -102,8 +102,7 @@ class Worker:
                 self._loaded.resume(request_id)
             case wire.Ping(number):
                 signs = self._service.signs() if self._service else Heartbeat()
-                pong = wire.Pong(number, signs.silent_seconds, signs.mlx_bytes, _rss_bytes(), signs.speculation)
-                self._say(pong)
+                self._say(wire.Pong(number, signs.silent_seconds, signs.mlx_bytes, _rss_bytes()))
             case wire.AskCache(number, request_id):
                 self._begin(self._report_cache(number, request_id))
             case wire.Load(name, path, options):
@@ -122,8 +121,9 @@ class Worker:
 
     async def _load(self, service: Service) -> None:
         begin = time.monotonic()
+        emit = functools.partial(self._emit, service)
         try:
-            loaded = await service.start(self._emit, lambda fraction: self._say(wire.Loading(fraction)))
+            loaded = await service.start(emit, lambda fraction: self._say(wire.Loading(fraction)))
         except OrchardError as error:
             log.error("loading failed: %s", error.message)
             self._say(wire.LoadFailed(error.message))
@@ -158,8 +158,8 @@ class Worker:
             log.critical("the worker is broken and exits", exc_info=error)
             _end(1)
 
-    def _emit(self, events: list[tuple[str, list[Event]]], running: int, waiting: int) -> None:
-        self._say(wire.Step(events, running, waiting))
+    def _emit(self, service: Service, events: list[tuple[str, list[Event]]], running: int, waiting: int) -> None:
+        self._say(wire.Step(events, running, waiting, service.speculated()))
 
     def _say(self, message: wire.FromWorker) -> None:
         self._writer.write(wire.encode(message))

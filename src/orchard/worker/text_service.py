@@ -20,6 +20,7 @@ from orchard.core.cache_report import CacheState
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Usage
 from orchard.core.request import Request
+from orchard.core.speculation_report import SourceTotals, SpeculationReport
 from orchard.core.tasks.embed import Embed
 from orchard.core.tasks.generate import Count, Generate, generation
 from orchard.core.tasks.media import request_media
@@ -199,7 +200,11 @@ class TextService(Service):
         """Return the signs of life, also while the model loads: there, each `progress` ends a piece of work."""
         lanes = (self._prompts, self._readers, self._grammars)
         silent = max(self._engine.silent_seconds, *(lane.silent_seconds for lane in lanes))
-        return Heartbeat(silent, self._engine.mlx_bytes, self._engine.speculated)
+        return Heartbeat(silent, self._engine.mlx_bytes)
+
+    def speculated(self) -> SpeculationReport:
+        """Return what guesses have brought since the load; it may include steps that are still to be delivered."""
+        return self._engine.speculated
 
     def limit_memory(self, memory_bytes: int) -> None:
         """Limit weights, keys and values, and cached prompts together to so many bytes from now on."""
@@ -356,9 +361,18 @@ class TextService(Service):
             del self._live[drawn.job]
             events.append(live.finished())
             if live.verified:
-                told = (f"{right} of {count} by {source}" for source, (count, right) in live.verified.items())
-                log.debug("request %s: guesses that were right: %s", drawn.job, ", ".join(told))
+                self._log_guesses(live)
         return events
+
+    def _log_guesses(self, live: _Live) -> None:
+        """Log how many guesses of a request were right, and what each source has saved by now in all requests."""
+        totals = self._engine.speculated
+        saved = {source: totals.get(source, SourceTotals()).saved_seconds for source in live.verified}
+        told = (
+            f"{right} of {count} by {source} (since the load: {saved[source]:.2f} s saved)"
+            for source, (count, right) in live.verified.items()
+        )
+        log.debug("request %s: guesses that were right: %s", live.request.id, ", ".join(told))
 
     def _tell(self, events: list[tuple[str, list[Event]]]) -> None:
         """Emit events, or the numbers of running and waiting requests if they have changed."""

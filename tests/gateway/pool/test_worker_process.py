@@ -7,9 +7,13 @@ import pytest
 
 from orchard import wire
 from orchard.config import Settings
-from orchard.core.speculation_report import SourceTotals
+from orchard.core.events import Finished, Started, Usage
+from orchard.core.request import Request
+from orchard.core.speculation_report import SourceTotals, SpeculationReport
+from orchard.core.tasks.generate import Generate, Message, TextPart
 from orchard.gateway.pool import worker_process
 from orchard.gateway.pool.worker_process import Watchdog, WorkerProcess
+from orchard.gateway.replies.event_stream import EventStream
 from orchard.kinds import FAKE
 
 _HANG_UP = "import os, sys, time; os.close(int(sys.argv[1])); "
@@ -60,10 +64,23 @@ async def test_a_process_that_hangs_up_and_stays_is_killed(monkeypatch: pytest.M
 
 
 def test_what_a_sign_of_life_tells() -> None:
-    brought = {"ngram": SourceTotals(20, 15, 1.5)}
     one = Program("")
-    one._receive(wire.Pong(1, 0.0, 1000, 2000, brought))
-    assert (one.mlx_bytes, one.rss_bytes, one.speculation) == (1000, 2000, brought)
+    one._receive(wire.Pong(1, 0.0, 1000, 2000))
+    assert (one.mlx_bytes, one.rss_bytes) == (1000, 2000)
+
+
+def test_what_guesses_brought_is_known_once_an_answer_has_ended() -> None:
+    """Without a ping. Another model in the same process begins at nothing."""
+    brought = {"ngram": SourceTotals(20, 15, 1.5)}
+    one, stream = Program(""), EventStream()
+    seen: list[SpeculationReport] = []
+    stream.on_events = lambda _: seen.append(one.speculation)
+    one.submit(Request("a", "m", Generate((Message("user", (TextPart("Hi"),)),))), stream)
+    one._receive(wire.Step([("a", [Started(1), Finished(("stop",), Usage(1, 1))])], 0, 0, brought))
+    assert stream.finished
+    assert seen == [brought]
+    one.load("other", "path", FAKE.options())
+    assert one.speculation == {}
 
 
 async def test_a_process_that_speaks_another_protocol_is_said_to() -> None:

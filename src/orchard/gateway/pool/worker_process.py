@@ -156,6 +156,7 @@ class WorkerProcess:
         """Load a model; it must be idle."""
         self.name = name
         self._options = options
+        self.speculation = {}
         self.loads += 1
         self._watchdog.heard()
         self._send(wire.Load(name, path, wire.packed(options)))
@@ -297,10 +298,10 @@ class WorkerProcess:
                 # Whoever asked may have given up.
                 if (answer := self._questions.get(number)) and not answer.done():
                     answer.set_result(state)
-            case wire.Pong(_, silent_seconds, mlx_bytes, rss_bytes, speculation):
+            case wire.Pong(_, silent_seconds, mlx_bytes, rss_bytes):
                 self._ping = None
                 self._watchdog.heard(silent_seconds)
-                self.mlx_bytes, self.rss_bytes, self.speculation = mlx_bytes, rss_bytes, speculation
+                self.mlx_bytes, self.rss_bytes = mlx_bytes, rss_bytes
                 self.empty_rss_bytes = self.empty_rss_bytes or rss_bytes
             case _ if self._closing:
                 pass
@@ -324,7 +325,7 @@ class WorkerProcess:
                 self._become("idle")
 
     def _carry(self, step: wire.Step) -> None:
-        self.running, self.waiting = step.running, step.waiting
+        self.running, self.waiting, self.speculation = step.running, step.waiting, step.speculation
         for request_id, batch in step.events:
             # A stream that was cancelled a moment ago is no longer here.
             if stream := self._streams.get(request_id):
