@@ -63,8 +63,8 @@ def test_stories_have_the_numbers_of_their_answers() -> None:
 
 def test_a_text_of_several_lines_is_said_back_with_its_lines() -> None:
     rng = Random(15)
-    made = [echo.make(rng, "train").messages for _ in range(400)]
-    assert sum("\n" in answer["content"] for _, answer in made) > 20
+    made = [echo.make(rng, "train").messages for _ in range(800)]
+    assert sum("\n" in answer["content"] for _, answer in made) > 30
     assert all(answer["content"] in ask["content"] for ask, answer in made if "\n" in answer["content"])
     assert all(answer["content"] == answer["content"].strip() != "" for _, answer in made)
 
@@ -160,6 +160,12 @@ def test_json_is_judged_by_its_keys_where_they_are_named() -> None:
 def test_a_call_is_wrong_where_none_is_needed() -> None:
     assert judged("quiet", "Hello!", "You are welcome!")
     assert not judged("quiet", "Hello!", '<tool_call>\n{"name": "greet", "arguments": {}}\n</tool_call>')
+
+
+def test_a_refusal_may_say_more() -> None:
+    assert judged("refuse", "I can't.", "I can't.")
+    assert judged("refuse", "I can't.", "I can't. I can count.")
+    assert not judged("refuse", "I can't.", "I can count.")
 
 
 def test_conversations_fit_and_most_are_short() -> None:

@@ -49,7 +49,7 @@ You are welcome!
 [Thanks|thanks|Thank you|thank you|Thx|thx|Many thanks|Thanks a lot|Thank you very much|Thank you so much|Cheers|Great, thanks][!|.||]
 [Thanks|Thank you] for [your help|the help|that|the answer|helping me|helping|everything][!|.||]
 [Perfect|Great|Good|OK|Nice|Awesome|Cool], [thanks|thank you][!|.||]
-[That was|That is|That's] [helpful|very helpful|great|good|perfect|nice][!|.||][ Thanks!| Thank you.|]
+[That was|That is|That's] [helpful|very helpful|useful|a great help][!|.||][ Thanks!| Thank you.|]
 Much appreciated!
 [Much|Very much] appreciated[!|.||]
 [I appreciate it|I am grateful|You helped me|You are very helpful|That helps|That helped][!|.||][ Thanks!| Thank you.|]
@@ -66,7 +66,7 @@ Until next time!
 [Have|Enjoy] a [nice|good|great] [day|evening|weekend|one|night][!|.||]
 [See|Talk to|Catch] you [tomorrow|later|around|next time][!|.||]
 [I'm|I am] [off|leaving|going|out][.|!| Bye!||]
-[Take care|Sleep well|Until then|Later|Cheerio|Adios][!|.||]
+[Take care|Sleep well|Until then|Cheerio|Adios][!|.||]
 ~Bye for now!
 
 Great! What would you like to do next?
@@ -89,7 +89,7 @@ Okay. Tell me if you need something else.
 I'd rather not.
 [I'd|I would] rather not[.||]
 [No|Nah|Nay|Not really|I don't think so|Rather not|Don't|Please don't|Please stop|Quiet|Be quiet|Shut up|Enough|Leave it][!|.||]
-[That|This|It] [does not work|doesn't work|did not help|makes no sense|was wrong|is not true|is boring][!|.||]
+[That|This] [does not work|doesn't work|did not help|makes no sense|was wrong|is not true|is boring][!|.||]
 [I am|I'm] [confused|not happy|not sure|disappointed][!|.||]
 ~No, that is not what I wanted.
 
