@@ -178,7 +178,7 @@ def test_conversations_fit_and_most_are_short() -> None:
 
 def test_a_system_prompt_that_asks_for_json_stands_alone() -> None:
     seen = 0
-    for made in data.training_conversations(5, 0, 1200):
+    for made in data.training_conversations(5, 0, 2500):
         systems = [m["content"] for m in made.messages if m["role"] == "system" and "JSON" in m["content"]]
         seen += len(systems)
         assert not systems or sum(m["role"] == "user" for m in made.messages) == 1

@@ -90,3 +90,15 @@ def test_only_what_is_too_hard_is_refused() -> None:
     assert {answer["content"] for _, answer in asks} == {sums.LIMIT}
     plain = [re.fullmatch(r"\D*(\d+) ?[-+*/×] ?(\d+)\D*", ask["content"]) for ask, _ in asks]  # noqa: RUF001
     assert all(max(int(found[1]), int(found[2])) > 999 or int(found[2]) == 0 for found in plain if found)
+
+
+def test_what_is_too_hard_is_refused() -> None:
+    rng = Random(8)
+    asks = [made.messages[0]["content"] for made in (sums.beyond(rng) for _ in range(2000))]
+    assert not [ask for ask in asks if "{" in ask or "[" in ask]
+    kinds = (r"\d% of \d", r"-\d+ (?:plus|\+) \d", r"\b\d{3} (?:times|\*) \d\d\b", r"\b\d000 ?(?:/|divided by) ?\d")
+    for kind in kinds:
+        assert any(re.search(kind, ask) for ask in asks), kind
+    # What it can do is never among them.
+    able = [ask for ask in asks if re.fullmatch(r"(?:What is )?\d{1,2} ?[-+*/] ?\d{1,2}\??", ask)]
+    assert not able
