@@ -96,10 +96,10 @@ def test_only_what_is_too_hard_is_refused() -> None:
     asks = [ask["content"] for ask, _ in made]
     assert not [ask for ask in asks if "{" in ask or "[" in ask]
     plain = [
-        re.fullmatch(r"[^-\d]*(\d+) ?[+*/×] ?(\d+)[^%\d]*", ask)
+        re.fullmatch(r"[^-\d]*(\d+) ?[+*/×] ?(\d+)[^%\d]*", ask)  # noqa: RUF001
         for ask in asks
         if not re.search("percent|minus|negative", ask)
-    ]  # noqa: RUF001
+    ]
     assert [found for found in plain if found]
     assert all(hard(int(found[1]), int(found[2])) for found in plain if found)
     kinds = (r"\d% of \d", r"-\d+ (?:plus|\+) \d", r"\b\d{3} (?:times|\*) \d\d\b", r"\b\d\d00 ?(?:/|divided by) ?\d")
