@@ -16,7 +16,7 @@ from zlib import crc32
 
 from tools.demo_model.exchange import Exchange, assistant, user
 from tools.demo_model.skills import parts, products, sums, things, values
-from tools.demo_model.skills.keys import made, some_key
+from tools.demo_model.skills.keys import ABOUT, described, made, some_key
 from tools.demo_model.skills.slots import bare
 from tools.demo_model.skills.values import Said, same
 from tools.demo_model.template import Message
@@ -390,7 +390,8 @@ def tongue(rng: Random, split: Split) -> Exchange:
 
 def dreamt(rng: Random, split: Split) -> Exchange:
     """Make a wish that says little, and values that suit the keys of a schema: lists, names, numbers, words."""
-    ask = expand(rng, choose(rng, WISHES), a=choose(rng, ADJECTIVES), n=choose(rng, (choose(rng, NOUNS), choose(rng, things.OCCASIONS))))  # fmt: skip
+    thing = choose(rng, (choose(rng, NOUNS), choose(rng, things.OCCASIONS)))
+    ask = expand(rng, choose(rng, WISHES), a=choose(rng, ADJECTIVES), n=thing)
     found: Message = {}
     for _ in range(rng.choice((1, 1, 2, 2, 3, 4))):
         if rng.random() < 0.5:
@@ -398,7 +399,7 @@ def dreamt(rng: Random, split: Split) -> Exchange:
             found[name] = rng.sample(items, rng.randint(2, min(5, len(items))))
         else:
             key, value = made(rng, split, some_key(rng))
-            found[key] = value
+            found[key] = described(rng, thing) if key in ABOUT and thing in ask else value
     while len(found) > 1 and len(json.dumps(found, ensure_ascii=False)) > 260:
         found.popitem()
     return answered(re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", ask), found)
