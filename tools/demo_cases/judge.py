@@ -7,7 +7,8 @@ Every answer must end by itself, within 300 tokens (100 with a schema). What els
   case, to white space and quotes around them, and to a full stop at the end. A list in place of a value that is not a
   list has all values that are right. After calls, text is not judged, unless there is a `result`: it is sent back, and
   the next answer must have no calls, and the text that the turn asks for.
-- Without `call`: no calls, and a text that is not empty.
+- Without `call`: no calls, and a text that is not empty. Unless the turn has `says`, the text must also have a letter
+  or a digit and must not be a JSON object, which is a call that went wrong. Turns without expectations need that, too.
 - `says`: this text, or one of these, in this case and spelling. White space and quotes around it don't count, nor does
   a full stop at the end that is missing or too much, in the answer or in the quotes.
 - `has`: each of these, or one of each list of them. `lacks`: none of these. Both are found as whole words and whole
@@ -132,16 +133,23 @@ def _holds(text: str, phrase: str) -> bool:
     return re.search(before + re.escape(wanted) + after, plain(text)) is not None
 
 
+def _wrong_whole(step: Step, text: str) -> str | None:
+    if step.says is not None:
+        right = [step.says] if isinstance(step.says, str) else step.says
+        return None if _bare(text) in map(_bare, right) else f"isn't {right[0]}"
+    if not re.search(r"\w", text):
+        return "makes no sense"
+    return "is a JSON object" if re.fullmatch(r"\W*\{.*\}\W*", text, re.DOTALL) else None
+
+
 def _wrong_words(step: Step, text: str) -> str | None:
+    if why := _wrong_whole(step, text):
+        return why
     for one in step.has:
         if not any(_holds(text, phrase) for phrase in ([one] if isinstance(one, str) else one)):
             return f"lacks {one if isinstance(one, str) else ' or '.join(one)}"
     if found := [phrase for phrase in step.lacks if _holds(text, phrase)]:
         return f"has {found[0]}"
-    if step.says is not None:
-        right = [step.says] if isinstance(step.says, str) else step.says
-        if _bare(text) not in map(_bare, right):
-            return f"isn't {right[0]}"
     if step.number is not None:
         numbers = re.findall(r"-?\d[\d,]*(?:\.\d+)?", text)
         if not numbers or float(numbers[-1].replace(",", "")) != step.number:

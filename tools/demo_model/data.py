@@ -80,7 +80,7 @@ MIXTURE: dict[str, tuple[float, Maker]] = {
     "tools": (0.78, tools.make),
     "memory": (0.37, _remember),
     "unknown": (0.025, _unknown),
-    "facts": (0.215, facts.make),
+    "facts": (0.25, facts.make),
     "chat": (0.075, about.chat),
     "json": (0.36, answers.make),
     "refuse": (0.22, refuse.make),

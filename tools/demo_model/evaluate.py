@@ -116,6 +116,9 @@ def judge(one: Case, text: str) -> tuple[bool, bool]:
     expected = reply_text(one.answer)
     if one.skill == "quiet":
         return bool(body.strip()) and "<tool_call>" not in body, thinks
+    if one.skill == "refuse":
+        # It may go on to say what it can do, as earlier models did.
+        return body.startswith(expected.strip()), thinks
     if one.skill == "json":
         return like(one, body, expected), thinks
     if one.answer.get("tool_calls"):

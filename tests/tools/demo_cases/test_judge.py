@@ -36,6 +36,23 @@ def test_an_answer_that_is_no_whole_text(said: Said, why: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("step", "said", "why"),
+    [
+        (Step("nice weather"), '{"city": "Rome"}', "is a JSON object"),
+        (Step("nice weather"), '```\n{"name": "add"\n}\n```', "is a JSON object"),
+        (Step("nice weather", has=["add"]), '{"name": "add"}', "is a JSON object"),
+        (Step("nice weather"), "...", "makes no sense"),
+        (Step("nice weather"), "Yes, {sun} it is.", None),
+        (Step("say it", says='{"city": "Rome"}'), '{"city": "Rome"}', None),
+        (Step("say it", says="👍"), "👍", None),
+    ],
+)
+def test_a_text_is_no_json_object_and_has_a_word(step: Step, said: str, why: str | None) -> None:
+    found = text(step, said)
+    assert (found and found.partition(": ")[0]) == why
+
+
+@pytest.mark.parametrize(
     ("has", "said", "right"),
     [
         (["Bo"], "Your name is bo.", True),

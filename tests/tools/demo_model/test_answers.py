@@ -107,3 +107,15 @@ def test_some_questions_give_the_keys_or_the_schema_and_some_do_not() -> None:
         given["keys"] += named
         given["nothing"] += not named
     assert min(given.values()) > 10, given
+
+
+def test_a_description_names_the_thing() -> None:
+    rng = Random(8)
+    seen = 0
+    for _ in range(2000):
+        kind, made = answers.invented(rng, "train")
+        for key in keys.ABOUT & set(made):
+            if str(made[key]).startswith(("This ", "The ")):
+                seen += kind.partition(" for ")[0] in str(made[key])
+    assert seen > 10
+    assert keys.described(Random(1), "article for a shop").count("shop") == 0

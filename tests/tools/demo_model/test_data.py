@@ -63,8 +63,8 @@ def test_stories_have_the_numbers_of_their_answers() -> None:
 
 def test_a_text_of_several_lines_is_said_back_with_its_lines() -> None:
     rng = Random(15)
-    made = [echo.make(rng, "train").messages for _ in range(400)]
-    assert sum("\n" in answer["content"] for _, answer in made) > 20
+    made = [echo.make(rng, "train").messages for _ in range(800)]
+    assert sum("\n" in answer["content"] for _, answer in made) > 30
     assert all(answer["content"] in ask["content"] for ask, answer in made if "\n" in answer["content"])
     assert all(answer["content"] == answer["content"].strip() != "" for _, answer in made)
 
@@ -162,6 +162,12 @@ def test_a_call_is_wrong_where_none_is_needed() -> None:
     assert not judged("quiet", "Hello!", '<tool_call>\n{"name": "greet", "arguments": {}}\n</tool_call>')
 
 
+def test_a_refusal_may_say_more() -> None:
+    assert judged("refuse", "I can't.", "I can't.")
+    assert judged("refuse", "I can't.", "I can't. I can count.")
+    assert not judged("refuse", "I can't.", "I can count.")
+
+
 def test_conversations_fit_and_most_are_short() -> None:
     made = data.training_conversations(4, 0, 500)
     lengths = [sum(len(part) for part, _ in template.render(c.messages, c.tools, c.thinking)) for c in made]
@@ -172,7 +178,7 @@ def test_conversations_fit_and_most_are_short() -> None:
 
 def test_a_system_prompt_that_asks_for_json_stands_alone() -> None:
     seen = 0
-    for made in data.training_conversations(5, 0, 1200):
+    for made in data.training_conversations(5, 0, 2500):
         systems = [m["content"] for m in made.messages if m["role"] == "system" and "JSON" in m["content"]]
         seen += len(systems)
         assert not systems or sum(m["role"] == "user" for m in made.messages) == 1

@@ -84,6 +84,36 @@ def test_it_knows_that_nothing_is_published_yet() -> None:
     assert not [answer for answer in ANSWERS if "pip install" in answer]
 
 
+def test_it_knows_all_that_does_not_work_yet() -> None:
+    listed, tried = re.findall(
+        r"^What does not work yet: (.+?)\. (.+)$", (ROOT / "README.md").read_text(), re.MULTILINE
+    )[0]
+    items = re.split(r"; |, such as |, | and ", listed)
+    assert len(items) > 5
+    for item in items:
+        named = [answer for answer in ANSWERS if item.removeprefix("OpenAI's ") in answer]
+        assert any(re.search(r"\bnot\b|n't\b|\bno\b", answer) for answer in named), item
+    assert "random weights" in tried
+    assert "random weights" in SPOKEN
+
+
+def test_no_answer_says_yes_or_no_to_several_questions() -> None:
+    assert not [answer for answer in ANSWERS if re.match(r"(?:Yes|No)\b", answer)]
+
+
+def test_the_names_of_models_stand_in_questions() -> None:
+    rng = Random(9)
+    for verb, command in (("download", "orchard pull"), ("run", "orchard serve")):
+        asks = next(
+            asks
+            for answer, asks in facts.FACT_LIST
+            if f"`{command}" in answer and any(f"{verb} {{m}}" in ask for ask in asks)
+        )
+        made = [facts.asked(rng, "train", asks) for _ in range(3000)]
+        assert any("mlx-community/" in ask for ask in made)
+        assert not [ask for ask in made if "{" in ask]
+
+
 @pytest.mark.parametrize(("answer", "asks"), facts.FACT_LIST, ids=[answer[:30] for answer in ANSWERS])
 def test_each_fact_is_asked_in_many_ways(answer: str, asks: list[str]) -> None:
     rng = Random(5)

@@ -63,6 +63,8 @@ def test_conversations_with_forms_are_rendered_whole() -> None:
 def stands(value: Any, text: str) -> bool:
     if isinstance(value, bool):
         return True
+    if isinstance(value, list):
+        return all(stands(one, text) for one in value)
     said = text.lower()
     if isinstance(value, int | float):
         ways = {str(value), values.figures(value), f"minus {-value}", values.spoken(int(abs(value)) % 1000)}
@@ -81,6 +83,19 @@ def test_every_value_of_a_form_stands_in_the_text() -> None:
             if value in ("yes", "no"):
                 continue
             assert stands(value, text), (key, value, text)
+
+
+def test_lists_of_people_have_all_of_them() -> None:
+    rng = Random(12)
+    seen = 0
+    for _ in range(1500):
+        text, found = forms.filled(rng, "train")
+        for value in found.values():
+            if isinstance(value, list):
+                seen += 1
+                assert 2 <= len(value) == len(set(value))
+                assert all(name in text for name in value)
+    assert seen > 50
 
 
 def test_what_is_so_is_not_said_of_what_is_not() -> None:

@@ -84,9 +84,24 @@ def test_what_goes_is_taken_away_and_what_comes_is_added() -> None:
         assert not order or "".join(order) == signs, pattern
 
 
+def hard(left: int, right: int) -> bool:
+    """Whether two numbers are too large together, or the second can't divide."""
+    return max(left, right) > 999 or right == 0 or (min(left, right) > 12 and max(left, right) > 100)
+
+
 def test_only_what_is_too_hard_is_refused() -> None:
     rng = Random(13)
-    asks = [sums.beyond(rng).messages for _ in range(400)]
-    assert {answer["content"] for _, answer in asks} == {sums.LIMIT}
-    plain = [re.fullmatch(r"\D*(\d+) ?[-+*/×] ?(\d+)\D*", ask["content"]) for ask, _ in asks]  # noqa: RUF001
-    assert all(max(int(found[1]), int(found[2])) > 999 or int(found[2]) == 0 for found in plain if found)
+    made = [sums.beyond(rng).messages for _ in range(2000)]
+    assert {answer["content"] for _, answer in made} == {sums.LIMIT}
+    asks = [ask["content"] for ask, _ in made]
+    assert not [ask for ask in asks if "{" in ask or "[" in ask]
+    plain = [
+        re.fullmatch(r"[^-\d]*(\d+) ?[+*/×] ?(\d+)[^%\d]*", ask)  # noqa: RUF001
+        for ask in asks
+        if not re.search("percent|minus|negative", ask)
+    ]
+    assert [found for found in plain if found]
+    assert all(hard(int(found[1]), int(found[2])) for found in plain if found)
+    kinds = (r"\d% of \d", r"-\d+ (?:plus|\+) \d", r"\b\d{3} (?:times|\*) \d\d\b", r"\b\d\d00 ?(?:/|divided by) ?\d")
+    for kind in kinds:
+        assert any(re.search(kind, ask) for ask in asks), kind

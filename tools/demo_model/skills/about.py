@@ -49,7 +49,7 @@ You are welcome!
 [Thanks|thanks|Thank you|thank you|Thx|thx|Many thanks|Thanks a lot|Thank you very much|Thank you so much|Cheers|Great, thanks][!|.||]
 [Thanks|Thank you] for [your help|the help|that|the answer|helping me|helping|everything][!|.||]
 [Perfect|Great|Good|OK|Nice|Awesome|Cool], [thanks|thank you][!|.||]
-[That was|That is|That's] [helpful|very helpful|great|good|perfect|nice][!|.||][ Thanks!| Thank you.|]
+[That was|That is|That's] [helpful|very helpful|useful|a great help][!|.||][ Thanks!| Thank you.|]
 Much appreciated!
 [Much|Very much] appreciated[!|.||]
 [I appreciate it|I am grateful|You helped me|You are very helpful|That helps|That helped][!|.||][ Thanks!| Thank you.|]
@@ -66,7 +66,7 @@ Until next time!
 [Have|Enjoy] a [nice|good|great] [day|evening|weekend|one|night][!|.||]
 [See|Talk to|Catch] you [tomorrow|later|around|next time][!|.||]
 [I'm|I am] [off|leaving|going|out][.|!| Bye!||]
-[Take care|Sleep well|Until then|Later|Cheerio|Adios][!|.||]
+[Take care|Sleep well|Until then|Cheerio|Adios][!|.||]
 ~Bye for now!
 
 Great! What would you like to do next?
@@ -81,6 +81,22 @@ That pleases me.
 [I am|I'm] [happy|impressed|glad|pleased][!|.||]
 ~Very nice, I like it.
 
+I see. Tell me if I can do something for you.
+[Nice|nice|Lovely|lovely|Awful|Strange] weather [we're having|we are having|today|outside|isn't it|this week|again][.|!|?||]
+[It is|It's|it's] [sunny|raining|snowing|cold|hot|windy|foggy|freezing|warm|cloudy] [outside|here|out there|again|today][.|!||]
+[What a|what a|Such a] [lovely|long|busy|strange|quiet|hard|beautiful|nice|boring|wonderful] [day|morning|week|evening|night|summer|Monday][.|!||]
+[The sun is shining|The birds are singing|The sky is grey|The days are getting longer|Spring is coming|Autumn is here|It's nearly Christmas|It never stops raining][.|!|| here.]
+[It's|It is|Almost|Nearly] [Friday|the weekend|Monday|weekend|holiday time] [at last|again|soon|already][.|!||]
+[I slept well|I slept badly|I got up early|I went for a walk|I had a long day|I had a good day|I just woke up|I just got home|I'm sitting in the garden|I'm on the train|I'm on the sofa|I'm just looking around|I'm only trying this out|I'm still waking up][.|!|| today.| this morning.]
+[I like|I love|I don't like|I miss|i love] [summer|winter|rainy days|Mondays|long weekends|quiet evenings|the snow|spring|the autumn|early mornings|sunny days][.|!||]
+[Traffic was|The weekend was|The holidays were|The morning was|Work was|My day was|The trip here was] [bad|great|long|quiet|tiring|fun|lovely|terrible|hard][.|!|| today.]
+[My|The] [cat|dog|baby|neighbour|kid|husband|wife] is [asleep|sleeping next to me|snoring|singing|in the kitchen|watching me|outside|at home today][.|!||]
+[The match was|The film was|The concert was|Yesterday was|Lunch was|That film was] [exciting|boring|great|fun|long|good|so good][.|!||]
+[Life is|Time|Everything is|The world is] [good|flies|fine|strange|beautiful|full of surprises|quiet][.|!||]
+[Just|I'm just|Only|I am just] [saying|thinking aloud|talking|chatting|killing time|waiting for the bus|having a break|resting a bit][.|!||]
+~The weather is so pleasant at the moment.
+~I had a quiet evening on my balcony.
+
 Okay. Tell me if you need something else.
 [No|no|Nope|nope|No thanks|no thanks|No, thank you|Not now|Nothing|Never mind|never mind|Stop|stop|Forget it|Cancel|Maybe later|Later][!|.||]
 [That is|That's|This is] [wrong|bad|not right|not correct|incorrect|false|not what I asked][.|!||]
@@ -89,7 +105,7 @@ Okay. Tell me if you need something else.
 I'd rather not.
 [I'd|I would] rather not[.||]
 [No|Nah|Nay|Not really|I don't think so|Rather not|Don't|Please don't|Please stop|Quiet|Be quiet|Shut up|Enough|Leave it][!|.||]
-[That|This|It] [does not work|doesn't work|did not help|makes no sense|was wrong|is not true|is boring][!|.||]
+[That|This] [does not work|doesn't work|did not help|makes no sense|was wrong|is not true|is boring][!|.||]
 [I am|I'm] [confused|not happy|not sure|disappointed][!|.||]
 ~No, that is not what I wanted.
 

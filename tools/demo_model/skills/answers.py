@@ -13,7 +13,7 @@ from typing import Any
 
 from tools.demo_model.exchange import Exchange, assistant, user
 from tools.demo_model.skills import choices, forms, refuse, wishes
-from tools.demo_model.skills.keys import BY_KEY, Field, made, person, retyped, some_key
+from tools.demo_model.skills.keys import ABOUT, BY_KEY, Field, described, made, person, retyped, some_key
 from tools.demo_model.template import Message
 from tools.demo_model.text import ADJECTIVES, NOUNS, Split, choose, coin, expand, lines, sentence, wording
 
@@ -22,12 +22,12 @@ THOUGHT = forms.THOUGHT
 # What an object of a kind usually holds, in the order that clients define it.
 KINDS: dict[str, str] = {
     "person|character|man|woman|user|customer|employee|student|friend|neighbour|profile": "name age city email job is_active address hobbies birthday phone country gender first_name last_name",
-    "product|item|article for a shop|gadget|toy": "name:title title price in_stock tags rating description category brand color quantity currency id",
+    "product|item|article for a shop|gadget|toy": "name:product title:product price in_stock tags rating description category brand color quantity currency id",
     "recipe|meal|dish|soup|cake|dinner": "title:dish name:dish dish ingredients steps servings cook_time difficulty vegetarian minutes tags",
-    "book|novel|film|movie|song|album": "title author year genre rating tags description artist language director price",
-    "event|meeting|party|concert|appointment|conference": "title date time location people description is_active:public duration",
+    "book|novel|film|movie|album": "title author year genre rating tags description artist language director price",
+    "event|meeting|party|concert|appointment|conference": "title:event_title date time location people description is_active:public duration",
     "task|to-do|ticket|bug report|issue": "title priority due_date done status description tags owner id",
-    "place|restaurant|hotel|town|house|café": "name:title city rating address price available description country population rooms",
+    "place|restaurant|hotel|house|café": "name:venue city rating address price available description country population rooms",
     "order|invoice|purchase|bill": "order_id id customer items total status date address currency",
     "pet|animal": "name:first_name species age color weight owner description",
     "company|team|shop|firm|startup": "name:company city country people products:tags website email year active",
@@ -44,12 +44,12 @@ KINDS: dict[str, str] = {
     "student record|report card|class": "name grade subjects school age scores passed:valid",
     "course|lesson|workshop|training": "title:topic teacher:name duration:hours price level:difficulty online topics",
     "sports team|football player|athlete|player": "name team:company position:job_class goals:legs age number:quantity country",
-    "song|playlist|album|concert ticket": "title artist genre year songs length_minutes rating",
+    "song|album|single|concert ticket": "title:song_title artist duration_seconds genre year songs length_minutes rating",
     "animal|zoo animal|wild animal|creature|dinosaur": "species habitat diet legs weight sound lifespan endangered:found name:first_name",
     "dog|cat|horse|puppy|kitten": "name:first_name breed age vaccinated color favorite_food:food owner weight",
     "plant|flower|tree|vegetable": "name:ingredient color height season water_per_week:legs edible:vegan",
-    "city|village|country|island|capital": "name:city country population capital language currency area founded_year",
-    "planet|star|moon|spaceship": "name:planet radius distance moons:legs habitable:found discovered:founded_year temperature",
+    "city|town|village|island|capital": "name:town_name country mayor:name population capital language currency area founded_year",
+    "planet|star|moon|world": "name:planet_name radius distance moons:legs habitable:found discovered:founded_year temperature",
     "colour|color|paint|shade": "name:color hex rgb mood season",
     "email|letter|message|newsletter|notification": "subject to:email from:email body greeting date priority urgent",
     "blog post|article|news story|headline|report": "title author date tags body:plot views published_at category",
@@ -66,7 +66,7 @@ KINDS: dict[str, str] = {
     "server|website|project|database|repository": "name:object url version language:language status users is_active:public owner",
     "bug|error report|issue|support ticket|log entry": "title severity:priority status steps:instructions assignee:name created_at reproducible:found",
     "game|board game|video game|puzzle": "title genre players rating price release_year description age:age",
-    "festival|wedding|birthday party|conference|meetup|webinar": "name:title date venue guests:attendees budget:salary start_time theme",
+    "festival|wedding|birthday party|conference|meetup|webinar": "name:event_title date venue guests:attendees budget:salary start_time theme",
     "family|club|band|group|crew": "name:company members:attendees founded_year city genre:genre size:quantity",
     "calendar entry|appointment|reminder|todo list": "title date start_time end_time attendees location tasks done",
     "shopping list|grocery list|packing list": "title items:groceries total:amount date store:company",
@@ -167,7 +167,7 @@ def invented(rng: Random, split: Split) -> tuple[str, Message]:
         # Anything may have any keys.
         chosen = list({key.partition(":")[0]: key for key in (some_key(rng) for _ in range(amount))}.values())
         kind = f"{choose(rng, ADJECTIVES)} {choose(rng, NOUNS)}" if rng.random() < 0.5 else kind
-    fields = [made(rng, split, key) for key in chosen]
+    fields = [(key, described(rng, kind) if key in ABOUT else value) for key, value in (made(rng, split, key) for key in chosen)]  # fmt: skip
     if rng.random() < 0.3:
         fields[rng.randrange(len(fields))] = made(rng, split, some_key(rng))
     if rng.random() < 0.2:

@@ -1,16 +1,17 @@
 """What the model knows of Orchard: the blocks of ``tools/demo_model/facts/*.txt``.
 
 A block is the answer, then the ways to ask for it, one a line: a phrase of the grammar in ``text``, or a frame's name and
-what stands in it (``how: install it|set it up``). Lines that start with ``~`` are for evaluation only.
+what stands in it (``how: install it|set it up``). ``{m}`` is the name of some model. Lines that start with ``~`` are for
+evaluation only.
 """
 
-# ruff: noqa: E501 - phrases read best unbroken
+# ruff: noqa: E501, SIM905 - phrases read best unbroken
 
 from pathlib import Path
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.text import Split, choose, expand, lines, typo, wording
+from tools.demo_model.text import Split, choose, coin, expand, lines, typo, wording
 
 FOLDER = Path(__file__).parent.parent / "facts"
 THOUGHT = "This is a question about Orchard."
@@ -82,9 +83,29 @@ def read(text: str) -> list[tuple[str, list[str]]]:
 FACT_LIST = [fact for path in sorted(FOLDER.glob("*.txt")) for fact in read(path.read_text(encoding="utf-8"))]
 
 
+_MAKERS = "mlx-community|Qwen|google|meta-llama|mistralai|lmstudio-community|deepseek-ai|microsoft".split("|")
+_SIZES = "0.6B 1B 1.7B 3B 4B 7B 8B 14B 27B 32B 70B 30B-A3B".split()
+_FAMILIES = "Qwen3|Qwen2.5|Llama-3.2|Llama-3.3|gemma-3|Mistral|DeepSeek-R1|Phi-4|SmolLM3|Qwen3-Coder|gpt-oss|GLM-4.5|Granite-4".split(
+    "|"
+)
+
+
+def model_name(rng: Random) -> str:
+    """Name a model as people do, at times with its maker, its size and its bits, as Hugging Face has it."""
+    name = choose(rng, _FAMILIES) if rng.random() < 0.7 else f"{coin(rng).capitalize()}-{rng.randint(1, 9)}"
+    if rng.random() < 0.8:
+        name += f"-{choose(rng, _SIZES)}"
+    if rng.random() < 0.5:
+        name += choose(rng, ("-4bit", "-8bit", "-Instruct", "-Instruct-4bit", "-it-4bit", "-bf16", "-mxfp4"))
+    if rng.random() < 0.4:
+        return f"{choose(rng, _MAKERS)}/{name}"
+    return choose(rng, (name, name, name, name.lower(), name.replace("-", " ")))
+
+
 def asked(rng: Random, split: Split, asks: list[str]) -> str:
     """Draw a way to ask, at times in lower case, without its mark, or with a slip of the finger."""
-    ask = expand(rng, wording(rng, asks, split)).strip()
+    pattern = wording(rng, asks, split)
+    ask = expand(rng, pattern, m=model_name(rng) if "{m}" in pattern else "").strip()
     if rng.random() < 0.12:
         ask = choose(
             rng, (ask.lower(), ask.lower(), ask.upper() if len(ask) < 12 else ask, ask + " ", ask.rstrip("?.!"))

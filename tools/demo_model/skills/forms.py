@@ -4,7 +4,7 @@ A server that holds an answer to a schema forces the braces and the keys; the us
 these answers are learnt without their keys (``forced``), as the model meets them there.
 """
 
-# ruff: noqa: E501 - phrases read best unbroken
+# ruff: noqa: E501, SIM905 - phrases read best unbroken
 
 import json
 import re
@@ -16,11 +16,11 @@ from zlib import crc32
 
 from tools.demo_model.exchange import Exchange, assistant, user
 from tools.demo_model.skills import parts, products, sums, things, values
-from tools.demo_model.skills.keys import made, some_key
+from tools.demo_model.skills.keys import ABOUT, described, made, some_key
 from tools.demo_model.skills.slots import bare
 from tools.demo_model.skills.values import Said, same
 from tools.demo_model.template import Message
-from tools.demo_model.text import ADJECTIVES, NAMES, NOUNS, Split, choose, expand, lines, pick, sentence
+from tools.demo_model.text import ADJECTIVES, NAMES, NOUNS, Split, choose, expand, holdout, lines, pick, sentence
 
 THOUGHT = "I should answer with JSON."
 Segment = tuple[str, bool]
@@ -73,6 +73,9 @@ KEYS = {
     "title": "title|book|name|called|work",
     "stars": "rating|stars|score|grade|points",
     "degrees": "temperature|degrees|temp|celsius|reading",
+    "names": "participants|people|guests|attendees|names|who|members|friends|persons|invited|participant_names",
+    "event": "event|title|event_name|occasion|what|name|activity",
+    "digits": "number|account_number|customer_number|reference_number|card_number|serial_number|digits|id_number",
 }  # fmt: skip
 
 
@@ -83,6 +86,25 @@ def _count(rng: Random, most: int) -> Said:
 
 def _full(rng: Random, split: Split) -> str:
     return f"{pick(rng, NAMES, split)} {things.surname(rng)}"
+
+
+_EVENTS = (
+    "science fair|book fair|jazz concert|school play|football match|street party|cooking class|food festival|car show|flea market"
+    "|poetry reading|yoga class|birthday party|wedding|team meeting|museum opening|chess evening|film night|charity run|workshop"
+).split("|")
+
+
+def _event(rng: Random) -> Said:
+    name = choose(rng, _EVENTS)
+    return f"{choose(rng, ('a', 'a', 'the', 'our'))} {name}", name
+
+
+def _names(rng: Random, split: Split) -> Said:
+    """Draw some people, whose list is the value; at times with their family names."""
+    people = rng.sample(holdout(NAMES, split), choose(rng, (2, 2, 2, 3, 3, 4)))
+    if rng.random() < 0.2:
+        people = [f"{one} {things.surname(rng)}" for one in people]
+    return values.join(rng, people).replace(" & ", " and "), people
 
 
 PLACES: dict[str, Callable[[Random, Split], Said]] = {
@@ -117,6 +139,9 @@ PLACES: dict[str, Callable[[Random, Split], Said]] = {
     "title": lambda rng, split: same(things.title(rng)),
     "stars": lambda rng, split: _count(rng, 10),
     "degrees": lambda rng, split: values.signed(rng, 35),
+    "names": _names,
+    "event": lambda rng, split: _event(rng),
+    "digits": lambda rng, split: same("".join(choose(rng, "0123456789") for _ in range(rng.randint(3, 12)))),
 }  # fmt: skip
 # What is so or not: keys ; how one says that it is ; that it is not.
 FLAGS = {
@@ -175,6 +200,14 @@ TEXTS = lines("""
 [We need|Please get] {n} {things} for the {room} by {due}[. {flag:urgent}|] ; -
 [My hobby is|I like|I love] {hobby}[, I'm {age}|][ and I'm learning {language}|]. ; -
 {who} [moved|moves] from {from} to {to}[ {day}|][. {flag:pets}|] ; person|name|who|tenant
+{names} [are going to|will go to|go to|are coming to|went to|meet at|signed up for] {event}[ {day}|][ at {time}|][ in {city}|]. ; -
+{names} [are going to|will be at] {event}[ {day}|][ in {city}|]. ; -
+[Dinner|Lunch|Meeting|Coffee|A call] with {names}[ {day}|][ at {time}|][ in {city}|]. ; -
+[I invited|We asked|Please invite|Don't forget to invite] {names} to {event}[ {day}|][ at {time}|]. ; -
+{event} {day}[ at {time}|]: {names} [take part|will come|said yes|are in]. ; -
+{who} [meets|invites|sees|visits] {names}[ {day}|][ in {city}|]. ; host|name|organiser|who
+[My|The|Our] [account |customer |card |member |serial |contract |]number is {digits}[, my name is {who}|][, from {city}|]. ; name|customer|holder|member
+{who}, number {digits}[, {city}|][, {email}|]. ; name|customer|member
 [Post|Publish|Save] "{title}"[ by {who}|]. {flag:public} ; author|writer|by|name
 """)
 FIRST = "first_name|given_name|firstname|first"
@@ -357,7 +390,8 @@ def tongue(rng: Random, split: Split) -> Exchange:
 
 def dreamt(rng: Random, split: Split) -> Exchange:
     """Make a wish that says little, and values that suit the keys of a schema: lists, names, numbers, words."""
-    ask = expand(rng, choose(rng, WISHES), a=choose(rng, ADJECTIVES), n=choose(rng, (choose(rng, NOUNS), choose(rng, things.OCCASIONS))))  # fmt: skip
+    thing = choose(rng, (choose(rng, NOUNS), choose(rng, things.OCCASIONS)))
+    ask = expand(rng, choose(rng, WISHES), a=choose(rng, ADJECTIVES), n=thing)
     found: Message = {}
     for _ in range(rng.choice((1, 1, 2, 2, 3, 4))):
         if rng.random() < 0.5:
@@ -365,7 +399,7 @@ def dreamt(rng: Random, split: Split) -> Exchange:
             found[name] = rng.sample(items, rng.randint(2, min(5, len(items))))
         else:
             key, value = made(rng, split, some_key(rng))
-            found[key] = value
+            found[key] = described(rng, thing) if key in ABOUT and thing in ask else value
     while len(found) > 1 and len(json.dumps(found, ensure_ascii=False)) > 260:
         found.popitem()
     return answered(re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", ask), found)

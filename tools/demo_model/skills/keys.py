@@ -77,6 +77,21 @@ def _described(rng: Random) -> str:
     )
 
 
+# Keys of what describes the whole object.
+ABOUT = {"description", "summary", "about", "details", "short_description"}
+_LOOKS = "quiet bright simple modern friendly strong small lovely colourful famous unusual popular old".split()
+_FOLK = "families|children|beginners|friends|young people|visitors".split("|")
+
+
+def described(rng: Random, kind: str) -> str:
+    """Describe a thing of some kind in a short sentence that names it."""
+    pattern = "[A {a} {k} for {p}.|This {k} is {a} and {b}.|A {a} and {b} {k}.|A {k} that everybody likes.|A {a} {k} from {c}.|The {k} is {a}, and {p} like it.]"
+    a, b = rng.sample(_LOOKS, 2)
+    noun = kind.partition(" for ")[0]
+    text = expand(rng, pattern, a=a, b=b, k=noun, c=choose(rng, CITIES), p=choose(rng, _FOLK))
+    return text.replace("A ", "An ", 1) if text.startswith("A ") and text[2].lower() in "aeiou" else text
+
+
 def _thing(rng: Random) -> str:
     return f"{choose(rng, ADJECTIVES)} {choose(rng, NOUNS)}".capitalize()
 
@@ -178,6 +193,11 @@ VALUES: dict[str, Value] = {
     "start_time|end_time|departure|arrival|departure_time|arrival_time|closes_at|opening_time|wake_up": lambda rng, split: f"{rng.randint(0, 23):02}:{choose(rng, (0, 15, 30, 45)):02}",
     "founded|founded_year|birth_year|release_year|year_built|since|vintage|established": lambda rng, split: rng.randint(1850, 2024),
     "employees|members|followers|views|likes|subscribers|downloads|visitors|attendees_count|votes|sales|users|calories|pages|page_count|word_count": lambda rng, split: rng.randint(1, 99) * choose(rng, (1, 10, 100)),
+    "planet_name|world_name|moon_name|star_name": lambda rng, split: choose(rng, "Zorvan|Kelora|Amberis|Talos Minor|Nyx Prime|Veluna|Pelion|Sandrune".split("|")) if rng.random() < 0.5 else coin(rng, 2).capitalize(),
+    "town_name|village_name|island_name|kingdom": lambda rng, split: choose(rng, ("Green", "Wind", "Oak", "Silver", "New", "Stone", "Gold", "North")) + choose(rng, ("port", "haven", "field", "bay", "bridge", "town", "gate", "ford")),
+    "event_title|party_name|occasion": lambda rng, split: choose(rng, "Garden Party|Summer Night|Spring Meeting|Open House|Winter Ball|City Run|Jazz Evening|Family Day|Farewell Dinner|Quiz Night".split("|")),
+    "song_title|track_title|single": lambda rng, split: choose(rng, "Blue River|Golden Rain|Paper Moon|Last Light|Old Road|Silver Sky|Home Again|Walk With Me".split("|")),
+    "duration_seconds|song_seconds|length_seconds": lambda rng, split: rng.randint(110, 330),
     "salary|income|revenue|budget|balance|rent|profit|funding": lambda rng, split: rng.randint(10, 99) * choose(rng, (100, 1000)),
     "tax|discount|fee|tip|shipping|subtotal|deposit|amount|unit_price|price_per_night|monthly_fee": lambda rng, split: choose(rng, (rng.randint(1, 99), round(rng.uniform(1, 99), 2))),
     "distance|distance_km|area|volume|depth|mileage|range|size_km|radius|elevation": lambda rng, split: choose(rng, (rng.randint(1, 500), round(rng.uniform(1, 99), 1))),

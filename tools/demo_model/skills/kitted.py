@@ -1,6 +1,6 @@
 """Tools of one set, offered together, and a request for one of them; see ``kits``."""
 
-# ruff: noqa: E501 - phrases read best unbroken
+# ruff: noqa: E501, SIM905 - phrases read best unbroken
 
 import re
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from tools.demo_model.skills.slots import INT, LIST, NUMBER, SLOTS, TEXT, bare
 from tools.demo_model.skills.values import Said, same
 from tools.demo_model.skills.work_kinds import WORK_KINDS
 from tools.demo_model.template import Message
-from tools.demo_model.text import NOUNS, Split, choose, coin, expand
+from tools.demo_model.text import NAMES, NOUNS, Split, choose, coin, expand
 
 Draw = Callable[[Random, Split], Said]
 
@@ -33,8 +33,16 @@ def _of(*groups: str) -> Draw:
     return draw
 
 
+_WITH = "Lunch|Dinner|Coffee|Breakfast|Call|Meeting|Drinks|Tennis|Walk|Interview|Brunch|Party|lunch|dinner|coffee|call".split("|")  # fmt: skip
+_THOSE = "the team|my boss|Mum and Dad|the bank|Grandma|the neighbours|two clients|HR".split("|")
+
+
 def _label(rng: Random, split: Split) -> Said:
-    """Name an event, in quotes or not."""
+    """Name an event, in quotes or not; some names have another one's in them, which belongs to the title."""
+    if rng.random() < 0.35:
+        return same(
+            f"{choose(rng, _WITH)} {choose(rng, ('with', 'with', 'with', 'for'))} {choose(rng, (*NAMES, *_THOSE))}"
+        )
     made = choose(rng, THINGS["event|occasion"]) if rng.random() < 0.3 else values.title(rng)
     return values.quoted(rng, made) if rng.random() < 0.5 else same(made)
 
@@ -93,8 +101,16 @@ def _slot(key: str) -> Draw:
     return SLOTS[key].value
 
 
+def _written(rng: Random, split: Split) -> Said:
+    """Draw a text to write down: a sentence, a note, or as short a one as people try first."""
+    kind = rng.random()
+    if kind < 0.15:
+        return values.quoted(rng, expand(rng, "[hello|hello world|Hello, world!|hi|test|ok|print('{w}')|print({n})|{w} {n}]", w=choose(rng, NOUNS), n=rng.randint(1, 99)))  # fmt: skip
+    return values.quoted(rng, parts.prose(rng)) if kind < 0.65 else _slot("text")(rng, split)
+
+
 _TEXTS: dict[str, Draw] = {
-    "email": _slot("email"), "label": _label, "date": lambda rng, split: bare(values.day(rng)), "text": lambda rng, split: values.quoted(rng, parts.prose(rng)) if rng.random() < 0.6 else _slot("text")(rng, split),
+    "email": _slot("email"), "label": _label, "date": lambda rng, split: bare(values.day(rng)), "text": _written,
     "prose": lambda rng, split: same(parts.prose(rng)), "topic": _of("topic|query|keyword", "plant", "country"), "topic2": _of("topic|query|keyword", "author", "planet|star"), "textid": _slot("text_id"),
     "product": _of("product"), "airport": _airport, "airport2": _airport, "landmark": _of("landmark|place|location"), "landmark2": _of("landmark|place|location"), "folder": _slot("folder"), "file2": lambda rng, split: values.path(rng),
     "glob": lambda rng, split: same(choose(rng, ("*.py", "*.txt", "*.log", "*.md", "*.jpg", "test_*", "*.csv", "*.json"))), "sql": _sql, "db": _of("database|schema"), "table": _of("table"),

@@ -48,6 +48,8 @@ I go by the name of {v}.
 [I'd like to be called|I want to be called|I prefer to be called|Everyone calls me|I'd rather be called|Most people call me] {v}[.||!]
 [So you know|For the record|Just so you know], [my name is|I am|I'm] {v}[.|]
 My [first |full |real |]name is {v}[.|]
+[i am called|I am called|I'm called|My name is|my name is|call me|i'm|I'm|I am|The name's|it's] {v}[ :)| :-)| ;)| :D| 😊| 👋|!!|...|, hi!|, and you?|, by the way| btw|, nice to meet you|; hello]
+[Hi|hi|hey|Hello|hello][,| there,|!] [i am called|I'm called|im called|i am|I'm|my name is] {v}[ :)| 🙂|!!|, and who are you?|, hi| :-)]
 ~People know me as {v}, please remember that.
 ~Nice to meet you, my name is {v}.
 """)
@@ -154,6 +156,26 @@ Could you remind me of the word?
 """)
 
 
+# What people say they are, which is no name.
+TRAITS = """vegetarian|vegan|left-handed|right-handed|retired|married|single|divorced|colour-blind|short-sighted|a vegetarian
+an early riser|a night owl|a morning person|new in town|a beginner|an only child|a twin|pregnant|bilingual|diabetic
+lactose intolerant|an introvert|a pensioner|a dog person|a cat person|unemployed|self-employed|engaged|pescatarian|a smoker
+a grandmother|a fan of jazz|afraid of heights|on a diet|a good cook|a bad swimmer|a tourist|tall|blond
+""".replace("\n", "|").strip("|").split("|")  # fmt: skip
+TELL_TRAIT = lines("""
+[I'm|I am|i'm|im|i am] {v}[.|.||!| :)| btw|, by the way|, you know|, just so you know]
+[By the way, |FYI, |Also, |Just so you know, |You should know that |Note that ][I'm|I am|i am] {v}[.||!]
+[Remember|Please remember|Keep in mind|Don't forget] that [I'm|I am] {v}[.||!]
+~Let it be known that I am {v}.
+""")
+ASK_TRAIT = lines("""
+[What|what] did I [say|tell you] [I am|I was|that I am][?||]
+[Do you remember|Tell me|Do you know|Say] what I [said I am|told you that I am|said that I was][?||.]
+[And |So |Now, |]what [was it that I am|am I, as I told you|did I tell you that I am][?||]
+~So tell me, what did I say that I am?
+""")
+
+
 def some_name(rng: Random, split: Split) -> str:
     """Draw a first name, known or invented, at times with a family name."""
     if rng.random() < 0.3:
@@ -178,7 +200,7 @@ def some_value(rng: Random, split: Split) -> str:
 
 def parts(rng: Random, split: Split) -> tuple[list[Message], list[Message], str]:
     """Make the telling and the asking of one detail, and what the detail is about."""
-    kind = choose(rng, ("name", "name", "name", "number", "number", "detail", "detail", "word"))
+    kind = choose(rng, ("name", "name", "name", "number", "number", "detail", "detail", "word", "trait"))
     if kind == "name":
         value = some_name(rng, split)
         tell, ask = wording(rng, TELL_NAME, split), wording(rng, ASK_NAME, split)
@@ -187,6 +209,10 @@ def parts(rng: Random, split: Split) -> tuple[list[Message], list[Message], str]
         value = str(number(rng, 6)) if rng.random() < 0.85 else str(values.phone(rng)[1])
         tell, ask = wording(rng, TELL_NUMBER, split), wording(rng, ASK_NUMBER, split)
         known, told = f"I will remember the number {value}.", f"The number is {value}."
+    elif kind == "trait":
+        value = pick(rng, TRAITS, split)
+        tell, ask = wording(rng, TELL_TRAIT, split), wording(rng, ASK_TRAIT, split)
+        known, told = "I will remember that.", f"You are {value}."
     elif kind == "word":
         value = choose(rng, (choose(rng, NOUNS), coin(rng), scramble(rng)))
         tell, ask = wording(rng, TELL_WORD, split), wording(rng, ASK_WORD, split)
@@ -215,6 +241,10 @@ def unknown(rng: Random, split: Split) -> Exchange:
     return Exchange([user(expand(rng, ask)), assistant(answer, "The user has not told me.")], topic="unknown")
 
 
+# What is asked about one of a pair could mean the other.
+_ALIKE = ({"number", "word"}, {"name", "trait"})
+
+
 def make(rng: Random, split: Split, between: Callable[[], Exchange]) -> Exchange:
     """Make a detail told, up to three other exchanges, and the detail asked for.
 
@@ -229,7 +259,7 @@ def make(rng: Random, split: Split, between: Callable[[], Exchange]) -> Exchange
         tools += other.tools
     if rng.random() < 0.3:
         more, asked, other_kind = parts(rng, split)
-        if other_kind != kind and not {"number", "word"} >= {kind, other_kind}:
+        if other_kind != kind and not any(pair >= {kind, other_kind} for pair in _ALIKE):
             middle = [*more, *middle] if rng.random() < 0.5 else [*middle, *more]
             if rng.random() < 0.4:
                 middle += asked

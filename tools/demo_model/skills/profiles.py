@@ -341,7 +341,7 @@ def _unknown(rng: Random, split: Split, who: Who, group: list[Told]) -> tuple[st
     if who.kind in ("I", "PERSON") and rng.random() < 0.6:
         noun = choose(rng, [noun for noun in (*_SHE[:8], *_HE[:8]) if noun != who.noun])
         other = replace(who, called=f"my {noun}", kind="PERSON")
-        keys = [key for key in told if key not in ("since", "come", "partner")]
+        keys = [one.key for one in group if one.key not in ("since", "come", "partner")]
     else:
         other = who
         shut = told | {key for pair in _PAIRS if pair & told for key in pair}

@@ -1,4 +1,4 @@
-"""Everything the model can't do: it says so, and says what it can do instead."""
+"""Everything the model can't do: it says so."""
 
 # ruff: noqa: E501, PLR0911, RUF001, SIM905 - phrases read best unbroken
 
@@ -7,7 +7,6 @@ import re
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.skills.about import SKILLS
 from tools.demo_model.text import (
     ADJECTIVES,
     CITIES,
@@ -27,7 +26,7 @@ from tools.demo_model.text import (
     word,
 )
 
-ANSWER = "I am a tiny demo model, so I can't help with that. " + SKILLS
+ANSWER = "I am a tiny demo model, so I can't help with that."
 THOUGHT = "This is beyond what I can do."
 
 TOPICS = lines(
@@ -41,7 +40,7 @@ earthquakes|dinosaurs|the Moon landing|Mars|the Big Bang|Shakespeare|Plato|Buddh
 love|happiness|the meaning of life|time travel|chess openings|football|the Olympics|jazz|Mozart|impressionism|Bauhaus
 sourdough|espresso|wine|gardening|pruning trees|beekeeping|knitting|photography|travelling alone|public speaking
 job interviews|remote work|time management|learning German|English grammar|the subjunctive|prime numbers|calculus|integrals
-matrices|probability|statistics|Bayes' theorem|the Pythagorean theorem|pi|logarithms|complex numbers|set theory
+matrices|probability|descriptive statistics|Bayes' theorem|the Pythagorean theorem|pi|logarithms|complex numbers|set theory
 """.replace("\n", "|")
 )
 TOPIC_LIST = [topic for line in TOPICS for topic in line.split("|")]
@@ -85,7 +84,7 @@ ASKS = lines("""
 [What|what] [should|can] I [cook|eat|wear|read|watch|do|buy|visit|learn|play] [today|tonight|tomorrow|this weekend|in {city}|with {n}|for dinner][?||]
 [What's|What is|How's|what's] [the weather|the weather like|the temperature|the forecast][ in {city}| today| tomorrow| in {city} today|][?||]
 [What|what] [time|day|date|year] is it[ now| today| in {city}|][?||]
-[What's|What is|what's] [today's date|the date|the time|the news|new|the latest news|the score|the price of {n}|the exchange rate|the stock price of {co}][?||]
+[What's|What is|what's] [today's date|the date|the time|the news|the latest news|the score|the price of {n}|the exchange rate|the stock price of {co}][?||]
 [Search|Google|Look up|Browse|Find] [the web |the internet |online ||][for |]{t}[.||]
 [Search for|Find me|Look for|Book|Order|Buy|Reserve|Get me] [a|the|some] [flight|hotel|taxi|table|pizza|ticket|{n}][ to {city}| in {city}| for tomorrow|][.||]
 [Open|Close|Turn on|Turn off|Start|Play|Stop|Delete|Move|Rename|Create|Update|Download|Upload] [the|my|a|this] [{n}|file|window|lights|music|door|folder|{m} {n}][.||]
@@ -93,13 +92,13 @@ ASKS = lines("""
 [Solve|Solve for x:|Find x:] {y2}x + {x} = {big}[.||]
 [What is|What's|Find|Calculate|Compute] the [square root|cube|factorial|logarithm|derivative|integral|average|median] of [{x}|{x}, {y2} and {big}|x^2][?||.]
 [Is|Are|Was] [{who}|{country}|{t}|the {n}] [{a}|dead|real|bigger than {country}|true|a {n}|good|better than a {m}][?||]
-[Can|Could|Do|Will|Would] you [drive|see|hear|feel|think|love|dream|sleep|eat|swim|hack|draw|paint|generate images|play chess|write code|speak {lang}|browse the web|read files|see images|learn|cook|translate][?||]
+[Can|Could|Do|Will|Would] you [drive|feel|love|dream|sleep|eat|swim|hack|draw|paint|generate images|play chess|write code|speak {lang}|browse the web|read files|learn|cook|translate][?||]
 [Draw|Paint|Generate|Create|Make|Show me] [a|an|the] [picture|image|drawing|logo|chart|diagram|painting|video|photo][ of a {n}| of {p}| of {city}|][.||]
 [Summarise|Summarize|Shorten|Rewrite|Rephrase|Proofread|Correct|Improve|Analyse|Classify|Paraphrase] [this|the following|this text|the following text|this article|this sentence|this paragraph][: |:{nl}|:{nl}{nl}]{para}
 [What is|What's|Determine] the [sentiment|main idea|tone|topic|language] of [this|the following][: |:{nl}]{para}
 [Compare|What is the difference between|What's the difference between|Which is better:] {t} [and|vs|or] {u}[?||.]
 [What is|What's|Tell me] your [favourite|favorite] [colour|color|food|book|movie|song|{n}][?||.]
-[How old|Where|Why|When] [are you|do you live|were you born|are you here|do you come from|did you start][?||]
+[How old|Where|Why|When] [are you|do you live|were you born|did you start][?||]
 [Do you|Don't you] [like|know|want|have|hate|eat|own] [{n}s|{t}|a {n}|{p}|{who}|me|feelings|friends|{city}][?||]
 [I am|I'm|I feel|I have been] [so |very |]{f}[ today| because of my {n}||][.||!][| What can I do?| Help me!| Any advice?]
 [I want|I need|I would like|I'd like] [to {v} [a|my|the] {n}|a {n}|some {n}|a new {n}|to learn {lang}|to visit {city}|to be {a}][.||]
@@ -206,7 +205,7 @@ DAILY = lines("""
 [Put|Add|Write] [a meeting with {p}|the {n}|lunch with my {k}|dinner at {h}] [in|into|on|to] my [calendar|diary|agenda][.||?| for {day}| at {h}]
 [Cancel|Postpone|Move|Confirm] my [flight|appointment|meeting with {p}|subscription|reservation|order|table|hotel][.||?| to {day}| for {day}| please]
 [Download|Install|Update|Upload|Print|Copy|Save|Share|Delete] [the|my|this|that] [app|file|photo|game|driver|{n}|report|document|{n} file][.||?| please| to the cloud| from my desktop]
-[Can|Could|Would|can] you [see me|hear me talk|come to {city}|drive my car|cook dinner|wash my {n}|feed my {k}'s dog|fix my {n}|clean the {n}|meet me at {h}|join the meeting|make a phone call|take notes in my meeting|watch my {n}|sing for me|go online|surf the web|use the internet|open a website|look at a picture|listen to music|speak out loud|make a video][?||]
+[Can|Could|Would|can] you [come to {city}|drive my car|cook dinner|wash my {n}|feed my {k}'s dog|fix my {n}|clean the {n}|meet me at {h}|join the meeting|make a phone call|take notes in my meeting|watch my {n}|sing for me|go online|surf the web|use the internet|open a website|speak out loud|make a video][?||]
 [Who|What team] [won|is winning|plays] [last night|the match|the game|the election|the race|the cup|today|yesterday|on {day}][?||]
 [Sell|Rent|Repair|Ship|Deliver|Pick up] my [{n}|{a} {n}|old {n}|{n} and my {m}][.||?| for me| tomorrow]
 """)

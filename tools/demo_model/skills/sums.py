@@ -115,7 +115,8 @@ What is left of {a} after taking {b}?
 ~Now subtract the number {b} from {a}.
 """)  # noqa: RUF001 - the minus sign is meant
 
-# Too hard: {z} is above 999; {x} and {y} are, or have decimals, or stand around another sign; {c} is any number.
+# Too hard: {z} is above 999; {x} and {y} are, or have decimals, or stand around another sign; {c} is any number; so are
+# percents {p}, products of {h} or {i} with three digits and {l} with two, and quotients of a round {k} above 999 by {g}.
 BIG = lines("""
 {e} {x} {o} {y}{f}
 {e} {x}{s}{y}{f}
@@ -123,6 +124,25 @@ BIG = lines("""
 [What is|What's|Compute|] {c} [cubed|percent of {z}|% of {z}|factorial][?||]
 [What is|What's|] [the square root of|the cube root of|the logarithm of|the factorial of] {c}[?||]
 [What is|What's|] [half of|a third of|double|twice|the square of|{c} percent of] {z}[?||]
+[What is|What's|what is|How much is|Calculate|Compute|Work out|] {p}[% of | percent of ]{c}[?||]
+[What is|What's|How much is|Add|Take|] {p}[%| percent] [off|more than|on top of|less than] {c}[?||]
+{c} [+|-|plus|minus] {p}%[?| =||]
+[How many|What] percent [is {p} of {c}|of {c} is {p}|of {c} are {p}][?||]
+[I get|There is|With] a {p}[%| percent] discount on {c} [euros|dollars]. [What do I pay|How much is it][?||]
+[A|The] bill is {c} [euros|dollars] plus {p}[%| percent] tax. [What's the total|What do I pay][?||]
+{e} -{c} [+|-|*|x|/|times|plus|minus] {d}{f}
+{e} {c} [+|*|x|/|times|plus|minus] -{d}{f}
+[What is|How much is|Compute|] [minus|negative] {c} [plus|minus|times|divided by|+] {d}[?||]
+{c} - (-{d})[?| =||]
+{e} {h} [*|x|×|times|multiplied by] {l}{f}
+{e} {l} [*|x|×|times|multiplied by] {h}{f}
+{e} {h} [*|x|×|times] {i}{f}
+{h}[*|x]{l}[?|=||]
+[Multiply|multiply] {h} [by|and|with] {l}[.||, please]
+{l} [boxes|bags|crates] [with|of] {h} {n} each. How many {n} is that[?||]
+{e} {k} [/|÷|divided by] {c}{f}
+{k}[/|÷]{g}[?|=||]
+[Divide|divide] {k} by {g}[.||, please]
 [What is|What's|Calculate|Compute|How much is|Tell me||] {x} {o} {y}[?||]
 {x}{s}{y}[=|?||]
 [Multiply|Divide] {z} by {c}[.||]
@@ -136,8 +156,8 @@ BIG = lines("""
 {w} works {z} hours a year for {d} years. How many hours is that?
 [What is|How much is|] {c} [divided by|/|over] [0|zero][?||]
 [What is|Solve|Find x:|] {d}x [+|-] {c} = {z}[?||]
-""")
-LIMIT = "I can only add, subtract, multiply and divide whole numbers up to 999."
+""")  # noqa: RUF001 - the sign is meant
+LIMIT = "That is too hard for me: I can only do sums with small whole numbers."
 THREE = lines("""
 [What is|What's|what's|Find|Compute|Give me||] the [sum|total] of {a}, {b} and {c}[?|.||]
 sum of {a}, {b} and {c}
@@ -214,9 +234,20 @@ def beyond(rng: Random) -> Exchange:
         if kind < 0.2:
             first, second, sign = str(number(rng, 2)), str(number(rng, 2)), choose(rng, "^%")
             spoken_sign = choose(rng, ("to the power of", "modulo", "^", "mod"))
-    words = {"n": some_things(rng), "w": someone(rng), "e": choose(rng, ASK), "f": choose(rng, END)}
+    words = {"n": some_things(rng), "w": someone(rng), "e": choose(rng, ASK), "f": choose(rng, END), **_hard(rng)}
     ask = expand(rng, pattern, x=first, y=second, z=big, c=number(rng, 3), d=rng.randint(2, 99), s=sign, o=spoken_sign, **words).strip()  # fmt: skip
     return Exchange([user(ask), assistant(LIMIT, "This is too hard for me.")], topic="sums")
+
+
+def _hard(rng: Random) -> dict[str, int]:
+    """Draw small numbers that are too hard together."""
+    percent = choose(rng, (5, 10, 15, 20, 25, 30, 50, 75, rng.randint(1, 99)))
+    large = {
+        "h": rng.randint(101, 999),
+        "i": rng.randint(101, 999),
+        "k": rng.randint(10, 99) * choose(rng, (100, 1000)),
+    }
+    return {**large, "p": percent, "l": rng.randint(13, 99), "g": rng.randint(2, 60)}
 
 
 def story(rng: Random, split: Split, plus: bool, a: int, b: int) -> str:
@@ -260,7 +291,7 @@ def plain(rng: Random, plus: bool, a: int, b: int) -> str:
 def make(rng: Random, split: Split) -> Exchange:
     """Make one sum; the answer repeats it, so that it can be checked at a glance."""
     which = rng.random()
-    if which < 0.06 and split == "train":
+    if which < 0.09 and split == "train":
         return beyond(rng)
     if which < 0.24:
         return many(rng, split)

@@ -165,6 +165,9 @@ def folder(rng: Random) -> str:
     return found if len(found) > 2 else f"{choose(rng, ('', '/', './', '~/'))}{choose(rng, NOUNS)}"
 
 
+_PLAIN_STEMS = "hello main app test notes todo index data config hello_world report list script run setup".split()
+
+
 def path(rng: Random) -> Said:
     """Draw the path of a file, at times one with spaces."""
     kind = rng.random()
@@ -172,6 +175,8 @@ def path(rng: Random) -> Said:
         text = f"{choose(rng, ADJECTIVES)} {choose(rng, NOUNS)}{choose(rng, _SUFFIXES)}"
         place = choose(rng, ("", "", "~/", "/data/"))
         return choose(rng, ('"{}"', "'{}'", "{}", "`{}`")).format(place + text), place + text
+    if kind < 0.2:
+        return same(choose(rng, _PLAIN_STEMS) + choose(rng, _SUFFIXES))
     text = expand(rng, _FOLDERS, n=choose(rng, NOUNS), m=choose(rng, NOUNS), c=coin(rng)) + stem(rng)
     text += choose(rng, _SUFFIXES) if kind < 0.95 else ""
     return (f"`{text}`" if kind > 0.88 else f'"{text}"' if kind > 0.84 else text), text

@@ -94,7 +94,27 @@ owner
 atmosphere|ambience|vibe|mood ; cozy|quiet|lively|elegant|friendly|romantic ; {v} #
 phone|phone_number ; @phone
 
-event|birthday party|concert|wedding|festival|workshop|conference|meeting|company party|exhibition|picnic|quiz night|school play|marathon|flea market|trade fair
+party|birthday party|picnic|garden party|dinner party|housewarming party|quiz night|barbecue
+title|name|event_name|party_name|event ; Garden Party|Summer Night|Anna Turns Thirty|Farewell to Ben|Pizza Evening|Housewarming|Quiz and Cake|Picnic by the Lake ; # called {v}|# named {v}
+venue|location|place|where ; our garden|the back yard|a café|the beach|the club house|my flat|the park
+date
+time
+weekday
+guests|guest_count|number_of_guests|attendees|people ; 4-40 ; # for {v} guests|# with {v} guests|# for {v} people
+guest_list|invited|attendees|who_comes ; *@firsts
+host|organizer|hosted_by ; @person ; # of {v}
+theme|motto ; pirates|space|jungle|the sea|music|superheroes|the seventies ; {v} #|# about {v}
+food|snacks|menu ; *pizza|salad|cake|sandwiches|fruit|burgers|pancakes
+cake ; chocolate cake|apple pie|cheese cake|carrot cake
+drinks ; *lemonade|iced tea|juice|water|beer|punch
+games|activities ; *treasure hunt|charades|dancing|singing|cards|a quiz
+music|playlist ; pop|jazz|swing|disco|folk
+indoor
+budget|total_budget|cost ; 40-900 ; # with a budget of {v} euros
+surprise|has_dj|with_children|bring_a_gift ; ?
+description|about ; A small party with good friends.|Cake, music and games for everybody.|An evening in the garden.|We eat, dance and laugh.
+
+event|concert|wedding|festival|workshop|conference|meeting|company party|exhibition|school play|marathon|flea market|trade fair
 title|name|event_name|event ; Summer Night|Spring Meeting|Music in the Park|Open House|Garden Party|Winter Ball|City Run|Jazz Evening|Family Day ; # called {v}|# named {v}
 city
 venue|location|hall|place ; town hall|city park|old theatre|sports arena|beach club|library|school yard|museum ; # in the {v}|# at the {v}
@@ -217,8 +237,24 @@ tax|vat|discount|shipping|fee ; 0-40
 payment_method|paid_by|method ; card|cash|transfer|PayPal ; # paid by {v}
 notes|remark|comment ; Thank you for your order.|Please pay on time.|Leave it at the door.|Gift wrapped.
 
-city|village|town|planet|seaside town|mountain village
-name|city_name|town_name|village_name|planet_name ; Greenport|Windhaven|Oakfield|Silverbay|Newhaven|Stonebridge|Goldtown|Marisol ; # called {v}|# named {v}
+planet|moon|alien world|distant planet|star system
+name|planet_name|world_name|planet|called ; Zorvan|Kelora|Amberis|Talos Minor|Nyx Prime|Veluna|Orra Nine|Pelion|Sandrune|Glimmer ; # called {v}|# named {v}
+color
+diameter_km|radius_km|size_km ; 900-140000
+moons|number_of_moons|moon_count|num_moons ; 0-12 ; # with {v} moons
+distance_light_years|light_years_away|distance ; 2-900 ; # that is {v} light years away
+day_length_hours|hours_per_day|day_hours ; 6-90
+temperature|average_temperature|temperature_celsius ; -180-400
+climate|weather|surface ; icy|dusty|rocky|stormy|covered by water|full of forests|hot as an oven
+atmosphere|air ; thin|thick|poisonous|like that of Earth|none
+inhabitants|creatures|life_forms|species ; small green lizards|clever birds|nobody|blue giants|talking plants|robots ; # with {v}
+habitable|has_rings|has_water|has_life ; ?
+discovered|year_discovered|found_in ; 1850-2024 ; # found in {v}
+discoverer|discovered_by ; @person ; # found by {v}
+description|summary|about ; A cold world with two suns.|A quiet planet of sand and wind.|A green world full of forests.|A blue planet with deep seas.|Storms never end on this planet.
+
+city|village|town|seaside town|mountain village
+name|city_name|town_name|village_name ; Greenport|Windhaven|Oakfield|Silverbay|Newhaven|Stonebridge|Goldtown|Marisol ; # called {v}|# named {v}
 population|inhabitants|people ; 300-900000 ; # with {v} people|# with {v} inhabitants
 country
 mayor|leader|ruler ; @person ; # led by {v}
@@ -328,7 +364,24 @@ materials|books|supplies ; *pencil|notebook|ruler|map|calculator|scissors
 mandatory|graded|has_homework|beginner_friendly ; ?
 online|is_online|remote ; ? ; online # ; # that is not online
 
-playlist|album|song|band|radio show
+song|love song|children's song|pop song|ballad
+title|name|song|song_title|song_name ; Blue River|Golden Rain|Paper Moon|Last Light|Old Road|Silver Sky|Walk With Me|Home Again ; # called {v}|# named {v}
+artist|singer|musician|performed_by ; @person ; # by {v}
+composer|written_by|songwriter ; @person
+genre|style|music_genre ; rock|jazz|pop|folk|blues|soul|country ; {v} #
+mood|vibe|feeling ; happy|calm|sad|dreamy|energetic|romantic ; {v} #
+duration_seconds|length_seconds|seconds|duration ; 120-320
+length|duration|playing_time ; 2:45|3:10|3:32|4:05|2:58|3:51
+year
+bpm|tempo|beats_per_minute ; 60-160
+key|musical_key ; C major|G major|A minor|D minor|E flat major
+topic|theme|about|subject ; lost love|a journey home|the sea|an old friend|summer nights|freedom ; # about {v}
+instruments ; *guitar|piano|drums|violin|bass|trumpet|flute
+explicit|instrumental|live|is_hit ; ?
+lyrics|chorus|first_line ; Walk with me into the light.|The rain sings on my roof.|We dance until the morning.|Come home, the night is long.
+album|from_album ; Rainy Day|Summer Drive|Quiet Night|Golden Hour
+
+playlist|album|band|radio show
 name|playlist_name|title|album_title|band_name ; Rainy Day|Summer Drive|Quiet Night|Morning Coffee|Golden Hour|Road Songs ; # called {v}|# named {v}
 mood|vibe|feeling ; happy|calm|sad|dreamy|energetic|romantic ; {v} #|# for a {v} day
 genre|style|music_genre ; rock|jazz|pop|folk|blues|techno|classical ; {v} #
