@@ -10,7 +10,7 @@ from typing import Any
 
 import mlx.core as mx
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -46,6 +46,8 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 WHOLE = {"ring with a head"}
 """Their logits depend on how prompts are cut, with or without speculation."""
 _ROUNDING = 1e-4  # in a log-probability
+_SETTINGS: dict[str, Any] = {"derandomize": True, "database": None, "phases": [Phase.generate]}
+"""Examples are not shrunk: that would take longer than a test may."""
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -176,7 +178,7 @@ def test_speculation_changes_no_token(kind: str) -> None:
     """Over prompts, ways to draw, guesses, joins, leaves, pauses, preemptions and cached prompts."""
     model, options, tally = model_of(kind), KINDS[kind][1], Tally()
 
-    @examples(15, derandomize=True, database=None)
+    @examples(15, **_SETTINGS)
     @given(jobs=mixes(), data=st.data())
     def check(jobs: list[Job], data: Any) -> None:
         answers = answers_of(model, jobs, **options)
@@ -204,7 +206,7 @@ def test_what_the_engine_speculates_with_changes_no_token() -> None:
     """Whatever its controller finds worth it. What was answered before is proposed again, where it is wrong, too."""
     model, tally = network("qwen3"), Tally()
 
-    @examples(15, derandomize=True, database=None)
+    @examples(15, **_SETTINGS)
     @given(jobs=mixes(), data=st.data())
     def check(jobs: list[Job], data: Any) -> None:
         guesses = make.make_speculation(TextOptions(), model.vocab_size, on_cuda=False)
@@ -257,7 +259,7 @@ def test_a_draft_changes_no_token(kind: str, draft: str, caplog: pytest.LogCaptu
     """Over prompts, ways to draw, drafts, joins, leaves, pauses, preemptions and cached prompts."""
     model, tally = model_of(kind), Tally()
 
-    @examples(5, derandomize=True, database=None)
+    @examples(5, **_SETTINGS)
     @given(jobs=mixes(), data=st.data())
     def check(jobs: list[Job], data: Any) -> None:
         guesses = drafting(
@@ -284,7 +286,7 @@ def test_a_head_changes_no_token() -> None:
     """Over prompts, ways to draw, guesses, joins, leaves, pauses, preemptions and cached prompts."""
     (plain, model, _), tally = headed(), Tally()
 
-    @examples(7, derandomize=True, database=None)
+    @examples(7, **_SETTINGS)
     @given(jobs=mixes(), data=st.data())
     def check(jobs: list[Job], data: Any) -> None:
         options: dict[str, Any] = data.draw(st.sampled_from([{}, KINDS["quantised from a place on"][1]]))
