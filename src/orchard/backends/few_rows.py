@@ -1,4 +1,4 @@
-"""Products of 4-bit weights with up to some rows of inputs on CUDA: one kernel that reads each weight once.
+"""Products of 4-bit weights with one row of inputs or a few on CUDA: one kernel that reads each weight once.
 
 With MLX 0.32.4's products, a model's step with eight rows takes twice as long (docs/performance.md), and those of one
 row take a fifth longer than this kernel. It sums for a row in one order, whatever rows are beside it. Here, eight rows

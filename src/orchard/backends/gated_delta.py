@@ -1,12 +1,12 @@
 """The gated delta rule (https://arxiv.org/abs/2412.06464) on CUDA, as one kernel that goes from token to token.
 
-The short convolution before it is a kernel, too: cuDNN's is recorded into a CUDA graph of its own in each layer, which
-takes the host tens of microseconds, and mlx-vlm builds four operations for single tokens.
-
 mlx-lm and mlx-vlm have kernels for Metal only. On CUDA they build some ten operations for each token, or compute many
 tokens at once by products, which round otherwise than single tokens do. `mx.fast.gated_delta_update` takes no decay
 per key dimension. This kernel does for each token the same operations on float32 in the same order, however many
 tokens and rows there are: tokens one by one and in one pass, alone and in a batch, give the same bits.
+
+The short convolution before the rule is a kernel, too: cuDNN's is recorded into a CUDA graph of its own in each layer,
+which takes the host tens of microseconds, and mlx-vlm builds four operations for single tokens.
 """
 
 import sys

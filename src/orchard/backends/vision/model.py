@@ -218,6 +218,7 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
     elif not reader.takes:
         raise NoMedia("mlx-vlm's model has no part for images, audio or video")
     mrope = has_mrope(network, config)
+    is_ernie = config["model_type"] == "ernie4_5_moe_vl"
     model = VisionModel(
         **vars(loaded),
         vocab_size=0,
@@ -229,7 +230,7 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         tokens_per_second=_tokens_per_second(config),
         attends_both_ways=both_ways,
         cost=EncodingCost(network),
-        mrope_last=(is_ernie := config["model_type"] == "ernie4_5_moe_vl"),
+        mrope_last=is_ernie,
         # ERNIE has experts of their own for pictures, which mlx-vlm 0.7.10 leaves unused where it generates.
         type_names=("token_type_ids",) if is_ernie else ("mm_token_type_ids",) if both_ways else (),
         kept_bytes=input_bytes + feature_bytes if reader.takes else 0,
