@@ -33,6 +33,7 @@ from tools.demo_model.skills import (
     sums,
     talks,
     tools,
+    unwanted,
 )
 from tools.demo_model.skills.catalog import CATALOG
 from tools.demo_model.skills.define import Offer
@@ -253,7 +254,7 @@ def _with_distractors(
     skills: list[str],
     parts: list[Exchange],
 ) -> list[Tool]:
-    """Add tools that nobody asks for; at times turn the last request into one that no tool can serve."""
+    """Add tools that nobody asks for; at times turn the last request into one that no tool can serve or shall."""
     wanted = choose(rng, (0, 0, 0, 0, 1, 1, 2, 2, 3, 5)) if offered else choose(rng, (0, 0, 0, 0, 0, 0, 1, 1, 2, 3, 6))
     banned = set(_OWN) & (topics | {topic.removeprefix("tool:") for topic in topics})
     mine = [tools.shown(tool) for tool in offered]
@@ -263,9 +264,12 @@ def _with_distractors(
         # A question that some tool could serve, with no tool or with other tools.
         extra = tools.distractors(rng, split, [], wanted, set())
         made = unserved(rng, split, extra)
-        if made is not None:
-            parts[-1].messages[:] = made.messages
-            messages[len(messages) - 2 :] = made.messages
+    elif skills[-1] == "chat" and not offered and rng.random() < 0.4:
+        extra = tools.distractors(rng, split, [], max(wanted, 2), banned)
+        made = unwanted.make(rng, extra)
+    if made is not None:
+        parts[-1].messages[:] = made.messages
+        messages[len(messages) - 2 :] = made.messages
     if {"refuse", "memory", "unknown"} & set(skills) and (made is None or len(skills) > 1):
         said = {word for m in messages if m["role"] == "user" for word in re.findall(r"[a-z]+", m["content"].lower())}
         extra = [other for other in extra if not _meant(other, said) and other.topic not in banned]
