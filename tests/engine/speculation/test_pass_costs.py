@@ -71,3 +71,8 @@ def test_what_a_draft_took_long_ago_is_forgotten() -> None:
     assert costs.guessing(1, 1) == 9.0
     costs.ask()
     assert costs.guessing(1, 1) == 0.0
+
+
+def test_numbers_of_rows_that_were_measured_lately() -> None:
+    costs = measured(*[(8, 1, 10.0)] * 2, (3, 1, 5.0), *[(2, 1, 4.0)] * 2, *[(5, 4, 6.0)] * 2)
+    assert (costs.measured(2, 9), costs.measured(1, 4), costs.measured(2, 3)) == ([8, 2], [3, 2], [2])

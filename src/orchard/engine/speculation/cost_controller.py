@@ -37,6 +37,8 @@ _STALE = 500  # steps after which a width is worth another look
 _ONCE_STALE = 16  # the same for a width that was measured once: a kernel may have been built
 _PLAIN_STALE = 64  # the same for plain steps, by which all others are judged
 _PLAIN_SAMPLES = 2
+_JUDGED_BY_OTHERS = 16  # steps for which another number of rows may stand for one that has not been measured lately
+_MOST_UNLIKE = 2.0  # that number, by the rows
 _READ_FOR = 64  # steps, over which the time is spread that a draft needs to read a row's text
 
 
@@ -54,9 +56,13 @@ _Pool = list[list[tuple[Proposal, list[float]]]]
 
 
 class _Choice(Struct):
-    """What was chosen for a step: the width of its pass, and what the pass may take to be no loss."""
+    """What was chosen for a step: the width of its pass, and what the pass may take to be no loss.
+
+    `like`: the number of rows whose costs it was chosen by.
+    """
 
     rows: int
+    like: int
     width: int
     fair_seconds: float
     explores: bool = False
@@ -103,17 +109,36 @@ class CostController:
         self._measuring = 0.0  # credit, in seconds
         self._asking = 0.0
         self._credited = False
+        self._rows = 0  # in the step before
+        self._since = 0  # steps since the number of rows has changed
+        self._like = 0  # the number of rows by whose costs this step is judged
 
     def looks(self, rows: int) -> int:
         """Return the most tokens that each row may have proposed in this step; 0: nobody is asked."""
+        if rows != self._rows:
+            self._rows, self._since = rows, 0
+        like = self._judge(rows) if rows and self._asking >= 0 else None
+        self._like = like or rows
         # What the last step has verified is still there if its time doesn't count.
-        self._choice, self._drafting, self._verified = _Choice(rows, 1, 0.0), 0.0, {}
-        if not rows or self._asking < 0 or self.costs.count(rows, 1) < _PLAIN_SAMPLES:
-            return 0
-        if self.costs.age(rows, 1) > _PLAIN_STALE:
+        self._choice, self._drafting, self._verified = _Choice(rows, self._like, 1, 0.0), 0.0, {}
+        if like is None:
             return 0
         self._asked = self._clock()
-        return self._next_width(rows) - 1
+        return self._next_width(like) - 1
+
+    def _judge(self, rows: int) -> int | None:
+        """Return the number of rows whose costs tell what is worth it for so many; None: that must be measured.
+
+        Rows come and go all the time. So right after that, a number of rows that is like this one may stand for it.
+        """
+        if self.costs.count(rows, 1) >= _PLAIN_SAMPLES and self.costs.age(rows, 1) <= _PLAIN_STALE:
+            return rows
+        if self._since >= _JUDGED_BY_OTHERS:
+            return None
+        # The pass of a lone row may be of another kind.
+        others = [one for one in self.costs.measured(_PLAIN_SAMPLES, _STALE) if (one == 1) == (rows == 1)]
+        unlike = {one: max(one, rows) / min(one, rows) for one in others}
+        return min((one for one in others if unlike[one] <= _MOST_UNLIKE), key=unlike.__getitem__, default=None)
 
     def choose(self, offers: Sequence[Sequence[Proposal]]) -> list[Proposal | None]:
         """Return what is verified of each row."""
@@ -129,6 +154,7 @@ class CostController:
     def observe(self, rows: int, tokens: int, seconds: float, waited: float = 0.0) -> None:
         """Note what a step took, see `Controller`."""
         choice, self._choice = self._choice, None
+        self._since += 1
         vain, self._vain = self._vain, 0.0
         hoped, self._hoped = self._hoped, False
         self._asking -= max(vain - waited, 0.0)  # the rest the device was busy anyway
@@ -148,7 +174,7 @@ class CostController:
         else:
             # Nothing was launched ahead, or tokens were read again: for a wide step, or in the vain hope of one, for
             # which what had been launched was read.
-            plain = self.costs.seconds(rows, 1) or seconds
+            plain = self.costs.seconds(choice.like, 1) or seconds
             extra = max(seconds - plain, 0.0) if tokens or hoped else seconds
             if before:
                 self._note(structs.replace(before, seconds=before.seconds + extra))
@@ -175,11 +201,11 @@ class CostController:
         self._count_saved(wide)
         self.costs.add(choice.rows, choice.width, seconds)
         if choice.explores:
-            plain = self.costs.seconds(choice.rows, 1) or seconds
+            plain = self.costs.seconds(choice.like, 1) or seconds
             self._measuring -= min(max(seconds - choice.fair_seconds, 0.0), _MOST_CHARGED * plain)
 
     def _count_saved(self, wide: "_Wide") -> None:
-        plain = self.costs.seconds(wide.choice.rows, 1) or wide.seconds
+        plain = self.costs.seconds(wide.choice.like, 1) or wide.seconds
         all_proposed = sum(proposed for proposed, _ in wide.verified.values())
         for source, (proposed, accepted) in wide.verified.items():
             saved = plain * accepted / wide.choice.rows - (wide.seconds - plain) * proposed / all_proposed
@@ -201,19 +227,19 @@ class CostController:
         self._asking = min(self._asking + _ASKING_SHARE * seconds, _MOST_CREDIT * plain)
 
     def _best(self, offers: Sequence[Sequence[Proposal]]) -> _Choice:
-        rows = len(offers)
-        chosen = _Choice(rows, 1, 0.0)
-        plain = self.costs.seconds(rows, 1)
+        rows, like = len(offers), self._like
+        chosen = _Choice(rows, like, 1, 0.0)
+        plain = self.costs.seconds(like, 1)
         plans = self._plans(offers)
         if plain is None or not plans:
             return chosen
         best = rows / plain * _MARGIN
         for plan in plans:
-            seconds = self.costs.seconds(rows, plan.width)
+            seconds = self.costs.seconds(like, plan.width)
             if seconds is not None and plan.tokens / (seconds + plan.drafting) > best:
                 best = plan.tokens / (seconds + plan.drafting)
-                chosen = _Choice(rows, plan.width, seconds, proposals=plan.proposals)
-        return self._exploring(rows, plans, best) or chosen
+                chosen = _Choice(rows, like, plan.width, seconds, proposals=plan.proposals)
+        return (self._exploring(rows, plans, best) if like == rows else None) or chosen
 
     def _plans(self, offers: Sequence[Sequence[Proposal]]) -> list[_Plan]:
         """Return for each width the best that can be verified without the draft, and with it."""
@@ -270,7 +296,7 @@ class CostController:
             below = max(one for one in known if one < width)
             most = (self.costs.seconds(rows, below) or 0.0) * self._most_growth(rows, below, width)
             if least * _PROMISE < fair and most - fair <= self._measuring:
-                return _Choice(rows, width, fair, explores=True, proposals=plan.proposals)
+                return _Choice(rows, rows, width, fair, explores=True, proposals=plan.proposals)
         return None
 
     def _widths(self, rows: int) -> Sequence[int]:

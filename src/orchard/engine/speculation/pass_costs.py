@@ -40,6 +40,10 @@ class PassCosts:
         self._steps += 1
         self._samples.setdefault(_alike(rows), {}).setdefault(width, _StepTimes()).add(seconds, self._steps)
 
+    def measured(self, samples: int, steps: int) -> Sequence[int]:
+        """Return the numbers of rows of which so many plain steps were measured, the last at most `steps` ago."""
+        return [rows for rows in self._samples if self.count(rows, 1) >= samples and self.age(rows, 1) <= steps]
+
     def known(self, rows: int) -> Sequence[int]:
         """Return the widths that were measured with so many rows, ascending."""
         return sorted(self._samples.get(_alike(rows), {}))
