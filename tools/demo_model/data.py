@@ -78,7 +78,7 @@ MIXTURE: dict[str, tuple[float, Maker]] = {
     "echo": (0.16, echo.make),
     "again": (0.01, _again),
     "sums": (0.21, sums.make),
-    "tools": (0.78, tools.make),
+    "tools": (0.95, tools.make),
     "memory": (0.37, _remember),
     "unknown": (0.025, _unknown),
     "facts": (0.25, facts.make),

@@ -166,7 +166,7 @@ BEFORE = lines("""
 [My|Our] {n} is {a}.
 [It was a long day.|We are in a hurry.|I have a favour to ask.|Listen.|OK, here is the thing.|I've been thinking.|My boss wants it.|It's for work.|I forgot to do it yesterday.|Quick one.|Hope you're well.|Good morning!|Hi!|Hello there.|Hey.|One more thing.|Alright.|Next.|Sorry to bother you.]
 """)
-AFTERWARDS = " [Thanks!|Thank you.|thanks|Please.|That's all.|Many thanks in advance!|It's for a friend.|Hurry, please.|Ta!|I'll wait.|Thx|thank you so much!|Cheers|That would be great.|if you can|when you have time|:)|right away|asap|now|right now]"
+AFTERWARDS = " [Thanks!|Thank you.|thanks|Please.|That's all.|Many thanks in advance!|It's for a friend.|Hurry, please.|Ta!|I'll wait.|Thx|thank you so much!|Cheers|That would be great.|if you can|when you have time|:)|right away|asap|now|right now|pls|pls!|plz|please|if possible|please and thank you]"
 POLITE = lines(
     """
 please|pls|hey,|hi,|hello,|okay,|so,|um,|now|ok|and|quick:|yo,|also,|then|well,|right,

@@ -285,7 +285,8 @@ def said(rng: Random, lead: str, mentions: list[str], verbatim: bool, spare: str
         before = expand(rng, choose(rng, BEFORE), s=sentence(rng), a=choose(rng, ADJECTIVES), n=choose(rng, NOUNS))
         ask = f"{before} {ask}"
     if rng.random() < 0.12:
-        ask += expand(rng, AFTERWARDS) if ask[-1] in ".?!" else ", " + expand(rng, AFTERWARDS).strip()
+        mark = "" if ask[-1] in ".?!" else choose(rng, (",", ",", ""))
+        ask += mark + expand(rng, AFTERWARDS)
     return ask
 
 
