@@ -18,7 +18,9 @@ from tests.clients.running import running
 
 # Clients read keys, addresses and switches from the environment: none of the user's must reach a test.
 for name in list(os.environ):
-    if re.match("CLAUDE|(ANTHROPIC|AZURE|CONTINUE|LANGCHAIN|LANGSMITH|LITELLM|OPENAI|OPENCLAW|ORCHARD|QWEN)_", name):
+    if re.match(
+        "CLAUDE|CLINE|(ANTHROPIC|AZURE|CONTINUE|LANGCHAIN|LANGSMITH|LITELLM|OPENAI|OPENCLAW|ORCHARD|QWEN)_", name
+    ):
         del os.environ[name]
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else LiteLLM asks the internet for prices
 
