@@ -17,6 +17,7 @@ LIST = { echo "\# What 'orchard setup $1' installs. 'make lock' writes this file
 	--overrides tools/environments/$1-overrides.txt tools/environments/$1.in; \
 	} > $(VENV)/$1-$2.txt && mv $(VENV)/$1-$2.txt src/orchard/environments/$1-$2.txt
 CLIENTS := $(VENV)/clients
+OPEN_WEBUI := $(VENV)/open-webui
 IMAGES := $(VENV)/images
 NODE := tests/clients/node
 # Tests import the same modules in hundreds of processes: they run in parallel, and keep what Python has compiled.
@@ -46,7 +47,8 @@ test-deep: $(VENV)/.dev ## run the same tests with many more examples and fuzzed
 	FUZZ_REQUESTS=10000 $(PYTEST) --hypothesis-profile deep $(ARGS)
 
 test-clients: $(VENV)/.serve $(VENV)/.clients ## run real clients against a server, or against URL=... (needs Node 24.16 and npm)
-	ORCHARD=$(abspath $(VENV)/bin/orchard) $(if $(URL),CLIENTS_URL="$(URL)") $(CLIENTS)/bin/python -m pytest tests/clients $(ARGS)
+	ORCHARD=$(abspath $(VENV)/bin/orchard) OPEN_WEBUI=$(abspath $(OPEN_WEBUI)/bin/open-webui) \
+	$(if $(URL),CLIENTS_URL="$(URL)") $(CLIENTS)/bin/python -m pytest tests/clients $(ARGS)
 
 test-images: $(VENV)/.dev ## make the environment for images (500 MB) and run its tests
 	ORCHARD_CACHE_DIR=$(abspath $(IMAGES)) $(VENV)/bin/orchard setup images
@@ -89,11 +91,14 @@ $(VENV)/.dev: $(PYTHON) pyproject.toml constraints.txt
 	@$(call INSTALL,--group dev)
 	@touch $@ $(VENV)/.serve
 
-# The clients have an environment of their own: what they need would hold back what Orchard needs.
-$(VENV)/.clients: $(PYTHON) pyproject.toml $(NODE)/package.json
-	@echo "Installing the clients into $(CLIENTS) and $(NODE)"
+# The clients have an environment of their own: what they need would hold back what Orchard needs. So has Open WebUI,
+# which takes exact versions of everything, and no Python 3.13.
+$(VENV)/.clients: $(PYTHON) pyproject.toml $(NODE)/package.json tests/clients/open-webui-overrides.txt
+	@echo "Installing the clients into $(CLIENTS), $(OPEN_WEBUI) and $(NODE)"
 	@$(UV) venv --quiet --clear --python $(PYTHON) $(CLIENTS)
 	@$(UV) pip install --python $(CLIENTS)/bin/python --group clients
+	@$(UV) venv --quiet --clear --python '>=3.11,<3.13' $(OPEN_WEBUI)
+	@$(UV) pip install --python $(OPEN_WEBUI)/bin/python --overrides tests/clients/open-webui-overrides.txt 'open-webui>=0.12'
 	@npm install --prefix $(NODE) --no-package-lock --no-audit --no-fund
 	@touch $@
 

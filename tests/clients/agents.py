@@ -21,7 +21,7 @@ def answer_of(name: str, arguments: Sequence[str], home: Path, own: dict[str, st
     """Run an agent that npm installed, with variables of its own besides HOME, and return what it prints."""
     program = HERE / "node" / "node_modules" / ".bin" / name
     assert program.exists(), f"`make test-clients` installs {name}"
-    (work := home / "work").mkdir()
+    (work := home / "work").mkdir(exist_ok=True)
     inherited = {variable: value for variable, value in os.environ.items() if not variable.startswith("XDG_")}
     run = subprocess.run(
         [str(program), *arguments],

@@ -1,0 +1,115 @@
+"""Open WebUI without a browser: what its page asks of its server, which runs with the settings of docs/clients.md."""
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import socketio
+
+from tests.clients.agents import ROOT
+from tests.clients.prompts import ASK_WEATHER, SUM, SUM_ANSWER, WEATHER_SCHEMA
+from tests.clients.starting import started
+
+PAGE = ROOT / "docs" / "clients.md"
+
+
+@pytest.fixture(scope="module")
+def webui(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A signed-in client of an Open WebUI that uses the server."""
+    home = tmp_path_factory.mktemp("open-webui")
+    (written,) = re.findall(r"^\$ (export [^`]*)\$ open-webui serve$", PAGE.read_text(), re.MULTILINE)
+    words = shlex.split(written.replace("http://127.0.0.1:8000", url), comments=True)
+    own = {"PATH": os.environ["PATH"], "HOME": str(home), "DATA_DIR": str(home), "WEBUI_SECRET_KEY": "secret" * 6}
+    own |= {"WEBUI_AUTH": "False", "ENABLE_OLLAMA_API": "False", "OFFLINE_MODE": "True"}
+    own |= {"RAG_EMBEDDING_ENGINE": "openai"}  # its own embeddings need torch
+    settings = dict(word.split("=", 1) for word in words if "=" in word)
+    command = [os.environ["OPEN_WEBUI"], "serve", "--host", "127.0.0.1"]
+    with started(command, home, _is_ready, own | settings) as address, httpx.Client(base_url=address) as client:
+        client.timeout = 60
+        user = {"email": "", "password": ""}  # without sign-in, everybody is this one
+        token = _post(client, "/api/v1/auths/signin", json=user)["token"]
+        client.headers["authorization"] = f"Bearer {token}"
+        yield client
+
+
+def _is_ready(url: str) -> bool:
+    return httpx.get(f"{url}/health").status_code == 200
+
+
+def _post(client: httpx.Client, path: str, **content: Any) -> Any:
+    response = client.post(path, **content)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def test_the_models_are_listed(webui: httpx.Client) -> None:
+    assert "demo" in [model["id"] for model in webui.get("/api/models").json()["data"]]
+
+
+def test_a_streamed_answer(webui: httpx.Client) -> None:
+    body = {"model": "demo", "stream": True, "messages": [{"role": "user", "content": SUM}]}
+    with webui.stream("POST", "/api/chat/completions", json=body) as response:
+        *events, done = [line.removeprefix("data: ") for line in response.iter_lines() if line.startswith("data: ")]
+    assert done == "[DONE]"
+    deltas = [json.loads(event)["choices"][0]["delta"].get("content", "") for event in events]
+    assert SUM_ANSWER in "".join(deltas)
+    assert sum(map(bool, deltas)) > 1
+
+
+def test_a_chat_of_the_page(webui: httpx.Client) -> None:
+    """The page sends a question over HTTP and gets the answer, and the chat's title, through a socket."""
+    question = {"id": "question", "parentId": None, "role": "user", "content": SUM, "models": ["demo"]}
+    body = {"model": "demo", "stream": True, "parent_id": None, "id": "answer", "user_message": question}
+    body |= {"messages": [{"role": "user", "content": SUM}], "background_tasks": {"title_generation": True}}
+    token = webui.headers["authorization"].removeprefix("Bearer ")
+    with socketio.SimpleClient() as page:
+        address = str(webui.base_url)
+        page.connect(address, socketio_path="/ws/socket.io", transports=["websocket"], auth={"token": token})
+        _post(webui, "/api/chat/completions", json=body | {"session_id": page.sid})
+        received: dict[str, Any] = {}
+        while not {"chat:title", "done"} <= received.keys():
+            _, event = page.receive(timeout=60)
+            data = event["data"]["data"]
+            done = event["data"]["type"] == "chat:completion" and data.get("done")
+            received["done" if done else event["data"]["type"]] = data
+    assert received["chat:title"]
+    assert SUM_ANSWER in received["done"]["output"][0]["content"][0]["text"]
+
+
+def test_a_call(webui: httpx.Client) -> None:
+    tool = {"type": "function", "function": {"name": "get_weather", "parameters": WEATHER_SCHEMA}}
+    body = {"model": "demo", "tools": [tool], "messages": [{"role": "user", "content": ASK_WEATHER}]}
+    (choice,) = _post(webui, "/api/chat/completions", json=body)["choices"]
+    (call,) = choice["message"]["tool_calls"]
+    assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == ("get_weather", {"city": "Paris"})
+
+
+def test_a_picture(webui: httpx.Client, url: str) -> None:
+    # The model isn't listed unless the server's command names it: a connection may name models, too.
+    connections = {"ENABLE_OPENAI_API": True, "OPENAI_API_BASE_URLS": [f"{url}/v1"] * 2}
+    connections |= {"OPENAI_API_KEYS": ["none"] * 2, "OPENAI_API_CONFIGS": {"1": {"model_ids": ["demo-vision"]}}}
+    _post(webui, "/openai/config/update", json=connections)
+    assert {"demo", "demo-vision"} <= {model["id"] for model in webui.get("/api/models").json()["data"]}
+    file = _upload(webui, "/api/v1/files/?process=false", ROOT / "examples" / "shapes.png", "image/png")
+    content = [
+        {"type": "text", "text": "What is in the picture?"},
+        {"type": "image_url", "image_url": {"url": file["id"]}},
+    ]
+    body = {"model": "demo-vision", "messages": [{"role": "user", "content": content}]}
+    (choice,) = _post(webui, "/api/chat/completions", json=body)["choices"]
+    assert "blue square" in choice["message"]["content"]
+
+
+def test_speech(webui: httpx.Client) -> None:
+    heard = _upload(webui, "/api/v1/audio/transcriptions", ROOT / "examples" / "words.mp3", "audio/mpeg")
+    assert "telephone" in heard["text"]
+
+
+def _upload(client: httpx.Client, path: str, file: Path, kind: str) -> Any:
+    return _post(client, path, files={"file": (file.name, file.read_bytes(), kind)})
