@@ -12,6 +12,10 @@ import mlx.core as mx
 import mlx_vlm
 import numpy as np
 import pytest
+from mlx import nn
+from mlx.utils import tree_map
+from mlx_vlm.trainer.peft import get_peft_model, save_adapter
+from mlx_vlm.utils import load_model
 from PIL import Image
 
 from orchard.backends.vision import model as vision_model
@@ -251,6 +255,28 @@ async def test_options_of_the_cache_hold(vision_folder: Folders) -> None:
             assert isinstance(again[0], Started)
             assert again[0].cached_tokens >= 36  # the image, and what is before it
             assert collect(again).choices[0].text == told, options
+
+
+@pytest.mark.parametrize(("name", "part"), [("gemma3", "language_model"), ("qwen3_5", "vision_tower.merger")])
+async def test_an_adapter_holds_beside_pictures(vision_folder: Folders, tmp_path: Path, name: str, part: str) -> None:
+    """One for the language model, and one for the encoder of pictures: what they say is what mlx-vlm says."""
+    folder, file = vision_folder(name), tmp_path / "image.png"
+    network = load_model(folder)
+    layers = [one for one, layer in network.named_modules() if part in one and isinstance(layer, nn.Linear)]
+    network = get_peft_model(network, layers, rank=2, verbose=False)
+    network.update(tree_map(lambda weight: weight + 0.3, network.trainable_parameters()))
+    save_adapter(network, tmp_path / "adapters.safetensors")
+    model, processor = load_reference(folder, adapter_path=str(tmp_path))
+    file.write_bytes(image(1).data)
+    text = prompt(processor, "image")
+    steps = mlx_vlm.stream_generate(model, processor, text, image=[str(file)], max_tokens=TOKENS, temperature=0.0)
+    expected = processor.tokenizer.decode([step.token for step in steps][:TOKENS])
+    task = ask(said(image(1), "What is blue?"))
+    async with serving(folder, VisionService) as caller:
+        assert await answer(caller, task) != expected
+    for options in ({}, {"kv_bits": 8, "kv_group_size": 32}):
+        async with serving(folder, VisionService, adapter_path=str(tmp_path), **options) as caller:
+            assert await answer(caller, task) == expected
 
 
 async def served_as_text(folder: Path, caplog: pytest.LogCaptureFixture, reason: str) -> None:
