@@ -1,5 +1,6 @@
 """Files of pictures, which anybody may have sent: what they ask for is checked before they are decoded."""
 
+import logging
 from io import BytesIO
 from pathlib import Path
 
@@ -17,6 +18,7 @@ MOST_SCANNED = 20_000_000_000
 
 # The checks below are made before anything is decoded, and are stricter than Pillow's warning.
 Image.MAX_IMAGE_PIXELS = None
+logging.getLogger("PIL").setLevel(logging.INFO)  # it tells of each part of a PNG
 
 
 def open_picture(

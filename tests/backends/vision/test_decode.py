@@ -1,7 +1,6 @@
 """From bytes to pixels and samples: what is taken, how it is resized, and what is refused before it is decoded."""
 
 import io
-import logging
 import math
 import struct
 import wave
@@ -17,7 +16,7 @@ from mlx_vlm.utils import DEFAULT_VIDEO_SAMPLING, VideoSampling, load_audio, loa
 from PIL import Image
 
 from orchard.backends.vision import decode
-from orchard.backends.vision.decode import decode_audio, decode_image, decode_video, fitted
+from orchard.backends.vision.decode import decode_audio, decode_image, decode_video, fitted, resized
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
 from tests.support.media import SAMPLE_RATE, heard, picture, png, sound, wav
@@ -122,13 +121,13 @@ def test_pictures_that_are_refused(data: bytes, words: str) -> None:
 def test_sizes(size: tuple[int, int], options: dict[str, Any], expected: tuple[int, int]) -> None:
     given = MediaOptions(**options)
     assert fitted(size, given) == expected
-    image = decode_image(part(png(picture(1, *size)), **options))
+    image = resized(picture(1, *size), given)
     assert (image.height, image.width) == expected
 
 
 def test_a_processor_may_see_to_the_pixels_itself() -> None:
     image = picture(1, 60, 80)
-    assert same(decode_image(part(png(image), max_pixels=100, min_pixels=50), bounded=False), image)
+    assert same(resized(image, MediaOptions(max_pixels=100, min_pixels=50), bounded=False), image)
 
 
 def test_samples_are_those_of_mlx_vlm(tmp_path: Path) -> None:
@@ -250,6 +249,7 @@ def test_a_film_that_takes_too_long_is_refused(film_file: Path, monkeypatch: pyt
 def test_frames_are_resized(film_file: Path) -> None:
     film = decode_video(part(film_file.read_bytes(), "video", resize_shape=(16, 16)), DEFAULT_VIDEO_SAMPLING)
     assert film.frames.shape == (8, 3, 10, 16)
+    assert film.size == (48, 32)
 
 
 @pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[:300], lambda data: b"\0" * 5000])
@@ -266,14 +266,6 @@ def test_a_film_of_too_few_frames_is_refused(film_file: Path, frames: int | None
     wanted = VideoSampling(max_frames=frames, frame_factor=2 if frames else 21).merge(DEFAULT_VIDEO_SAMPLING)
     with pytest.raises(OrchardError, match=words):
         decode_video(data, wanted)
-
-
-def test_what_is_resized_is_in_the_log(film_file: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG, "orchard.worker"):
-        decode_image(part(png(picture(1, 600, 800)), detail="low"))
-        decode_video(part(film_file.read_bytes(), "video", resize_shape=(16, 16)), DEFAULT_VIDEO_SAMPLING)
-    assert "a picture of 800 x 600 pixels, as 512 x 384" in caplog.text
-    assert "8 of 20 frames of 48 x 32 pixels, as 16 x 10" in caplog.text
 
 
 def test_a_truncated_film_is_refused(film_file: Path) -> None:

@@ -1,6 +1,5 @@
 """Images, audio and video as bytes become pixels and samples. All of it may be hostile: what is taken is bounded."""
 
-import logging
 import math
 import struct
 import tempfile
@@ -20,8 +19,6 @@ from orchard.backends.picture_files import open_picture
 from orchard.core.errors import brief
 from orchard.core.media import MAX_FRAMES, MAX_PIXELS, MediaOptions, MediaPart, refusal
 
-log = logging.getLogger("orchard.worker")
-
 MOST_FILM_BYTES = 2 * 2**30
 MOST_SOUND_SECONDS = 1800
 MOST_SOUND_SAMPLES = MOST_SOUND_SECONDS * 48_000  # of each channel: a few bytes of FLAC may be gigabytes
@@ -37,22 +34,22 @@ _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")
 
 
 class Film(NamedTuple):
-    """Frames (frames, 3, height, width) that were sampled from a film, and what the rest of it was like."""
+    """Frames (frames, 3, height, width) that were sampled from a film, and what the rest of it was like.
+
+    `size`: its width and height before it was resized.
+    """
 
     frames: NDArray[np.uint8]
     metadata: VideoMetadata
+    size: tuple[int, int]
 
 
-def decode_image(part: MediaPart, *, bounded: bool = True) -> Image.Image:
-    """Return a picture in RGB, upright, of an animation the first frame, resized as its options say.
+def decode_image(part: MediaPart) -> Image.Image:
+    """Return a picture in RGB, upright, of an animation the first frame.
 
-    `bounded` False: the model's processor sees to `min_pixels` and `max_pixels`. Raise
-    OrchardError("invalid_request") that blames the part if it is broken, truncated or too large.
+    Raise OrchardError("invalid_request") that blames the part if it is broken, truncated or too large.
     """
-    upright = open_picture(part, _FORMATS, most_ratio=_MOST_RATIO, mode="RGB")
-    resized = _resized(upright, part.options, bounded)
-    log.debug("%s: a picture of %d x %d pixels, as %d x %d", part.param, *upright.size, *resized.size)
-    return resized
+    return open_picture(part, _FORMATS, most_ratio=_MOST_RATIO, mode="RGB")
 
 
 def decode_audio(part: MediaPart, sample_rate: int) -> NDArray[np.float32]:
@@ -144,14 +141,12 @@ def _frames(part: MediaPart, film: Any, sampling: VideoSampling) -> Film:
     frames = []
     for frame in _read_frames(part, film, wanted):
         picture = Image.fromarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB))
-        frames.append(np.asarray(_resized(picture, part.options, bounded=True)).transpose(2, 0, 1))
+        frames.append(np.asarray(resized(picture, part.options)).transpose(2, 0, 1))
     if len(frames) < len(wanted):
         raise refusal(part, f"it is broken or truncated: frame {wanted[len(frames)]} of {count} can't be read")
     stacked = np.stack(frames)
-    shown = f"{stacked.shape[3]} x {stacked.shape[2]}"
-    log.debug("%s: %d of %d frames of %d x %d pixels, as %s", part.param, len(wanted), count, width, height, shown)
     metadata = VideoMetadata(count, rate, wanted, stacked.shape[3], stacked.shape[2], count / rate)
-    return Film(stacked, metadata)
+    return Film(stacked, metadata, (width, height))
 
 
 def _read_frames(part: MediaPart, film: Any, wanted: Sequence[int]) -> Iterator[Any]:
@@ -188,7 +183,8 @@ def sampled_frames(count: int, rate: float, sampling: VideoSampling) -> list[int
     return [int(place) for place in np.linspace(0, count - 1, number).round()] if number else []
 
 
-def _resized(image: Image.Image, options: MediaOptions, bounded: bool) -> Image.Image:
+def resized(image: Image.Image, options: MediaOptions, *, bounded: bool = True) -> Image.Image:
+    """Return a picture as it is resized before the model's processor: see `fitted`."""
     size = fitted((image.height, image.width), options, bounded=bounded)
     if size == (image.height, image.width):
         return image
@@ -199,7 +195,8 @@ def fitted(size: tuple[int, int], options: MediaOptions, *, bounded: bool = True
     """Return the (height, width) that options give a picture before the model's processor.
 
     Proportions are kept. `resize_shape` is a box that the picture fills as far as they allow, as in mlx-vlm; "low"
-    detail only makes it smaller. `bounded`: `min_pixels` and `max_pixels` hold for what comes of that.
+    detail only makes it smaller. `bounded`: `min_pixels` and `max_pixels` hold for what comes of that; False: the
+    processor sees to them.
     """
     height, width = size
     ratio = 1.0
