@@ -154,6 +154,30 @@ def test_pixels_are_bounded_by_a_processor_that_takes_no_arguments(qwen: VisionM
     assert reader.read(small, processor.image_token).grid == (1, 4, 6)
 
 
+@pytest.mark.parametrize("options", [{}, {"min_pixels": 64 * 96 * 4}, {"max_pixels": 900}, {"resize_shape": (32, 32)}])
+def test_what_is_expected_of_a_picture(vision_folder: Folders, options: dict[str, Any]) -> None:
+    """It is known before the processor makes it, but for the rounding of sides."""
+    reader = load(str(vision_folder("qwen3_vl"))).reader
+    expected: list[Medium] = []
+    data, placeholder = png(picture(1, 64, 96)), FAMILIES["qwen3_vl"].image
+    made = reader.read(of(data, **options), placeholder, expected.append)
+    assert expected[0].features == len(expected[0].tokens) == pytest.approx(made.features, rel=0.3)
+    assert expected[0].bytes == pytest.approx(made.bytes, rel=0.3)
+    assert reader.read(of(data, **options), placeholder, expected.append) is made
+    assert len(expected) == 1
+
+
+def test_what_is_too_large_is_not_made(vision_folder: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = load(str(vision_folder("qwen3_vl"))).reader
+
+    def refuse(expected: Medium) -> None:
+        raise OrchardError("invalid_request", f"{expected.bytes:,} bytes")
+
+    monkeypatch.setattr(MediaReader, "_prepared", lambda *_: pytest.fail("it was made"))
+    with pytest.raises(OrchardError, match="1,200,000,000 bytes"):
+        reader.read(of(png(picture(1)), min_pixels=50_000_000), FAMILIES["qwen3_vl"].image, refuse)
+
+
 def test_pixels_are_bounded_for_a_processor_that_can_not(vision_folder: Folders) -> None:
     reader = load(str(vision_folder("idefics3"))).reader
     data = png(picture(1, 64, 96))

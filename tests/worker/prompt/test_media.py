@@ -1,6 +1,6 @@
 """Markers in the places of media, and how much of them a prompt may have."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -78,7 +78,7 @@ class Reader:
     feature_ids = frozenset[int]()
 
     def __init__(self) -> None:
-        self.reads = 0
+        self.asked = self.reads = 0
 
     def expands(self, kind: MediaKind, placeholder: str) -> bool:
         return True
@@ -86,27 +86,33 @@ class Reader:
     def conventions(self, kind: MediaKind) -> Iterator[str]:
         yield "<image>"
 
-    def read(self, part: MediaPart, placeholder: str) -> Any:
+    def read(self, part: MediaPart, placeholder: str, check: Callable[[Any], None]) -> Any:
+        made = SimpleNamespace(tokens=[0] * 10, bytes=2**30)
+        self.asked += 1
+        check(made)
         self.reads += 1
-        return SimpleNamespace(tokens=[0] * 10, bytes=2**30)
+        return made
 
 
 class Model:
-    """Encodes each medium in so many seconds."""
+    """Encodes each medium in so many seconds and in as many bytes as it has."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, memory_bytes: int) -> None:
         self.reader = Reader()
-        self.cost = SimpleNamespace(seconds=lambda medium: seconds)
+        self.cost = SimpleNamespace(seconds=lambda medium: seconds, encoding=lambda medium: medium.bytes)
+        self.memory_bytes = memory_bytes
 
 
-def read_of(count: int, most_tokens: int, seconds: float = 1.0) -> tuple[Reader, OrchardError | ReadTask]:
+def read_of(
+    count: int, most_tokens: int, seconds: float = 1.0, memory_bytes: int = 2**31
+) -> tuple[Reader, OrchardError | ReadTask]:
     """Let so many pictures be read; return what comes of it."""
 
     def refuse(tokens: int) -> None:
         if tokens > most_tokens:
             raise OrchardError("context_length_exceeded", f"{tokens}")
 
-    model: Any = Model(seconds)
+    model: Any = Model(seconds, memory_bytes)
     template: Any = SimpleNamespace(inserted=lambda block: "")
     parts = tuple(MediaPart("image", "", f"[{place}]", data=b"x") for place in range(count))
     try:
@@ -116,13 +122,13 @@ def read_of(count: int, most_tokens: int, seconds: float = 1.0) -> tuple[Reader,
 
 
 @pytest.mark.parametrize(
-    ("most_tokens", "kind", "reads"), [(15, "context_length_exceeded", 2), (99, "invalid_request", 3)]
+    ("most_tokens", "kind", "reads"), [(15, "context_length_exceeded", 1), (99, "invalid_request", 2)]
 )
 def test_no_more_is_prepared_than_a_prompt_may_have(most_tokens: int, kind: str, reads: int) -> None:
     """A few bytes may become many megabytes."""
     reader, error = read_of(50, most_tokens)
     assert isinstance(error, OrchardError)
-    assert (error.kind, reader.reads) == (kind, reads)
+    assert (error.kind, reader.reads, reader.asked) == (kind, reads, reads + 1)
     if kind == "invalid_request":
         assert error.param == "[2]"
         assert "3,221,225,472 bytes" in error.message
@@ -135,5 +141,12 @@ def test_what_would_keep_the_encoder_for_long_is_refused() -> None:
     """A worker that is silent for two minutes is killed."""
     reader, error = read_of(2, 99, seconds=41.0)
     assert isinstance(error, OrchardError)
-    assert (error.kind, error.param, reader.reads) == ("invalid_request", "[0]", 1)
+    assert (error.kind, error.param, reader.reads) == ("invalid_request", "[0]", 0)
     assert "about 41 seconds" in error.message
+
+
+def test_what_no_memory_could_hold_is_refused_with_the_numbers() -> None:
+    reader, error = read_of(2, 99, memory_bytes=2**30 - 1)
+    assert isinstance(error, OrchardError)
+    assert (error.kind, error.param, reader.reads) == ("invalid_request", "[0]", 0)
+    assert "encoding this image takes 1,073,741,824 bytes, and models may take 1,073,741,823." in error.message

@@ -7,7 +7,7 @@ import inspect
 import io
 import logging
 import wave
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import mlx.core as mx
@@ -61,6 +61,9 @@ class Medium(NamedTuple):
         return sum(int(array.nbytes) for value in self.inputs.values() for array in arrays_of(value))
 
 
+Check = Callable[[Medium], None]
+
+
 class _Decoded(NamedTuple):
     """A decoded medium as the processor's arguments, and all that tells it from others of its kind.
 
@@ -93,6 +96,7 @@ class MediaReader:
         """What the model takes."""
         self._images: Any = getattr(processor, "image_processor", None)
         self._merge = int(getattr(self._images, "merge_size", None) or 1)
+        self._patch = int(getattr(self._images, "patch_size", None) or 0)
         # Those of Qwen's kind, which round to whole patches.
         self._sizes_images = hasattr(self._images, "min_pixels") and hasattr(self._images, "max_pixels")
         extractor = getattr(processor, "feature_extractor", None)
@@ -132,18 +136,21 @@ class MediaReader:
         except OrchardError:
             return False
 
-    def read(self, part: MediaPart, placeholder: str) -> Medium:
+    def read(self, part: MediaPart, placeholder: str, check: Check = lambda expected: None) -> Medium:
         """Decode and prepare a medium, for which the prompt has `placeholder`; the next turn mostly has it again.
 
-        Raise OrchardError("invalid_request") that blames the part if it can't be read.
+        `check` is called before a picture is prepared that may become large, and raises what then is raised here. Raise
+        OrchardError("invalid_request") that blames the part if it can't be read.
         """
         key = part.kind, hashlib.sha256(part.data).digest(), part.options, placeholder
-        medium = self._kept.get(key, lambda: self._read(part, placeholder))
+        medium = self._kept.get(key, lambda: self._read(part, placeholder, check))
         log.debug("%s: %s", part.param, medium.told)
         return medium
 
-    def _read(self, part: MediaPart, placeholder: str) -> Medium:
+    def _read(self, part: MediaPart, placeholder: str, check: Check) -> Medium:
         decoded = self._decoded(part)
+        if part.kind == "image" and self._sizes_images and self._patch:
+            check(self._expected(part, decoded.given["images"][0].size))
         digest = hashlib.sha256(part.kind.encode())
         for piece in decoded.known:
             digest.update(np.ascontiguousarray(piece).data if isinstance(piece, np.ndarray) else repr(piece).encode())
@@ -163,6 +170,16 @@ class MediaReader:
         shapes = {name: value.shape for name, value in inputs.items() if hasattr(value, "shape")}
         told = f"{decoded.told}; it takes {features} tokens, in a grid of {grid}, and is encoded from {shapes}"
         return Medium(part.kind, digest.digest(), text, tokens, features, inputs, grid, decoded.seconds, told)
+
+    def _expected(self, part: MediaPart, size: tuple[int, int]) -> Medium:
+        """Return about what a processor that sizes pictures itself makes of one, in no memory."""
+        bounds = {"min_pixels": self._images.min_pixels, "max_pixels": self._images.max_pixels} | self._bounds(part)
+        pixels = min(max(size[0] * size[1], bounds["min_pixels"] or 1), bounds["max_pixels"] or MAX_PIXELS)
+        patches = pixels // self._patch**2
+        times = int(getattr(self._images, "temporal_patch_size", None) or 1)
+        made = np.broadcast_to(np.float32(), (patches, 3 * times * self._patch**2))
+        tokens = [0] * (patches // self._merge**2)
+        return Medium("image", b"", "", tokens, len(tokens), {"pixel_values": made})
 
     def _bounds(self, part: MediaPart) -> dict[str, int]:
         """Return within which pixels a processor that sizes pictures itself is to do so; {}: within its own.

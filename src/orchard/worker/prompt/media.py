@@ -6,6 +6,7 @@ import re
 import secrets
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -131,27 +132,35 @@ class PromptMedia:
         """Read the media of a conversation. Raise OrchardError that blames the part if one can't be read.
 
         `refuse` is called with the tokens of those that have been read, and raises where they are too many: a few
-        bytes may be a picture of many megabytes, so a prompt that is too long must not be read to its end.
+        bytes may be a picture of many megabytes, so a prompt that is too long must not be read to its end, and what
+        would be too large is not prepared.
         """
         media: list[Medium] = []
         tokens = size = 0
         for part in marked.parts:
-            media.append(self._reader.read(part, self._placeholders[part.kind]))
-            self._refuse_endless(part, media[-1])
-            tokens, size = tokens + len(media[-1].tokens), size + media[-1].bytes
-            refuse(tokens)
-            if size > _MOST_BYTES:
-                message = f"this {part.kind} and the media before it take {size:,} bytes for the model's encoder; "
-                message += f"at most {_MOST_BYTES:,} are allowed in a request"
-                raise OrchardError("invalid_request", message, param=part.param)
+            check = partial(self._check, part, tokens, size, refuse)
+            medium = self._reader.read(part, self._placeholders[part.kind], check)
+            check(medium)
+            media.append(medium)
+            tokens, size = tokens + len(medium.tokens), size + medium.bytes
         return replace(marked, media=tuple(media))
 
-    def _refuse_endless(self, part: MediaPart, medium: "Medium") -> None:
+    def _check(self, part: MediaPart, tokens: int, size: int, refuse: Callable[[int], None], medium: "Medium") -> None:
+        """Raise OrchardError where a medium is too large, after others of so many tokens and bytes."""
         model = self._model()
         assert model, "a prompt outlives its model"
         if (seconds := model.cost.seconds(medium)) > _MOST_SECONDS:
             message = f"encoding this {part.kind} would take about {seconds:,.0f} seconds on this machine's CPU; "
             message += f"at most {_MOST_SECONDS} are allowed. It takes less if it is smaller, as with `max_pixels`"
+            raise OrchardError("invalid_request", message, param=part.param)
+        refuse(tokens + len(medium.tokens))
+        if (size := size + medium.bytes) > _MOST_BYTES:
+            message = f"this {part.kind} and the media before it take {size:,} bytes for the model's encoder; "
+            message += f"at most {_MOST_BYTES:,} are allowed in a request"
+            raise OrchardError("invalid_request", message, param=part.param)
+        if (needed := model.cost.encoding(medium)) > model.memory_bytes:
+            message = f"encoding this {part.kind} takes {needed:,} bytes, and models may take {model.memory_bytes:,}. "
+            message += "It takes less if it is smaller, as with `max_pixels`"
             raise OrchardError("invalid_request", message, param=part.param)
 
     def expanded(self, read: ReadTask, text: str) -> tuple[str, list[int]]:
