@@ -1,5 +1,6 @@
 """Markers in the places of media, and how much of them a prompt may have."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaPart
 from orchard.core.tasks.generate import Generate, Message, Part, ReasoningPart, TextPart, ToolResultPart, media_of
+from orchard.worker.prompt import media
 from orchard.worker.prompt.media import PromptMedia, ReadTask, mark
 
 IMAGE, SOUND = (MediaPart(kind, "", f"{kind}", data=b"x") for kind in ("image", "audio"))
@@ -63,8 +65,8 @@ def test_no_text_of_a_caller_is_a_marker() -> None:
 
 def test_pictures_are_numbered_where_the_model_numbers_them() -> None:
     picture, sound = SimpleNamespace(text="<image_id>0</image_id>P"), SimpleNamespace(text="S")
-    media: Any = (picture, picture, sound)
-    read = ReadTask(Generate(()), (IMAGE, IMAGE, SOUND), "n", media)
+    prepared: Any = (picture, picture, sound)
+    read = ReadTask(Generate(()), (IMAGE, IMAGE, SOUND), "n", media=prepared)
     prompt: Any = SimpleNamespace()
     text, found = PromptMedia.expanded(prompt, read, "a nx0x b nx2x c nx1x")
     assert text == "a <image_id>0</image_id>P b S c <image_id>2</image_id>P"
@@ -150,3 +152,33 @@ def test_what_no_memory_could_hold_is_refused_with_the_numbers() -> None:
     assert isinstance(error, OrchardError)
     assert (error.kind, error.param, reader.reads) == ("invalid_request", "[0]", 0)
     assert "encoding this image takes 1,073,741,824 bytes, and models may take 1,073,741,823." in error.message
+
+
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each look at the clock take 30 seconds."""
+    clock = itertools.count(0.0, 30.0)
+    monkeypatch.setattr(media, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+
+
+def test_media_that_take_long_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each for itself may take long; a worker that is silent for two minutes is killed."""
+    slow(monkeypatch)
+    reader, error = read_of(3, 99)
+    assert isinstance(error, OrchardError)
+    assert (error.kind, error.param, reader.reads) == ("invalid_request", "[1]", 1)
+    assert error.message == "`[1]` can't be read: what comes before it took more than 50 seconds to read"
+
+
+def test_documents_that_take_long_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow(monkeypatch)
+    with pytest.raises(OrchardError, match="`document` can't be read: what comes before it took more than 50 seconds"):
+        marked(NOTE, NOTE, NOTE)
+
+
+def test_documents_and_media_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow(monkeypatch)
+    model: Any = Model(1.0, 2**31)
+    template: Any = SimpleNamespace(inserted=lambda block: "")
+    read = mark(Generate((Message("user", (NOTE, IMAGE)),)))
+    with pytest.raises(OrchardError, match="`image` can't be read: what comes before it"):
+        PromptMedia(model, template).read(read, lambda tokens: None)

@@ -4,6 +4,7 @@ import itertools
 import logging
 import re
 import secrets
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -13,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
-from orchard.core.media import MediaKind, MediaPart
+from orchard.core.media import MediaKind, MediaPart, refusal
 from orchard.core.tasks.generate import Generate, Part, TextPart, ToolResultPart
 from orchard.engine.batching.job import MediaSpan
 from orchard.engine.batching.model import Embedded
@@ -27,6 +28,8 @@ if TYPE_CHECKING:  # they import mlx-vlm, which a model of text doesn't need
 
 log = logging.getLogger("orchard.worker")
 
+# After so long, no further document or medium of a request is begun. The last one, a film, may take another minute.
+MOST_READING_SECONDS = 50.0
 _MOST_SECONDS = 40  # for one of them; a worker that is silent for three times as long is killed
 _MOST_BYTES = 2 * 2**30  # of one prompt's media, as the encoder gets them: some 85 million pixels of Qwen's models
 
@@ -48,12 +51,14 @@ class ReadTask(Struct, frozen=True):
     """A conversation whose media have been read: markers stand for them.
 
     `task` has no media any more; `parts` are those whose markers it has, in order, and `media` what was read of them.
-    `nonce` is in each marker, so that no text of a caller can be one.
+    `nonce` is in each marker, so that no text of a caller can be one. `begun`: when reading it began, by
+    `time.monotonic`.
     """
 
     task: Generate
     parts: tuple[MediaPart, ...] = ()
     nonce: str = ""
+    begun: float = 0.0
     media: "tuple[Medium, ...]" = ()
 
     def pieces(self, text: str) -> Iterator[str | int]:
@@ -67,7 +72,7 @@ def mark(task: Generate) -> ReadTask:
 
     Whatever a template does to texts, it leaves markers whole. Raise OrchardError where a document can't be read.
     """
-    nonce = secrets.token_hex(8)
+    nonce, begun = secrets.token_hex(8), time.monotonic()
     media: list[MediaPart] = []
 
     def marked(parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -79,7 +84,7 @@ def mark(task: Generate) -> ReadTask:
                 media.append(part)
                 is_medium = True
             elif isinstance(part, MediaPart | TextPart):
-                text = document_text(part) if isinstance(part, MediaPart) else part.text
+                text = _document_text(part, begun) if isinstance(part, MediaPart) else part.text
                 is_medium = False
             else:
                 inner = replace(part, parts=marked(part.parts)) if isinstance(part, ToolResultPart) else part
@@ -95,7 +100,18 @@ def mark(task: Generate) -> ReadTask:
         return tuple(written)
 
     messages = tuple(replace(message, parts=marked(message.parts)) for message in task.messages)
-    return ReadTask(replace(task, messages=messages), tuple(media), nonce)
+    return ReadTask(replace(task, messages=messages), tuple(media), nonce, begun)
+
+
+def _document_text(part: MediaPart, begun: float) -> str:
+    _refuse_late(part, begun)
+    return document_text(part)
+
+
+def _refuse_late(part: MediaPart, begun: float) -> None:
+    """Raise OrchardError where a request's documents and media have taken so long that no other may be begun."""
+    if time.monotonic() - begun > MOST_READING_SECONDS:
+        raise refusal(part, f"what comes before it took more than {MOST_READING_SECONDS:g} seconds to read")
 
 
 class PromptMedia:
@@ -138,6 +154,7 @@ class PromptMedia:
         media: list[Medium] = []
         tokens = size = 0
         for part in marked.parts:
+            _refuse_late(part, marked.begun)
             check = partial(self._check, part, tokens, size, refuse)
             medium = self._reader.read(part, self._placeholders[part.kind], check)
             check(medium)
