@@ -3,6 +3,8 @@
 import io
 import math
 import struct
+import subprocess
+import tempfile
 import wave
 import zlib
 from collections.abc import Callable
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import cv2
+import imageio_ffmpeg
 import numpy as np
 import pytest
 from mlx_vlm.utils import DEFAULT_VIDEO_SAMPLING, VideoSampling, load_audio, load_video
@@ -256,6 +259,33 @@ def test_frames_are_resized(film_file: Path) -> None:
 def test_what_is_no_film_is_refused(film_file: Path, damage: object) -> None:
     assert callable(damage)
     assert "video that can be read" in refused(damage(film_file.read_bytes()), "video")
+
+
+@pytest.mark.parametrize("options", [None, "rtsp_transport;tcp"])
+def test_a_film_does_not_name_other_files(
+    film_file: Path, options: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FFmpeg would put together those that a list names, also without a list of what it may read."""
+    if options is not None:
+        monkeypatch.setenv("OPENCV_FFMPEG_CAPTURE_OPTIONS", options)
+    with tempfile.NamedTemporaryFile(suffix=".avi") as other:
+        other.write(film_file.read_bytes())
+        other.flush()
+        assert len(decode_video(part(Path(other.name).read_bytes(), "video"), DEFAULT_VIDEO_SAMPLING).frames) == 8
+        for name in (Path(other.name).name, other.name):
+            concatenated = f"ffconcat version 1.0\nfile {name}\nduration 4.0\n"
+            playlist = f"#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n{name}\n#EXT-X-ENDLIST\n"
+            for content in (concatenated, playlist):
+                assert "video that can be read" in refused(content.encode(), "video")
+
+
+@pytest.mark.parametrize("ending", ["mp4", "mov", "mkv", "webm", "avi", "ts", "mpg", "wmv", "flv", "3gp"])
+def test_formats_of_films(ending: str, film_file: Path, tmp_path: Path) -> None:
+    file = tmp_path / f"film.{ending}"
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-i", str(film_file), "-s", "176x144", "-r", "25"]
+    subprocess.run([*command, "-pix_fmt", "yuv420p", str(file)], check=True)
+    film = decode_video(part(file.read_bytes(), "video"), DEFAULT_VIDEO_SAMPLING)
+    assert film.frames.shape[1:] == (3, 144, 176)
 
 
 @pytest.mark.parametrize(

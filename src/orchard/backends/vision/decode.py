@@ -1,10 +1,12 @@
 """Images, audio and video as bytes become pixels and samples. All of it may be hostile: what is taken is bounded."""
 
 import math
+import os
 import struct
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import cv2
@@ -31,6 +33,9 @@ _UNKNOWN_SIZE = 0x7FFF_0000  # of a WAV file whose writer could not go back to i
 _FRAMES_AT_ONCE = 65_536
 # Those that Pillow decodes by itself: no program is started, as for EPS, and nothing is fetched, as for SVG.
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")
+# What FFmpeg may read. A playlist would make it open other files, and so would a list of files to put together.
+_FILM_FORMATS = "asf,avi,flv,ivf,m4v,matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,mpeg,mpegts,mpegvideo,mxf,nut,ogg"
+os.environ["OPENCV_FFMPEG_CAPTURE_OPTIONS"] = f"format_whitelist;{_FILM_FORMATS}|protocol_whitelist;file"
 
 
 class Film(NamedTuple):
@@ -110,10 +115,11 @@ def decode_video(part: MediaPart, sampling: VideoSampling) -> Film:
 
     Raise OrchardError("invalid_request") that blames the part if it is broken, too short or too large.
     """
-    with tempfile.NamedTemporaryFile(suffix=".video") as file:  # OpenCV reads files only
-        file.write(part.data)
-        file.flush()
-        film = cv2.VideoCapture(file.name, cv2.CAP_FFMPEG)
+    # OpenCV reads files only. No other file lies in the folder, which a name in a hostile one could mean.
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "video")
+        file.write_bytes(part.data)
+        film = cv2.VideoCapture(str(file), cv2.CAP_FFMPEG)
         try:
             return _frames(part, film, sampling)
         finally:
