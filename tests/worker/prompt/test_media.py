@@ -166,12 +166,12 @@ def test_media_that_take_long_together_are_refused(monkeypatch: pytest.MonkeyPat
     reader, error = read_of(3, 99)
     assert isinstance(error, OrchardError)
     assert (error.kind, error.param, reader.reads) == ("invalid_request", "[1]", 1)
-    assert error.message == "`[1]` can't be read: what comes before it took more than 50 seconds to read"
+    assert error.message == "`[1]` can't be read: what comes before it took more than 40 seconds to read"
 
 
 def test_documents_that_take_long_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch)
-    with pytest.raises(OrchardError, match="`document` can't be read: what comes before it took more than 50 seconds"):
+    with pytest.raises(OrchardError, match="`document` can't be read: what comes before it took more than 40 seconds"):
         marked(NOTE, NOTE, NOTE)
 
 

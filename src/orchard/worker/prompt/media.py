@@ -28,8 +28,8 @@ if TYPE_CHECKING:  # they import mlx-vlm, which a model of text doesn't need
 
 log = logging.getLogger("orchard.worker")
 
-# After so long, no further document or medium of a request is begun. The last one, a film, may take another minute.
-MOST_READING_SECONDS = 50.0
+# After so long, no further document or medium of a request is begun. The last one, a film, may take another 60 or 70.
+MOST_READING_SECONDS = 40.0
 _MOST_SECONDS = 40  # for one of them; a worker that is silent for three times as long is killed
 _MOST_BYTES = 2 * 2**30  # of one prompt's media, as the encoder gets them: some 85 million pixels of Qwen's models
 
