@@ -20,12 +20,12 @@ from PIL import Image
 
 from orchard.backends.vision import model as vision_model
 from orchard.backends.vision.encoder import Features, MediaEncoder
-from orchard.backends.vision.inputs import Medium
+from orchard.backends.vision.inputs import MediaReader, Medium
 from orchard.core.events import Failed, Started, collect
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
 from orchard.core.tasks.generate import Count, Generate, Message, Part, Sampling, TextPart, ToolCallPart, ToolResultPart
 from orchard.engine import calibration
-from orchard.worker import vision_service
+from orchard.worker import text_service, vision_service
 from orchard.worker.vision_service import VisionService
 from tests.support.examples import some
 from tests.support.media import picture, png, sound, wav
@@ -329,6 +329,28 @@ async def test_a_folder_without_a_part_for_media_is_a_model_of_text(
     shutil.copytree(llava, folder)
     damage(folder)
     await served_as_text(folder, caplog, reason)
+
+
+async def test_media_wait_until_there_is_room_for_what_is_made_of_them(
+    llava: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred waiting requests would take gigabytes; those that wait have their files only."""
+    monkeypatch.setattr(text_service, "SHARE", 0.0)
+    read = MediaReader.read
+    held: list[int] = []
+
+    def noted(self: MediaReader, *given: Any) -> Medium:
+        held.append(caller.service._media_bytes())
+        return read(self, *given)
+
+    tasks = {str(seed): ask(said(image(seed), "What is blue?")) for seed in range(1, 7)}
+    async with serving(llava, VisionService) as caller:
+        alone = {name: await answer(caller, task) for name, task in tasks.items()}
+        monkeypatch.setattr(MediaReader, "read", noted)
+        events = await asyncio.gather(*(caller.stream(name, task) for name, task in tasks.items()))
+        assert {name: collect(one).choices[0].text for name, one in zip(tasks, events, strict=True)} == alone
+        assert held == [0] * len(tasks)
+        assert caller.service._media_bytes() == 0
 
 
 def film_file(tmp_path: Path) -> Path:

@@ -18,6 +18,7 @@ from orchard.core.media import MediaKind, MediaPart, refusal
 from orchard.core.tasks.generate import Generate, Part, TextPart, ToolResultPart
 from orchard.engine.batching.job import MediaSpan
 from orchard.engine.batching.model import Embedded
+from orchard.worker.media_room import MOST_BYTES
 from orchard.worker.prompt.chat_template import ChatTemplate
 from orchard.worker.prompt.documents import document_text
 
@@ -31,7 +32,6 @@ log = logging.getLogger("orchard.worker")
 # After so long, no further document or medium of a request is begun. The last one, a film, may take another 60 or 70.
 MOST_READING_SECONDS = 40.0
 _MOST_SECONDS = 40  # for one of them; a worker that is silent for three times as long is killed
-_MOST_BYTES = 2 * 2**30  # of one prompt's media, as the encoder gets them: some 85 million pixels of Qwen's models
 
 
 def _numbered(text: str, place: int) -> str:
@@ -60,6 +60,11 @@ class ReadTask(Struct, frozen=True):
     nonce: str = ""
     begun: float = 0.0
     media: "tuple[Medium, ...]" = ()
+
+    @property
+    def media_bytes(self) -> int:
+        """What the media take as the encoder gets them."""
+        return sum(medium.bytes for medium in self.media)
 
     def pieces(self, text: str) -> Iterator[str | int]:
         """Return the pieces of a rendered text: what stands before, between and after markers, and their numbers."""
@@ -171,9 +176,9 @@ class PromptMedia:
             message += f"at most {_MOST_SECONDS} are allowed. It takes less if it is smaller, as with `max_pixels`"
             raise OrchardError("invalid_request", message, param=part.param)
         refuse(tokens + len(medium.tokens))
-        if (size := size + medium.bytes) > _MOST_BYTES:
+        if (size := size + medium.bytes) > MOST_BYTES:
             message = f"this {part.kind} and the media before it take {size:,} bytes for the model's encoder; "
-            message += f"at most {_MOST_BYTES:,} are allowed in a request"
+            message += f"at most {MOST_BYTES:,} are allowed in a request"
             raise OrchardError("invalid_request", message, param=part.param)
         if (needed := model.cost.encoding(medium)) > model.memory_bytes:
             message = f"encoding this {part.kind} takes {needed:,} bytes, and models may take {model.memory_bytes:,}. "
