@@ -298,6 +298,13 @@ def test_a_film_of_too_few_frames_is_refused(film_file: Path, frames: int | None
         decode_video(data, wanted)
 
 
+def test_frames_of_several_sizes_are_refused(film_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenCV makes them alike, as far as is known."""
+    shapes = iter([(32, 48, 3), (48, 32, 3)])
+    monkeypatch.setattr(decode, "_read_frames", lambda *_: (np.zeros(shape, np.uint8) for shape in shapes))
+    assert "its frames differ in size" in refused(film_file.read_bytes(), "video")
+
+
 def test_a_truncated_film_is_refused(film_file: Path) -> None:
     data = film_file.read_bytes()
     assert "truncated" in refused(data[: len(data) // 2], "video")

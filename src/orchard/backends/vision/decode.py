@@ -144,15 +144,18 @@ def _frames(part: MediaPart, film: Any, sampling: VideoSampling) -> Film:
     if (taken := 3 * size[0] * size[1] * len(wanted)) > MOST_FILM_BYTES:
         most = f"{MOST_FILM_BYTES:,}; lower fps or max_frames, or set resize_shape"
         raise refusal(part, f"its {len(wanted)} frames take {taken:,} bytes, and at most {most}")
-    frames = []
+    frames = np.empty((len(wanted), 3, *size), np.uint8)
+    found = 0
     for frame in _read_frames(part, film, wanted):
-        picture = Image.fromarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB))
-        frames.append(np.asarray(resized(picture, part.options)).transpose(2, 0, 1))
-    if len(frames) < len(wanted):
-        raise refusal(part, f"it is broken or truncated: frame {wanted[len(frames)]} of {count} can't be read")
-    stacked = np.stack(frames)
-    metadata = VideoMetadata(count, rate, wanted, stacked.shape[3], stacked.shape[2], count / rate)
-    return Film(stacked, metadata, (width, height))
+        picture = resized(Image.fromarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB)), part.options)
+        if (picture.height, picture.width) != size:
+            raise refusal(part, "its frames differ in size")
+        frames[found] = np.asarray(picture).transpose(2, 0, 1)
+        found += 1
+    if found < len(wanted):
+        raise refusal(part, f"it is broken or truncated: frame {wanted[found]} of {count} can't be read")
+    metadata = VideoMetadata(count, rate, wanted, size[1], size[0], count / rate)
+    return Film(frames, metadata, (width, height))
 
 
 def _read_frames(part: MediaPart, film: Any, wanted: Sequence[int]) -> Iterator[Any]:
