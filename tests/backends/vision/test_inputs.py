@@ -167,6 +167,19 @@ def test_what_is_expected_of_a_picture(vision_folder: Folders, options: dict[str
     assert len(expected) == 1
 
 
+@pytest.mark.parametrize("change", [{"patch_size": {"height": 4, "width": 4}}, {"merge_size": None}], ids=str)
+def test_of_other_processors_nothing_is_expected(
+    qwen: VisionModel, vision_folder: Folders, change: dict[str, Any]
+) -> None:
+    """As of Pixtral's, whose patches have two sides, and Jina's, which does not merge any."""
+    _, processor = load_reference(vision_folder("qwen3_vl"))
+    images = SimpleNamespace(min_pixels=64, max_pixels=8192, patch_size=4, merge_size=2)
+    for name, value in change.items():
+        setattr(images, name, value) if value else delattr(images, name)
+    processor.image_processor = images
+    assert not MediaReader(processor, qwen.network)._patch
+
+
 def test_what_is_too_large_is_not_made(vision_folder: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = load(str(vision_folder("qwen3_vl"))).reader
 

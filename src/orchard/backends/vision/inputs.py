@@ -96,9 +96,11 @@ class MediaReader:
         """What the model takes."""
         self._images: Any = getattr(processor, "image_processor", None)
         self._merge = int(getattr(self._images, "merge_size", None) or 1)
-        self._patch = int(getattr(self._images, "patch_size", None) or 0)
         # Those of Qwen's kind, which round to whole patches.
         self._sizes_images = hasattr(self._images, "min_pixels") and hasattr(self._images, "max_pixels")
+        side = getattr(self._images, "patch_size", None)
+        # Jina's has such bounds, too, but cuts pictures up.
+        self._patch = side if isinstance(side, int) and hasattr(self._images, "merge_size") else 0
         extractor = getattr(processor, "feature_extractor", None)
         self._sample_rate = int(getattr(extractor, "sampling_rate", None) or _SAMPLE_RATE)
 
