@@ -2,6 +2,7 @@
 
 import io
 
+import numpy as np
 import pytest
 from PIL import Image
 from PIL.ImageFile import ImageFile
@@ -16,8 +17,8 @@ FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "AVIF")
 HUGE = "pixels, and at most 50,000,000 are allowed"
 
 
-def opened(data: bytes) -> Image.Image:
-    return open_picture(MediaPart("image", "", "p", data), FORMATS, most_ratio=10)
+def opened(data: bytes, mode: str | None = None) -> Image.Image:
+    return open_picture(MediaPart("image", "", "p", data), FORMATS, most_ratio=10, mode=mode)
 
 
 @pytest.mark.parametrize(
@@ -59,3 +60,39 @@ def test_a_jpeg_may_have_many_scans_and_pictures(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(picture_files, "MOST_SCANNED", 500)
     with pytest.raises(OrchardError, match="its scans have more than 500 pixels together"):
         opened(file.getvalue())
+
+
+def tall(mode: str, file: str) -> bytes:
+    """A picture, 3 x 2, of 16 or 32 bits of grey, whose upper halves say 0, 64 and 128."""
+    values = {"I;16": "<u2", "I;16B": ">u2", "I": "<i4", "F": "<f4"}
+    grey = np.array([[0x00FF, 0x4000, 0x80FF]] * 2).astype(values[mode])
+    written = io.BytesIO()
+    made = Image.frombytes(mode, (3, 2), grey.tobytes())
+    exif = Image.Exif()
+    exif[0x0112] = 3  # upside down
+    made.save(written, file, exif=exif)
+    assert Image.open(io.BytesIO(written.getvalue())).mode[:1] == mode[:1]
+    return written.getvalue()
+
+
+@pytest.mark.parametrize(("mode", "file"), [("I;16", "PNG"), ("I;16", "TIFF"), ("I;16B", "TIFF")])
+def test_sixteen_bits_of_grey_become_eight(mode: str, file: str) -> None:
+    """Pillow's own conversion would make it white, so that all such pictures were alike."""
+    image = opened(tall(mode, file))
+    assert (image.mode, list(image.tobytes())) == ("L", [128, 64, 0] * 2)
+
+
+@pytest.mark.parametrize("mode", ["I", "F"])
+def test_pixels_whose_meaning_is_not_known_are_refused(mode: str) -> None:
+    with pytest.raises(OrchardError, match="`p` can't be read: its pixels are numbers of 32 bits; send it with 8 or"):
+        opened(tall(mode, "TIFF"))
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
+def test_transparent_places_have_their_own_colour(mode: str) -> None:
+    """As in mlx-vlm, and without a warning in the log."""
+    image = Image.new("RGBA", (3, 2), (10, 10, 10, 0))
+    image.putpixel((1, 1), (200, 200, 200, 128))
+    written = io.BytesIO()
+    (image.quantize(2) if mode == "P" else image.convert(mode)).save(written, "PNG")
+    assert opened(written.getvalue(), "RGB").tobytes() == bytes([10] * 12 + [200] * 3 + [10] * 3)

@@ -98,11 +98,12 @@ class _TakesPadding:
         setattr(self._image_processor, name, value)
 
 
-def load_reference(folder: Path) -> tuple[Any, Any]:
+def load_reference(folder: Path, adapter_path: str | None = None) -> tuple[Any, Any]:
     """Load a folder's model and processor with mlx-vlm, so that its own `generate` works."""
     import mlx_vlm
 
-    model, processor = mlx_vlm.load(str(folder))
+    model, processor = mlx_vlm.load(str(folder), adapter_path=adapter_path)
+    model.eval()  # nothing of an adapter is dropped out
     if hasattr(processor, "image_processor"):
         processor.image_processor = _TakesPadding(processor.image_processor)
     return model, processor

@@ -17,6 +17,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart
 from orchard.core.tasks.embed import Embed, Embedding, MixedInput
 from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart
+from orchard.worker import text_embeddings
 from orchard.worker.vision_service import VisionService
 from tests.support.examples import some
 from tests.support.media import picture, png
@@ -98,6 +99,17 @@ async def test_what_is_refused(given: MixedInput, param: str, message: str, visi
             await caller.ask("a", Embed((given,), truncate=True))
         assert (caught.value.kind == "context_length_exceeded") == ("reads at most" in message)
         assert caught.value.param == param
+        await caller.until_free()
+
+
+async def test_the_media_of_all_inputs_have_a_limit(vision_folder: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They wait for the engine as its encoder gets them."""
+    async with serving(vision_folder("qwen3_vl"), VisionService, embeddings=True) as caller:
+        monkeypatch.setattr(text_embeddings, "MOST_BYTES", 100_000)
+        assert len(await vectors(caller, "a", mixed(image(1)), mixed(image(2)))) == 2
+        failed = await caller.failure("b", Embed(tuple(mixed(image(seed)) for seed in range(1, 20))))
+        assert (failed.kind, failed.param) == ("invalid_request", "input[2]")
+        assert "`input[2]` and the inputs before it have media of 1" in failed.message
         await caller.until_free()
 
 

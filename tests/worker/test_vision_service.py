@@ -12,16 +12,20 @@ import mlx.core as mx
 import mlx_vlm
 import numpy as np
 import pytest
+from mlx import nn
+from mlx.utils import tree_map
+from mlx_vlm.trainer.peft import get_peft_model, save_adapter
+from mlx_vlm.utils import load_model
 from PIL import Image
 
 from orchard.backends.vision import model as vision_model
 from orchard.backends.vision.encoder import Features, MediaEncoder
-from orchard.backends.vision.inputs import Medium
+from orchard.backends.vision.inputs import MediaReader, Medium
 from orchard.core.events import Failed, Started, collect
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
 from orchard.core.tasks.generate import Count, Generate, Message, Part, Sampling, TextPart, ToolCallPart, ToolResultPart
 from orchard.engine import calibration
-from orchard.worker import vision_service
+from orchard.worker import text_service, vision_service
 from orchard.worker.vision_service import VisionService
 from tests.support.examples import some
 from tests.support.media import picture, png, sound, wav
@@ -253,6 +257,28 @@ async def test_options_of_the_cache_hold(vision_folder: Folders) -> None:
             assert collect(again).choices[0].text == told, options
 
 
+@pytest.mark.parametrize(("name", "part"), [("gemma3", "language_model"), ("qwen3_5", "vision_tower.merger")])
+async def test_an_adapter_holds_beside_pictures(vision_folder: Folders, tmp_path: Path, name: str, part: str) -> None:
+    """One for the language model, and one for the encoder of pictures: what they say is what mlx-vlm says."""
+    folder, file = vision_folder(name), tmp_path / "image.png"
+    network = load_model(folder)
+    layers = [one for one, layer in network.named_modules() if part in one and isinstance(layer, nn.Linear)]
+    network = get_peft_model(network, layers, rank=2, verbose=False)
+    network.update(tree_map(lambda weight: weight + 0.3, network.trainable_parameters()))
+    save_adapter(network, tmp_path / "adapters.safetensors")
+    model, processor = load_reference(folder, adapter_path=str(tmp_path))
+    file.write_bytes(image(1).data)
+    text = prompt(processor, "image")
+    steps = mlx_vlm.stream_generate(model, processor, text, image=[str(file)], max_tokens=TOKENS, temperature=0.0)
+    expected = processor.tokenizer.decode([step.token for step in steps][:TOKENS])
+    task = ask(said(image(1), "What is blue?"))
+    async with serving(folder, VisionService) as caller:
+        assert await answer(caller, task) != expected
+    for options in ({}, {"kv_bits": 8, "kv_group_size": 32}):
+        async with serving(folder, VisionService, adapter_path=str(tmp_path), **options) as caller:
+            assert await answer(caller, task) == expected
+
+
 async def served_as_text(folder: Path, caplog: pytest.LogCaptureFixture, reason: str) -> None:
     with caplog.at_level(logging.WARNING, "orchard.worker"):
         async with serving(folder, VisionService) as caller:
@@ -303,6 +329,28 @@ async def test_a_folder_without_a_part_for_media_is_a_model_of_text(
     shutil.copytree(llava, folder)
     damage(folder)
     await served_as_text(folder, caplog, reason)
+
+
+async def test_media_wait_until_there_is_room_for_what_is_made_of_them(
+    llava: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred waiting requests would take gigabytes; those that wait have their files only."""
+    monkeypatch.setattr(text_service, "SHARE", 0.0)
+    read = MediaReader.read
+    held: list[int] = []
+
+    def noted(self: MediaReader, *given: Any) -> Medium:
+        held.append(caller.service._media_bytes())
+        return read(self, *given)
+
+    tasks = {str(seed): ask(said(image(seed), "What is blue?")) for seed in range(1, 7)}
+    async with serving(llava, VisionService) as caller:
+        alone = {name: await answer(caller, task) for name, task in tasks.items()}
+        monkeypatch.setattr(MediaReader, "read", noted)
+        events = await asyncio.gather(*(caller.stream(name, task) for name, task in tasks.items()))
+        assert {name: collect(one).choices[0].text for name, one in zip(tasks, events, strict=True)} == alone
+        assert held == [0] * len(tasks)
+        assert caller.service._media_bytes() == 0
 
 
 def film_file(tmp_path: Path) -> Path:

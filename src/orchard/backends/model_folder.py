@@ -30,6 +30,9 @@ _UNKNOWN_WINDOW = 32_768
 _MOST_TEMPLATE_BYTES = 2**20
 _NO_LIMIT = 10**9  # tokens
 _UNPACKED_SHARE = 8  # of the memory, what a model may take that a slow CPU computes with unpacked weights
+_CONFIGURATIONS = ("config.json", "adapter_config.json")
+# Whether a medium is the same to a model is told by its pixels or samples, so also by what is then made of them.
+_OF_PROCESSORS = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
 _GROUPS = 32  # in which weights are read, with a call of progress in between
 
 
@@ -171,13 +174,14 @@ def _adapt(network: Any, adapter: Path, library: Library) -> None:
 
 def fingerprint(folder: Path, adapter_path: str | None, library: str) -> str:
     """Tell models apart by their folders' configurations, the sizes and times of their weights, and what runs them."""
-    # The prompts that mlx-lm's models have cached were so named before there was another library.
+    # The prompts that mlx-lm's models have cached were so named before there was another library. They have no media.
+    files = _CONFIGURATIONS if library == "mlx-lm" else (*_CONFIGURATIONS, *_OF_PROCESSORS)
     known = hashlib.blake2b(b"" if library == "mlx-lm" else library.encode(), digest_size=16)
     for one in [folder, *([Path(adapter_path)] if adapter_path else [])]:
         for file in sorted(one.glob("*.safetensors")):
             stat = file.stat()
             known.update(f"{file.name} {stat.st_size} {stat.st_mtime_ns}\n".encode())
-        for name in ("config.json", "adapter_config.json"):
+        for name in files:
             if (file := one / name).is_file():
                 known.update(file.read_bytes())
     return known.hexdigest()

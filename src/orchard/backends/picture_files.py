@@ -1,5 +1,6 @@
 """Files of pictures, which anybody may have sent: what they ask for is checked before they are decoded."""
 
+import logging
 from io import BytesIO
 from pathlib import Path
 
@@ -17,12 +18,13 @@ MOST_SCANNED = 20_000_000_000
 
 # The checks below are made before anything is decoded, and are stricter than Pillow's warning.
 Image.MAX_IMAGE_PIXELS = None
+logging.getLogger("PIL").setLevel(logging.INFO)  # it tells of each part of a PNG
 
 
 def open_picture(
     part: MediaPart, formats: tuple[str, ...], *, most_ratio: int, least_side: int = 1, mode: str | None = None
 ) -> Image.Image:
-    """Return a decoded picture, upright, of an animation the first frame; `mode` None: in its own mode.
+    """Return a decoded picture, upright, of an animation the first frame; `mode` None: in its own mode, with 8 bits.
 
     `formats` are Pillow's names of those that are read. No side is more than `most_ratio` times the other, or shorter
     than `least_side`. Raise OrchardError("invalid_request") that blames the part if it is broken, truncated or too
@@ -47,12 +49,23 @@ def open_picture(
         raise refusal(part, f"it has {width:,} x {height:,} pixels, and each side needs at least {least_side}")
     if max(image.size) > most_ratio * min(image.size):  # a processor that widens it would make it huge
         raise refusal(part, f"one side is more than {most_ratio} times the other")
+    if image.mode in ("I", "F"):  # nothing says which of their numbers is black and which is white
+        raise refusal(part, "its pixels are numbers of 32 bits; send it with 8 or 16 bits for each colour")
     try:
         image.load()
-        upright = ImageOps.exif_transpose(image)
+        upright = _in_eight_bits(ImageOps.exif_transpose(image))
+        if mode and upright.mode == "P":
+            upright = upright.convert("RGBA")  # Pillow warns of palettes with transparency that become RGB at once
         return upright.convert(mode) if mode else upright  # not every mode can be converted
     except Exception as error:
         raise refusal(part, f"it is broken or truncated ({brief(error)})") from error
+
+
+def _in_eight_bits(image: Image.Image) -> Image.Image:
+    """Return a picture with the upper halves of 16 bits of grey; Pillow would take all but the darkest for white."""
+    if not image.mode.startswith("I;16"):
+        return image
+    return image.convert("I").point(lambda value: value * (1 / 256)).convert("L")
 
 
 def _tile_pixels(image: Image.Image) -> int:

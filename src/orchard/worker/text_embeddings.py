@@ -5,7 +5,7 @@ a request are with the engine at once: requests of one input don't wait behind a
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Finished, Output, Started, Usage
+from orchard.core.media import MediaPart
 from orchard.core.request import Priority, Request
 from orchard.core.tasks.embed import Embed, Embedding, EmbedInput, MixedInput, wrong_dimensions
 from orchard.core.tasks.generate import Generate
@@ -21,7 +22,12 @@ from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.engine import Engine
 from orchard.engine.sampling.params import SamplingParams
 from orchard.worker.lane import Lane
+from orchard.worker.media_room import MOST_BYTES
+from orchard.worker.prompt.media import ReadTask
 from orchard.worker.prompt.prompter import InputTokens, Prompter
+
+Read = Callable[[Callable[[], ReadTask], Sequence[MediaPart]], Awaitable[ReadTask]]
+"""Reads media, which are these, where and when that is done."""
 
 _AT_ONCE = 8
 _UNUSED = SamplingParams(seed=0)
@@ -67,11 +73,10 @@ class _EmbeddedRequest:
 class TextEmbeddings:
     """The requests for embeddings of one model; its methods are called on the event loop's thread."""
 
-    def __init__(self, engine: Engine[Any], prompts: Lane, readers: Lane, prompter: Prompter, width: int) -> None:
-        """`prompts` is the lane that makes tokens, `readers` that of media, `width` how many numbers a vector has."""
+    def __init__(self, engine: Engine[Any], prompts: Lane, prompter: Prompter, width: int) -> None:
+        """`prompts` is the lane that makes tokens, `width` how many numbers a vector has."""
         self._engine = engine
         self._prompts = prompts
-        self._readers = readers
         self._prompter = prompter
         self._width = width
         self._live: dict[str, _EmbeddedRequest] = {}
@@ -81,27 +86,39 @@ class TextEmbeddings:
         """How many jobs the engine is working on beside one of each request."""
         return sum(max(0, len(one.begun) - 1) for one in self._live.values())
 
-    async def prepare(self, task: Embed) -> list[InputTokens]:
-        """Return the tokens and media of each input. Raise OrchardError if the model can't do what is asked for."""
+    async def prepare(self, task: Embed, read: Read) -> list[InputTokens]:
+        """Return the tokens and media of each input; `read` reads media.
+
+        Raise OrchardError if the model can't do what is asked for.
+        """
         if task.prompt_name is not None:
             message = "`prompt_name` must be left out: models that generate text have no prompts for embeddings."
             raise OrchardError("invalid_request", message, param="prompt_name")
         if task.dimensions not in (None, self._width):
             raise wrong_dimensions(f"must be {self._width}: this model gives no fewer and no more")
         # One at a time: the prompts of other requests go in between.
-        inputs = zip(task.inputs, task.params, strict=True)
-        return [await self._tokens(given, param, truncate=task.truncate) for given, param in inputs]
+        found: list[InputTokens] = []
+        media_bytes = 0
+        for given, param in zip(task.inputs, task.params, strict=True):
+            tokens, taken = await self._tokens(given, param, read, truncate=task.truncate)
+            if (media_bytes := media_bytes + taken) > MOST_BYTES:
+                message = f"`{param}` and the inputs before it have media of {media_bytes:,} bytes for the model's "
+                message += f"encoder; at most {MOST_BYTES:,} are allowed in a request"
+                raise OrchardError("invalid_request", message, param=param)
+            found.append(tokens)
+        return found
 
-    async def _tokens(self, given: EmbedInput, param: str, *, truncate: bool) -> InputTokens:
-        size = sum(len(part.data) for part in input_media(given))
+    async def _tokens(self, given: EmbedInput, param: str, read: Read, *, truncate: bool) -> tuple[InputTokens, int]:
+        """Return an input's tokens, and the bytes of its media as the encoder gets them."""
+        parts = list(input_media(given))
         match given:
             case MixedInput():
-                read = await self._readers.do(self._prompter.read_mixed, given, size=size)
-                return await self._prompts.do(self._prompter.mixed_tokens, read, param)
+                found = await read(partial(self._prompter.read_mixed, given), parts)
+                return await self._prompts.do(self._prompter.mixed_tokens, found, param), found.media_bytes
             case Generate():
-                read = await self._readers.do(self._prompter.read, given, size=size)
-                return await self._prompts.do(self._prompter.conversation_tokens, read)
-        return await self._prompts.do(partial(self._prompter.input_tokens, given, param, truncate=truncate))
+                found = await read(partial(self._prompter.read, given), parts)
+                return await self._prompts.do(self._prompter.conversation_tokens, found), found.media_bytes
+        return await self._prompts.do(partial(self._prompter.input_tokens, given, param, truncate=truncate)), 0
 
     def begin(self, request: Request, prompts: Sequence[InputTokens]) -> None:
         """Give a request's inputs to the engine, some at a time."""

@@ -7,7 +7,7 @@ submit ─▶ prompt thread (template, tokenizer) ─▶ grammar thread, where t
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -19,6 +19,7 @@ from orchard.backends.text import TextModel, load
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Usage
+from orchard.core.media import MediaPart
 from orchard.core.request import Request
 from orchard.core.speculation_report import SourceTotals, SpeculationReport
 from orchard.core.tasks.embed import Embed
@@ -29,11 +30,13 @@ from orchard.device.memory import recommended
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job, Verified
 from orchard.engine.engine import Engine
+from orchard.engine.memory import limit
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.speculation.prediction import PredictionUse
 from orchard.formats.families.tagged import Tagged
 from orchard.worker.cache_reports import CacheReports
 from orchard.worker.lane import Lane
+from orchard.worker.media_room import MOST_BYTES, SHARE, MediaRoom
 from orchard.worker.output import ChoiceOutput, Echo, Vocabulary
 from orchard.worker.prompt.chat_template import ChatTemplate
 from orchard.worker.prompt.media import PromptMedia, ReadTask
@@ -64,6 +67,7 @@ class _Live:
         self.answers: list[ChoiceOutput] = []
         self.prompt_tokens = 0
         self.cached_tokens = 0
+        self.media_bytes = 0
         self.sampling = SettledSampling()
         self.begun = False
         self.predictions: list[PredictionUse] = []  # of each choice, where the request predicts its answer
@@ -116,6 +120,7 @@ class TextService(Service):
         self._end_compiling: Callable[[], None] = lambda: None
         self._options = options
         self._live: dict[str, _Live] = {}
+        self._room = MediaRoom(min(MOST_BYTES, int(limit(options) * SHARE)), self._media_bytes)
         self._running = 0  # as the engine said last
         self._told = (0, 0)
 
@@ -153,7 +158,7 @@ class TextService(Service):
         self._prompter = Prompter(model, self._vocabulary, self._options, self._media)
         self._end_compiling = self._prompter.grammars.close
         width = model.output.width if model.output else 0
-        self._embeddings = TextEmbeddings(self._engine, self._prompts, self._readers, self._prompter, width)
+        self._embeddings = TextEmbeddings(self._engine, self._prompts, self._prompter, width)
         self._prompter.template.check()
 
     def submit(self, request: Request) -> None:
@@ -225,13 +230,14 @@ class TextService(Service):
         request = live.request
         try:
             if isinstance(request.task, Embed):
-                prompts = await self._embeddings.prepare(request.task)
+                prompts = await self._embeddings.prepare(request.task, partial(self._read, live))
                 live.preparing = None
                 self._embeddings.begin(request, prompts)
                 return
-            task: Generate | ReadTask = generation(request)
-            if size := sum(len(part.data) for part in request_media(request)):
-                task = await self._readers.do(self._prompter.read, task, size=size)
+            asked = generation(request)
+            task: Generate | ReadTask = asked
+            if parts := list(request_media(request)):
+                task = await self._read(live, partial(self._prompter.read, asked), parts)
             if isinstance(request.task, Count):
                 count = partial(self._prompter.count, task, must_fit=request.task.must_fit)
                 tokens = await self._prompts.do(count)
@@ -250,6 +256,19 @@ class TextService(Service):
         except Exception as error:
             log.exception("request %s could not be prepared", request.id)
             self._end(request.id, Failed("internal", f"the prompt could not be prepared: {type(error).__name__}"))
+
+    async def _read(self, live: _Live, read: Callable[[], ReadTask], parts: Sequence[MediaPart]) -> ReadTask:
+        """Read media of a request, which are these, when there is room for what is made of them."""
+        size = sum(len(part.data) for part in parts)
+        # Documents take no room. A request that has begun goes on: two of them could wait for each other.
+        needs_room = not live.media_bytes and any(part.kind != "document" for part in parts)
+        async with self._room.turn(size) if needs_room else contextlib.nullcontext():
+            found = await self._readers.do(read, size=size)
+            live.media_bytes += found.media_bytes
+            return found
+
+    def _media_bytes(self) -> int:
+        return sum(live.media_bytes for live in self._live.values())
 
     def _begin(self, live: _Live, prepared: Prepared, grammar: BoundGrammar | None) -> None:
         request, task = live.request, generation(live.request)
@@ -375,7 +394,8 @@ class TextService(Service):
         log.debug("request %s: guesses that were right: %s", live.request.id, ", ".join(told))
 
     def _tell(self, events: list[tuple[str, list[Event]]]) -> None:
-        """Emit events, or the numbers of running and waiting requests if they have changed."""
+        """Emit events, or the numbers of running and waiting requests if they have changed; one may have ended."""
+        self._room.go_on()
         numbers = self._running, max(0, len(self._live) - self._running)
         if events or numbers != self._told:
             self._told = numbers

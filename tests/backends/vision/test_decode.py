@@ -1,9 +1,10 @@
 """From bytes to pixels and samples: what is taken, how it is resized, and what is refused before it is decoded."""
 
 import io
-import logging
 import math
 import struct
+import subprocess
+import tempfile
 import wave
 import zlib
 from collections.abc import Callable
@@ -11,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import cv2
+import imageio_ffmpeg
 import numpy as np
 import pytest
 from mlx_vlm.utils import DEFAULT_VIDEO_SAMPLING, VideoSampling, load_audio, load_video
 from PIL import Image
 
 from orchard.backends.vision import decode
-from orchard.backends.vision.decode import decode_audio, decode_image, decode_video, fitted
+from orchard.backends.vision.decode import decode_audio, decode_image, decode_video, fitted, resized
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
 from tests.support.media import SAMPLE_RATE, heard, picture, png, sound, wav
@@ -122,13 +124,13 @@ def test_pictures_that_are_refused(data: bytes, words: str) -> None:
 def test_sizes(size: tuple[int, int], options: dict[str, Any], expected: tuple[int, int]) -> None:
     given = MediaOptions(**options)
     assert fitted(size, given) == expected
-    image = decode_image(part(png(picture(1, *size)), **options))
+    image = resized(picture(1, *size), given)
     assert (image.height, image.width) == expected
 
 
 def test_a_processor_may_see_to_the_pixels_itself() -> None:
     image = picture(1, 60, 80)
-    assert same(decode_image(part(png(image), max_pixels=100, min_pixels=50), bounded=False), image)
+    assert same(resized(image, MediaOptions(max_pixels=100, min_pixels=50), bounded=False), image)
 
 
 def test_samples_are_those_of_mlx_vlm(tmp_path: Path) -> None:
@@ -250,12 +252,40 @@ def test_a_film_that_takes_too_long_is_refused(film_file: Path, monkeypatch: pyt
 def test_frames_are_resized(film_file: Path) -> None:
     film = decode_video(part(film_file.read_bytes(), "video", resize_shape=(16, 16)), DEFAULT_VIDEO_SAMPLING)
     assert film.frames.shape == (8, 3, 10, 16)
+    assert film.size == (48, 32)
 
 
 @pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[:300], lambda data: b"\0" * 5000])
 def test_what_is_no_film_is_refused(film_file: Path, damage: object) -> None:
     assert callable(damage)
     assert "video that can be read" in refused(damage(film_file.read_bytes()), "video")
+
+
+@pytest.mark.parametrize("options", [None, "rtsp_transport;tcp"])
+def test_a_film_does_not_name_other_files(
+    film_file: Path, options: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FFmpeg would put together those that a list names, also without a list of what it may read."""
+    if options is not None:
+        monkeypatch.setenv("OPENCV_FFMPEG_CAPTURE_OPTIONS", options)
+    with tempfile.NamedTemporaryFile(suffix=".avi") as other:
+        other.write(film_file.read_bytes())
+        other.flush()
+        assert len(decode_video(part(Path(other.name).read_bytes(), "video"), DEFAULT_VIDEO_SAMPLING).frames) == 8
+        for name in (Path(other.name).name, other.name):
+            concatenated = f"ffconcat version 1.0\nfile {name}\nduration 4.0\n"
+            playlist = f"#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n{name}\n#EXT-X-ENDLIST\n"
+            for content in (concatenated, playlist):
+                assert "video that can be read" in refused(content.encode(), "video")
+
+
+@pytest.mark.parametrize("ending", ["mp4", "mov", "mkv", "webm", "avi", "ts", "mpg", "wmv", "flv", "3gp"])
+def test_formats_of_films(ending: str, film_file: Path, tmp_path: Path) -> None:
+    file = tmp_path / f"film.{ending}"
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-i", str(film_file), "-s", "176x144", "-r", "25"]
+    subprocess.run([*command, "-pix_fmt", "yuv420p", str(file)], check=True)
+    film = decode_video(part(file.read_bytes(), "video"), DEFAULT_VIDEO_SAMPLING)
+    assert film.frames.shape[1:] == (3, 144, 176)
 
 
 @pytest.mark.parametrize(
@@ -268,12 +298,11 @@ def test_a_film_of_too_few_frames_is_refused(film_file: Path, frames: int | None
         decode_video(data, wanted)
 
 
-def test_what_is_resized_is_in_the_log(film_file: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG, "orchard.worker"):
-        decode_image(part(png(picture(1, 600, 800)), detail="low"))
-        decode_video(part(film_file.read_bytes(), "video", resize_shape=(16, 16)), DEFAULT_VIDEO_SAMPLING)
-    assert "a picture of 800 x 600 pixels, as 512 x 384" in caplog.text
-    assert "8 of 20 frames of 48 x 32 pixels, as 16 x 10" in caplog.text
+def test_frames_of_several_sizes_are_refused(film_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenCV makes them alike, as far as is known."""
+    shapes = iter([(32, 48, 3), (48, 32, 3)])
+    monkeypatch.setattr(decode, "_read_frames", lambda *_: (np.zeros(shape, np.uint8) for shape in shapes))
+    assert "its frames differ in size" in refused(film_file.read_bytes(), "video")
 
 
 def test_a_truncated_film_is_refused(film_file: Path) -> None:

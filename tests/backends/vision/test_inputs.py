@@ -1,5 +1,6 @@
 """What a model's own processor makes of a medium, and what tells media apart."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,13 +13,14 @@ from mlx_vlm.models.paddleocr_vl.processing_paddleocr_vl import ImageProcessor a
 from mlx_vlm.models.paddleocr_vl.processing_paddleocr_vl import PaddleOCRVLProcessor as PaddleProcessor
 from mlx_vlm.utils import prepare_inputs
 from msgspec.structs import replace
+from PIL import Image
 
 from orchard.backends.vision.decode import decode_image
 from orchard.backends.vision.inputs import MediaReader, Medium, _token_ids
 from orchard.backends.vision.model import VisionModel, load
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
-from tests.support.media import picture, png, sound, wav, with_one_pixel
+from tests.support.media import film, picture, png, sound, video, wav, with_one_pixel
 from tests.support.vision_families import FAMILIES
 from tests.support.vision_models import load_reference
 
@@ -77,10 +79,49 @@ def test_the_same_picture_in_another_file_is_the_same(qwen: VisionModel) -> None
         of(png(picture(1)), resize_shape=(64, 96)),
         of(png(picture(1)), min_pixels=8000),
         of(png(picture(1)), max_pixels=900),
+        # The model sees the same.
+        of(png(picture(1)), resize_shape=(32, 48)),
+        of(png(picture(1)), detail="low"),
     ],
 )
 def test_other_pixels_and_sizes_are_told_apart(qwen: VisionModel, other: MediaPart) -> None:
     assert read(qwen, of(png(picture(1)))).digest != read(qwen, other).digest
+
+
+def test_what_is_lost_when_it_is_resized_tells_apart(qwen: VisionModel) -> None:
+    base = Image.new("RGB", (640, 640), (90, 90, 90))
+    other = base.copy()
+    other.putpixel((5, 5), (91, 90, 90))
+    first, second = (read(qwen, of(png(image), resize_shape=(32, 32))) for image in (base, other))
+    assert np.array_equal(first.inputs["pixel_values"], second.inputs["pixel_values"])
+    assert first.digest != second.digest
+
+
+def test_details_that_change_nothing_tell_nothing_apart(qwen: VisionModel) -> None:
+    first, *others = (read(qwen, of(png(picture(1)), detail=detail)) for detail in (None, "high", "auto"))
+    assert {first.digest} == {other.digest for other in others}
+
+
+def test_how_a_sound_looks_tells_nothing_apart(omni: VisionModel) -> None:
+    """`resize_shape` is a field of the request, for its pictures."""
+    data = wav(sound(1))
+    assert read(omni, of(data, "audio")).digest == read(omni, of(data, "audio", resize_shape=(8, 8))).digest
+
+
+def test_what_was_done_is_in_the_log(omni: VisionModel, caplog: pytest.LogCaptureFixture) -> None:
+    """Each time, also where it was done before."""
+    large = png(picture(7, 64, 96))
+    told = {
+        "a picture of 96 x 64 pixels, as 48 x 32; it takes 24 tokens": of(large, resize_shape=(48, 48)),
+        "a sound, as 8000 samples at 16000 Hz; it takes 7 tokens": of(wav(sound(7)), "audio"),
+        "4 of 4 frames of 48 x 32 pixels, as 24 x 16; it takes": of(video(film(7)), "video", resize_shape=(16, 24)),
+    }
+    for words, part in told.items():
+        for param in ("first", "second"):
+            caplog.clear()
+            with caplog.at_level(logging.DEBUG, "orchard.worker"):
+                read(omni, replace(part, param=param))
+            assert f"{param}: {words}" in caplog.text
 
 
 def test_pixels_are_bounded_by_a_processor_that_can(qwen: VisionModel) -> None:
@@ -111,6 +152,43 @@ def test_pixels_are_bounded_by_a_processor_that_takes_no_arguments(qwen: VisionM
     whole, small = of(data), of(data, max_pixels=32 * 48)
     assert reader.read(whole, processor.image_token).grid == (1, 8, 12)
     assert reader.read(small, processor.image_token).grid == (1, 4, 6)
+
+
+@pytest.mark.parametrize("options", [{}, {"min_pixels": 64 * 96 * 4}, {"max_pixels": 900}, {"resize_shape": (32, 32)}])
+def test_what_is_expected_of_a_picture(vision_folder: Folders, options: dict[str, Any]) -> None:
+    """It is known before the processor makes it, but for the rounding of sides."""
+    reader = load(str(vision_folder("qwen3_vl"))).reader
+    expected: list[Medium] = []
+    data, placeholder = png(picture(1, 64, 96)), FAMILIES["qwen3_vl"].image
+    made = reader.read(of(data, **options), placeholder, expected.append)
+    assert expected[0].features == len(expected[0].tokens) == pytest.approx(made.features, rel=0.3)
+    assert expected[0].bytes == pytest.approx(made.bytes, rel=0.3)
+    assert reader.read(of(data, **options), placeholder, expected.append) is made
+    assert len(expected) == 1
+
+
+@pytest.mark.parametrize("change", [{"patch_size": {"height": 4, "width": 4}}, {"merge_size": None}], ids=str)
+def test_of_other_processors_nothing_is_expected(
+    qwen: VisionModel, vision_folder: Folders, change: dict[str, Any]
+) -> None:
+    """As of Pixtral's, whose patches have two sides, and Jina's, which does not merge any."""
+    _, processor = load_reference(vision_folder("qwen3_vl"))
+    images = SimpleNamespace(min_pixels=64, max_pixels=8192, patch_size=4, merge_size=2)
+    for name, value in change.items():
+        setattr(images, name, value) if value else delattr(images, name)
+    processor.image_processor = images
+    assert not MediaReader(processor, qwen.network)._patch
+
+
+def test_what_is_too_large_is_not_made(vision_folder: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = load(str(vision_folder("qwen3_vl"))).reader
+
+    def refuse(expected: Medium) -> None:
+        raise OrchardError("invalid_request", f"{expected.bytes:,} bytes")
+
+    monkeypatch.setattr(MediaReader, "_prepared", lambda *_: pytest.fail("it was made"))
+    with pytest.raises(OrchardError, match="1,200,000,000 bytes"):
+        reader.read(of(png(picture(1)), min_pixels=50_000_000), FAMILIES["qwen3_vl"].image, refuse)
 
 
 def test_pixels_are_bounded_for_a_processor_that_can_not(vision_folder: Folders) -> None:
@@ -212,9 +290,9 @@ def test_a_medium_is_prepared_once(vision_folder: Folders, monkeypatch: pytest.M
     reader, placeholder = load(str(vision_folder("qwen3_vl"))).reader, FAMILIES["qwen3_vl"].image
     decoded: list[MediaPart] = []
 
-    def decode(part: MediaPart, **given: bool) -> object:
+    def decode(part: MediaPart) -> object:
         decoded.append(part)
-        return decode_image(part, **given)
+        return decode_image(part)
 
     monkeypatch.setattr("orchard.backends.vision.inputs.decode_image", decode)
     data = png(picture(1))

@@ -213,6 +213,14 @@ def test_code_of_a_folder_is_not_run(folder: Path, monkeypatch: pytest.MonkeyPat
         load(str(folder))
 
 
+def test_another_processor_makes_another_model(folder: Path) -> None:
+    """Prompts that were cached with what it made of the same pixels are of no use any more."""
+    before = load(str(folder))
+    edit(folder / "preprocessor_config.json", image_mean=[0.1, 0.2, 0.3])
+    assert load(str(folder)).fingerprint != before.fingerprint
+    assert text.load(str(folder)).fingerprint != before.fingerprint
+
+
 def make_adapter(folder: Path, adapter: Path) -> None:
     """Write LoRA weights, in mlx-vlm's format, that change what the model says."""
     network = get_peft_model(load_model(folder), rank=2, verbose=False)

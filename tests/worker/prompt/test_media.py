@@ -1,6 +1,7 @@
 """Markers in the places of media, and how much of them a prompt may have."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaPart
 from orchard.core.tasks.generate import Generate, Message, Part, ReasoningPart, TextPart, ToolResultPart, media_of
+from orchard.worker.prompt import media
 from orchard.worker.prompt.media import PromptMedia, ReadTask, mark
 
 IMAGE, SOUND = (MediaPart(kind, "", f"{kind}", data=b"x") for kind in ("image", "audio"))
@@ -63,8 +65,8 @@ def test_no_text_of_a_caller_is_a_marker() -> None:
 
 def test_pictures_are_numbered_where_the_model_numbers_them() -> None:
     picture, sound = SimpleNamespace(text="<image_id>0</image_id>P"), SimpleNamespace(text="S")
-    media: Any = (picture, picture, sound)
-    read = ReadTask(Generate(()), (IMAGE, IMAGE, SOUND), "n", media)
+    prepared: Any = (picture, picture, sound)
+    read = ReadTask(Generate(()), (IMAGE, IMAGE, SOUND), "n", media=prepared)
     prompt: Any = SimpleNamespace()
     text, found = PromptMedia.expanded(prompt, read, "a nx0x b nx2x c nx1x")
     assert text == "a <image_id>0</image_id>P b S c <image_id>2</image_id>P"
@@ -78,7 +80,7 @@ class Reader:
     feature_ids = frozenset[int]()
 
     def __init__(self) -> None:
-        self.reads = 0
+        self.asked = self.reads = 0
 
     def expands(self, kind: MediaKind, placeholder: str) -> bool:
         return True
@@ -86,27 +88,33 @@ class Reader:
     def conventions(self, kind: MediaKind) -> Iterator[str]:
         yield "<image>"
 
-    def read(self, part: MediaPart, placeholder: str) -> Any:
+    def read(self, part: MediaPart, placeholder: str, check: Callable[[Any], None]) -> Any:
+        made = SimpleNamespace(tokens=[0] * 10, bytes=2**30)
+        self.asked += 1
+        check(made)
         self.reads += 1
-        return SimpleNamespace(tokens=[0] * 10, bytes=2**30)
+        return made
 
 
 class Model:
-    """Encodes each medium in so many seconds."""
+    """Encodes each medium in so many seconds and in as many bytes as it has."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, memory_bytes: int) -> None:
         self.reader = Reader()
-        self.cost = SimpleNamespace(seconds=lambda medium: seconds)
+        self.cost = SimpleNamespace(seconds=lambda medium: seconds, encoding=lambda medium: medium.bytes)
+        self.memory_bytes = memory_bytes
 
 
-def read_of(count: int, most_tokens: int, seconds: float = 1.0) -> tuple[Reader, OrchardError | ReadTask]:
+def read_of(
+    count: int, most_tokens: int, seconds: float = 1.0, memory_bytes: int = 2**31
+) -> tuple[Reader, OrchardError | ReadTask]:
     """Let so many pictures be read; return what comes of it."""
 
     def refuse(tokens: int) -> None:
         if tokens > most_tokens:
             raise OrchardError("context_length_exceeded", f"{tokens}")
 
-    model: Any = Model(seconds)
+    model: Any = Model(seconds, memory_bytes)
     template: Any = SimpleNamespace(inserted=lambda block: "")
     parts = tuple(MediaPart("image", "", f"[{place}]", data=b"x") for place in range(count))
     try:
@@ -116,13 +124,13 @@ def read_of(count: int, most_tokens: int, seconds: float = 1.0) -> tuple[Reader,
 
 
 @pytest.mark.parametrize(
-    ("most_tokens", "kind", "reads"), [(15, "context_length_exceeded", 2), (99, "invalid_request", 3)]
+    ("most_tokens", "kind", "reads"), [(15, "context_length_exceeded", 1), (99, "invalid_request", 2)]
 )
 def test_no_more_is_prepared_than_a_prompt_may_have(most_tokens: int, kind: str, reads: int) -> None:
     """A few bytes may become many megabytes."""
     reader, error = read_of(50, most_tokens)
     assert isinstance(error, OrchardError)
-    assert (error.kind, reader.reads) == (kind, reads)
+    assert (error.kind, reader.reads, reader.asked) == (kind, reads, reads + 1)
     if kind == "invalid_request":
         assert error.param == "[2]"
         assert "3,221,225,472 bytes" in error.message
@@ -135,5 +143,42 @@ def test_what_would_keep_the_encoder_for_long_is_refused() -> None:
     """A worker that is silent for two minutes is killed."""
     reader, error = read_of(2, 99, seconds=41.0)
     assert isinstance(error, OrchardError)
-    assert (error.kind, error.param, reader.reads) == ("invalid_request", "[0]", 1)
+    assert (error.kind, error.param, reader.reads) == ("invalid_request", "[0]", 0)
     assert "about 41 seconds" in error.message
+
+
+def test_what_no_memory_could_hold_is_refused_with_the_numbers() -> None:
+    reader, error = read_of(2, 99, memory_bytes=2**30 - 1)
+    assert isinstance(error, OrchardError)
+    assert (error.kind, error.param, reader.reads) == ("invalid_request", "[0]", 0)
+    assert "encoding this image takes 1,073,741,824 bytes, and models may take 1,073,741,823." in error.message
+
+
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each look at the clock take 30 seconds."""
+    clock = itertools.count(0.0, 30.0)
+    monkeypatch.setattr(media, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+
+
+def test_media_that_take_long_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each for itself may take long; a worker that is silent for two minutes is killed."""
+    slow(monkeypatch)
+    reader, error = read_of(3, 99)
+    assert isinstance(error, OrchardError)
+    assert (error.kind, error.param, reader.reads) == ("invalid_request", "[1]", 1)
+    assert error.message == "`[1]` can't be read: what comes before it took more than 40 seconds to read"
+
+
+def test_documents_that_take_long_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow(monkeypatch)
+    with pytest.raises(OrchardError, match="`document` can't be read: what comes before it took more than 40 seconds"):
+        marked(NOTE, NOTE, NOTE)
+
+
+def test_documents_and_media_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow(monkeypatch)
+    model: Any = Model(1.0, 2**31)
+    template: Any = SimpleNamespace(inserted=lambda block: "")
+    read = mark(Generate((Message("user", (NOTE, IMAGE)),)))
+    with pytest.raises(OrchardError, match="`image` can't be read: what comes before it"):
+        PromptMedia(model, template).read(read, lambda tokens: None)

@@ -1,11 +1,12 @@
 """Images, audio and video as bytes become pixels and samples. All of it may be hostile: what is taken is bounded."""
 
-import logging
 import math
+import os
 import struct
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import cv2
@@ -20,8 +21,6 @@ from orchard.backends.picture_files import open_picture
 from orchard.core.errors import brief
 from orchard.core.media import MAX_FRAMES, MAX_PIXELS, MediaOptions, MediaPart, refusal
 
-log = logging.getLogger("orchard.worker")
-
 MOST_FILM_BYTES = 2 * 2**30
 MOST_SOUND_SECONDS = 1800
 MOST_SOUND_SAMPLES = MOST_SOUND_SECONDS * 48_000  # of each channel: a few bytes of FLAC may be gigabytes
@@ -34,25 +33,28 @@ _UNKNOWN_SIZE = 0x7FFF_0000  # of a WAV file whose writer could not go back to i
 _FRAMES_AT_ONCE = 65_536
 # Those that Pillow decodes by itself: no program is started, as for EPS, and nothing is fetched, as for SVG.
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")
+# What FFmpeg may read. A playlist would make it open other files, and so would a list of files to put together.
+_FILM_FORMATS = "asf,avi,flv,ivf,m4v,matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,mpeg,mpegts,mpegvideo,mxf,nut,ogg"
+os.environ["OPENCV_FFMPEG_CAPTURE_OPTIONS"] = f"format_whitelist;{_FILM_FORMATS}|protocol_whitelist;file"
 
 
 class Film(NamedTuple):
-    """Frames (frames, 3, height, width) that were sampled from a film, and what the rest of it was like."""
+    """Frames (frames, 3, height, width) that were sampled from a film, and what the rest of it was like.
+
+    `size`: its width and height before it was resized.
+    """
 
     frames: NDArray[np.uint8]
     metadata: VideoMetadata
+    size: tuple[int, int]
 
 
-def decode_image(part: MediaPart, *, bounded: bool = True) -> Image.Image:
-    """Return a picture in RGB, upright, of an animation the first frame, resized as its options say.
+def decode_image(part: MediaPart) -> Image.Image:
+    """Return a picture in RGB, upright, of an animation the first frame.
 
-    `bounded` False: the model's processor sees to `min_pixels` and `max_pixels`. Raise
-    OrchardError("invalid_request") that blames the part if it is broken, truncated or too large.
+    Raise OrchardError("invalid_request") that blames the part if it is broken, truncated or too large.
     """
-    upright = open_picture(part, _FORMATS, most_ratio=_MOST_RATIO, mode="RGB")
-    resized = _resized(upright, part.options, bounded)
-    log.debug("%s: a picture of %d x %d pixels, as %d x %d", part.param, *upright.size, *resized.size)
-    return resized
+    return open_picture(part, _FORMATS, most_ratio=_MOST_RATIO, mode="RGB")
 
 
 def decode_audio(part: MediaPart, sample_rate: int) -> NDArray[np.float32]:
@@ -113,10 +115,11 @@ def decode_video(part: MediaPart, sampling: VideoSampling) -> Film:
 
     Raise OrchardError("invalid_request") that blames the part if it is broken, too short or too large.
     """
-    with tempfile.NamedTemporaryFile(suffix=".video") as file:  # OpenCV reads files only
-        file.write(part.data)
-        file.flush()
-        film = cv2.VideoCapture(file.name, cv2.CAP_FFMPEG)
+    # OpenCV reads files only. No other file lies in the folder, which a name in a hostile one could mean.
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "video")
+        file.write_bytes(part.data)
+        film = cv2.VideoCapture(str(file), cv2.CAP_FFMPEG)
         try:
             return _frames(part, film, sampling)
         finally:
@@ -141,17 +144,18 @@ def _frames(part: MediaPart, film: Any, sampling: VideoSampling) -> Film:
     if (taken := 3 * size[0] * size[1] * len(wanted)) > MOST_FILM_BYTES:
         most = f"{MOST_FILM_BYTES:,}; lower fps or max_frames, or set resize_shape"
         raise refusal(part, f"its {len(wanted)} frames take {taken:,} bytes, and at most {most}")
-    frames = []
+    frames = np.empty((len(wanted), 3, *size), np.uint8)
+    found = 0
     for frame in _read_frames(part, film, wanted):
-        picture = Image.fromarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB))
-        frames.append(np.asarray(_resized(picture, part.options, bounded=True)).transpose(2, 0, 1))
-    if len(frames) < len(wanted):
-        raise refusal(part, f"it is broken or truncated: frame {wanted[len(frames)]} of {count} can't be read")
-    stacked = np.stack(frames)
-    shown = f"{stacked.shape[3]} x {stacked.shape[2]}"
-    log.debug("%s: %d of %d frames of %d x %d pixels, as %s", part.param, len(wanted), count, width, height, shown)
-    metadata = VideoMetadata(count, rate, wanted, stacked.shape[3], stacked.shape[2], count / rate)
-    return Film(stacked, metadata)
+        picture = resized(Image.fromarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB)), part.options)
+        if (picture.height, picture.width) != size:
+            raise refusal(part, "its frames differ in size")
+        frames[found] = np.asarray(picture).transpose(2, 0, 1)
+        found += 1
+    if found < len(wanted):
+        raise refusal(part, f"it is broken or truncated: frame {wanted[found]} of {count} can't be read")
+    metadata = VideoMetadata(count, rate, wanted, size[1], size[0], count / rate)
+    return Film(frames, metadata, (width, height))
 
 
 def _read_frames(part: MediaPart, film: Any, wanted: Sequence[int]) -> Iterator[Any]:
@@ -188,7 +192,8 @@ def sampled_frames(count: int, rate: float, sampling: VideoSampling) -> list[int
     return [int(place) for place in np.linspace(0, count - 1, number).round()] if number else []
 
 
-def _resized(image: Image.Image, options: MediaOptions, bounded: bool) -> Image.Image:
+def resized(image: Image.Image, options: MediaOptions, *, bounded: bool = True) -> Image.Image:
+    """Return a picture as it is resized before the model's processor: see `fitted`."""
     size = fitted((image.height, image.width), options, bounded=bounded)
     if size == (image.height, image.width):
         return image
@@ -199,7 +204,8 @@ def fitted(size: tuple[int, int], options: MediaOptions, *, bounded: bool = True
     """Return the (height, width) that options give a picture before the model's processor.
 
     Proportions are kept. `resize_shape` is a box that the picture fills as far as they allow, as in mlx-vlm; "low"
-    detail only makes it smaller. `bounded`: `min_pixels` and `max_pixels` hold for what comes of that.
+    detail only makes it smaller. `bounded`: `min_pixels` and `max_pixels` hold for what comes of that; False: the
+    processor sees to them.
     """
     height, width = size
     ratio = 1.0

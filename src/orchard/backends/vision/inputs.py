@@ -7,7 +7,7 @@ import inspect
 import io
 import logging
 import wave
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import mlx.core as mx
@@ -16,10 +16,10 @@ from mlx_vlm.prompt_utils import get_message_json
 from mlx_vlm.utils import resolve_video_sampling
 from PIL import Image
 
-from orchard.backends.vision.decode import decode_audio, decode_image, decode_video
+from orchard.backends.vision.decode import decode_audio, decode_image, decode_video, resized
 from orchard.backends.vision.kept import Kept
 from orchard.core.errors import OrchardError
-from orchard.core.media import MAX_PIXELS, MediaKind, MediaPart, refusal
+from orchard.core.media import MAX_PIXELS, MediaKind, MediaOptions, MediaPart, refusal
 
 log = logging.getLogger("orchard.worker")
 
@@ -41,7 +41,8 @@ class Medium(NamedTuple):
 
     `text`: what stands for it in the prompt, of which `features` tokens are replaced by its encoded form. `inputs` are
     the encoder's. `grid`: the times, rows and columns of these tokens, and `seconds` from one time to the next, where
-    the processor says so. `digest`: equal for media that are equal to the model.
+    the processor says so. `digest`: equal for media that are equal, and are looked at in the same way. `told`: what was
+    done, for the log.
     """
 
     kind: MediaKind
@@ -52,11 +53,27 @@ class Medium(NamedTuple):
     inputs: dict[str, Any]
     grid: tuple[int, int, int] | None = None
     seconds: float = 1.0
+    told: str = ""
 
     @property
     def bytes(self) -> int:
         """What the encoder's inputs take."""
         return sum(int(array.nbytes) for value in self.inputs.values() for array in arrays_of(value))
+
+
+Check = Callable[[Medium], None]
+
+
+class _Decoded(NamedTuple):
+    """A decoded medium as the processor's arguments, and all that tells it from others of its kind.
+
+    `seconds` from one time of a film to the next; `told`: how large it was, and how large it is for the processor.
+    """
+
+    given: dict[str, Any]
+    known: list[Any]
+    told: str
+    seconds: float = 1.0
 
 
 class MediaReader:
@@ -81,6 +98,9 @@ class MediaReader:
         self._merge = int(getattr(self._images, "merge_size", None) or 1)
         # Those of Qwen's kind, which round to whole patches.
         self._sizes_images = hasattr(self._images, "min_pixels") and hasattr(self._images, "max_pixels")
+        side = getattr(self._images, "patch_size", None)
+        # Jina's has such bounds, too, but cuts pictures up.
+        self._patch = side if isinstance(side, int) and hasattr(self._images, "merge_size") else 0
         extractor = getattr(processor, "feature_extractor", None)
         self._sample_rate = int(getattr(extractor, "sampling_rate", None) or _SAMPLE_RATE)
 
@@ -118,26 +138,27 @@ class MediaReader:
         except OrchardError:
             return False
 
-    def read(self, part: MediaPart, placeholder: str) -> Medium:
+    def read(self, part: MediaPart, placeholder: str, check: Check = lambda expected: None) -> Medium:
         """Decode and prepare a medium, for which the prompt has `placeholder`; the next turn mostly has it again.
 
-        Raise OrchardError("invalid_request") that blames the part if it can't be read.
+        `check` is called before a picture is prepared that may become large, and raises what then is raised here. Raise
+        OrchardError("invalid_request") that blames the part if it can't be read.
         """
         key = part.kind, hashlib.sha256(part.data).digest(), part.options, placeholder
-        medium = self._kept.get(key, lambda: self._read(part, placeholder))
-        log.debug("%s: a medium of %d tokens", part.param, len(medium.tokens))
+        medium = self._kept.get(key, lambda: self._read(part, placeholder, check))
+        log.debug("%s: %s", part.param, medium.told)
         return medium
 
-    def _read(self, part: MediaPart, placeholder: str) -> Medium:
-        given, known, seconds = self._decoded(part)
-        bounds = self._bounds(part)
+    def _read(self, part: MediaPart, placeholder: str, check: Check) -> Medium:
+        decoded = self._decoded(part)
+        if part.kind == "image" and self._sizes_images and self._patch:
+            check(self._expected(part, decoded.given["images"][0].size))
         digest = hashlib.sha256(part.kind.encode())
-        for piece in known:
+        for piece in decoded.known:
             digest.update(np.ascontiguousarray(piece).data if isinstance(piece, np.ndarray) else repr(piece).encode())
-        digest.update(repr(sorted(bounds.items())).encode())
         try:
-            with self._bounded(bounds):
-                made = self._prepared(placeholder, given)
+            with self._bounded(self._bounds(part)):
+                made = self._prepared(placeholder, decoded.given)
         except OrchardError:
             raise
         except Exception as error:
@@ -149,11 +170,18 @@ class MediaReader:
             raise refusal(part, "it is too short or too small: the model would see nothing of it")
         grid = self._grid(inputs)
         shapes = {name: value.shape for name, value in inputs.items() if hasattr(value, "shape")}
-        what = [str(one)[:40] for one in known[1:]]
-        log.debug(
-            "a medium of %s takes %d tokens, in a grid of %s, and is encoded from %s", what, features, grid, shapes
-        )
-        return Medium(part.kind, digest.digest(), text, tokens, features, inputs, grid, seconds)
+        told = f"{decoded.told}; it takes {features} tokens, in a grid of {grid}, and is encoded from {shapes}"
+        return Medium(part.kind, digest.digest(), text, tokens, features, inputs, grid, decoded.seconds, told)
+
+    def _expected(self, part: MediaPart, size: tuple[int, int]) -> Medium:
+        """Return about what a processor that sizes pictures itself makes of one, in no memory."""
+        bounds = {"min_pixels": self._images.min_pixels, "max_pixels": self._images.max_pixels} | self._bounds(part)
+        pixels = min(max(size[0] * size[1], bounds["min_pixels"] or 1), bounds["max_pixels"] or MAX_PIXELS)
+        patches = pixels // self._patch**2
+        times = int(getattr(self._images, "temporal_patch_size", None) or 1)
+        made = np.broadcast_to(np.float32(), (patches, 3 * times * self._patch**2))
+        tokens = [0] * (patches // self._merge**2)
+        return Medium("image", b"", "", tokens, len(tokens), {"pixel_values": made})
 
     def _bounds(self, part: MediaPart) -> dict[str, int]:
         """Return within which pixels a processor that sizes pictures itself is to do so; {}: within its own.
@@ -180,24 +208,32 @@ class MediaReader:
             for name, bound in own.items():
                 setattr(self._images, name, bound)
 
-    def _decoded(self, part: MediaPart) -> tuple[dict[str, Any], list[Any], float]:
-        """Return a medium as the processor's argument, all that tells it from others, and the seconds of a time."""
+    def _decoded(self, part: MediaPart) -> _Decoded:
         match part.kind:
             case "image":
-                image = decode_image(part, bounded=not self._sizes_images)
-                return {"images": [image]}, [np.asarray(image), image.size], 1.0
+                whole = decode_image(part)
+                image = resized(whole, part.options, bounded=not self._sizes_images)
+                told = f"a picture of {_words(whole.size)} pixels, as {_words(image.size)}"
+                return _Decoded({"images": [image]}, [np.asarray(whole), whole.size, _sizes(part.options)], told)
             case "audio":
                 samples = decode_audio(part, self._sample_rate)
                 name = "audio" if "audio" in self._parameters else "audios"
-                return {name: [samples]}, [samples, len(samples)], 1.0
+                told = f"a sound, as {len(samples)} samples at {self._sample_rate} Hz"
+                return _Decoded({name: [samples]}, [samples, len(samples)], told)
+        return self._decoded_film(part)
+
+    def _decoded_film(self, part: MediaPart) -> _Decoded:
         wished = {name: value for name in ("fps", "max_frames") if (value := getattr(part.options, name)) is not None}
         film = decode_video(part, resolve_video_sampling(self._processor, wished))
+        frames, seen = film.frames, film.metadata
         component = getattr(self._processor, "video_processor", None)
-        rate = film.metadata.sampled_fps
-        given = {"videos": [film.frames], "fps": [rate], "video_metadata": [film.metadata]}
+        given = {"videos": [frames], "fps": [seen.sampled_fps], "video_metadata": [seen]}
         given = {name: value for name, value in given.items() if name == "videos" or name in self._parameters}
-        seconds = int(getattr(component, "temporal_patch_size", None) or 1) / rate
-        return given, [film.frames, film.frames.shape, film.metadata.frames_indices, film.metadata.fps], seconds
+        known = [frames, frames.shape, seen.frames_indices, seen.fps, _sizes(part.options)]
+        told = f"{len(frames)} of {seen.total_num_frames} frames of {_words(film.size)} pixels"
+        told += f", as {_words((frames.shape[3], frames.shape[2]))}"
+        seconds = int(getattr(component, "temporal_patch_size", None) or 1) / seen.sampled_fps
+        return _Decoded(given, known, told, seconds)
 
     def _features(self, tokens: Sequence[int]) -> int:
         return sum(token in self.feature_ids for token in tokens)
@@ -259,6 +295,15 @@ class _Recorder:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._of, name)
+
+
+def _sizes(options: MediaOptions) -> tuple[Any, ...]:
+    """Return all that says how a picture is resized."""
+    return options.resize_shape, options.detail == "low", options.min_pixels, options.max_pixels
+
+
+def _words(size: tuple[int, int]) -> str:
+    return f"{size[0]} x {size[1]}"
 
 
 def _small_image() -> bytes:

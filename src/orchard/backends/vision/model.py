@@ -60,7 +60,8 @@ class VisionModel(FolderModel):
     `mrope`: its tokens have positions in three dimensions, in its last axis if `mrope_last`; `rotary`: what rotates
     text, where it can. `scale`: what scales queries by their positions, where the model does. `tokens_per_second` of a
     film, where the model counts so. `attends_both_ways`: the tokens of a picture see each other. `type_names`: as what
-    it is told which tokens are media. `kept_bytes`: what may be kept of media between requests.
+    it is told which tokens are media. `kept_bytes`: what may be kept of media between requests. `memory_bytes`: what
+    all models may take.
     """
 
     vocab_size: int
@@ -75,6 +76,7 @@ class VisionModel(FolderModel):
     rotary: Rotary | None = None
     scale: PositionScale | None = None
     kept_bytes: int = 0
+    memory_bytes: int = 2**62
 
     def __post_init__(self) -> None:
         """Mend what the network's library gets wrong."""
@@ -234,6 +236,7 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         # ERNIE has experts of their own for pictures, which mlx-vlm 0.7.10 leaves unused where it generates.
         type_names=("token_type_ids",) if is_ernie else ("mm_token_type_ids",) if both_ways else (),
         kept_bytes=input_bytes + feature_bytes if reader.takes else 0,
+        memory_bytes=limit(options),
     )
     return replace(model, vocab_size=model.forward(mx.array([[0]], mx.int32), model.new_cache()).shape[-1])
 

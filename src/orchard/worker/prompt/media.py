@@ -4,18 +4,21 @@ import itertools
 import logging
 import re
 import secrets
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
-from orchard.core.media import MediaKind, MediaPart
+from orchard.core.media import MediaKind, MediaPart, refusal
 from orchard.core.tasks.generate import Generate, Part, TextPart, ToolResultPart
 from orchard.engine.batching.job import MediaSpan
 from orchard.engine.batching.model import Embedded
+from orchard.worker.media_room import MOST_BYTES
 from orchard.worker.prompt.chat_template import ChatTemplate
 from orchard.worker.prompt.documents import document_text
 
@@ -26,8 +29,9 @@ if TYPE_CHECKING:  # they import mlx-vlm, which a model of text doesn't need
 
 log = logging.getLogger("orchard.worker")
 
+# After so long, no further document or medium of a request is begun. The last one, a film, may take another 60 or 70.
+MOST_READING_SECONDS = 40.0
 _MOST_SECONDS = 40  # for one of them; a worker that is silent for three times as long is killed
-_MOST_BYTES = 2 * 2**30  # of one prompt's media, as the encoder gets them: some 85 million pixels of Qwen's models
 
 
 def _numbered(text: str, place: int) -> str:
@@ -47,13 +51,20 @@ class ReadTask(Struct, frozen=True):
     """A conversation whose media have been read: markers stand for them.
 
     `task` has no media any more; `parts` are those whose markers it has, in order, and `media` what was read of them.
-    `nonce` is in each marker, so that no text of a caller can be one.
+    `nonce` is in each marker, so that no text of a caller can be one. `begun`: when reading it began, by
+    `time.monotonic`.
     """
 
     task: Generate
     parts: tuple[MediaPart, ...] = ()
     nonce: str = ""
+    begun: float = 0.0
     media: "tuple[Medium, ...]" = ()
+
+    @property
+    def media_bytes(self) -> int:
+        """What the media take as the encoder gets them."""
+        return sum(medium.bytes for medium in self.media)
 
     def pieces(self, text: str) -> Iterator[str | int]:
         """Return the pieces of a rendered text: what stands before, between and after markers, and their numbers."""
@@ -66,7 +77,7 @@ def mark(task: Generate) -> ReadTask:
 
     Whatever a template does to texts, it leaves markers whole. Raise OrchardError where a document can't be read.
     """
-    nonce = secrets.token_hex(8)
+    nonce, begun = secrets.token_hex(8), time.monotonic()
     media: list[MediaPart] = []
 
     def marked(parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -78,7 +89,7 @@ def mark(task: Generate) -> ReadTask:
                 media.append(part)
                 is_medium = True
             elif isinstance(part, MediaPart | TextPart):
-                text = document_text(part) if isinstance(part, MediaPart) else part.text
+                text = _document_text(part, begun) if isinstance(part, MediaPart) else part.text
                 is_medium = False
             else:
                 inner = replace(part, parts=marked(part.parts)) if isinstance(part, ToolResultPart) else part
@@ -94,7 +105,18 @@ def mark(task: Generate) -> ReadTask:
         return tuple(written)
 
     messages = tuple(replace(message, parts=marked(message.parts)) for message in task.messages)
-    return ReadTask(replace(task, messages=messages), tuple(media), nonce)
+    return ReadTask(replace(task, messages=messages), tuple(media), nonce, begun)
+
+
+def _document_text(part: MediaPart, begun: float) -> str:
+    _refuse_late(part, begun)
+    return document_text(part)
+
+
+def _refuse_late(part: MediaPart, begun: float) -> None:
+    """Raise OrchardError where a request's documents and media have taken so long that no other may be begun."""
+    if time.monotonic() - begun > MOST_READING_SECONDS:
+        raise refusal(part, f"what comes before it took more than {MOST_READING_SECONDS:g} seconds to read")
 
 
 class PromptMedia:
@@ -131,27 +153,36 @@ class PromptMedia:
         """Read the media of a conversation. Raise OrchardError that blames the part if one can't be read.
 
         `refuse` is called with the tokens of those that have been read, and raises where they are too many: a few
-        bytes may be a picture of many megabytes, so a prompt that is too long must not be read to its end.
+        bytes may be a picture of many megabytes, so a prompt that is too long must not be read to its end, and what
+        would be too large is not prepared.
         """
         media: list[Medium] = []
         tokens = size = 0
         for part in marked.parts:
-            media.append(self._reader.read(part, self._placeholders[part.kind]))
-            self._refuse_endless(part, media[-1])
-            tokens, size = tokens + len(media[-1].tokens), size + media[-1].bytes
-            refuse(tokens)
-            if size > _MOST_BYTES:
-                message = f"this {part.kind} and the media before it take {size:,} bytes for the model's encoder; "
-                message += f"at most {_MOST_BYTES:,} are allowed in a request"
-                raise OrchardError("invalid_request", message, param=part.param)
+            _refuse_late(part, marked.begun)
+            check = partial(self._check, part, tokens, size, refuse)
+            medium = self._reader.read(part, self._placeholders[part.kind], check)
+            check(medium)
+            media.append(medium)
+            tokens, size = tokens + len(medium.tokens), size + medium.bytes
         return replace(marked, media=tuple(media))
 
-    def _refuse_endless(self, part: MediaPart, medium: "Medium") -> None:
+    def _check(self, part: MediaPart, tokens: int, size: int, refuse: Callable[[int], None], medium: "Medium") -> None:
+        """Raise OrchardError where a medium is too large, after others of so many tokens and bytes."""
         model = self._model()
         assert model, "a prompt outlives its model"
         if (seconds := model.cost.seconds(medium)) > _MOST_SECONDS:
             message = f"encoding this {part.kind} would take about {seconds:,.0f} seconds on this machine's CPU; "
             message += f"at most {_MOST_SECONDS} are allowed. It takes less if it is smaller, as with `max_pixels`"
+            raise OrchardError("invalid_request", message, param=part.param)
+        refuse(tokens + len(medium.tokens))
+        if (size := size + medium.bytes) > MOST_BYTES:
+            message = f"this {part.kind} and the media before it take {size:,} bytes for the model's encoder; "
+            message += f"at most {MOST_BYTES:,} are allowed in a request"
+            raise OrchardError("invalid_request", message, param=part.param)
+        if (needed := model.cost.encoding(medium)) > model.memory_bytes:
+            message = f"encoding this {part.kind} takes {needed:,} bytes, and models may take {model.memory_bytes:,}. "
+            message += "It takes less if it is smaller, as with `max_pixels`"
             raise OrchardError("invalid_request", message, param=part.param)
 
     def expanded(self, read: ReadTask, text: str) -> tuple[str, list[int]]:
