@@ -183,6 +183,28 @@ def test_the_first_layers_of_a_pass_can_be_launched_before_the_rest(
     assert written() != before
 
 
+@every_model
+def test_rows_that_leave_make_room_without_a_copy_of_the_others(make: Callable[[], LanguageModel]) -> None:
+    """Where rows are filled up to a multiple, what leaves becomes what fills up; what joins then takes its place."""
+    model = make()
+    batch = Batch(model, multiple=4, short=SHORT)
+    rows = [begin(model, prompt(length, length)) for length in (5, 9, 7, 6)]
+    step(model, batch, rows)
+    for leaving in (0, 1):  # the first, and one in the middle
+        [layer] = batch.passes[0].layers(-1)
+        before = list(layer.arrays)
+        del rows[leaving]
+        batch.arrange([row.slot for row in rows])
+        assert all(one is other for one, other in zip(before, layer.arrays, strict=True))
+        step(model, batch, rows)
+        step(model, batch, rows)
+    rows.append(begin(model, prompt(3, 8)))
+    step(model, batch, rows)
+    for _ in range(2):
+        del rows[0]
+        step(model, batch, rows)
+
+
 def test_a_row_that_outgrows_its_group_moves() -> None:
     model = network("qwen3")
     batch = Batch(model, short=SHORT)

@@ -21,9 +21,9 @@ def test_the_states_before_tokens_and_behind_those_that_are_kept() -> None:
     batched.begin(Lengths([2, 2, 2], 3, real=[3, 2, 3]))
     assert batched.push(states([11, 12, 13], [21, 22, 0], [0, 0, 0]))[:2, :, 0].tolist() == [[10, 11, 12], [20, 21, 22]]
     assert batched.arrays[0][:2, 0, 0].tolist() == [13, 22]
-    batched.keep([0, 2])
+    batched.keep([0, 2, 0])
     assert batched.arrays[0][:2, 0, 0].tolist() == [10, 22]
-    assert batched.behind([2, 0])[:2, 0, 0].tolist() == [12, 22]
+    assert batched.behind([2, 0, 2])[:2, 0, 0].tolist() == [12, 22]
 
 
 def test_a_pass_of_one_token_a_row_is_kept() -> None:

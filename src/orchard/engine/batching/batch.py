@@ -67,48 +67,47 @@ class _BatchGroup:
         """`batches_one`: a short row has batched caches also while it is alone."""
         self.key = key
         self._batches_one = batches_one
-        self.slots: list[BatchSlot] = []
-        self.spare = 0
+        self.slots: dict[BatchSlot, int] = {}
+        """Which row of the arrays each slot has."""
+        self.rows: list[BatchSlot] = []
+        """The slot whose tokens each row of the arrays gets: spare rows get those of the first slot."""
         self._batched: list[BatchedLayerCache] = []
 
     def arrange(self, slots: list[BatchSlot], spare: int) -> None:
         """Hold exactly these rows from now on."""
         batches_one = self._batches_one and self.key[0] and slots[0].length < _LONG_ALONE
         alone = len(slots) == 1 and not (batches_one or slots[0].batched)
-        replaced = not alone and any(slot.cache is not None for slot in slots)
-        if slots == self.slots and spare == self.spare and not replaced:
-            return
         if alone:
             slots[0].cache = self.extract(slots[0])
-            self.slots, self.spare, self._batched = slots, 0, []
+            self.slots, self.rows, self._batched = {slots[0]: 0}, slots, []
+            return
+        if len(slots) + spare == len(self.rows) and all(slot.cache is None for slot in slots):
+            # The rows of those that have left become spare ones: to copy the others would take as long as a step.
+            self.slots = {slot: row for slot, row in self.slots.items() if slot in slots}
+            by_row = {row: slot for slot, row in self.slots.items()}
+            self.rows = [by_row.get(row, next(iter(self.slots))) for row in range(len(self.rows))]
             return
         joining = [[layer for _, layer in layers(slot.cache)] for slot in slots if slot.cache is not None]
         if not self._batched:
             self._batched = [kind_of(layer).batch(layer) for layer in joining[0]]
         slots = sorted(slots, key=lambda slot: slot.cache is not None)  # those that stay come first
-        keep = [self.slots.index(slot) for slot in slots if slot.cache is None]
+        keep = [self.slots[slot] for slot in slots if slot.cache is None]
         for index, layer in enumerate(self._batched):
             layer.rebuild(keep, [own[index] for own in joining], spare, [slot.length for slot in slots])
         for slot in slots:
             slot.cache = None
-        self.slots, self.spare = slots, spare
+        self.slots, self.rows = {slot: row for row, slot in enumerate(slots)}, slots + slots[:1] * spare
 
     def extract(self, slot: BatchSlot) -> Cache:
         """Return a row's keys, values and states as a cache of its own."""
         if slot.cache is not None:
             return slot.cache
-        row = self.slots.index(slot)
-        own = iter([layer.extract(row, slot.length) for layer in self._batched])
+        own = iter([layer.extract(self.slots[slot], slot.length) for layer in self._batched])
         return map_layers(lambda _: next(own), slot.nesting)
 
     def begin_pass(self, count: int = 1, real: Sequence[int] = ()) -> Lengths:
-        """Tell the batched layers how many tokens their rows hold, and return it.
-
-        `count`, `real`: how many each row gets, with padding and without.
-        """
-        known = [slot.length for slot in self.slots]
-        real = list(real) or [count] * len(known)
-        lengths = Lengths(known + known[:1] * self.spare, count, real=real + real[:1] * self.spare)
+        """Tell the batched layers how many tokens their rows hold, and get: with padding, and `real`. Return it."""
+        lengths = Lengths([slot.length for slot in self.rows], count, real=real)
         for layer in self._batched:
             layer.begin(lengths)
         return lengths
@@ -118,8 +117,7 @@ class _BatchGroup:
 
         All layers get it alike: a traced pass relies on that.
         """
-        places = [slot.length + before for slot, before in zip(self.slots, ahead, strict=True)]
-        lengths = Lengths(places + places[:1] * self.spare, count)
+        lengths = Lengths([slot.length + before for slot, before in zip(self.rows, ahead, strict=True)], count)
         for layer in self._batched:
             if isinstance(layer, BatchedKVCache):
                 layer.begin(lengths)
@@ -131,12 +129,12 @@ class _BatchGroup:
             tokens = [kept if kept == got else 0 for got, kept in zip(real, tokens, strict=True)]
         for layer in self._batched:
             layer.keep(tokens)
-        for slot, kept in zip(self.slots, tokens, strict=True):
-            slot.length += kept
+        for slot, row in self.slots.items():
+            slot.length += tokens[row]
 
     def layers(self) -> list[Any]:
         """Return each layer's cache, lists taken apart: the only row's own, or batched ones."""
-        own = self.slots[0].cache
+        own = self.rows[0].cache
         return list(self._batched) if own is None else [layer for _, layer in layers(own)]
 
 
@@ -148,15 +146,13 @@ class Pass:
         self.groups = groups
         self._joint = joint
         self.slots = [slot for group in groups for slot in group.slots]
-        self.bounds = [0, *itertools.accumulate(len(group.slots) + group.spare for group in groups)]
-        spread: list[int] = []  # which slot's token each row reads
-        real: list[int] = []  # which row each slot's logits are in
-        for group in groups:
-            first = len(real)
-            real += range(len(spread), len(spread) + len(group.slots))
-            spread += [*range(first, len(real)), *[first] * group.spare]
-        self._spread, self._real = mx.array(spread, mx.int32), mx.array(real, mx.int32)
-        self._padded = len(spread) > len(self.slots)
+        self.bounds = [0, *itertools.accumulate(len(group.rows) for group in groups)]
+        numbers = {slot: number for number, slot in enumerate(self.slots)}
+        self._of_rows = [numbers[slot] for group in groups for slot in group.rows]  # which slot's token each row reads
+        firsts = zip(self.bounds, groups, strict=False)
+        real = [first + row for first, group in firsts for row in group.slots.values()]  # which row each slot has
+        self._spread, self._real = mx.array(self._of_rows, mx.int32), mx.array(real, mx.int32)
+        self._padded = len(self._of_rows) > len(self.slots)
         self._given: list[int] = []  # how many tokens each slot got in the last `verify`
 
     def run(self, model: LanguageModel, tokens: mx.array, traced: TracedPasses | None) -> mx.array:
@@ -196,7 +192,7 @@ class Pass:
             positions = (first[:, None] + mx.arange(count, dtype=mx.int32)).reshape(-1)
         if len(self.slots) == 1 and self.slots[0].cache is not None:
             return model.forward(padded, self.slots[0].cache, positions=positions)
-        lengths = [group.begin_pass(count, own) for group, own in zip(self.groups, self.by_group(given), strict=True)]
+        lengths = [group.begin_pass(count, own) for group, own in zip(self.groups, self.by_row(given), strict=True)]
         logits = self._run_batched(model, self.spread(padded), positions, lengths, traced, at_once=multiple > 1)
         return self.real(logits)
 
@@ -211,17 +207,16 @@ class Pass:
 
     def keep(self, tokens: Sequence[int]) -> None:
         """Keep so many of each row's tokens of the last `verify`."""
-        for group, *own in zip(self.groups, self.by_group(self._given), self.by_group(tokens), strict=True):
+        for group, *own in zip(self.groups, self.by_row(self._given), self.by_row(tokens), strict=True):
             group.keep(*own)
 
     def layers(self, index: int) -> list[Any]:
         """Return the caches of one layer, of each group."""
         return [group.layers()[index] for group in self.groups]
 
-    def by_group(self, of_rows: Sequence[int]) -> list[Sequence[int]]:
-        """Divide what there is of each slot among the groups."""
-        bounds = itertools.accumulate((len(group.slots) for group in self.groups), initial=0)
-        return [of_rows[first:stop] for first, stop in itertools.pairwise(bounds)]
+    def by_row(self, of_slots: Sequence[int]) -> list[list[int]]:
+        """Divide what there is of each slot among the groups: return it for each of their rows, spare ones too."""
+        return [[of_slots[slot] for slot in self._of_rows[a:b]] for a, b in itertools.pairwise(self.bounds)]
 
     def spread(self, of_rows: mx.array) -> mx.array:
         """Return what there is of each slot, (slots, ...), in the order of the pass, spare rows among them."""
@@ -236,13 +231,13 @@ class Pass:
 
         `end_ahead` must follow, and nothing of it stays.
         """
-        return [group.begin_ahead(own, count) for group, own in zip(self.groups, self.by_group(ahead), strict=True)]
+        return [group.begin_ahead(own, count) for group, own in zip(self.groups, self.by_row(ahead), strict=True)]
 
     def end_ahead(self, caches: Sequence[Any]) -> None:
         """Let the rows end where they did, in one layer's caches of each group."""
         for group, cache in zip(self.groups, caches, strict=True):
-            if group.slots[0].cache is not None:
-                cache.offset = group.slots[0].length
+            if group.rows[0].cache is not None:
+                cache.offset = group.rows[0].length
 
     def position_deltas(self) -> mx.array:
         """Return how much further than its place each row's position is, (rows,), in the order of the pass."""

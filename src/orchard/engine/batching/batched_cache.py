@@ -52,10 +52,9 @@ class Lengths:
         self._kept: KeptTokens | None = None
 
     def kept(self, tokens: Sequence[int]) -> "KeptTokens":
-        """Return what all layers need to keep so many of each row's tokens of the pass; spare rows keep theirs."""
-        of = [*tokens, *self.real[len(tokens) :]]
-        if self._kept is None or self._kept.of != of:
-            self._kept = KeptTokens(of, self.real)
+        """Return what all layers need to keep so many of each row's tokens of the pass."""
+        if self._kept is None or self._kept.of != list(tokens):
+            self._kept = KeptTokens(list(tokens), self.real)
         return self._kept
 
     def mask(self, size: int, window: int = 0, ring: int = 0, hidden: int = 0) -> mx.array | None:

@@ -72,17 +72,14 @@ class BatchedLastHidden:
         """
         if not self.apart:
             return
-        self.arrays = [_at(self.apart[0], mx.array(self._padded(tokens), mx.int32))]
+        self.arrays = [_at(self.apart[0], mx.array(list(tokens), mx.int32))]
 
     def behind(self, places: Sequence[int]) -> mx.array:
         """Return each row's state, (rows, 1, width), behind so many of the last pass's tokens that were not kept."""
         if not (any(places) and self.apart):
             return self.arrays[0]
-        at = mx.array(self._padded(places), mx.int32)
+        at = mx.array(list(places), mx.int32)
         return mx.where((at > 0)[:, None, None], _at(self.apart[0], at), self.arrays[0])
-
-    def _padded(self, of_rows: Sequence[int]) -> list[int]:
-        return [*of_rows, *[of_rows[0]] * (len(self.lengths.of) - len(of_rows))]
 
     def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
         """See `BatchedLayerCache`."""

@@ -77,7 +77,7 @@ class BatchedLayerCache(Protocol):
         """Get ready for a pass over rows that hold so many tokens: make room for what it writes."""
 
     def keep(self, tokens: Sequence[int]) -> None:
-        """Keep so many of each row's tokens of the last pass, which had several; the other rows are spare ones."""
+        """Keep so many of each row's tokens of the last pass, which had several."""
 
     def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
         """Keep these rows in this order, append those of `layers`, then `spare` copies of the first one.

@@ -151,7 +151,7 @@ class MtpProposer:
         """Return guesses (rows, most) for the rows of a pass; what it has for None is worth nothing."""
         unread = [list(row.tokens[slot.length :]) if row else [0] for row, slot in zip(rows, one.slots, strict=True)]
         behind = [max(len(tokens) - 1, 0) for tokens in unread]
-        states = zip(one.layers(-2), one.by_group(behind), strict=True)
+        states = zip(one.layers(-2), one.by_row(behind), strict=True)
         before = mx.concatenate([layer.behind(of) for layer, of in states])
         tokens = one.spread(mx.array([of[-1] if of else 0 for of in unread], mx.uint32))
         given = tokens, [before, one.position_deltas()]
