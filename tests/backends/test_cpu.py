@@ -56,12 +56,35 @@ def test_a_quantised_network_computes_in_float32(monkeypatch: pytest.MonkeyPatch
     assert type(network.layers[1]) is cpu._NumpyLinear
 
 
-def test_a_network_that_is_not_quantised_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("dtype", "room"), [(mx.bfloat16, 63), (mx.float32, 64)])
+def test_a_network_that_is_not_quantised_stays_where_memory_is_short_or_it_is_wide(
+    monkeypatch: pytest.MonkeyPatch, dtype: mx.Dtype, room: int
+) -> None:
     network = nn.Sequential(nn.Linear(4, 4))
-    network.set_dtype(mx.bfloat16)
+    network.set_dtype(dtype)
     monkeypatch.setattr(cpu, "is_slow", lambda: True)
-    cpu.widen(network)
-    assert (type(network.layers[0]), network.layers[0].weight.dtype) == (nn.Linear, mx.bfloat16)
+    assert not cpu.widen(network, room)
+    assert (type(network.layers[0]), network.layers[0].weight.dtype) == (nn.Linear, dtype)
+
+
+@pytest.mark.parametrize("dtype", [mx.bfloat16, mx.float16])
+def test_small_layers_of_half_the_width_are_numpys_for_several_rows(
+    monkeypatch: pytest.MonkeyPatch, dtype: mx.Dtype
+) -> None:
+    mx.random.seed(3)
+    network = nn.Sequential(nn.Linear(8, 8))
+    network.set_dtype(dtype)
+    given = mx.random.normal((1, cpu.FEWEST_ROWS, 8))
+    expected = network(given.astype(dtype)).astype(mx.float32)
+    monkeypatch.setattr(cpu, "is_slow", lambda: True)
+    assert cpu.widen(network, 256)
+    found = network(given)
+    assert found.dtype == mx.float32
+    assert np.array(found) == pytest.approx(np.array(expected), abs=0.05)
+    monkeypatch.setattr(cpu, "product", lambda inputs, weights: mx.zeros((*inputs.shape[:-1], 8)))
+    bias = mx.broadcast_to(network.layers[0].bias, given.shape)
+    assert mx.array_equal(network(given), bias)
+    assert not mx.array_equal(network(given[:, 1:]), bias[:, 1:])
 
 
 class _Writer(nn.Module):  # type: ignore[misc]

@@ -45,18 +45,21 @@ def adapt(network: nn.Module, fewest_rows: int = 1, *, writes: bool = False) -> 
 def widen(network: nn.Module, room: int = 0) -> bool:
     """Let a network compute in float32 where that is faster, if it runs on such a CPU.
 
-    If its layers are large, but take no more than `room` bytes with weights in float32, it gets such weights, numpy
-    computes all its products, and this returns True. Else only a network with quantised layers is changed, and keeps
-    them: MLX's product of quantised weights there takes ten times as long with inputs of half the width.
+    A network whose weights take no more than `room` bytes in float32 gets such weights, and numpy computes its
+    products: all of them if the layers are large, those of `FEWEST_ROWS` rows and more if they are small and of half
+    the width. Then this returns True. Of other networks only those with quantised layers are changed, and keep them:
+    MLX's product of quantised weights there takes ten times as long with inputs of half the width.
     """
     if not is_slow():
         return False
     layers = [(name, module) for name, module in network.named_modules() if type(module) in _LAYERS]
     weights = sum(_weights(module) for _, module in layers)
-    if layers and weights >= len(layers) * _LEAST_WEIGHTS and weights * mx.float32.size <= room:
+    are_large = weights >= len(layers) * _LEAST_WEIGHTS
+    are_half = all(module.weight.dtype in (mx.bfloat16, mx.float16) for _, module in layers)
+    if layers and weights * mx.float32.size <= room and (are_large or are_half):
         network.update_modules(tree_unflatten([(name, _unpacked(module)) for name, module in layers]))
         network.set_dtype(mx.float32)
-        adapt(network, writes=True)
+        adapt(network, 1 if are_large else FEWEST_ROWS, writes=True)
         return True
     if any("scales" in module for module in network.modules()):
         network.set_dtype(mx.float32)
