@@ -152,7 +152,9 @@ def unserved(rng: Random, split: Split, offered: list[Offer]) -> Exchange | None
     ]
     for _ in range(5):
         if rng.random() < 0.6:
-            wanted = choose(rng, (tools.synthetic, requests.everyday, frames.framed, kitted.kitted))(rng, split)
+            wanted = choose(rng, (tools.synthetic, requests.everyday, frames.framed, kitted.kitted, tools.indirect))(
+                rng, split
+            )
         else:
             wanted = tools.from_catalog(rng, split, choose(rng, specs))
         if not _OWN_WORDS.search(wanted.ask) and not any(tools.clash(wanted, other) for other in offered):
