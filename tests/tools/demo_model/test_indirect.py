@@ -51,6 +51,8 @@ def test_every_value_stands_in_the_request_or_is_a_choice(maker: Maker, split: S
         for value in leaves(made.arguments):
             said = isinstance(value, bool) or value in _choices(made) or spoken(value, made.ask)
             assert said, (made.ask, made.arguments)
+            copied_whole = not isinstance(value, str) or value in _choices(made) or value in made.ask
+            assert copied_whole, (made.ask, made.arguments)
 
 
 @pytest.mark.parametrize("maker", questions.MAKERS)

@@ -76,10 +76,12 @@ def excused(rng: Random, split: Split) -> Offer:
     if kind < 0.5:
         tails = [*_TAILS, *(() if _TIMED.search(line) else ("today", "tonight", "now", "right now", "today please", "for today"))]  # fmt: skip
         tail = choose(rng, tails)
+        if "please" in ask or "pls" in ask:
+            tail = "for now"
         if _QUICK.search(line) and re.search("asap|quick|straight|again|once|last", tail):
-            tail = "pls"
+            tail = "then"
         ask += choose(rng, (" ", " ", " ", ", ")) + tail
-        if rng.random() < 0.25:
+        if rng.random() < 0.25 and "pl" not in tail and "please" not in ask:
             ask += f" {choose(rng, ('pls', 'please', 'thanks', 'ok?'))}"
     if kind > 0.4:
         reason = expand(rng, wording(rng, REASONS, split), n=choose(rng, NOUNS))
@@ -88,7 +90,7 @@ def excused(rng: Random, split: Split) -> Offer:
         ask = choose(rng, (f"{ask}, {reason}", f"{ask}. {big}.", f"{ask}. {big}", f"{ask} - {reason}", f"{ask}, because {reason}", f"{ask}; {reason}", f"{ask} ({reason})", f"{big}. {ask}", f"{big}, so {small}", f"{big}! {ask}."))  # fmt: skip
     elif rng.random() < 0.4:
         ask += choose(rng, (".", "!", "."))
-    made.ask = ask[0].lower() + ask[1:] if not verbatim and rng.random() < 0.3 and ask[1:2].islower() and not ask.startswith("I'") and ask.split(" ", 1)[0] not in str(made.arguments) else ask  # fmt: skip
+    made.ask = ask[0].lower() + ask[1:] if not verbatim and rng.random() < 0.3 and ask[1:2].islower() and not ask.startswith("I'") and ask.split(" ", 1)[0].strip(",.:;!") not in str(made.arguments) else ask  # fmt: skip
     return made
 
 
@@ -165,7 +167,7 @@ def meant(rng: Random, split: Split) -> Offer:
         if places == 1 and sum(one == value for one in made.arguments.values()) == 1 and made.ask[-1] not in ".?!" and not QUESTION.match(made.ask) and not _spoilt(made.ask, said):  # fmt: skip
             break
     made.ask = _corrected(rng, made.ask, (said, other), kind, _is_last(made, said))
-    if rng.random() < 0.3:
+    if rng.random() < 0.3 and "pls" not in made.ask and "please" not in made.ask:
         made.ask += choose(rng, (".", "!", " pls", ", please", " please", ", thanks", " for now")) if made.ask[-1] not in ".!" else ""  # fmt: skip
     return made
 

@@ -56,9 +56,18 @@ def assembled(
     if rng.random() < 0.3:
         rng.shuffle(order)
     arguments = {name: arguments[name] for name, _, _ in order if name in arguments}
+    ask = restored(ask, arguments)
     about = re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", about)
     tool = definition(rng, styled(rng, choose(rng, names.split("|"))), about, order)
     return Offer(names.replace("|", " ").replace("_", " "), tool, ask, arguments, everyday=True)
+
+
+def restored(ask: str, arguments: dict[str, Any]) -> str:
+    """Give a value with which a request begins its own capital or small letter back."""
+    for value in arguments.values():
+        if isinstance(value, str) and value and value not in ask:
+            ask = ask.replace(value[0].swapcase() + value[1:], value, 1)
+    return ask
 
 
 def _spare(rng: Random, known: str, used: set[str]) -> list[tuple[str, Message, bool]]:
@@ -74,13 +83,16 @@ _PARTS = re.compile(
 )
 
 
+_ASKING = {"what", "which", "who", "where", "when", "how_many", "first", "second", "one", "other", "left", "right"}
+
+
 def beside(rng: Random, offer: Offer) -> None:
     """Put tools that do something else to the same thing beside the right one."""
-    amount = choose(rng, (0, 0, 1, 1, 1, 2, 3))
+    amount = choose(rng, (0, 0, 0, 1, 1, 2))
     if not amount:
         return
     first = _PARTS.sub("", re.sub("(?<=[a-z])(?=[A-Z])", "_", next(iter(offer.arguments), "")).lower())
-    noun = first if len(first) > 2 else choose(rng, NOUNS)
+    noun = first if re.fullmatch(r"[a-z]{3,}(_[a-z]{2,})*", first) and first not in _ASKING else choose(rng, NOUNS)
     for verb in rng.sample(_OTHER_VERBS, amount):
         if verb in offer.key or verb in offer.ask.lower():
             continue

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from random import Random
 
 from tools.demo_model.skills import around, situated, things, values
-from tools.demo_model.skills.assembled import phrased
+from tools.demo_model.skills.assembled import phrased, restored
 from tools.demo_model.skills.define import Offer
 from tools.demo_model.skills.slots import LIST, TEXT
 from tools.demo_model.skills.values import Said
@@ -115,4 +115,5 @@ def copied(rng: Random, split: Split) -> Offer:
         made.ask = phrased(rng, made.ask, after=False, before=not verbatim)
     elif "'" not in made.ask[:3]:
         made.ask = phrased(rng, made.ask, question=asks)
+    made.ask = restored(made.ask, made.arguments)
     return made

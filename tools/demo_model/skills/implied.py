@@ -40,21 +40,27 @@ def _alike(one: str, other: str) -> bool:
 
 
 # Tools of other sets that may be urgent, silent or only tried.
-_PLAIN = [line for line in PLAIN if not re.search(r"urgen|notif|alert|hurry|silent|dry", line.lower())]
+_ASKS = ("Tell", "Show", "Say", "Find", "List", "Look", "Search", "Load", "Compute", "Forecast", "Give", "Read")
+_PLAIN = [
+    line
+    for line in PLAIN
+    if not re.search(r"urgen|notif|alert|hurry|silent|dry", line.lower()) and not line.split(" ; ")[1].startswith(_ASKS)
+]
 
 
 def said_with(rng: Random, ask: str, ways: list[str]) -> str:
     """Add what is said besides to a request: after it, or before it in a sentence of its own."""
     ask = ask.rstrip(" .!?,")
-    for index, way in enumerate(ways):
+    for index, said in enumerate(ways):
         kind = rng.random()
-        plain = way.rstrip("!")
+        plain = said.rstrip("!")
+        way = said if index == len(ways) - 1 else plain
         if index == 0 and kind < 0.1:
             ask = f"{plain[0].upper()}{plain[1:]}{choose(rng, ('. ', '! ', ': ', ' - '))}{ask}"
         elif kind < 0.55:
             ask += f", {plain}"
         elif kind < 0.68:
-            ask += f". {way[0].upper()}{way[1:]}"
+            ask += f"{'' if ask[-1] == '!' else '.'} {way[0].upper()}{way[1:]}"
         elif kind < 0.78:
             ask += f" ({plain})"
         elif kind < 0.9:
@@ -83,7 +89,7 @@ def implied(rng: Random, split: Split) -> Offer:
     keys = [key for key in keys if key in said or not any(_alike(key, other) for other in said)]
     ways = _flagged(rng, made, keys, said)
     made.ask = said_with(rng, made.ask, ways)
-    if rng.random() < 0.4 and made.ask[1:2].islower() and not made.ask.startswith(("I ", "I'")) and made.ask.split(" ", 1)[0] not in str(made.arguments):  # fmt: skip
+    if rng.random() < 0.4 and made.ask[1:2].islower() and not made.ask.startswith(("I ", "I'")) and made.ask.split(" ", 1)[0].strip(",.:;!") not in str(made.arguments):  # fmt: skip
         made.ask = made.ask[0].lower() + made.ask[1:]
     return made
 

@@ -15,10 +15,10 @@ goods code thing ; check_stock|in_stock|stock_check|stock_level|{n}_stock|has_st
 person ; presence|is_present|whereabouts|who_is_in|check_presence|staff_status|person_status ; Tell whether somebody is there. ; in|here|at work|on duty|on call|away|on holiday|back|in the office|free|busy|at home|on leave|working ; yes
 person ; is_online|online_status|presence|user_state|check_user|status_of ; Tell whether a {n} is there right now. ; online|offline|on the phone|active|logged in|idle|connected|reachable|asleep|ill|there ; no
 service ; health|status|is_up|service_status|check_health|ping|uptime_check|{n}_status|alive ; Tell whether a {n} runs. ; up|down|running|online|offline|alive|reachable|healthy|slow|back up|broken|responding ; no
-handle ; name_check|is_taken|check_{n}|{n}_available|lookup_{n}|whois|claimable ; Tell whether a {n} can be had. ; free|taken|available|registered|gone|in use|already used|unclaimed ; no
+handle ; name_check|is_taken|check_{n}|{n}_available|lookup_{n}|whois|claimable ; Tell whether a {n} can be had. ; free|taken|available|registered|gone|in use|used|unclaimed ; no
 code ; {n}_state|{n}_status|check_{n}|get_{n}_status|status_of_{n}|track_{n} ; Tell the state of a {n}. ; paid|shipped|ready|on its way|late|here|done|finished|packed|lost|valid|delayed|on time|closed|approved|expired ; no
 thing ; sensor|state_of|{n}_state|read_{n}|get_state|check_{n}|{n}_sensor ; Tell the state of a {n}. ; open|closed|locked|shut|on|off|warm|charged|clean|broken|full|empty|switched on|plugged in|wet|dry ; no
-venue ; opening_hours|is_open|opening_times|check_hours|hours_of|place_hours|business_hours ; Tell when a place is open. ; open|closed|still open|open late ; yes
+venue ; opening_hours|is_open|opening_times|check_hours|hours_of|place_hours|business_hours ; Tell when a place is open. ; open|closed|shut|open late ; yes
 title ; find_{n}|library_lookup|{n}_status|check_{n}|is_out|availability|catalog_lookup ; Tell whether a {n} can be had. ; out|available|on loan|back|streaming|sold out|there|finished|lent ; no
 """)
 IS = lines("""
@@ -65,7 +65,7 @@ WHO_CARES = lines("""
 Whose job is {s}{w}
 ~Which of us is in charge of {s}{w}
 """)
-WHO_PLAYS = "[Who|who] [plays|performs|is|sings|is playing|appears|is on|speaks] [at|in|on] {s}{w}|Who [can I see|will I hear] at {s}{w}|Who's [on|playing|performing|singing] at {s}{w}|What's on at {s}{w}"
+WHO_PLAYS = "[Who|who] [plays|performs|is|sings|is playing|appears|is on|speaks] at {s}{w}|Who [can I see|will I hear] at {s}{w}|Who's [on|playing|performing|singing] at {s}{w}|What's on at {s}{w}"
 WHO_TEACHES = "[Who|who] [teaches|gives|takes|holds|runs] {s}{w}|Who [is the teacher of|is giving|is teaching] {s}{w}|Whose class is {s}{w}"
 # What is done by whom to what: verb, third person.
 DOERS = lines("""
@@ -96,7 +96,7 @@ How many {ys} are {p} {i} {s}{w}
 # asks ; names ; about: times of a place
 TIMES = lines("""
 [When|when|What time|At what time] does {s}{in} [open|close|shut]{w}|[Until when|How long|Till when] is {s}{in} open{w}|[From when|Since when] is {s}{in} open{w}|What are the opening [hours|times] of {s}{in}{w}|Opening hours of {s}{in}{w}|When [can I|may we] [visit|go to] {s}{in}{w}|[When|What time] is {s}{in} [open|closed]{w}|~By what time does {s}{in} close{w} ; opening_hours|hours|opening_times|business_hours|place_hours|when_open ; Tell when a place is open. ; venue
-[When|when|What time] [does|does] {s}{in} [start|begin|end|finish|take place]{w}|[How long|Until when] does {s}{in} [last|go on|run]{w}|[When is|When's] {s}{in} [on|over]{w}|[What time|When] is {s}{in}{w} ; event_times|showtimes|start_time|schedule_of|when_is|event_lookup ; Tell when something takes place. ; event
+[When|when|What time] [does|does] {s}{in} [start|begin|end|finish|take place]{w}|[How long|Until when] does {s}{in} [last|run|take]{w}|[When is|When's] {s}{in} [on|over]{w}|[What time|When] is {s}{in}{w} ; event_times|showtimes|start_time|schedule_of|when_is|event_lookup ; Tell when something takes place. ; event
 [When|when|What time|At what time] [does|will] {s}{in} [leave|arrive|get in|depart]{w}|[When|What time] is {s}{in} [due|leaving]{w}|[When's|When is] the [departure|arrival] of {s}{in}{w} ; {n}_times|timetable|{n}_schedule|times_of|get_{n}|{n}_info ; Tell when something leaves and arrives. ; vehicle
 """)
 # a quality: names of tools, how it is asked for
@@ -149,7 +149,7 @@ PERSON_COMPARE = "[Who|who] is {c}[,|:] {a} or {b}|Who's {c}[,|:] {a} or {b}|Is 
 # names ; about ; names of the two ; what stands between them ; asks
 PAIRED = lines("""
 match_result|result|game_score|score_of|final_score|get_result ; Tell how a match ended. ; home|team_a|team1|first_team|team_1 ; away|team_b|team2|second_team|team_2 ; team ; [Who won|Who lost|Who scored|What's the score|What was the score|How did it end|What's the result|How is it going|Who is winning|Who leads] [between|in] {a} [and|against|vs] {b}{w}|[Who won|Who lost|How was|What about|Any goals in] {a} [against|vs|v|versus|-] {b}{w}|{a} [against|vs|versus|v] {b}[,|:] [who won|how did it end|what's the score]{w}|How did {a} [do|play|get on] against {b}{w}|Did {a} beat {b}{w}|~And the winner of {a} against {b}{w}
-fixture|match_time|next_match|kick_off|game_schedule ; Tell when two teams meet. ; home|team_a|team1|first_team ; away|team_b|team2|second_team ; team ; [When|What time|When do|Where] [do|does] {a} [play|meet|face] {b}{w}|[When|Where] is {a} [against|vs|versus] {b}{w}|When's the [match|game] between {a} and {b}{w}|[When do|Where do] {a} and {b} [meet|play]{w}
+fixture|match_time|next_match|kick_off|game_schedule ; Tell when two teams meet. ; home|team_a|team1|first_team ; away|team_b|team2|second_team ; team ; [When|What time|Where] does {a} [play|meet|face] {b}{w}|[When|Where] is {a} [against|vs|versus] {b}{w}|When's the [match|game] between {a} and {b}{w}|[When do|Where do] {a} and {b} [meet|play]{w}
 distance|how_far|distance_between|get_distance|km_between ; Tell how far apart two places are. ; from|start|origin|place_a|from_city ; to|end|destination|place_b|to_city ; city ; [How far is it|How far|What's the distance|How many km|How long is the way] [from {a} to {b}|between {a} and {b}]|How far [apart are {a} and {b}|is {a} from {b}]|{a} to {b}[,|:] how far[ is it|]
 connection|next_train|trains_between|find_connection|route_times ; Find how one gets from one place to another. ; from|start|origin|departure|from_stop ; to|end|destination|arrival|to_stop ; city ; [When's|When is|What time is] the [next|last|first] [train|bus|ferry|flight] from {a} to {b}{w}|[Is there a train|Is there a bus|Are there any flights|Is there a ferry|Are there trains] from {a} to {b}{w}|[Which|What] [trains|buses|ferries|flights] [run|go|are there] [from {a} to {b}|between {a} and {b}]{w}|How do I get from {a} to {b}{w}|How [often|late] do [trains|buses] run between {a} and {b}{w}
 related|relation|how_related|connection_between|know_each_other ; Tell how two people are related. ; person_a|first|first_person|one ; person_b|second|second_person|other ; person ; How [are {a} and {b} related|is {a} related to {b}|do {a} and {b} know each other]|[What is|Who is] {a} to {b}|Are {a} and {b} [related|married|siblings|friends]|Do {a} and {b} know each other

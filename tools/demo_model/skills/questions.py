@@ -142,6 +142,7 @@ def times(rng: Random, split: Split) -> Offer:
     placed = kind != "code" and rng.random() < 0.5
     said, given, left = _when(rng, 0.4)
     ask = expand(rng, wording(rng, _ways(asks), split), s=found.said, w=said, **{"in": f" in {place}" if placed else ""})  # fmt: skip
+    ask = ask.replace(" on on ", " on ")
     spared = [*left, *([where] if not placed and rng.random() < 0.4 else [])]
     return assembled(rng, names.replace("{n}", found.noun), about, [one, *([where] if placed else []), *given], spared, phrased(rng, ask, question=_asks(ask)))  # fmt: skip
 
