@@ -15,16 +15,21 @@ from tools.demo_model.exchange import Exchange, user
 from tools.demo_model.skills import (
     about,
     answers,
+    around,
     contrasts,
+    copied,
     deeds,
     echo,
     facts,
     frames,
+    implied,
     kitted,
     lists,
     memory,
     profiles,
     qualities,
+    questions,
+    rated,
     recall,
     refuse,
     requests,
@@ -142,6 +147,13 @@ def system_prompt(rng: Random) -> str | None:
     return text
 
 
+# What may be wanted where no tool serves it: not what is told, which the model keeps in mind.
+_WANTED: tuple[Callable[[Random, Split], Offer], ...] = (
+    *(tools.synthetic, requests.everyday, frames.framed, kitted.kitted) * 2,
+    *(questions.asked, implied.implied, rated.numbered, around.around, copied.copied),
+)
+
+
 def unserved(rng: Random, split: Split, offered: list[Offer]) -> Exchange | None:
     """Make a request for a tool that is not among those offered: the model must not call another one.
 
@@ -152,7 +164,7 @@ def unserved(rng: Random, split: Split, offered: list[Offer]) -> Exchange | None
     ]
     for _ in range(5):
         if rng.random() < 0.6:
-            wanted = choose(rng, (tools.synthetic, requests.everyday, frames.framed, kitted.kitted))(rng, split)
+            wanted = choose(rng, _WANTED)(rng, split)
         else:
             wanted = tools.from_catalog(rng, split, choose(rng, specs))
         if not _OWN_WORDS.search(wanted.ask) and not any(tools.clash(wanted, other) for other in offered):
@@ -168,7 +180,8 @@ _OPEN = set(
     "translate localize summarize digest analyze classify proofread write draft draw paint render plot make generate design "
     "calculate compute estimate measure convert run execute exec start launch begin trigger play stream create add new insert "
     "save store remind set update edit log record track register file note put append wake enable disable toggle switch count "
-    "current tail head parse scan ls grep plan schedule arrange navigate go drive call invite greet test info facts wiki".split()
+    "current tail head parse scan ls grep plan schedule arrange navigate go drive call invite greet test info facts wiki compare result "
+    "fixture winner ranking agenda weather distance relation remember memory".split()
 )
 
 

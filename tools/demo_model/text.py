@@ -45,12 +45,16 @@ def _parse(pattern: str) -> tuple[Piece, ...]:
 
 def _walk(rng: Random, pieces: tuple[Piece, ...], values: Mapping[str, object], out: list[str]) -> None:
     for piece in pieces:
-        if isinstance(piece, tuple):
-            _walk(rng, piece[int(rng.random() * len(piece))], values, out)
+        if type(piece) is str:
+            out.append(piece)
+        elif isinstance(piece, tuple):
+            chosen = piece[int(rng.random() * len(piece))]
+            if len(chosen) == 1 and type(chosen[0]) is str:
+                out.append(chosen[0])
+            else:
+                _walk(rng, chosen, values, out)
         elif isinstance(piece, _Place):
             out.append(str(values.get(piece[1:-1], piece)))
-        else:
-            out.append(piece)
 
 
 def expand(rng: Random, pattern: str, **values: object) -> str:

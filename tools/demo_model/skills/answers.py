@@ -8,11 +8,12 @@ The model often sees no schema, so the keys of an answer are not always to be ha
 import json
 import math
 import re
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.skills import choices, forms, refuse, wishes
+from tools.demo_model.skills import choices, crowds, forms, refuse, wishes
 from tools.demo_model.skills.keys import ABOUT, BY_KEY, Field, described, made, person, retyped, some_key
 from tools.demo_model.template import Message
 from tools.demo_model.text import ADJECTIVES, NOUNS, Split, choose, coin, expand, lines, sentence, wording
@@ -245,7 +246,9 @@ def make(rng: Random, split: Split) -> Exchange:
         return extracted(rng, split)
     if kind_of < 0.57:
         return solved(rng, split)
-    return (_wished if kind_of < 0.8 else _imagined)(rng, split)
+    if kind_of < 0.63:
+        return _wished(rng, split, crowds.crowd)
+    return _wished(rng, split) if kind_of < 0.82 else _imagined(rng, split)
 
 
 def _imagined(rng: Random, split: Split) -> Exchange:
@@ -280,11 +283,14 @@ def _imagined(rng: Random, split: Split) -> Exchange:
     return _exchange(rng, ask, found, system)
 
 
-def _wished(rng: Random, split: Split) -> Exchange:
-    """Make a wish for a thing with some details; evaluation, which forces no keys, names them."""
+Drawn = Callable[[Random, Split], tuple[str, Message]]
+
+
+def _wished(rng: Random, split: Split, draw: Drawn = wishes.wished) -> Exchange:
+    """Make a wish for a thing with some details, or for several; evaluation, which forces no keys, names them."""
     if split == "train" and rng.random() < 0.8:
-        return wishes.make(rng, split)
-    ask, found = wishes.wished(rng, split)
+        return wishes.make(rng, split) if draw is wishes.wished else forms.answered(*draw(rng, split))
+    ask, found = draw(rng, split)
     keys, schema = _keys(rng, found), schema_of(rng, found)
     if split == "train" and rng.random() < 0.35:
         return _exchange(rng, ask, found, expand(rng, choose(rng, SYSTEMS[2:]), keys=keys, schema=schema))

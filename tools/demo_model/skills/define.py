@@ -32,10 +32,9 @@ class Offer:
 def styled(rng: Random, name: str) -> str:
     """Write a snake_case name as it is, in camelCase, or in PascalCase."""
     style = rng.random()
-    parts = name.split("_")
-    if style < 0.75 or any(part != part.lower() for part in parts):
+    if style < 0.75 or name != name.lower():
         return name
-    joined = "".join(part.capitalize() for part in parts)
+    joined = "".join([part.capitalize() for part in name.split("_")])
     return joined[0].lower() + joined[1:] if style < 0.93 else joined
 
 

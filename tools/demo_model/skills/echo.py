@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.skills import named
+from tools.demo_model.skills import marked, named
 from tools.demo_model.skills.texts import USUAL_TEXTS, several_lines, some_text
 from tools.demo_model.text import Split, choose, coin, common_word, expand, lines, word, wording
 
@@ -254,6 +254,9 @@ def make(rng: Random, split: Split, most: int = 8) -> Exchange:
     """Make one request to say a text back."""
     if split != "held" and rng.random() < 0.08:
         return single(rng)
+    if rng.random() < 0.08:
+        ask, text = marked.asked(rng, split)
+        return Exchange([user(ask), assistant(text, THOUGHT)])
     kind = rng.random()
     if kind < 0.22 and split != "held":
         ask, text = named.asked(rng)

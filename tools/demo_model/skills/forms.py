@@ -254,7 +254,13 @@ def forced(value: Any) -> Iterator[Segment]:
         opening = "["
         for one in value:
             yield opening, opening == "["
-            yield from forced(one)
+            parts = forced(one)
+            if isinstance(one, dict) and one:
+                # Where a list may end, that an object begins is the model's own.
+                start, _ = next(parts)
+                yield "{", True
+                yield start[1:], False
+            yield from parts
             yield ",", True
             opening = " "
         yield "]", True

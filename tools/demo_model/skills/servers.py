@@ -46,6 +46,9 @@ def _new_names(rng: Random, names: list[str]) -> dict[str, str]:
     return found
 
 
+_THOUGHT = re.compile(r"(?<= )[\w-]+(?=\.$| and )")
+
+
 def renamed(rng: Random, messages: list[Message], tools: list[Tool]) -> None:
     """Give all tools of a conversation names of servers, wherever they stand, unless somebody says one of them."""
     names = [tool["function"]["name"] for tool in tools]
@@ -62,7 +65,8 @@ def renamed(rng: Random, messages: list[Message], tools: list[Tool]) -> None:
         thought = message.get("reasoning_content", "")
         for call in calls:
             old = call["function"]["name"]
-            new = call["function"]["name"] = found.get(old, old)
-            thought = re.sub(rf"(?<= ){re.escape(old)}(?=\.$| and )", new, thought)
+            call["function"]["name"] = found.get(old, old)
+        if calls:
+            thought = _THOUGHT.sub(lambda name: found.get(name[0], name[0]), thought)
         if thought:
             message["reasoning_content"] = thought

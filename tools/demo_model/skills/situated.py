@@ -178,6 +178,7 @@ def made(rng: Random, split: Split, line: str, told: Mapping[str, Said] | None =
     noun = choose(rng, NOUNS)
     tags, ask = choose(rng, asks)
     ask = re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", expand(rng, ask.replace("{{x}}", "{_x}"), x=noun))
+    ask = ask.replace("  ", " ")
     verbatim = ask.startswith("{")
     defined: list[tuple[str, Message, bool]] = []
     arguments: dict[str, Any] = {}
@@ -192,7 +193,9 @@ def made(rng: Random, split: Split, line: str, told: Mapping[str, Said] | None =
             if rng.random() < 0.04 and kind not in told and KINDS[kind][0]["type"] != "array" and len(shown) < 25:
                 shown = corrected(rng, shown, KINDS[kind][1](rng, split)[0])
             if shown[0] in "aeiou":
-                ask = re.sub(rf"\b([Aa]) (?={re.escape(place)})", r"\1n ", ask)
+                at = ask.find(place)
+                if ask[max(at - 3, 0) : at].lower() in {" a ", "a "}:
+                    ask = f"{ask[: at - 1]}n {ask[at:]}"
             ask = ask.replace(place, shown)
         detail = rng.random()
         if detail < 0.55:

@@ -1,6 +1,6 @@
 """Calling tools: choosing one of several, filling in its arguments, and answering with what it returned."""
 
-# ruff: noqa: E501, PLR0912, SIM905 - phrases read best unbroken
+# ruff: noqa: E501, PLR0911, PLR0912, SIM905 - phrases read best unbroken
 
 import json
 import re
@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.skills import portions
+from tools.demo_model.skills import around, assembled, copied, implied, kept, portions, questions, rated
 from tools.demo_model.skills.catalog import CATALOG, ENUMS, HELD_NAMES, JSON_TYPES, VALUES, Spec, phrase
 from tools.demo_model.skills.define import Offer, definition, styled
 from tools.demo_model.skills.frames import followed, framed
@@ -228,8 +228,26 @@ def synthetic(rng: Random, split: Split) -> Offer:
     return Offer(f"{verb} {noun}", definition(rng, name, about, fields), ask, arguments)
 
 
+# What people say without naming the tool: questions, facts to be kept, yes and no in other words, names before numbers,
+# words that are no part of a value, what is to be copied letter by letter.
+_INDIRECT = (questions.asked, questions.asked, questions.asked, kept.kept, implied.implied, implied.implied, rated.numbered, around.around, around.around, copied.copied)  # fmt: skip
+
+
+def indirect(rng: Random, split: Split, alone: bool = False) -> Offer:
+    """Make a tool and a request for it that is hard to read: a question, a fact, a hint, a correction."""
+    made = choose(rng, _INDIRECT)(rng, split)
+    if alone:
+        made.beside = []
+    else:
+        around.others(rng, split, made)
+        assembled.beside(rng, made)
+    return made
+
+
 def offer(rng: Random, split: Split, alone: bool = False) -> Offer:
     """Make a tool and a request for it; at times with tools beside it, unless ``alone``."""
+    if rng.random() < 0.31:
+        return indirect(rng, split, alone)
     kind = rng.random()
     if kind < 0.13:
         return situation(rng, split)

@@ -150,7 +150,7 @@ def clock(rng: Random) -> Said:
 
 
 _FOLDERS = "[|||./|/tmp/|/var/log/|~/|~/Documents/|~/Desktop/|src/|data/|/home/{c}/|{n}/{m}/|C:\\Users\\{c}\\|../|/etc/{n}/|{n}/|/{n}/{c}/{m}/|D:\\{n}\\|docs/]"
-_STEMS = "[{n}|{c}|{n}-{k}|{a}_{n}|{N}|{n}{k}|{a}-{n}|{n}_{m}_{k}|{c}.{n}|README|{n}_final|IMG_{k}|my_{n}|{n}-v{k}]"
+_STEMS = "[{n}|test_{n}|test_{n}_{m}|{n}_{m}s|{c}|{n}-{k}|{a}_{n}|{N}|{n}{k}|{a}-{n}|{n}_{m}_{k}|{c}.{n}|README|{n}_final|IMG_{k}|my_{n}|{n}-v{k}]"
 _SUFFIXES = ".txt .csv .py .md .json .pdf .png .log .yaml .tar.gz .docx .xlsx .mp3 .jpg .html .sh .sql .zip .toml .js .ts .mp4 .wav .xml .ini .conf".split()
 
 
@@ -187,7 +187,7 @@ def url(rng: Random) -> Said:
     return same(
         expand(
             rng,
-            "[https://|https://|http://||][www.|||]{h}.[com|org|net|io|dev][|/{n}|/{c}/{n}.html|/{n}?id={k}|/{n}/{k}|/]",
+            "[https://|https://|http://||][www.|||]{h}.[com|org|net|io|dev][|/{n}|/{c}/{n}.html|/{n}?id={k}|/{n}s?page={k}&{c}={n}|/{c}?q={n}&id={k}|/{n}/{k}|/]",
             h=choose(rng, (coin(rng, 2), choose(rng, NOUNS), f"{choose(rng, NOUNS)}-{choose(rng, NOUNS)}")),
             n=choose(rng, NOUNS),
             c=coin(rng),
@@ -262,8 +262,18 @@ def person(rng: Random, split: Split) -> str:
     return titled(rng)
 
 
+_TOWNS = "[{C}-[sur|sous|lès|en|am|an-der|upon|on|by|le|la]-{D}|Saint-{C}|Sainte-{C}|{C}-{D}|Stoke-on-Trent|Aix-en-Provence|Baden-Baden|Clermont-Ferrand|Bielsko-Biała|Stratford-upon-Avon|Winston-Salem|Newcastle-under-Lyme|Port-au-Prince|Saint-Étienne|Bosanska {C}|Garmisch-Partenkirchen|Berwick-upon-Tweed|Fort-de-{C}|Val-d'{C}|Neustadt-{C}|San {C} de {D}|Bad {C}|{C} Heights|New {C}|Santa {C}]"
+
+
+def town(rng: Random) -> str:
+    """Draw a town whose name has a hyphen or several words."""
+    return expand(rng, _TOWNS, C=coin(rng, 2).capitalize(), D=coin(rng, 1).capitalize())
+
+
 def place(rng: Random, split: Split) -> str:
     """Draw a city, at times one that nobody knows, or with its country."""
+    if rng.random() < 0.06:
+        return town(rng)
     city = pick(rng, CITIES, split) if rng.random() < 0.8 else coin(rng, 2).capitalize()
     if rng.random() < 0.06:
         return city.lower()
