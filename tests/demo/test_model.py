@@ -125,6 +125,6 @@ def test_a_word_has_the_same_tokens_everywhere(tokenizer: Any) -> None:
 
 def test_skills_in_short() -> None:
     skills = ["echo", "refuse", "quiet"]
-    found = evaluate.evaluate(MODEL_PATH, skills, 2)
-    assert sum(found[skill]["all"] for skill in skills) >= 2.5
+    found = evaluate.evaluate(MODEL_PATH, skills, 4)
+    assert sum(found[skill]["all"] for skill in skills) >= 2.0
     assert found["thinking"]["all"] >= 0.8

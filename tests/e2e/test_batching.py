@@ -5,7 +5,7 @@ import json
 import os
 import random
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ import httpx
 import pytest
 
 from orchard.core.tasks.text_options import TextOptions
+from orchard.demo import MODEL_PATH
 from orchard.gateway.models.registry import resolve
+from tests.support.models import in_float32
 from tests.support.serving import Server, serve
 
 WEATHER = {
@@ -139,6 +141,15 @@ def _told(heard: dict[int, _Heard], usage: dict[str, Any]) -> Any:
         for _, one in sorted(heard.items())
     ]
     return said, usage["prompt_tokens"], usage["completion_tokens"]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One whose numbers of a row don't depend on its company in the last bits, see `backends/cpu.py`."""
+    folder = in_float32(MODEL_PATH, tmp_path_factory.mktemp("float32") / "demo")
+    with serve([resolve(str(folder))], spare=False) as running:
+        running.until("demo", state="ready")
+        yield running
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import importlib
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +196,15 @@ def make_architecture(folder: Path, kind: str, dtype: mx.Dtype = mx.float32) -> 
     weights = {name: _random(name, weight).astype(dtype) for name, weight in shapes}
     network.load_weights(list(weights.items()))
     _write(folder, config, weights)
+
+
+def in_float32(model: Path, folder: Path) -> Path:
+    """Copy a model's folder, with weights in float32: on any CPU, MLX then computes each row by itself."""
+    shutil.copytree(model, folder)
+    file = str(folder / "model.safetensors")
+    weights: dict[str, mx.array] = mx.load(file)  # type: ignore[assignment]
+    mx.save_safetensors(file, {name: value.astype(mx.float32) for name, value in weights.items()}, {"format": "mlx"})
+    return folder
 
 
 def add_head(folder: Path, *, layers: int = 1) -> None:

@@ -34,7 +34,7 @@ class FixedController:
     def choose(self, offers: Sequence[Sequence[Proposal]]) -> list[Proposal | None]:
         return [offered[0].part(0, self.most) if offered else None for offered in offers]
 
-    def observe(self, rows: int, tokens: int, seconds: float, waited: float = 0.0) -> None:
+    def observe(self, rows: int, tokens: int, seconds: float) -> None:
         self.observed.append((rows, tokens, seconds))
 
     def has_read(self, tokens: int, seconds: float) -> None:

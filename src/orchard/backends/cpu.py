@@ -46,9 +46,9 @@ def widen(network: nn.Module, room: int = 0) -> bool:
     """Let a network compute in float32 where that is faster, if it runs on such a CPU.
 
     A network whose weights take no more than `room` bytes in float32 gets such weights, and numpy computes its
-    products: all of them if the layers are large, those of `FEWEST_ROWS` rows and more if they are small and of half
-    the width. Then this returns True. Of other networks only those with quantised layers are changed, and keep them:
-    MLX's product of quantised weights there takes ten times as long with inputs of half the width.
+    products: all of them if the layers are large, those of two rows and more if they are small and of half the width.
+    Then this returns True. Of other networks only those with quantised layers are changed, and keep them: MLX's
+    product of quantised weights there takes ten times as long with inputs of half the width.
     """
     if not is_slow():
         return False
@@ -59,7 +59,7 @@ def widen(network: nn.Module, room: int = 0) -> bool:
     if layers and weights * mx.float32.size <= room and (are_large or are_half):
         network.update_modules(tree_unflatten([(name, _unpacked(module)) for name, module in layers]))
         network.set_dtype(mx.float32)
-        adapt(network, 1 if are_large else FEWEST_ROWS, writes=True)
+        adapt(network, 1 if are_large else 2, writes=True)
         return True
     if any("scales" in module for module in network.modules()):
         network.set_dtype(mx.float32)

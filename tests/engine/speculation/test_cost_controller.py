@@ -407,19 +407,6 @@ def test_asking_in_vain_takes_a_small_share_of_the_time() -> None:
     assert 0.005 * now < asking < 0.025 * now
 
 
-def test_asking_costs_nothing_while_the_device_is_busy() -> None:
-    now = 0.0
-    controller = CostController(lambda: now)
-    asked = 0
-    for _ in range(1000):
-        if controller.looks(1):
-            asked += 1
-            now += 0.005
-            assert controller.choose([[]]) == [None]
-        controller.observe(1, 1, 0.01, 0.006)
-    assert asked > 990
-
-
 class DraftedRow(Row):
     """A row for which a draft guesses, right with another chance."""
 

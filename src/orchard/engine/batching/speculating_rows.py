@@ -119,7 +119,7 @@ class SpeculatingRows(Rows):
         taken, broken = super().step()
         if (seconds := self._clock.lap()) and self._active:
             rows = len(self._active)
-            self._speculation.controller.observe(rows, rows if waits else 0, seconds, self._clock.waited)
+            self._speculation.controller.observe(rows, rows if waits else 0, seconds)
         return drawn + taken, failed + broken
 
     @property

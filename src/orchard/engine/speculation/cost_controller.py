@@ -151,13 +151,13 @@ class CostController:
         self._asked = None
         return [one and one.part(0, choice.width - 1) for one in choice.proposals or [None] * rows]
 
-    def observe(self, rows: int, tokens: int, seconds: float, waited: float = 0.0) -> None:
+    def observe(self, rows: int, tokens: int, seconds: float) -> None:
         """Note what a step took, see `Controller`."""
         choice, self._choice = self._choice, None
         self._since += 1
         vain, self._vain = self._vain, 0.0
         hoped, self._hoped = self._hoped, False
-        self._asking -= max(vain - waited, 0.0)  # the rest the device was busy anyway
+        self._asking -= vain
         if choice is None or choice.rows != rows:
             return
         self._earn(rows, seconds)

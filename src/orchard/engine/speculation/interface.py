@@ -88,12 +88,11 @@ class Controller(Protocol):
         The pass computes the tokens of all rows, padded: rows * (1 + the most that any row brings).
         """
 
-    def observe(self, rows: int, tokens: int, seconds: float, waited: float = 0.0) -> None:
+    def observe(self, rows: int, tokens: int, seconds: float) -> None:
         """Note what a step took from the end of the one before; its pass computed so many tokens, padding among them.
 
         0 tokens: it launched a pass and had none to wait for, as the one before had waited for all. Left out: steps in
         which prompts were read, or rows came or went, and those after an idle time. Drafting is part of the time.
-        `waited`: how much of it the engine's thread has waited.
         """
 
     def has_read(self, tokens: int, seconds: float) -> None:

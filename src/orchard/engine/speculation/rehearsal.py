@@ -38,7 +38,7 @@ class _Rehearsal:
         """Choose everything."""
         return [next(iter(offered), None) for offered in offers]
 
-    def observe(self, rows: int, tokens: int, seconds: float, waited: float = 0.0) -> None:
+    def observe(self, rows: int, tokens: int, seconds: float) -> None:
         """Do nothing: the first pass of a size may take many times what later ones take."""
 
     def has_read(self, tokens: int, seconds: float) -> None:
