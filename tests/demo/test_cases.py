@@ -1,6 +1,7 @@
 """The card of the bundled model says how many of the cases in `tests/demo/cases` it gets right."""
 
 import re
+from collections.abc import Iterable
 
 import mlx.core as mx
 import pytest
@@ -12,6 +13,9 @@ from orchard.config import ModelSettings
 from orchard.demo import MODEL_PATH
 from tests.support.serving import serve
 
+on_a_cpu = pytest.mark.skipif(
+    mx.default_device() != mx.cpu, reason="a GPU rounds differently: the card has the figures of a CPU"
+)
 ROWS = {
     "says back": "repeat",
     "sums": "sums",
@@ -37,15 +41,27 @@ def test_the_card_has_a_row_for_each_kind_of_cases() -> None:
     assert [*card()] == [*ROWS, "all"]
 
 
+@on_a_cpu
+def test_it_declines_as_often_as_its_card_says() -> None:
+    row = "says that it can't or doesn't know"
+    found = asked([row])[row]
+    assert share(found.count(None), len(found)) == card()[row]
+
+
 @pytest.mark.deep
-@pytest.mark.skipif(mx.default_device() != mx.cpu, reason="a GPU rounds differently: the card has the figures of a CPU")
+@on_a_cpu
 @pytest.mark.timeout(600)
 def test_the_bundled_model_gets_as_many_cases_right_as_its_card_says() -> None:
-    with serve((), models=[ModelSettings(model_path="demo")], spare=False) as server:
-        client = OpenAI(base_url=f"{server.url}/v1", api_key="any")
-        results = {row: tried(client, "demo", read(kind)) for row, kind in ROWS.items()}
+    results = asked(ROWS)
     results["all"] = [why for found in results.values() for why in found]
     assert {row: share(found.count(None), len(found)) for row, found in results.items()} == card()
+
+
+def asked(rows: Iterable[str]) -> dict[str, list[str | None]]:
+    """Return for each row what was wrong with each of its cases; None: nothing."""
+    with serve((), models=[ModelSettings(model_path="demo")], spare=False) as server:
+        client = OpenAI(base_url=f"{server.url}/v1", api_key="any")
+        return {row: tried(client, "demo", read(ROWS[row])) for row in rows}
 
 
 def share(right: int, cases: int) -> str:

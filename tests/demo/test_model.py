@@ -124,7 +124,7 @@ def test_a_word_has_the_same_tokens_everywhere(tokenizer: Any) -> None:
 
 
 def test_skills_in_short() -> None:
-    skills = ["echo", "refuse", "quiet"]
-    found = evaluate.evaluate(MODEL_PATH, skills, 4)
-    assert sum(found[skill]["all"] for skill in skills) >= 2.0
+    """What it refuses has a test among the cases: the generator has kinds of it that are newer than the model."""
+    found = evaluate.evaluate(MODEL_PATH, ["echo", "quiet"], 2)
+    assert (found["echo"]["all"], found["quiet"]["all"]) == (1.0, 1.0)
     assert found["thinking"]["all"] >= 0.8

@@ -17,6 +17,8 @@ from threadpoolctl import ThreadpoolController
 FEWEST_ROWS = 4
 """From how many rows on numpy multiplies in a model that writes: fewer gain little, and what MLX computes of a row
 doesn't depend on the rows beside it."""
+_FEWEST_OF_SMALL = 2
+"""The same where layers are small and not quantised, so that there is nothing to unpack."""
 MANY_ROWS = 64
 """From how many rows on numpy multiplies in all its threads there."""
 _LEAST_WEIGHTS = 2**18
@@ -59,7 +61,7 @@ def widen(network: nn.Module, room: int = 0) -> bool:
     if layers and weights * mx.float32.size <= room and (are_large or are_half):
         network.update_modules(tree_unflatten([(name, _unpacked(module)) for name, module in layers]))
         network.set_dtype(mx.float32)
-        adapt(network, 1 if are_large else 2, writes=True)
+        adapt(network, 1 if are_large else _FEWEST_OF_SMALL, writes=True)
         return True
     if any("scales" in module for module in network.modules()):
         network.set_dtype(mx.float32)

@@ -83,7 +83,8 @@ class _BatchGroup:
             return
         if len(slots) + spare == len(self.rows) and all(slot.cache is None for slot in slots):
             # The rows of those that have left become spare ones: to copy the others would take as long as a step.
-            self.slots = {slot: row for slot, row in self.slots.items() if slot in slots}
+            stay = set(slots)
+            self.slots = {slot: row for slot, row in self.slots.items() if slot in stay}
             by_row = {row: slot for slot, row in self.slots.items()}
             self.rows = [by_row.get(row, next(iter(self.slots))) for row in range(len(self.rows))]
             return

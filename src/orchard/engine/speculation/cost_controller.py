@@ -99,7 +99,6 @@ class CostController:
         self._clock = clock
         self._asked: float | None = None  # when the proposers were asked
         self._askings = PassCosts()  # what that takes
-        self._vain = 0.0  # what it has taken in this step, where nothing was chosen
         self._hoped = False  # whether something was chosen in this step, before what was launched was read
         self._choice: _Choice | None = None
         self.totals: SpeculationReport = {}
@@ -111,16 +110,14 @@ class CostController:
         self._credited = False
         self._rows = 0  # in the step before
         self._since = 0  # steps since the number of rows has changed
-        self._like = 0  # the number of rows by whose costs this step is judged
 
     def looks(self, rows: int) -> int:
         """Return the most tokens that each row may have proposed in this step; 0: nobody is asked."""
         if rows != self._rows:
             self._rows, self._since = rows, 0
         like = self._judge(rows) if rows and self._asking >= 0 else None
-        self._like = like or rows
         # What the last step has verified is still there if its time doesn't count.
-        self._choice, self._drafting, self._verified = _Choice(rows, self._like, 1, 0.0), 0.0, {}
+        self._choice, self._drafting, self._verified = _Choice(rows, like or rows, 1, 0.0), 0.0, {}
         if like is None:
             return 0
         self._asked = self._clock()
@@ -143,10 +140,10 @@ class CostController:
     def choose(self, offers: Sequence[Sequence[Proposal]]) -> list[Proposal | None]:
         """Return what is verified of each row."""
         rows = len(offers)
-        self._choice = choice = self._best(offers)
+        self._choice = choice = self._best(offers, self._choice.like if self._choice else rows)
         if self._asked is not None and choice.width == 1:  # else this is part of the step, whose time is measured
             self._askings.add(rows, 1, self._clock() - self._asked)
-            self._vain = self._askings.seconds(rows, 1) or 0.0
+            self._asking -= self._askings.seconds(rows, 1) or 0.0
         self._hoped |= choice.width > 1
         self._asked = None
         return [one and one.part(0, choice.width - 1) for one in choice.proposals or [None] * rows]
@@ -155,9 +152,7 @@ class CostController:
         """Note what a step took, see `Controller`."""
         choice, self._choice = self._choice, None
         self._since += 1
-        vain, self._vain = self._vain, 0.0
         hoped, self._hoped = self._hoped, False
-        self._asking -= vain
         if choice is None or choice.rows != rows:
             return
         self._earn(rows, seconds)
@@ -226,8 +221,8 @@ class CostController:
         self._measuring = min(self._measuring + _MEASURING_SHARE * seconds, _MOST_CREDIT * plain)
         self._asking = min(self._asking + _ASKING_SHARE * seconds, _MOST_CREDIT * plain)
 
-    def _best(self, offers: Sequence[Sequence[Proposal]]) -> _Choice:
-        rows, like = len(offers), self._like
+    def _best(self, offers: Sequence[Sequence[Proposal]], like: int) -> _Choice:
+        rows = len(offers)
         chosen = _Choice(rows, like, 1, 0.0)
         plain = self.costs.seconds(like, 1)
         plans = self._plans(offers)
