@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 import socket
 import struct
 from collections.abc import Iterator
@@ -199,7 +200,8 @@ def test_a_client_that_has_nothing_more_to_say_gets_its_stream(server: Server) -
         sock.shutdown(socket.SHUT_WR)
         with sock.makefile("rb") as file:
             answer = file.read()
-    assert answer.count(b'"content":"a"') == 3
+    # Pieces that come while the system is busy may travel together.
+    assert b"".join(re.findall(rb'"content":"([^"]*)"', answer)) == b"aaa"
     assert b"data: [DONE]" in answer
 
 
