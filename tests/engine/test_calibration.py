@@ -175,6 +175,32 @@ def test_a_peculiar_attention(masked: bool, own: bool, expected: BatchMode) -> N
     assert calibration.find_batch_mode(Peculiar(masked, own), TextOptions()) is expected
 
 
+class Sensitive(Peculiar):
+    """In bfloat16, with logits that make much of rounding, which isn't the same for several rows as for one."""
+
+    fingerprint = "sensitive"
+
+    def __init__(self, masked: bool) -> None:
+        super().__init__(masked, own=False)
+        for part in (self._embed, self._head, *self._projections):
+            part.set_dtype(mx.bfloat16)
+        self._projections[2].weight = self._projections[2].weight * 4
+
+    def forward(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
+        logits = super().forward(tokens, cache, **given).astype(mx.float32)
+        rounded = (logits * (1.0025 if len(tokens) > 1 else 1)).astype(mx.bfloat16)
+        return mx.sin(40 * rounded)
+
+
+@pytest.mark.parametrize(("masked", "expected"), [(True, BatchMode.SHARED), (False, BatchMode.SEQUENTIAL)])
+def test_a_model_says_itself_what_rounding_does_to_it(
+    masked: bool, expected: BatchMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert calibration.find_batch_mode(Sensitive(masked), TextOptions()) is expected
+    monkeypatch.setattr(calibration, "_MOST_TOLERANCE", calibration._TOLERANCE)
+    assert calibration.find_batch_mode(Sensitive(masked), TextOptions()) is BatchMode.SEQUENTIAL
+
+
 class BothWays(Peculiar):
     """Of a prompt that is read in one pass, each token sees all others."""
 
