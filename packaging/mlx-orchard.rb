@@ -1,3 +1,6 @@
+# typed: strict
+# frozen_string_literal: true
+
 # `python -m tools.release_check.formula OWNER/REPOSITORY` fills in the address and the checksum of a release.
 class MlxOrchard < Formula
   desc "Local server for MLX models with the APIs of OpenAI and Anthropic"
@@ -21,9 +24,9 @@ class MlxOrchard < Formula
 
   # After Homebrew has rewritten the libraries of the keg: those of the wheels have no room for other paths.
   def post_install
-    uv = Formula["uv"].opt_bin/"uv"
+    uv = formula_opt_bin("uv")/"uv"
     environment = libexec/"environment"
-    system uv, "venv", "--clear", "--python", Formula["python@3.13"].opt_bin/"python3.13", environment
+    system uv, "venv", "--clear", "--python", formula_opt_bin("python@3.13")/"python3.13", environment
     system uv, "pip", "install", "--python", environment/"bin/python",
            "--constraint", libexec/"constraints.txt", "#{libexec}[all]"
   end

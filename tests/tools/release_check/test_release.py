@@ -75,6 +75,10 @@ def test_the_formula_keeps_the_rules_of_style_that_need_no_homebrew() -> None:
     order = ["desc", "homepage", "url", "sha256", "license", "depends_on", "def install", "def post_install"]
     places = [text.index(f"\n  {word}") for word in [*order, "service do", "test do"]]
     assert places == sorted(places)
+    assert text.startswith("# typed: strict\n# frozen_string_literal: true\n\n")  # asked for of a file in no tap
+    assert not re.search(r"Formula\[.+\]\.opt_", text)  # Homebrew/FormulaPathMethods wants `formula_opt_bin("uv")`
+    dependencies = re.findall(r'^  depends_on "?([\w@.]+)', text, re.MULTILINE)
+    assert dependencies == sorted(dependencies)
     assert max(map(len, text.splitlines())) <= 118
     assert not re.search(r"[ \t]$|\t", text, re.MULTILINE)
 
