@@ -194,6 +194,13 @@ def test_custom_calls() -> None:
     assert result.parts == (ToolResultPart("c", (TextPart("done"),)),)
 
 
+@pytest.mark.parametrize("field", [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}])
+def test_a_stored_picture_is_named_by_the_field_that_brings_it(field: dict[str, Any]) -> None:
+    past = [{"role": "user", "content": [{"type": "input_image", "image_url": "https://x/a.png"}]}]
+    (picture,) = task(past, input="What is this?", **field).messages[0].parts
+    assert picture == MediaPart("image", "https://x/a.png", f"{next(iter(field))}.items[0].content[0].image_url")
+
+
 CLICK = {"type": "computer_call", "id": "cu_1", "call_id": "c", "action": {"type": "click", "x": 1, "y": 2}}
 
 

@@ -110,14 +110,15 @@ class ItemReader:
         for i, item in enumerate(items):
             self._item(item, f"input[{i}]", stored=False)
 
-    def read_stored(self, items: Sequence[bytes]) -> list[wire.Item]:
+    def read_stored(self, items: Sequence[bytes], where: str = "conversation") -> list[wire.Item]:
         """Read items that were stored, each as JSON, and return them.
 
-        What can no longer be read is left out: an output whose call was deleted, and a compaction of another key.
+        Errors name them as items of `where`, the field that brings them. What can no longer be read is left out: an
+        output whose call was deleted, and a compaction of another key.
         """
         found = _items_decoder.decode(b"[" + b",".join(items) + b"]")
         for i, item in enumerate(found):
-            self._item(item, f"input[{i}]", stored=True)
+            self._item(item, f"{where}.items[{i}]", stored=True)
         return found
 
     def messages(self) -> tuple[generate.Message, ...]:
