@@ -26,6 +26,7 @@ from tools.demo_model.skills import (
     kitted,
     lists,
     memory,
+    passages,
     profiles,
     qualities,
     questions,
@@ -83,12 +84,13 @@ MIXTURE: dict[str, tuple[float, Maker]] = {
     "echo": (0.16, echo.make),
     "again": (0.01, _again),
     "sums": (0.21, sums.make),
-    "tools": (0.95, tools.make),
+    "tools": (0.8, tools.make),
     "memory": (0.37, _remember),
+    "passages": (0.12, passages.make),
     "unknown": (0.025, _unknown),
     "facts": (0.25, facts.make),
     "chat": (0.075, about.chat),
-    "json": (0.36, answers.make),
+    "json": (0.5, answers.make),
     "refuse": (0.22, refuse.make),
     "count": (0.02, stories.count),
     "list": (0.015, stories.listing),
@@ -283,7 +285,7 @@ def _with_distractors(
     if made is not None:
         parts[-1].messages[:] = made.messages
         messages[len(messages) - 2 :] = made.messages
-    if {"refuse", "memory", "unknown"} & set(skills) and (made is None or len(skills) > 1):
+    if {"refuse", "memory", "passages", "unknown"} & set(skills) and (made is None or len(skills) > 1):
         said = {word for m in messages if m["role"] == "user" for word in re.findall(r"[a-z]+", m["content"].lower())}
         extra = [other for other in extra if not _meant(other, said) and other.topic not in banned]
     shown = [*offered, *(other.tool for other in extra)]

@@ -31,6 +31,7 @@ SKILLS: dict[str, tuple[float, tuple[str, ...]]] = {
     "calls": (0.90, ("tools",)),
     "results": (0.90, ("tools", "echo", "tools", "sums", "tools", "chat")),
     "memory": (0.90, ("memory",)),
+    "passages": (0.90, ("passages",)),
     "facts": (0.95, ("facts", "facts", "chat")),
     "refuse": (0.85, ("refuse",)),
     "lists": (0.90, ("count", "list")),

@@ -1,5 +1,8 @@
 """The generator: same seed, same text; training and evaluation apart; and its rendering is the template's."""
 
+import itertools
+import json
+import re
 from random import Random
 
 import pytest
@@ -183,3 +186,21 @@ def test_a_system_prompt_that_asks_for_json_stands_alone() -> None:
         seen += len(systems)
         assert not systems or sum(m["role"] == "user" for m in made.messages) == 1
     assert seen > 3
+
+
+def test_orders_lists_and_questions_on_a_text_are_common() -> None:
+    lists = plurals = asked = 0
+    for made in data.training_conversations(9, 0, 3000):
+        for before, message in itertools.pairwise(made.messages):
+            ask, answer = before["content"].lower(), message["content"]
+            if message["role"] == "assistant" and answer.startswith('{"'):
+                found = list(json.loads(answer).values())
+                entries = [one for value in found if isinstance(value, list) for one in value if isinstance(one, dict)]
+                firsts = [str(next(iter(one.values()))).lower() for one in entries]
+                lists += len(entries) > 1 and all(first in ask for first in firsts)
+                plurals += any(isinstance(one, str) and f" {one}" in re.sub(r"\d+", "", ask) for one in found)
+            elif answer.startswith("The ") and "?" in ask:
+                asked += answer.lower().rstrip(".") in ask
+    assert lists > 50
+    assert plurals > 150
+    assert asked > 50

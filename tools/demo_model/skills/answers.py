@@ -6,15 +6,14 @@ The model often sees no schema, so the keys of an answer are not always to be ha
 # ruff: noqa: E501, PLR0911 - phrases read best unbroken
 
 import json
-import math
 import re
 from collections.abc import Callable
 from random import Random
-from typing import Any
 
-from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.skills import choices, crowds, forms, refuse, wishes
+from tools.demo_model.exchange import Exchange
+from tools.demo_model.skills import choices, crowds, forms, orders, refuse, things, wishes
 from tools.demo_model.skills.keys import ABOUT, BY_KEY, Field, described, made, person, retyped, some_key
+from tools.demo_model.skills.schemas import exchange, keys_of, schema_of, type_of
 from tools.demo_model.template import Message
 from tools.demo_model.text import ADJECTIVES, NOUNS, Split, choose, coin, expand, lines, sentence, wording
 
@@ -143,18 +142,6 @@ def camel(key: str) -> str:
     return head + "".join(part.capitalize() for part in rest)
 
 
-def _type(value: Any) -> Message:
-    """Return the JSON schema of a value."""
-    if isinstance(value, dict):
-        return {"type": "object", "properties": {key: _type(inner) for key, inner in value.items()}}
-    if isinstance(value, list):
-        return {"type": "array", "items": _type(value[0])}
-    for kind, name in ((bool, "boolean"), (int, "integer"), (float, "number")):
-        if isinstance(value, kind):
-            return {"type": name}
-    return {"type": "string"}
-
-
 def invented(rng: Random, split: Split) -> tuple[str, Message]:
     """Make up an object of some kind; return what it is and the object."""
     kinds, keys = choose(rng, _KINDS)
@@ -190,7 +177,7 @@ def _another(rng: Random, split: Split, field: Field) -> Field:
     """Draw another value of the same type for a key; where there is none, the same."""
     key, value = field
     other = made(rng, split, key)[1] if key in BY_KEY else value
-    return key, other if _type(other) == _type(value) else value
+    return key, other if type_of(other) == type_of(value) else value
 
 
 def _short(found: Message) -> Message:
@@ -201,28 +188,6 @@ def _short(found: Message) -> Message:
 
 
 _KINDS = [(kinds.split("|"), keys.split()) for kinds, keys in KINDS.items()]
-
-
-def schema_of(rng: Random, found: Message) -> str:
-    """Write the JSON schema that an object follows, with the limits, choices and descriptions of a client's."""
-    properties = _type(found)["properties"]
-    for key, schema in properties.items():
-        value = found[key]
-        if schema["type"] == "string" and rng.random() < 0.2:
-            schema["enum"] = sorted({value, *rng.sample(ADJECTIVES, 2)}) if " " not in value else [value]
-        elif schema["type"] in ("integer", "number") and rng.random() < 0.3:
-            schema["minimum"], schema["maximum"] = (
-                math.floor(min(0, value)),
-                int(max(value + 1, choose(rng, (10, 100, 1000)))),
-            )
-        elif schema["type"] == "array" and rng.random() < 0.3:
-            schema["minItems"], schema["maxItems"] = 1, max(len(value), rng.randint(2, 5))
-        if rng.random() < 0.1:
-            schema["description"] = f"The {key.replace('_', ' ')}"
-    whole: Message = {"type": "object", "properties": properties, "required": list(found)}
-    if rng.random() < 0.3:
-        whole["additionalProperties"] = False
-    return json.dumps(whole, ensure_ascii=False)
 
 
 # Without a word of JSON, keys or data, a request for a poem is one for a poem, and refused.
@@ -238,17 +203,19 @@ _MADE_UP = re.compile(
 def make(rng: Random, split: Split) -> Exchange:
     """Make a request whose answer is a JSON object."""
     kind_of = rng.random()
-    if kind_of < 0.08 and split == "train":
+    if kind_of < 0.07 and split == "train":
         return choices.make(rng)
-    if kind_of < 0.41:
-        return forms.make(rng, split)
+    if kind_of < 0.28:
+        return orders.make(rng, split)
     if kind_of < 0.53:
-        return extracted(rng, split)
-    if kind_of < 0.57:
-        return solved(rng, split)
+        return forms.make(rng, split)
     if kind_of < 0.63:
+        return extracted(rng, split)
+    if kind_of < 0.66:
+        return solved(rng, split)
+    if kind_of < 0.71:
         return _wished(rng, split, crowds.crowd)
-    return _wished(rng, split) if kind_of < 0.82 else _imagined(rng, split)
+    return _wished(rng, split) if kind_of < 0.86 else _imagined(rng, split)
 
 
 def _imagined(rng: Random, split: Split) -> Exchange:
@@ -266,7 +233,7 @@ def _imagined(rng: Random, split: Split) -> Exchange:
     )
     ask = ask[0].upper() + ask[1:] if rng.random() < 0.7 else ask
     ask = re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", ask)
-    keys, schema = _keys(rng, found), schema_of(rng, found)
+    keys, schema = keys_of(rng, found), schema_of(rng, found)
     if rng.random() < 0.06:
         # Whatever was asked, the answer must follow the schema.
         ask, kind = refuse.filled(rng, split).strip() or ask, "poem"
@@ -280,7 +247,7 @@ def _imagined(rng: Random, split: Split) -> Exchange:
         return forms.answered(ask, found)
     if rng.random() < 0.15:
         ask = ask.lower() if "{" not in ask else ask
-    return _exchange(rng, ask, found, system)
+    return exchange(ask, found, system)
 
 
 Drawn = Callable[[Random, Split], tuple[str, Message]]
@@ -291,27 +258,11 @@ def _wished(rng: Random, split: Split, draw: Drawn = wishes.wished) -> Exchange:
     if split == "train" and rng.random() < 0.8:
         return wishes.make(rng, split) if draw is wishes.wished else forms.answered(*draw(rng, split))
     ask, found = draw(rng, split)
-    keys, schema = _keys(rng, found), schema_of(rng, found)
+    keys, schema = keys_of(rng, found), schema_of(rng, found)
     if split == "train" and rng.random() < 0.35:
-        return _exchange(rng, ask, found, expand(rng, choose(rng, SYSTEMS[2:]), keys=keys, schema=schema))
+        return exchange(ask, found, expand(rng, choose(rng, SYSTEMS[2:]), keys=keys, schema=schema))
     ask = expand(rng, wording(rng, KEYED, split), ask=ask.rstrip(".?!"), keys=keys, schema=schema)
-    return _exchange(rng, ask, found, None)
-
-
-def _keys(rng: Random, found: Message) -> str:
-    """Name the keys of an object as people do: in a list, in words, in quotes, with their types."""
-    names = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no", "array": "list", "object": "object"}  # fmt: skip
-    kind = rng.random()
-    shown = list(found)
-    if kind < 0.15:
-        shown = [f'"{key}"' for key in shown]
-    elif kind < 0.3:
-        types = {key: schema["type"] for key, schema in _type(found)["properties"].items()}
-        types = {key: names[one] if kind < 0.22 else one for key, one in types.items()}
-        shown = [f"{key} ({types[key]})" for key in shown]
-    if len(shown) > 1 and rng.random() < 0.4:
-        return ", ".join(shown[:-1]) + " and " + shown[-1]
-    return ", ".join(shown)
+    return exchange(ask, found, None)
 
 
 LISTS = {
@@ -359,16 +310,9 @@ def solved(rng: Random, split: Split) -> Exchange:
         return forms.answered(ask, found)
     # Without a word of JSON, things are named in words.
     if rng.random() < 0.5:
-        return _exchange(rng, ask, found, expand(rng, choose(rng, SYSTEMS), keys=_keys(rng, found), schema=schema_of(rng, found)))  # fmt: skip
-    said = expand(rng, "[ In JSON.| Answer as JSON.| Answer with JSON, please.| Use the keys {k}.| Schema: {s}| JSON only.]", k=_keys(rng, found), s=schema_of(rng, found))  # fmt: skip
-    return _exchange(rng, ask + ("" if ask[-1] in '.?!"' else ".") + said, found, None)
-
-
-def _exchange(rng: Random, ask: str, made: Message, system: str | None) -> Exchange:
-    # The server's grammars write JSON as json.dumps does.
-    answer = assistant(json.dumps(made, ensure_ascii=False), THOUGHT)
-    lead: list[Message] = [{"role": "system", "content": system}] if system else []
-    return Exchange([*lead, user(ask), answer], topic="json")
+        return exchange(ask, found, expand(rng, choose(rng, SYSTEMS), keys=keys_of(rng, found), schema=schema_of(rng, found)))  # fmt: skip
+    said = expand(rng, "[ In JSON.| Answer as JSON.| Answer with JSON, please.| Use the keys {k}.| Schema: {s}| JSON only.]", k=keys_of(rng, found), s=schema_of(rng, found))  # fmt: skip
+    return exchange(ask + ("" if ask[-1] in '.?!"' else ".") + said, found, None)
 
 
 EXTRACT = lines("""
@@ -394,7 +338,7 @@ TEXTS = lines("""
 [Please call|Write to|You can reach] {name} at {email}[ or {phone}|].
 {name} ([{email}|{phone}|{city}]) [wrote to us|called|is waiting].
 The {title} costs {price} {currency}[ and has a rating of {rating}|].
-[I bought|We ordered|Send me] {quantity} {product}s for {price} {currency}.
+[I bought|We ordered|Send me] {quantity} {product} for {price} {currency}.
 [The meeting|The party|The concert|{title}] is on {date}[ at {time}|] in {city}.
 {name} [will come|arrives|leaves] on {date}[ at {time}|].
 Order {order_id} [of|by|for] {name} [was sent|goes|ships] to {city}.
@@ -425,7 +369,7 @@ def extracted(rng: Random, split: Split) -> Exchange:
     found = {key: BY_KEY[key](rng, split) for key in re.findall(r"\{(\w+)\}", pattern)}
     found = dict(sorted(found.items(), key=lambda field: pattern.index(f"{{{field[0]}}}")))
     if "product" in found:
-        found["product"] = choose(rng, NOUNS)
+        found["product"] = things.counted(rng)[found.get("quantity", 1) != 1]
     text = expand(rng, pattern, **found)
     if rng.random() < 0.2:
         text = f"{sentence(rng)} {text}"
@@ -440,8 +384,8 @@ def extracted(rng: Random, split: Split) -> Exchange:
     form = wording(rng, EXTRACT if len(asked) == len(found) else EXTRACT[:2], split)
     ask = expand(rng, form, what=what, text=text, nl="\n")
     system = (
-        expand(rng, choose(rng, SYSTEMS), keys=", ".join(made), schema=json.dumps(_type(made)))
+        expand(rng, choose(rng, SYSTEMS), keys=", ".join(made), schema=json.dumps(type_of(made)))
         if rng.random() < 0.2
         else None
     )
-    return _exchange(rng, ask, made, system)
+    return exchange(ask, made, system)

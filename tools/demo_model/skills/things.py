@@ -61,6 +61,45 @@ def goods(rng: Random, plural: bool = False) -> str:
     return thing if kind < 0.35 else f"{choose(rng, _SORTS)} {thing}" if kind < 0.8 else f"{choose(rng, COLOURS)} {choose(rng, _SORTS)} {thing}"  # fmt: skip
 
 
+# Things that one counts, with their plurals; those of NOUNS that are no things to count are left out.
+_ODD = "leaf leaves|loaf loaves|knife knives|shelf shelves|mouse mice|goose geese|foot feet|tooth teeth|child children|sheep sheep|fish fish|scarf scarves|potato potatoes|tomato tomatoes|hero heroes|ox oxen|calf calves|wolf wolves|woman women".split("|")  # fmt: skip
+_COUNTED = """apple pear plum peach cherry grape fig lemon lime orange melon banana mango kiwi olive carrot onion bean pea leek
+radish turnip beetroot cucumber pumpkin mushroom nut walnut egg bun roll cake pie tart cookie muffin waffle sausage sandwich
+sock glove shoe boot sandal slipper shirt dress skirt coat hat cap scarf belt tie button ribbon zip towel pillow blanket sheet
+book stamp letter envelope postcard notebook pen pencil crayon eraser ruler map poster brush bucket sponge candle match lamp
+bulb battery cable plug switch nail screw bolt hook hinge brick tile plank rope chair stool bench table desk sofa bed cushion
+rug mirror vase plate bowl cup mug glass fork spoon pot pan kettle jar bottle tin box bag basket crate key lock bell coin
+ticket badge flag drum flute whistle ball kite doll puzzle marble balloon tent torch lantern helmet saddle tyre pedal seed
+rose tulip daisy lily bush hedge fern cactus hen duck goat pony kitten puppy rabbit parrot window door wheel carriage
+seat wing engine sail oar anchor room tower gate step shelf drawer pocket page stripe spot string pill mask comb razor soap""".split()
+
+
+_PLURALS = dict(pair.split() for pair in _ODD)
+_ALL_ODD = list(_PLURALS.items())
+
+
+def several(noun: str) -> str:
+    """Write the plural of a noun."""
+    last = noun.rsplit(" ", 1)[-1]
+    if last in _PLURALS:
+        return noun.removesuffix(last) + _PLURALS[last]
+    if noun.endswith(("s", "x", "ch", "sh")):
+        return f"{noun}es"
+    return f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in tuple("aeou") else f"{noun}s"
+
+
+def counted(rng: Random) -> tuple[str, str]:
+    """Draw what one counts, as one and as several: usual things, rare ones, and things that nobody knows."""
+    kind = rng.random()
+    if kind < 0.04:
+        return choose(rng, _ALL_ODD)
+    noun = choose(rng, _COUNTED) if kind < 0.45 else choose(rng, NOUNS) if kind < 0.73 else coin(rng, choose(rng, (1, 2, 2)))  # fmt: skip
+    sort = rng.random()
+    if sort > 0.82:
+        noun = f"{choose(rng, _SORTS if sort > 0.91 else COLOURS if sort > 0.87 else _COUNTED)} {noun}"
+    return noun, several(noun)
+
+
 def colour(rng: Random) -> str:
     """Draw a colour, at times a light or a dark one."""
     shade = choose(rng, ("", "", "", "", "light ", "dark ", "pale "))
