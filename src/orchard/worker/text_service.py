@@ -32,7 +32,7 @@ from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job, Verified
 from orchard.engine.engine import Engine
 from orchard.engine.memory import limit
 from orchard.engine.sampling.grammar import BoundGrammar
-from orchard.engine.speculation.prediction import PredictionUse
+from orchard.engine.speculation.prediction import PredictedText, PredictionUse
 from orchard.formats.families.tagged import Tagged
 from orchard.worker.cache_reports import CacheReports
 from orchard.worker.lane import Lane
@@ -288,7 +288,8 @@ class TextService(Service):
             for choice in range(task.n if prepared.max_tokens else 0)
         ]
         if prepared.prediction:
-            live.predictions = [PredictionUse(prepared.prediction) for _ in live.answers]
+            predicted = PredictedText(prepared.prediction)
+            live.predictions = [PredictionUse(predicted) for _ in live.answers]
         self._engine.submit(
             Job(
                 request.id,
@@ -365,8 +366,7 @@ class TextService(Service):
         answer = live.answers[drawn.choice]
         if answer.reason:  # a stop string ended this choice; the engine will know in a moment
             return []
-        if live.predictions:
-            live.predictions[drawn.choice].take(drawn.sample.token)
+        reasoning = answer.reasoning_tokens
         try:
             events = answer.feed(drawn)
         except Exception as error:
@@ -374,6 +374,8 @@ class TextService(Service):
             self._engine.cancel(drawn.job)
             del self._live[drawn.job]
             return [Failed("internal", f"the model's output could not be read: {type(error).__name__}")]
+        if live.predictions and answer.reasoning_tokens == reasoning:
+            live.predictions[drawn.choice].take(drawn.sample.token)
         if answer.reason and not drawn.reason:
             self._engine.cancel(drawn.job, drawn.choice)
         if all(one.reason for one in live.answers):
