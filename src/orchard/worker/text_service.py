@@ -179,6 +179,7 @@ class TextService(Service):
             else:
                 self._engine.cancel(request_id)
                 self._embeddings.cancel(request_id)
+            self._log_guesses(live)
             self._tell([])
 
     def pause(self, request_id: str) -> None:
@@ -334,6 +335,9 @@ class TextService(Service):
         for scored in step.scored:
             if (live := self._live.get(scored.job)) and live.echo:
                 events.setdefault(scored.job, []).extend(live.echo.score(scored.samples))
+        for drawn in step.drawn:  # before a stop string among the step's tokens ends the request
+            if drawn.verified and (live := self._live.get(drawn.job)):
+                live.count(drawn.verified)
         for drawn in step.drawn:
             if live := self._live.get(drawn.job):
                 events.setdefault(drawn.job, []).extend(self._on_token(live, drawn))
@@ -361,8 +365,6 @@ class TextService(Service):
         if not live.answers:  # the engine has drawn a token because it had to; the prompt was all that was wanted
             del self._live[drawn.job]
             return [live.finished()]
-        if drawn.verified:
-            live.count(drawn.verified)
         answer = live.answers[drawn.choice]
         if answer.reason:  # a stop string ended this choice; the engine will know in a moment
             return []
@@ -381,12 +383,13 @@ class TextService(Service):
         if all(one.reason for one in live.answers):
             del self._live[drawn.job]
             events.append(live.finished())
-            if live.verified:
-                self._log_guesses(live)
+            self._log_guesses(live)
         return events
 
     def _log_guesses(self, live: _Live) -> None:
         """Log how many guesses of a request were right, and what each source has saved by now in all requests."""
+        if not live.verified:
+            return
         totals = self._engine.speculated
         saved = {source: totals.get(source, SourceTotals()).saved_seconds for source in live.verified}
         told = (
