@@ -85,7 +85,7 @@ def test_a_models_own_head_that_cannot_be_used_is_left_out(
     ("change", "words"),
     [
         ({"model_type": "glm5_next_mtp"}, "of the kind 'glm5_next_mtp', which is not served"),
-        ({"text_config": {}}, "can't be loaded"),
+        ({"text_config": {}}, "its drafter can't be used: the model in .* can't be loaded"),
         ({"model_file": "evil.py"}, "code of its own"),
     ],
 )

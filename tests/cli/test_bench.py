@@ -378,6 +378,19 @@ async def test_what_guesses_have_brought(status: int, body: str, expected: dict[
         assert await client.guesses() == expected
 
 
+async def test_a_model_may_be_named_by_an_alias() -> None:
+    """`/v1/stats` has ids only."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(
+            200, json={"/v1/stats": STATS, "/v1/models/o/a b": {"id": "o/a b", "root": "m"}}[request.url.path]
+        )
+
+    async with BenchClient("http://scripted", transport=httpx.MockTransport(answer)) as client:
+        client.model = "o/a b"
+        assert await client.guesses() == {"ngram": Guesses(9, 7, 1.0)}
+
+
 def test_what_guesses_have_brought_is_told_by_source() -> None:
     before, after = Guesses(10, 5, 0.5), Guesses(1510, 1205, 3.04)
     told = guess_lines({"ngram": after.since(before), "grammar": Guesses(3, 0, -0.25)})
@@ -395,7 +408,8 @@ class Guessing(Scripted):
             return await super().handle_async_request(request)
         asked = len(self.bodies)
         brought = {"proposed": 10 * asked, "accepted": 9 * asked, "saved_seconds": 0.5 * asked}
-        return httpx.Response(200, json={"models": {"m": {"speculation": {"ngram": brought}}}})
+        earlier = {"proposed": 7, "accepted": 7, "saved_seconds": 1.0}  # and none in the benchmark
+        return httpx.Response(200, json={"models": {"m": {"speculation": {"ngram": brought, "draft": earlier}}}})
 
 
 async def test_guesses_are_those_of_the_scenarios_and_not_of_the_warm_up() -> None:

@@ -58,15 +58,17 @@ def engine(caller: Caller) -> StubEngine:
     return engine
 
 
-def task(n: int = 1) -> Generate:
-    return Generate((Message("user", (TextPart("Hi"),)),), n=n)
+def task(n: int = 1, stop: tuple[str, ...] = ()) -> Generate:
+    return Generate((Message("user", (TextPart("Hi"),)),), n=n, stop=stop)
 
 
-async def submitted(caller: Caller, engine: StubEngine, *ids: str, priority: Priority = "normal") -> int:
+async def submitted(
+    caller: Caller, engine: StubEngine, *ids: str, priority: Priority = "normal", stop: tuple[str, ...] = ()
+) -> int:
     """Submit requests and wait until the engine has them; gives the tokens of each prompt."""
     for request_id in ids:
         caller.events[request_id] = []
-        caller.service.submit(Request(request_id, "tiny", task(), priority))
+        caller.service.submit(Request(request_id, "tiny", task(stop=stop), priority))
     await asyncio.wait_for(engine.until(set(ids)), 30)
     return len(engine.jobs[-1].prompt)
 
@@ -105,6 +107,22 @@ async def test_the_log_tells_how_many_guesses_were_right_and_what_they_save(
     ngram = "4 of 5 by ngram (since the load: 0.50 s saved)"
     prediction = "0 of 2 by prediction (since the load: -0.25 s saved)"
     assert f"request a: guesses that were right: {ngram}, {prediction}" in caplog.messages
+
+
+async def test_the_log_tells_of_guesses_behind_a_stop_string_and_of_requests_that_are_cancelled(
+    caller: Caller, engine: StubEngine, model: TextModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    await submitted(caller, engine, "a", "b", stop=("x",))
+    (token,) = model.tokenizer.encode("x", add_special_tokens=False)
+    (other,) = model.tokenizer.encode("y", add_special_tokens=False)
+    guessed = [Drawn(job, 0, Sample(other), None, Verified("ngram", 4, 3)) for job in "ab"]
+    ended = Drawn("a", 0, Sample(token), None)
+    with caplog.at_level(logging.DEBUG, "orchard.worker"):
+        engine.step(begun=(Begun("a", 1), Begun("b", 1)), drawn=(ended, *guessed))
+        await caller.until(lambda: caller.ended("a"))
+        caller.service.cancel("b")
+    told = "guesses that were right: 3 of 4 by ngram (since the load: 0.50 s saved)"
+    assert [f"request {job}: {told}" in caplog.messages for job in "ab"] == [True, True]
 
 
 @pytest.mark.parametrize(

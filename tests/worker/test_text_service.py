@@ -176,6 +176,17 @@ async def test_a_prediction_is_counted_and_changes_no_other_number(echo: Caller,
     assert (plain.usage.accepted_prediction_tokens, plain.usage.rejected_prediction_tokens) == (0, 0)
 
 
+async def test_a_prediction_is_not_counted_in_what_the_model_thinks(echo: Caller, model: TextModel) -> None:
+    """It predicts the answer; reasoning often quotes what the answer then changes."""
+    said = "<think>The sea</think>blue"
+    thought = await echo.ask("a", ask(said, max_tokens=200, prediction="The sea"))
+    assert thought.choices[0].text == "blue"
+    assert thought.usage.accepted_prediction_tokens == 0
+    assert thought.usage.rejected_prediction_tokens == len(model.tokenizer.encode("The sea"))
+    right = await echo.ask("b", ask(said, max_tokens=200, prediction="blue"))
+    assert right.usage.accepted_prediction_tokens == len(model.tokenizer.encode("blue"))
+
+
 async def test_the_engine_is_told_what_to_propose(echo: Caller, model: TextModel, monkeypatch: Any) -> None:
     jobs: list[Job] = []
     submit = Engine.submit

@@ -1,6 +1,7 @@
 """What guesses a model's next tokens: a smaller model, a head in a drafter's folder, or one in the model's own."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,17 @@ def _drafter(folder: str, model: LoadedModel) -> PredictionHead:
 
     if not (kind := _model_type(folder)).startswith(_WITH_HEADS):
         raise OrchardError("model_failed", f"the drafter in {folder} is of the kind {kind!r}, which is not served")
-    return mtp.load_head(model, Path(folder))
+    with _blaming("drafter"):
+        return mtp.load_head(model, Path(folder))
+
+
+@contextmanager
+def _blaming(what: str) -> Iterator[None]:
+    """Let errors say what of a model can't be used."""
+    try:
+        yield
+    except OrchardError as error:
+        raise OrchardError(error.kind, f"its {what} can't be used: {error.message}") from error
 
 
 def _model_type(folder: str) -> str:
@@ -54,7 +65,8 @@ def _model_type(folder: str) -> str:
 
 
 def _draft_model(folder: str, model: LoadedModel) -> TextModel:
-    draft = load(folder)
+    with _blaming("draft model"):
+        draft = load(folder)
     tokens, own = draft.tokenizer.get_vocab(), model.tokenizer.get_vocab()
     reason = _difference(own, tokens)
     if not reason and draft.vocab_size <= max(own.values()):

@@ -224,7 +224,7 @@ async def measure(
 ) -> dict[str, Guesses]:
     """Warm the server up, then run scenarios one after the other and report the figures of each.
 
-    Return what guesses have brought in the scenarios, by source.
+    Return what guesses have brought in the scenarios, by source; nothing of sources of which none was checked.
     """
     bench = Bench(client, load)
     await bench.warm(scenarios)
@@ -232,7 +232,8 @@ async def measure(
     for scenario in scenarios:
         report(await bench.run(scenario))
     after = await client.guesses()
-    return {source: now.since(before.get(source, Guesses())) for source, now in after.items()}
+    brought = {source: now.since(before.get(source, Guesses())) for source, now in after.items()}
+    return {source: one for source, one in brought.items() if one.proposed}
 
 
 def bench(

@@ -11,6 +11,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import msgspec
@@ -93,6 +94,12 @@ class Guesses(Struct, frozen=True):
 
 class _ModelStats(Struct):
     speculation: dict[str, Guesses] = {}
+
+
+class _NamedModel(Struct):
+    """What Orchard says of a model by one of its names; `root`: its id."""
+
+    root: str
 
 
 class _ServerStats(Struct):
@@ -179,9 +186,15 @@ class BenchClient:
         """Return what guesses have brought the model by source, as Orchard tells; nothing of other servers."""
         try:
             response = await self._http.get("/v1/stats", timeout=endpoint.CONNECT_SECONDS)
-            return msgspec.json.decode(response.content, type=_ServerStats).models[self.model].speculation
+            models = msgspec.json.decode(response.content, type=_ServerStats).models
+            return models[self.model if self.model in models else await self._id()].speculation
         except (httpx.HTTPError, msgspec.DecodeError, KeyError):
             return {}
+
+    async def _id(self) -> str:
+        """Return the id of the model, which may have been named by an alias. Raise what `guesses` catches."""
+        response = await self._http.get(f"/v1/models/{quote(self.model)}", timeout=endpoint.CONNECT_SECONDS)
+        return msgspec.json.decode(response.content, type=_NamedModel).root
 
     async def stream(
         self,

@@ -32,7 +32,7 @@ from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job, Verified
 from orchard.engine.engine import Engine
 from orchard.engine.memory import limit
 from orchard.engine.sampling.grammar import BoundGrammar
-from orchard.engine.speculation.prediction import PredictionUse
+from orchard.engine.speculation.prediction import PredictedText, PredictionUse
 from orchard.formats.families.tagged import Tagged
 from orchard.worker.cache_reports import CacheReports
 from orchard.worker.lane import Lane
@@ -179,6 +179,7 @@ class TextService(Service):
             else:
                 self._engine.cancel(request_id)
                 self._embeddings.cancel(request_id)
+            self._log_guesses(live)
             self._tell([])
 
     def pause(self, request_id: str) -> None:
@@ -288,7 +289,8 @@ class TextService(Service):
             for choice in range(task.n if prepared.max_tokens else 0)
         ]
         if prepared.prediction:
-            live.predictions = [PredictionUse(prepared.prediction) for _ in live.answers]
+            predicted = PredictedText(prepared.prediction)
+            live.predictions = [PredictionUse(predicted) for _ in live.answers]
         self._engine.submit(
             Job(
                 request.id,
@@ -333,6 +335,9 @@ class TextService(Service):
         for scored in step.scored:
             if (live := self._live.get(scored.job)) and live.echo:
                 events.setdefault(scored.job, []).extend(live.echo.score(scored.samples))
+        for drawn in step.drawn:  # before a stop string among the step's tokens ends the request
+            if drawn.verified and (live := self._live.get(drawn.job)):
+                live.count(drawn.verified)
         for drawn in step.drawn:
             if live := self._live.get(drawn.job):
                 events.setdefault(drawn.job, []).extend(self._on_token(live, drawn))
@@ -360,13 +365,10 @@ class TextService(Service):
         if not live.answers:  # the engine has drawn a token because it had to; the prompt was all that was wanted
             del self._live[drawn.job]
             return [live.finished()]
-        if drawn.verified:
-            live.count(drawn.verified)
         answer = live.answers[drawn.choice]
         if answer.reason:  # a stop string ended this choice; the engine will know in a moment
             return []
-        if live.predictions:
-            live.predictions[drawn.choice].take(drawn.sample.token)
+        reasoning = answer.reasoning_tokens
         try:
             events = answer.feed(drawn)
         except Exception as error:
@@ -374,17 +376,20 @@ class TextService(Service):
             self._engine.cancel(drawn.job)
             del self._live[drawn.job]
             return [Failed("internal", f"the model's output could not be read: {type(error).__name__}")]
+        if live.predictions and answer.reasoning_tokens == reasoning:
+            live.predictions[drawn.choice].take(drawn.sample.token)
         if answer.reason and not drawn.reason:
             self._engine.cancel(drawn.job, drawn.choice)
         if all(one.reason for one in live.answers):
             del self._live[drawn.job]
             events.append(live.finished())
-            if live.verified:
-                self._log_guesses(live)
+            self._log_guesses(live)
         return events
 
     def _log_guesses(self, live: _Live) -> None:
         """Log how many guesses of a request were right, and what each source has saved by now in all requests."""
+        if not live.verified:
+            return
         totals = self._engine.speculated
         saved = {source: totals.get(source, SourceTotals()).saved_seconds for source in live.verified}
         told = (

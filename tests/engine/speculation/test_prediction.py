@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.engine.speculation.prediction import PredictionUse
+from orchard.engine.speculation.prediction import PredictedText, PredictionUse
 from tests.support.examples import examples
 
 FILE = list(range(100, 150))
 
 
 def counted(prediction: list[int], answer: list[int]) -> tuple[int, int]:
-    use = PredictionUse(prediction)
+    use = PredictionUse(PredictedText(prediction))
     for token in answer:
         use.take(token)
     return use.accepted, use.rejected
@@ -40,6 +40,16 @@ def test_what_comes_in_another_order_does_not_count() -> None:
 
 def test_single_tokens_count() -> None:
     assert counted(FILE, [token if token % 2 else 0 for token in FILE]) == (25, 25)
+
+
+def test_answers_of_one_prediction_are_counted_apart_and_share_what_is_known_of_it() -> None:
+    """A request may have 64 answers, and to look through a long prediction takes a tenth of a second."""
+    predicted = PredictedText(FILE * 20)
+    first, second = PredictionUse(predicted), PredictionUse(predicted)
+    assert predicted.bits_of(FILE[0]) is predicted.bits_of(FILE[0])
+    for token in FILE:
+        first.take(token)
+    assert (first.accepted, second.accepted) == (50, 0)
 
 
 @examples(100)

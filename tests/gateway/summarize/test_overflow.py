@@ -385,6 +385,14 @@ async def test_a_failure_of_another_kind_is_told_as_it_is(pool: WordPool, overfl
     assert not pool.open_streams
 
 
+async def test_what_no_shorter_messages_help_is_refused_at_once(pool: WordPool, overflow: Overflow) -> None:
+    long = Failed("context_length_exceeded", "your prediction is too long", param="prediction")
+    pool.fails = lambda _: long
+    error = await refusal(overflow, asks(talk(25)))
+    assert (error.message, error.param) == (long.message, "prediction")
+    assert len(pool.requests) == 1
+
+
 async def test_a_retry_that_is_refused_is_the_last(pool: WordPool, overflow: Overflow) -> None:
     def whole(request: Request) -> Failed | None:
         mine = isinstance(request.task, Generate) and not is_summariser(request)

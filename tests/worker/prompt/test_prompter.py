@@ -164,9 +164,13 @@ def test_a_prompt_must_leave_room_for_one_token(model: TextModel) -> None:
 
 
 def test_a_prediction_that_no_answer_could_hold_is_refused(model: TextModel) -> None:
-    assert prompter(model, 50).prepare(ask("Hi", prediction="word " * 5)).prediction
-    error = refusal(model, ask("Hi", prediction="word " * 500), window=50)
-    assert (error.kind, error.param) == ("context_length_exceeded", "prediction")
+    text = "word " * 20
+    size = len(model.tokenizer.encode(text, add_special_tokens=False))
+    assert len(prompter(model, size).prepare(ask("Hi", prediction=text)).prediction) == size
+    for wanted, count in ((text, f"{size}"), (25 * text, "at least ")):
+        error = refusal(model, ask("Hi", prediction=wanted), window=size - 1)
+        assert (error.kind, error.param) == ("context_length_exceeded", "prediction")
+        assert f"maximum context length is {size - 1} tokens. However, your prediction has {count}" in error.message
 
 
 def test_what_is_only_counted_may_be_too_long(model: TextModel) -> None:

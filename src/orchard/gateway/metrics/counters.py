@@ -126,7 +126,8 @@ class Meter:
     """Observes the events of one request as they come in.
 
     All content that comes in at once is a batch. Of a task that draws tokens it is an engine step's, so mostly one
-    token of each choice; more where text was held back, as it may be part of a character or of a tag.
+    token of each choice; more where guesses were right, or where text was held back, as it may be part of a character
+    or of a tag.
     """
 
     def __init__(self, model: ModelMetrics, route: str, clock: Clock, task: Task) -> None:

@@ -129,6 +129,11 @@ def _shortened(request: Request, conversation: LongConversation, count: int, mad
     return Shortened(replace(request, task=task), Summary(count, made.prompt_tokens, made.completion_tokens))
 
 
+def _by_messages(failed: Failed) -> bool:
+    """Return whether shorter messages may help: a prediction, too, may be too long, and memory is no field's fault."""
+    return failed.kind == "context_length_exceeded" and failed.param in (None, "messages")
+
+
 async def _limit(entry: ModelEntry, inquiry: InternalRequest, task: Generate, refused: Failed) -> int:
     """Return how many tokens prompt and answer may have together, as far as that is known. Raise OrchardError."""
     window = entry.context_window
@@ -168,7 +173,7 @@ class _Shortening(EventStream):
             if not events:
                 return []
             first = events[0]
-            if self._refused is None and isinstance(first, Failed) and first.kind == "context_length_exceeded":
+            if self._refused is None and isinstance(first, Failed) and _by_messages(first):
                 self._refused = first
                 self._inner.close()
                 self._work = asyncio.create_task(self._overflow.shorten(self._request, first))

@@ -163,8 +163,19 @@ class Prompter:
         constraint = self.constraints.describe(task, self.family, text, max_tokens)
         opener = self.template.opener if task.prompt is None else None
         boundaries = tuple(place for place, token in enumerate(tokens) if token == opener and place)
-        predicted = tuple(self._tokenize(task.prediction, "prediction", self._window)) if task.prediction else ()
+        predicted = self._predicted(task.prediction) if task.prediction else ()
         return Prepared(tokens, text, params, max_tokens, boundaries, constraint, placed, predicted)
+
+    def _predicted(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of a prediction. Raise OrchardError if it is longer than the context window."""
+
+        def refuse(limit: int, count: int, param: str, *, at_least: bool = False) -> None:
+            if count > limit:
+                message = f"This model's maximum context length is {limit} tokens. However, your {param} has "
+                message += f"{'at least ' if at_least else ''}{count} tokens. Please reduce the length of the {param}."
+                raise OrchardError("context_length_exceeded", message, param=param)
+
+        return tuple(self._tokenize(text, "prediction", self._window, refuse=refuse))
 
     def count(self, given: generate.Generate | ReadTask, *, must_fit: bool = False) -> int:
         """Return the tokens of a prompt, which may be some times too long for the window unless it `must_fit`."""
