@@ -95,13 +95,7 @@ def load_folder(
     """
     if options.chat_template_file:
         template = _template(Path(options.chat_template_file))
-    with loading(folder, library.name):
-        config = mlx_lm.utils.load_config(folder)
-        reason = absurd_size(config)
-        if not reason and "model_file" in config:  # a library that runs it must not see it
-            raise ValueError(f"custom module {config['model_file']}")
-    if reason:  # reading the tokenizer would make lists of as many layers, too
-        raise OrchardError("model_failed", f"the model in {folder} can't be loaded: in its config.json {reason}")
+    _check_config(folder, library)
     # Reading weights and reading a large vocabulary hardly disturb each other.
     with ThreadPoolExecutor(1, "tokenizer") as aside:
         reading = aside.submit(_tokenizer, folder, template)
@@ -128,6 +122,16 @@ def load_folder(
         max_kv_size=options.max_kv_size,
         output=output,
     )
+
+
+def _check_config(folder: Path, library: Library) -> None:
+    with loading(folder, library.name):
+        config = mlx_lm.utils.load_config(folder)
+        reason = absurd_size(config)
+        if not reason and "model_file" in config:  # a library that runs it must not see it
+            raise ValueError(f"custom module {config['model_file']}")
+    if reason:  # reading the tokenizer would make lists of as many layers, too
+        raise OrchardError("model_failed", f"the model in {folder} can't be loaded: in its config.json {reason}")
 
 
 def _output(folder: Path, network: Any, library: Library) -> OutputLayer:

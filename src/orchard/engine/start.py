@@ -98,18 +98,31 @@ def make_runner(
         parts.adopt(draft, speculation, shares.cache)
         store.limit(speculation.limit(shares.cache))
     _warm_up(parts, parts.verifies and speculation is not None, name, known is not None, progress)
-    if known is None:
-        measured = calibration.measure_prefill(model, lambda: progress(0.9))
-        found = time.time()
-        known = calibration.Calibration(parts.mode, parts.batched, *measured, found, in_pieces, parts.verifying)
-        calibration.remember(name, known)
-    elif parts.verifying is not known.verifying:
-        calibration.remember(name, replace(known, verifying=parts.verifying))
+    known = _completed(known, parts, name, in_pieces, progress)
     store.tokens_per_second = known.tokens_per_second
     mx.clear_cache()
     progress(1.0)
     limits = _limits(options, shares.rows, known.chunk, parts.pieces)
     return parts.runner(store, limits, speculation if parts.verifies else None)
+
+
+def _completed(
+    known: calibration.Calibration | None,
+    parts: "_RunnerParts",
+    name: str,
+    in_pieces: bool,
+    progress: Callable[[float], None],
+) -> calibration.Calibration:
+    """Return a model's calibration; store it under its name if anything of it is new."""
+    if known is None:
+        measured = calibration.measure_prefill(parts.model, lambda: progress(0.9))
+        found = time.time()
+        whole = calibration.Calibration(parts.mode, parts.batched, *measured, found, in_pieces, parts.verifying)
+    else:
+        whole = replace(known, verifying=parts.verifying)
+    if whole != known:
+        calibration.remember(name, whole)
+    return whole
 
 
 def _limits(options: TextOptions, row_bytes: int, chunk: int, pieces: int) -> Limits:
