@@ -73,7 +73,11 @@ def test_what_a_translator_leads_to_counts(address: str) -> None:
     assert is_public(str(wrapped)) == is_public(address)
 
 
-@given(st.ip_addresses())
+NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+"""The library counts them as reserved; the test above says which of them are public."""
+
+
+@given(st.ip_addresses().filter(lambda address: address not in NAT64))
 def test_nothing_that_the_standard_library_knows_as_special_is_public(address: ipaddress.IPv4Address) -> None:
     special = (
         address.is_private
