@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -110,7 +110,7 @@ def _brief(error: Exception) -> str:
 
 def find_batch_mode(model: LanguageModel, options: TextOptions) -> BatchMode:
     """Find out how far a model's rows can share a pass without a change of their logits."""
-    alone = partial(_alone, model, options)
+    alone = _Expected(partial(_alone, model, options))
     for mode in (BatchMode.SHARED, BatchMode.BY_LENGTH):
         if _same(mode.value, alone, partial(_logits, model, options, _PROBES, mode)):
             return mode
@@ -121,7 +121,7 @@ def find_batch_mode(model: LanguageModel, options: TextOptions) -> BatchMode:
 def can_batch_prefill(model: LanguageModel, options: TextOptions) -> bool:
     """Find out whether prompts can be read in one pass without a change of their logits."""
     batched = partial(_logits, model, options, _PROBES, BatchMode.SEQUENTIAL, batched=True)
-    return _same("prompts share a pass", partial(_alone, model, options), batched)
+    return _same("prompts share a pass", _Expected(partial(_alone, model, options)), batched)
 
 
 def reads_in_pieces(model: LanguageModel, options: TextOptions) -> bool:
@@ -148,23 +148,39 @@ def _prompt_logits(model: LanguageModel, options: TextOptions, pieces: Sequence[
     return mx.concatenate(read).astype(mx.float32)
 
 
-def _same(what: str, expected: Callable[[], mx.array], logits: Callable[[], mx.array]) -> bool:
+class _Expected:
+    """Logits that others are compared with, computed where they are wanted."""
+
+    def __init__(self, logits: Callable[[], mx.array]) -> None:
+        self._logits = logits
+
+    @cached_property
+    def exact(self) -> mx.array:
+        """The logits in float32, with exact attention."""
+        with exact():
+            return self._logits().astype(mx.float32)
+
+    @cached_property
+    def rounding(self) -> float:
+        """How far attention in the model's own type is from that: what rounding does to the model."""
+        return _most_between(self._logits(), self.exact)
+
+
+def _same(what: str, expected: _Expected, logits: Callable[[], mx.array]) -> bool:
     """Return whether logits are the same but for rounding; log it where they aren't.
 
-    Where they change by more than `_TOLERANCE`, the model itself says what rounding does to it: as much may be rounding
-    as twice the change of `expected` between attention in float32 and in the model's own type.
+    Where they change by more than `_TOLERANCE`, twice as much may be rounding as the model itself shows.
     """
-    with exact():
-        alone = expected().astype(mx.float32)
-        spread = float(mx.std(alone))
-        try:
-            off = _most_between(logits(), alone)
-        except Exception as error:
-            log.info("the model can't do this: %s (%s)", what, _brief(error))
-            return False
+    spread = float(mx.std(expected.exact))
+    try:
+        with exact():
+            off = _most_between(logits(), expected.exact)
+    except Exception as error:
+        log.info("the model can't do this: %s (%s)", what, _brief(error))
+        return False
     allowed = _TOLERANCE * spread
     if off > allowed:
-        allowed = min(max(allowed, 2 * _most_between(expected(), alone)), _MOST_TOLERANCE * spread)
+        allowed = min(max(allowed, 2 * expected.rounding), _MOST_TOLERANCE * spread)
     if off > allowed:
         told = "the model can't do this: %s (its logits change by %.3g, they spread by %.3g)"
         log.info(told, what, off, spread)
@@ -214,7 +230,7 @@ def find_verifying(model: LanguageModel, options: TextOptions, mode: BatchMode) 
     if mode is BatchMode.SEQUENTIAL:
         del ways[Verifying.TOGETHER]
     for verifying, passes in ways.items():
-        expected = partial(_answer_logits, model, options, passes)
+        expected = _Expected(partial(_answer_logits, model, options, passes))
         logits = partial(_verified_logits, model, options, mode, passes)
         if _same(f"proposed tokens for {verifying.value}", expected, logits):
             return verifying

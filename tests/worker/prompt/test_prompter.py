@@ -170,7 +170,8 @@ def test_a_prediction_that_no_answer_could_hold_is_refused(model: TextModel) -> 
     for wanted, count in ((text, f"{size}"), (25 * text, "at least ")):
         error = refusal(model, ask("Hi", prediction=wanted), window=size - 1)
         assert (error.kind, error.param) == ("context_length_exceeded", "prediction")
-        assert f"maximum context length is {size - 1} tokens. However, your prediction has {count}" in error.message
+        told = f"maximum context length is {size - 1} tokens. However, your prediction resulted in {count}"
+        assert told in error.message
 
 
 def test_what_is_only_counted_may_be_too_long(model: TextModel) -> None:

@@ -171,9 +171,7 @@ class Prompter:
 
         def refuse(limit: int, count: int, param: str, *, at_least: bool = False) -> None:
             if count > limit:
-                message = f"This model's maximum context length is {limit} tokens. However, your {param} has "
-                message += f"{'at least ' if at_least else ''}{count} tokens. Please reduce the length of the {param}."
-                raise OrchardError("context_length_exceeded", message, param=param)
+                raise self._beyond_window(count, param, at_least)
 
         return tuple(self._tokenize(text, "prediction", self._window, refuse=refuse))
 
@@ -379,14 +377,15 @@ class Prompter:
         return max(0, words) // self._most_words
 
     def _refuse_beyond(self, limit: int, count: int, param: str, *, at_least: bool = False) -> None:
-        if count < limit:
-            return
+        if count >= limit:
+            raise self._beyond_window(count, param, at_least, ", and the answer needs one more")
+
+    def _beyond_window(self, count: int, param: str, at_least: bool, besides: str = "") -> OrchardError:
         # The first sentence is OpenAI's: clients look for it.
-        raise OrchardError(
+        return OrchardError(
             "context_length_exceeded",
             f"This model's maximum context length is {self._window} tokens. However, your {param} resulted in "
-            f"{'at least ' if at_least else ''}{count} tokens, and the answer needs one more. "
-            f"Please reduce the length of the {param}.",
+            f"{'at least ' if at_least else ''}{count} tokens{besides}. Please reduce the length of the {param}.",
             param=param,
         )
 
