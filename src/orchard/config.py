@@ -175,7 +175,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         Folder | None, setting("responses", "A folder where expired conversations are saved as JSON.")
     ] = None
     responses_max_background: Annotated[
-        Positive, setting("responses", "The most background responses that run at once; further ones are refused.")
+        Positive, setting("responses", "The most background responses that run at once; further ones are rejected.")
     ] = 64
     max_requests: Annotated[Positive, setting("limits", "The most requests at once, except GET requests.")] = 1024
     max_connections: Annotated[Positive, setting("limits", "The most connections at once.")] = 4096
@@ -190,11 +190,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         PositiveSize, setting("limits", "The most bytes in an uploaded file, such as a recording to transcribe.")
     ] = 2**30
     allow_private_media: Annotated[
-        bool, setting("media", "Fetch pictures and other media from private and local addresses, too.")
+        bool, setting("media", "Fetch images and other media from private and local addresses too.")
     ] = False
     allowed_local_media: Annotated[
         ExistingFolder | None,
-        setting("media", "A folder from which requests may read pictures and other media with file: URLs."),
+        setting("media", "A folder from which requests may read images and other media with file: URLs."),
         unset("no file may be read"),
     ] = None
     head_timeout: Annotated[Seconds, setting("limits", "Seconds for a request's headers to arrive.")] = 30.0
@@ -248,8 +248,8 @@ class Ignored(Struct):
     ] = True
     disable_batching: Annotated[
         bool,
-        setting("ignored", "Seeds work in batches, too. To answer one request at a time, set decode_concurrency to 1."),
+        setting("ignored", "Seeds work in batches too. To answer one request at a time, set decode_concurrency to 1."),
     ] = False
     disable_auto_resize: Annotated[
-        bool, setting("ignored", "Besides the model's own processor, only a request's fields resize pictures.")
+        bool, setting("ignored", "Only the model's own processor and a request's fields resize images.")
     ] = False

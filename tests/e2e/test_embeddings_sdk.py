@@ -1,4 +1,4 @@
-"""Embeddings through the official openai SDK, and reranking, beside a model of text."""
+"""Embeddings through the official openai SDK, and reranking, beside a text model."""
 
 import os
 import signal
@@ -140,7 +140,7 @@ def test_a_chat_model_whose_setting_says_so_gives_embeddings(sdk: OpenAI) -> Non
 
 
 @pytest.mark.parametrize(
-    ("path", "asked"), [("speech", "model of speech"), ("transcriptions", "model of transcription")]
+    ("path", "asked"), [("speech", "speech model"), ("transcriptions", "transcription model")]
 )
 def test_without_a_model_of_the_kind_it_is_told_which_is_needed(
     embedding_server: Server, path: str, asked: str

@@ -38,7 +38,7 @@ def _own_head(path: str, model: LoadedModel) -> PredictionHead | None:
 
 
 def _drafter(folder: str, model: LoadedModel) -> PredictionHead:
-    from orchard.backends import mtp  # it imports mlx-vlm, which models of text mostly don't need
+    from orchard.backends import mtp  # it imports mlx-vlm, which text models mostly don't need
 
     if not (kind := _model_type(folder)).startswith(_WITH_HEADS):
         raise OrchardError("model_failed", f"the drafter in {folder} is of the kind {kind!r}, which is not served")

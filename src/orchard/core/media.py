@@ -22,7 +22,7 @@ MAX_FRAMES = 768
 """How many frames of a film are looked at."""
 
 _WORDS: dict[MediaKind, str] = {
-    "image": "Pictures",
+    "image": "Images",
     "audio": "Audio",
     "video": "Videos",
     "document": "Documents",

@@ -1,4 +1,4 @@
-"""The service of models of images: the tests give it a pipeline that waits for them at every step."""
+"""The service of image models: the tests give it a pipeline that waits for them at every step."""
 
 import asyncio
 import json

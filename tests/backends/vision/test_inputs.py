@@ -112,7 +112,7 @@ def test_what_was_done_is_in_the_log(omni: VisionModel, caplog: pytest.LogCaptur
     """Each time, also where it was done before."""
     large = png(picture(7, 64, 96))
     told = {
-        "a picture of 96 x 64 pixels, as 48 x 32; it takes 24 tokens": of(large, resize_shape=(48, 48)),
+        "an image of 96 x 64 pixels, as 48 x 32; it takes 24 tokens": of(large, resize_shape=(48, 48)),
         "a sound, as 8000 samples at 16000 Hz; it takes 7 tokens": of(wav(sound(7)), "audio"),
         "4 of 4 frames of 48 x 32 pixels, as 24 x 16; it takes": of(video(film(7)), "video", resize_shape=(16, 24)),
     }

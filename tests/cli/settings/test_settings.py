@@ -471,7 +471,7 @@ class TestNotes:
         _, notes = serve(*args, MLX_TRUST_REMOTE_CODE="true")
         assert notes == [
             "MLX_TRUST_REMOTE_CODE: does nothing. Orchard never runs code that comes with a model.",
-            "--disable-batching: does nothing. Seeds work in batches, too. To answer one request at a time, set "
+            "--disable-batching: does nothing. Seeds work in batches too. To answer one request at a time, set "
             "decode_concurrency to 1.",
         ]
 

@@ -80,8 +80,8 @@ def test_the_model_may_be_left_out_where_there_is_a_default(parse: Read) -> None
     for given in ({}, {"model": None}):
         error = refused(parse, None, **given)
         assert error.param == "model"
-        kinds = {"_embedding": "model of embeddings", "_ranking": "reranker", "_speech": "model of speech"}
-        asked = kinds.get(parse.__name__, "model of text")
+        kinds = {"_embedding": "embedding model", "_ranking": "reranker", "_speech": "speech model"}
+        asked = kinds.get(parse.__name__, "text model")
         assert error.message.startswith(f"`model` is required, because the server does not have exactly one {asked}. ")
         assert "`orchard serve FOLDER`" in error.message
     for wrong in ("", 5, ["own"]):

@@ -53,7 +53,7 @@ def test_a_text_is_itself() -> None:
         (b"PK\0\0", "it is no PDF, and no text in UTF-8"),
         (b"%PDF-1.4", "it is broken"),
         (pdf("")[:200], "it is broken"),
-        (pdf("", ""), "it has no text, only pictures"),
+        (pdf("", ""), "it has no text, only images"),
         (locked("open sesame"), "it is locked with a password"),
     ],
 )

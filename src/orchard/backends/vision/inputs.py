@@ -213,7 +213,7 @@ class MediaReader:
             case "image":
                 whole = decode_image(part)
                 image = resized(whole, part.options, bounded=not self._sizes_images)
-                told = f"a picture of {_words(whole.size)} pixels, as {_words(image.size)}"
+                told = f"an image of {_words(whole.size)} pixels, as {_words(image.size)}"
                 return _Decoded({"images": [image]}, [np.asarray(whole), whole.size, _sizes(part.options)], told)
             case "audio":
                 samples = decode_audio(part, self._sample_rate)

@@ -169,7 +169,7 @@ class Count(Task, frozen=True, tag="count"):
 def generation(request: Request) -> Generate:
     """Return what a request asks to be generated, or whose prompt it asks to be counted."""
     task = request.task.of if isinstance(request.task, Count) else request.task
-    assert isinstance(task, Generate), f"a model of text is asked for {task.gives}"
+    assert isinstance(task, Generate), f"a text model is asked for {task.gives}"
     return task
 
 

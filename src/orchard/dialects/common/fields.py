@@ -60,7 +60,7 @@ class BodyType(Generic[B]):
     model is named.
     """
 
-    def __init__(self, body: type[B], ignored: tuple[str, ...] = (), asked: str = "model of text") -> None:
+    def __init__(self, body: type[B], ignored: tuple[str, ...] = (), asked: str = "text model") -> None:
         # A deployment's address names the model, so the body's own may be anything.
         doc = {"__doc__": "A request to a deployment, which names the model instead of the body."}
         model: list[tuple[str, type, Any]] = [("model", Any, None)]

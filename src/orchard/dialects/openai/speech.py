@@ -45,7 +45,7 @@ class SpeechBody(ServingFields, kw_only=True):
     stream_format: Literal["audio", "sse"] | None = None
 
 
-BODY = BodyType(SpeechBody, asked="model of speech")
+BODY = BodyType(SpeechBody, asked="speech model")
 
 
 class SpeechCall(Struct, frozen=True):

@@ -14,7 +14,7 @@ _TYPES: dict[MediaKind, tuple[str, ...]] = {
 }
 
 _WHAT: dict[MediaKind, str] = {
-    "image": "a picture",
+    "image": "an image",
     "audio": "audio",
     "video": "a video",
     "document": "a document",

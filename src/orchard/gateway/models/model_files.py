@@ -34,7 +34,7 @@ class ModelFiles(Struct, frozen=True):
     size_bytes: int
     created: int
     voices: tuple[str, ...] = ()
-    """Those that a model of speech has."""
+    """Those that a speech model has."""
     kept_bytes: int = 0
     """Those of the weights that stay as they are where a pipeline is quantised while it is loaded."""
 

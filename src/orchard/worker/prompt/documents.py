@@ -51,7 +51,7 @@ def _pdf_text(part: MediaPart) -> str:
         reason = brief(error)
         raise refusal(part, f"it is broken ({reason})") from error
     if not any(pages):
-        raise refusal(part, "it has no text, only pictures; send its pages as images")
+        raise refusal(part, "it has no text, only images; send its pages as images")
     return "\n\n".join(pages)
 
 

@@ -22,7 +22,7 @@ from orchard.worker.media_room import MOST_BYTES
 from orchard.worker.prompt.chat_template import ChatTemplate
 from orchard.worker.prompt.documents import document_text
 
-if TYPE_CHECKING:  # they import mlx-vlm, which a model of text doesn't need
+if TYPE_CHECKING:  # they import mlx-vlm, which a text model doesn't need
     from orchard.backends.vision.encoder import PlacedMedium
     from orchard.backends.vision.inputs import Medium
     from orchard.backends.vision.model import VisionModel
