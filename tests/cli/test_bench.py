@@ -254,7 +254,7 @@ class TestAnswers:
             (Reply(status=422, body=b'{"detail": []}'), '422: {"detail": []}'),
             (Reply(tokens=2, tail=event({"error": {"message": "crashed"}})), "crashed"),
             (Reply(tokens=2, tail=event({"choices": []})), "the answer broke off"),
-            (Reply(tokens=2, tail=b"data: {\n\n"), "what came is no chat completion"),
+            (Reply(tokens=2, tail=b"data: {\n\n"), "the answer is not a chat completion"),
         ],
     )
     async def test_failures(self, reply: Reply, expected: str) -> None:

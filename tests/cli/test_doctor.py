@@ -150,7 +150,9 @@ def test_the_environment_of_images(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     python = IMAGES.folder / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.touch()
-    assert doctor._environment(IMAGES) == Finding("ok", "environment", f"images, for models of the kind image: {python}")
+    assert doctor._environment(IMAGES) == Finding(
+        "ok", "environment", f"images, for models of the kind image: {python}"
+    )
 
 
 def test_ffmpeg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

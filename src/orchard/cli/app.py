@@ -68,11 +68,15 @@ def _folder_here(folder: Path | None) -> Path | None:
 _ModelDir = Annotated[
     Path | None,
     typer.Option(
-        envvar="ORCHARD_MODEL_DIR", help="A folder whose subfolders are models.", callback=_folder_here, metavar="FOLDER"
+        envvar="ORCHARD_MODEL_DIR",
+        help="A folder whose subfolders are models.",
+        callback=_folder_here,
+        metavar="FOLDER",
     ),
 ]
 _ApiKey = Annotated[
-    str | None, typer.Option(envvar="ORCHARD_API_KEY", help="The API key to send. If there are several, the first one is sent.")
+    str | None,
+    typer.Option(envvar="ORCHARD_API_KEY", help="The API key to send. If there are several, the first one is sent."),
 ]
 _Config = Annotated[
     Path | None, typer.Option(envvar="ORCHARD_CONFIG", metavar="FILE", help="A configuration file in YAML.")
@@ -208,7 +212,9 @@ def rm(
 @app.command()
 def bench(
     url: Annotated[str, typer.Argument(help="The server's address, such as http://127.0.0.1:8000.")],
-    model: Annotated[str | None, typer.Argument(help="The model to measure. By default, the first one that the server lists.")] = None,
+    model: Annotated[
+        str | None, typer.Argument(help="The model to measure. By default, the first one that the server lists.")
+    ] = None,
     *,
     scenario: Annotated[
         list[str] | None,

@@ -131,7 +131,7 @@ class Stream:
             for data in endpoint.sse_data(chunks()):
                 done = data == b"[DONE]" or _take(answer, data, now) or done
         except msgspec.DecodeError as error:
-            answer.error = answer.error or f"what came is no chat completion ({error})"
+            answer.error = answer.error or f"the answer is not a chat completion ({error})"
         if not done:
             answer.error = answer.error or "the answer broke off"
         return answer

@@ -94,7 +94,9 @@ def _models(settings: Settings, most: int | None) -> Iterator[Finding]:
         yield Finding("ok", "bundled", f"the models {', '.join(BUNDLED)}: {decimal(size)}")
     root, repos = hub_cache.root(), hub_cache.repos()
     advice = "'orchard models' lists those that can be served" if repos else "'orchard pull ID' downloads a model"
-    yield Finding("ok", "model cache", f"{len(repos) or 'no'} model{'' if len(repos) == 1 else 's'} in {root}; {advice}")
+    yield Finding(
+        "ok", "model cache", f"{len(repos) or 'no'} model{'' if len(repos) == 1 else 's'} in {root}; {advice}"
+    )
     yield machine.disk(root)
     try:
         found = Registry.from_settings(settings).all()
@@ -125,7 +127,9 @@ def _extra(extra: str) -> Finding:
     models = f"for models of {_kinds(kinds)}"
     if wrong := _wrong_packages(extra):
         remedy = KINDS[kinds[0]].backend.remedy
-        return Finding("warning", "extra", f"{extra}, {models}: {'; '.join(wrong)}", f"If you want to use such models: {remedy}.")
+        return Finding(
+            "warning", "extra", f"{extra}, {models}: {'; '.join(wrong)}", f"If you want to use such models: {remedy}."
+        )
     return Finding("ok", "extra", f"{extra}, {models}")
 
 

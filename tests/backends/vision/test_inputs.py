@@ -221,7 +221,7 @@ def test_what_the_processor_refuses_is_the_callers_fault(qwen: VisionModel, monk
         raise ValueError("too narrow")
 
     monkeypatch.setattr(MediaReader, "_prepared", refuse)
-    with pytest.raises(OrchardError, match="processor refuses it: too narrow") as caught:
+    with pytest.raises(OrchardError, match="processor rejects it: too narrow") as caught:
         read(qwen, of(png(picture(9))))
     assert (caught.value.kind, caught.value.param) == ("invalid_request", PARAM)
 
@@ -263,7 +263,7 @@ def test_a_processor_may_put_tokens_together(prepares: Any, end: list[str]) -> N
 
 def test_a_processor_that_only_passes_a_placeholder_on_is_refused(prepares: Any) -> None:
     """The model would answer without having seen anything."""
-    with pytest.raises(OrchardError, match="would see nothing of it"):
+    with pytest.raises(OrchardError, match="too short or too small for the model"):
         prepares(lambda text: {"input_ids": [prepares.reader._recorder.encode(text)]})
 
 

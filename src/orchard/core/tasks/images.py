@@ -112,9 +112,7 @@ class ImageOptions(LoadOptions, frozen=True, kw_only=True):
     ] = None
     quantize: Annotated[
         Quantize | None,
-        setting(
-            "models", "Quantise the weights of an image model to this many bits; 16 leaves them.", scope="named"
-        ),
+        setting("models", "Quantise the weights of an image model to this many bits; 16 leaves them.", scope="named"),
         unset("as they are stored", example="8"),
     ] = None
     lora_paths: Annotated[

@@ -78,7 +78,7 @@ class BodyType(Generic[B]):
         decoded = decode(self._decoder if model is None else self._deployment_decoder, body)
         decoded.model = model or decoded.model or default
         if decoded.model is None:
-            message = f"is required, because the server does not have exactly one {self._asked}. "
+            message = f"is required, unless the server has exactly one {self._asked}. "
             message += "`GET /v1/models` lists the models that it has, with their kinds; "
             raise invalid("model", message + "`orchard serve FOLDER` serves the model in a folder.")
         return decoded

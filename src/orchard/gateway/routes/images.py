@@ -23,7 +23,7 @@ _FILES = FileFields("image", {"image": MAX_PICTURES, "image[]": MAX_PICTURES, "m
 _FILE = {"type": "string", "format": "binary"}
 _PICTURES = {
     "image": {"type": "array", "items": _FILE, "description": "The input images; also as `image[]`."},
-    "mask": _FILE | {"description": "Where the first input image is painted: the transparent parts, or the white ones if none is transparent."},
+    "mask": _FILE | {"description": "Where to paint: its transparent parts, or the white ones if none is transparent."},
 }
 
 

@@ -30,9 +30,9 @@ def document_text(part: MediaPart) -> str:
         try:
             text = part.data.decode()
         except UnicodeDecodeError as error:
-            raise refusal(part, "it is no PDF, and no text in UTF-8") from error
+            raise refusal(part, "it is neither a PDF nor text in UTF-8") from error
         if "\0" in text:
-            raise refusal(part, "it is no PDF, and no text in UTF-8")
+            raise refusal(part, "it is neither a PDF nor text in UTF-8")
     return f"{part.name}:\n{text}" if part.name else text
 
 
