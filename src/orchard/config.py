@@ -100,7 +100,10 @@ class Settings(Struct, frozen=True, kw_only=True):
         setting("server", "Also log to this file (readable by its owner only; rotated at 10 MB; five old files kept)."),
     ] = None
     shutdown_grace: Annotated[
-        Grace, setting("server", "Seconds for running answers to finish when the server stops; Ctrl-C again ends them.")
+        Grace,
+        setting(
+            "server", "Seconds for running answers to finish when the server stops. A second Ctrl-C ends them at once."
+        ),
     ] = 20.0
     api_keys: Annotated[
         Keys,
@@ -158,7 +161,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = "error"
     stable_prompts: Annotated[
         bool,
-        setting("prompts", "In /v1/messages, drop or move lines of agents' prompts that often change."),
+        setting(
+            "prompts",
+            "In /v1/messages, drop or move lines of agents' prompts that often change: the prompt cache can't be used "
+            "after such a line.",
+        ),
     ] = True
     responses_path: Annotated[
         str,
@@ -195,11 +202,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     allowed_local_media: Annotated[
         ExistingFolder | None,
         setting("media", "A folder from which requests may read images and other media with file: URLs."),
-        unset("no file may be read"),
+        unset("none"),
     ] = None
     head_timeout: Annotated[Seconds, setting("limits", "Seconds for a request's headers to arrive.")] = 30.0
     body_timeout: Annotated[
-        Seconds, setting("limits", "Seconds for a request's body to arrive, and again for its media.")
+        Seconds, setting("limits", "Seconds for a request's body to arrive, and the same again for its media.")
     ] = 60.0
     keep_alive_interval: Annotated[
         Seconds, setting("limits", "Seconds between comments on a stream that has nothing else to send.")

@@ -62,8 +62,8 @@ class EmbeddingOptions(BatchOptions, frozen=True, kw_only=True, forbid_unknown_f
 
     matryoshka: Annotated[
         bool | None,
-        setting("models", "Whether an embedding model may give fewer `dimensions` than it has."),
-        unset("where the model is known to be trained for it", example="true"),
+        setting("models", "Whether requests may ask an embedding model for fewer `dimensions` than it has."),
+        unset("only if the model is known to be trained for it", example="true"),
     ] = None
 
 
