@@ -1,4 +1,4 @@
-"""What guesses a model's next tokens: a smaller model, a head in a drafter's folder, or one in the model's own."""
+"""Load what guesses a model's next tokens: a draft model, a drafter's MTP head, or the model's own head."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What `orchard bench` measures with: streamed chat requests, the moment of each read, and the figures of many answers.
+"""The measurements of `orchard bench`: streamed chat requests, the time of each read, and the figures of many answers.
 
 While requests run, reads are only stamped and kept. They are parsed afterwards, so that the client's own work doesn't
 show in the figures.

@@ -1,4 +1,4 @@
-"""Tries out what a model can do on this machine: what its rows can share, how long a chunk of a prompt may be.
+"""Test what a model can do on this machine: what its rows can share, and how long a prefill chunk may be.
 
 The results are kept from one load to the next. There is one small file for each model, machine and set of options,
 named after all that the results depend on: another version of a library or of the engine, other weights or another

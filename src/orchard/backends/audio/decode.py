@@ -1,4 +1,4 @@
-"""Recordings in files become samples, a block at a time, however long they are. The files may be hostile."""
+"""Decode recordings into samples, one block at a time, whatever their length. The files may be hostile."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""Long texts as passages: each is spoken as a whole, the first one soon."""
+"""Split long texts into passages. Each is spoken as a whole; the first is short, so that speech begins soon."""
 
 import re
 from collections.abc import Iterator

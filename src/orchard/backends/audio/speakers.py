@@ -1,4 +1,4 @@
-"""The speech models that mlx-audio has: what each can be asked for, and how it says a passage."""
+"""mlx-audio's speech models: what each accepts, and how it speaks a passage."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""From a task to what a preset draws: everything is settled, and whatever the preset does not use is refused."""
+"""Turn a task into the inputs of a preset: set the defaults, and reject what the preset does not use."""
 
 import math
 import secrets

@@ -1,4 +1,4 @@
-"""Images, audio and video as bytes become pixels and samples. All of it may be hostile: what is taken is bounded."""
+"""Decode images, audio and video into pixels and samples. All may be hostile, so everything has a limit."""
 
 import math
 import os

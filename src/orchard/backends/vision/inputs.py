@@ -1,4 +1,4 @@
-"""From a medium's bytes to what a model's encoder takes, by the model's own processor."""
+"""Turn a medium's bytes into the input of the model's encoder, with the model's own processor."""
 
 import contextlib
 import copy

@@ -1,4 +1,4 @@
-"""Pictures, sounds, films and documents in a body: what all dialects share in reading them."""
+"""Images, audio, video and documents in a body: what all dialects share when they read them."""
 
 import re
 from pathlib import PurePath

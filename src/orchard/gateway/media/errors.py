@@ -1,4 +1,4 @@
-"""What all media are checked for, in whichever way they come, and what callers are told of those that fail."""
+"""Checks that apply to all media, however they arrive, and the errors of media that fail them."""
 
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_BYTES, MediaKind, MediaPart

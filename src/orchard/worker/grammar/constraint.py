@@ -1,4 +1,4 @@
-"""What binds an answer: a grammar (see `writer`), from where on it binds, and what of it stands in the prompt.
+"""What constrains an answer: a grammar (see `writer`), where it starts, and which part of it is in the prompt.
 
 Reasoning is free, while it leaves room for a short answer. Between its end and the answer two newlines may stand; the
 formats drop them.

@@ -1,4 +1,4 @@
-r"""Grammars of custom tools: what a call's input keeps, as plain text or within a JSON string.
+r"""Grammars of custom tools, for the input of a call as plain text or within a JSON string.
 
 Their syntax is llguidance's Lark (https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md). A call ends its
 input with a text of its own, and in JSON a character may be written as two. llguidance's lexer takes the longest text

@@ -1,4 +1,4 @@
-"""The way in of OpenAI's Images: a body or a form becomes a request."""
+"""Parse OpenAI's Images: turn a body or a form into a request."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The way in of Responses: a body, and what is stored of its conversation, become a `core.Request`."""
+"""Parse Responses: turn a body and its stored conversation into a `core.Request`."""
 
 from collections.abc import Mapping, Sequence
 
