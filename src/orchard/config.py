@@ -100,7 +100,10 @@ class Settings(Struct, frozen=True, kw_only=True):
         setting("server", "Also log to this file (readable by its owner only; rotated at 10 MB; five old files kept)."),
     ] = None
     shutdown_grace: Annotated[
-        Grace, setting("server", "Seconds for running answers to finish when the server stops; Ctrl-C again ends them.")
+        Grace,
+        setting(
+            "server", "Seconds for running answers to finish when the server stops. A second Ctrl-C ends them at once."
+        ),
     ] = 20.0
     api_keys: Annotated[
         Keys,
@@ -158,7 +161,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = "error"
     stable_prompts: Annotated[
         bool,
-        setting("prompts", "In /v1/messages, drop or move lines of agents' prompts that often change."),
+        setting(
+            "prompts",
+            "In /v1/messages, drop or move lines of agents' prompts that often change: the prompt cache can't be used "
+            "after such a line.",
+        ),
     ] = True
     responses_path: Annotated[
         str,
@@ -175,7 +182,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         Folder | None, setting("responses", "A folder where expired conversations are saved as JSON.")
     ] = None
     responses_max_background: Annotated[
-        Positive, setting("responses", "The most background responses that run at once; further ones are refused.")
+        Positive, setting("responses", "The most background responses that run at once; further ones are rejected.")
     ] = 64
     max_requests: Annotated[Positive, setting("limits", "The most requests at once, except GET requests.")] = 1024
     max_connections: Annotated[Positive, setting("limits", "The most connections at once.")] = 4096
@@ -190,16 +197,16 @@ class Settings(Struct, frozen=True, kw_only=True):
         PositiveSize, setting("limits", "The most bytes in an uploaded file, such as a recording to transcribe.")
     ] = 2**30
     allow_private_media: Annotated[
-        bool, setting("media", "Fetch pictures and other media from private and local addresses, too.")
+        bool, setting("media", "Fetch images and other media from private and local addresses too.")
     ] = False
     allowed_local_media: Annotated[
         ExistingFolder | None,
-        setting("media", "A folder from which requests may read pictures and other media with file: URLs."),
-        unset("no file may be read"),
+        setting("media", "A folder from which requests may read images and other media with file: URLs."),
+        unset("none"),
     ] = None
     head_timeout: Annotated[Seconds, setting("limits", "Seconds for a request's headers to arrive.")] = 30.0
     body_timeout: Annotated[
-        Seconds, setting("limits", "Seconds for a request's body to arrive, and again for its media.")
+        Seconds, setting("limits", "Seconds for a request's body to arrive, and the same again for its media.")
     ] = 60.0
     keep_alive_interval: Annotated[
         Seconds, setting("limits", "Seconds between comments on a stream that has nothing else to send.")
@@ -248,8 +255,8 @@ class Ignored(Struct):
     ] = True
     disable_batching: Annotated[
         bool,
-        setting("ignored", "Seeds work in batches, too. To answer one request at a time, set decode_concurrency to 1."),
+        setting("ignored", "Seeds work in batches too. To answer one request at a time, set decode_concurrency to 1."),
     ] = False
     disable_auto_resize: Annotated[
-        bool, setting("ignored", "Besides the model's own processor, only a request's fields resize pictures.")
+        bool, setting("ignored", "Only the model's own processor and a request's fields resize images.")
     ] = False

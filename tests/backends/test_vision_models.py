@@ -1,4 +1,4 @@
-"""The tiny models of vision: mlx-vlm itself loads and runs them, and what they say tells media apart."""
+"""The tiny vision models: mlx-vlm itself loads and runs them, and what they say tells media apart."""
 
 from collections.abc import Callable
 from pathlib import Path

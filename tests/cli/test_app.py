@@ -242,7 +242,7 @@ class TestClient:
             ('{"error": {"message": "too much"}}', 200, "^too much$"),
             ('{"error": "too hot"}', 200, "^too hot$"),
             ('{"choices": []}', 200, "broke off"),
-            ("{", 200, "no chat completion"),
+            ("{", 200, "not a chat completion"),
             ("", 418, "418"),
         ],
     )

@@ -254,7 +254,7 @@ class TestAnswers:
             (Reply(status=422, body=b'{"detail": []}'), '422: {"detail": []}'),
             (Reply(tokens=2, tail=event({"error": {"message": "crashed"}})), "crashed"),
             (Reply(tokens=2, tail=event({"choices": []})), "the answer broke off"),
-            (Reply(tokens=2, tail=b"data: {\n\n"), "what came is no chat completion"),
+            (Reply(tokens=2, tail=b"data: {\n\n"), "the answer is not a chat completion"),
         ],
     )
     async def test_failures(self, reply: Reply, expected: str) -> None:
@@ -396,7 +396,7 @@ def test_what_guesses_have_brought_is_told_by_source() -> None:
     told = guess_lines({"ngram": after.since(before), "grammar": Guesses(3, 0, -0.25)})
     assert told.splitlines() == [
         "guesses by ngram: 1,200 of 1,500 tokens right; 2.5 s saved",
-        "guesses by grammar: 0 of 3 tokens right; -0.2 s saved",
+        "guesses by grammar: 0 of 3 tokens right; 0.2 s lost",
     ]
 
 

@@ -59,14 +59,14 @@ def test_a_sound_installation(tmp_path: Path) -> None:
     for words in (
         "Python 3",
         "mlx-lm ",
-        "vision, for models of vision",
+        "vision, for models of the kind vision",
         "computes on ",
         "all models may take ",
-        "models of images",
+        "models of the kind image",
         "demo, demo-vision, demo-whisper: ",
-        "none yet in ",
+        "no models in ",
         "are free in ",
-        "at a port that the system chooses",
+        "the system will choose a free port",
         "can run here",
     ):
         assert words in done.stdout
@@ -103,7 +103,7 @@ def test_a_running_orchard_is_no_problem(monkeypatch: pytest.MonkeyPatch) -> Non
         locked = doctor._address("127.0.0.1", server.port)
         monkeypatch.setenv("ORCHARD_API_KEY", "the-key")
         opened = doctor._address("127.0.0.1", server.port)
-    assert (locked.status, "asks for an API key" in locked.seen) == ("ok", True)
+    assert (locked.status, "needs an API key" in locked.seen) == ("ok", True)
     seen = f"an Orchard server answers at 127.0.0.1:{server.port} and serves fake"
     assert opened == Finding("ok", "address", seen)
 
@@ -121,6 +121,18 @@ def test_a_stranger_on_the_port_is_one() -> None:
     assert doctor._address("127.0.0.1", stranger.server_port).seen.endswith(f":{stranger.server_port} is free")
 
 
+def test_an_address_of_another_machine_is_one() -> None:
+    finding = doctor._address("192.0.2.1", 0)
+    assert finding.status == "problem"
+    assert "--host" in finding.advice
+
+
+def test_a_folder_of_models_must_exist(tmp_path: Path) -> None:
+    for command in ("doctor", "models"):
+        done = orchard(command, "--model-dir", str(tmp_path / "none"))
+        assert (done.returncode, "there is no folder" in done.stderr) == (2, True)
+
+
 def test_a_broken_mlx(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "executable", "false")
     assert not doctor.doctor(Settings(port=0))
@@ -133,11 +145,14 @@ def test_the_environment_of_images(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("ORCHARD_CACHE_DIR", str(tmp_path))
     finding = doctor._environment(IMAGES)
     assert finding.status == "warning"
-    assert finding.seen == "models of images can't run: its environment is missing: run 'orchard setup images'"
+    assert finding.seen == "images is not installed: models of the kind image can't run"
+    assert finding.advice == "If you want to use such models: run 'orchard setup images'."
     python = IMAGES.folder / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.touch()
-    assert doctor._environment(IMAGES) == Finding("ok", "environment", f"for models of images: {python}")
+    assert doctor._environment(IMAGES) == Finding(
+        "ok", "environment", f"images, for models of the kind image: {python}"
+    )
 
 
 def test_ffmpeg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -169,10 +184,10 @@ def test_packages_with_versions_that_orchard_does_not_take(monkeypatch: pytest.M
 def test_an_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     real = doctor._version
     monkeypatch.setattr(doctor, "_version", lambda name: None if name == "mlx-audio" else real(name))
-    assert doctor._extra("vision") == Finding("ok", "extra", "vision, for models of vision")
+    assert doctor._extra("vision") == Finding("ok", "extra", "vision, for models of the kind vision")
     finding = doctor._extra("audio")
     assert finding.status == "warning"
-    assert finding.seen == "audio, for models of transcription and speech: mlx-audio is missing"
+    assert finding.seen == "audio, for models of the kinds transcription and speech: mlx-audio is missing"
     assert "mlx-orchard[audio]" in finding.advice
 
 

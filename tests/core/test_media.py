@@ -10,7 +10,7 @@ from orchard.core.media import MediaKind, MediaPart, unreadable
     [
         (None, "it takes a vision model, and the extra mlx-orchard[vision]."),
         ((), "it is a vision model that is served for text only, and the log of its load says why."),
-        (("image", "video"), "besides text it takes only pictures and videos."),
+        (("image", "video"), "besides text it takes only images and videos."),
     ],
 )
 def test_why_a_medium_is_not_read(takes: tuple[MediaKind, ...] | None, words: str) -> None:

@@ -1,4 +1,4 @@
-"""The page on audio says what each kind of model of transcription takes."""
+"""The page on audio says what each kind of transcription model takes."""
 
 import inspect
 from importlib import import_module

@@ -5,7 +5,7 @@ from pathlib import Path
 from orchard.backends.images.presets import PRESETS, Preset
 
 PAGE = Path(__file__).parents[2] / "docs" / "images.md"
-HEAD = "| preset | repository | pictures | steps | guidance | negative prompt | mask | LoRA | partial images |"
+HEAD = "| preset | repository | input images | steps | guidance | negative prompt | mask | LoRA | partial images |"
 
 
 def row(preset: Preset) -> str:

@@ -107,7 +107,7 @@ async def test_pictures_are_refused_alike_in_every_dialect(server: Server) -> No
     async with httpx.AsyncClient(timeout=30) as client:
         answers = [await client.post(f"{server.url}/v1/{path}", json={"model": "demo", **body}) for path, body in asked]
     assert {answer.status_code for answer in answers} == {400}
-    told = "Pictures can't be read by this model: it takes a vision model, and the extra mlx-orchard[vision]."
+    told = "Images can't be read by this model: it takes a vision model, and the extra mlx-orchard[vision]."
     *openais, anthropics = (answer.json()["error"]["message"] for answer in answers)
     assert set(openais) == {told}  # where the picture is, is in a field of its own
     assert anthropics == f"`messages[0].content[0].source.data`: {told}"

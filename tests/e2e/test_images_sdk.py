@@ -146,9 +146,9 @@ def test_pictures_of_an_edit_may_be_urls(client: OpenAI) -> None:
         ({"images": [{"image_url": "http://127.0.0.1:1/a.png"}]}, "images[0].image_url", "no host '127.0.0.1'"),
         ({"images": [{"image_url": "file:///etc/passwd"}]}, "images[0].image_url", "--allowed-local-media"),
         ({"images": [url(picture()[:50])]}, "images[0].image_url", "it is broken or truncated"),
-        ({"images": [url(picture()), url(picture())]}, "images[1].image_url", "edits one picture"),
+        ({"images": [url(picture()), url(picture())]}, "images[1].image_url", "edits one input image"),
         ({"mask": url(picture((32, 32)))}, "mask.image_url", "has 32 x 32 pixels"),
-        ({"mask": url(bytes(21 * 2**20))}, "mask.image_url", "a picture may have 20971520 bytes"),
+        ({"mask": url(bytes(21 * 2**20))}, "mask.image_url", "an image may have 20971520 bytes"),
         ({"model": "fake", "images": [{"image_url": "http://127.0.0.1:1/a.png"}]}, "model", "edited images"),
     ]
     for fields, param, words in bad:

@@ -245,7 +245,7 @@ def test_an_answer_goes_on_with_the_last_message(client: OpenAI) -> None:
 
 def test_a_picture_is_refused_by_a_model_that_sees_none(client: OpenAI) -> None:
     picture: Any = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
-    with pytest.raises(openai.BadRequestError, match="Pictures") as caught:
+    with pytest.raises(openai.BadRequestError, match="Images") as caught:
         client.chat.completions.create(model="demo", messages=[{"role": "user", "content": [picture]}])
     assert (caught.value.param or "").startswith("messages")
 

@@ -1,4 +1,4 @@
-"""Speech through the openai SDK: a real server with a tiny random model of speech beside the demo model."""
+"""Speech through the openai SDK: a real server with a tiny random speech model beside the demo model."""
 
 import json
 import os

@@ -58,10 +58,10 @@ def test_how_far_peculiar_models_share_passes(kind: str, mode: BatchMode, caplog
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
-        ("gemma2", "the model's own attention can't read them quantised"),
-        ("gemma4_text", "the model's own attention can't read them quantised"),
-        ("deepseek_v32", "the model's own attention can't read them quantised"),
-        ("mamba", "none of the model's layers keeps every token"),
+        ("gemma2", "the model's own attention can't read a quantised KV cache"),
+        ("gemma4_text", "the model's own attention can't read a quantised KV cache"),
+        ("deepseek_v32", "the model's own attention can't read a quantised KV cache"),
+        ("mamba", "none of the model's layers keeps all tokens"),
     ],
 )
 def test_models_that_can_not_read_quantised_keys_do_without(
@@ -69,7 +69,7 @@ def test_models_that_can_not_read_quantised_keys_do_without(
 ) -> None:
     options = TextOptions(**QUANTIZED)
     assert calibration.quantisable(network(kind), options) == replace(options, kv_bits=None)
-    assert f"--kv-bits 8 has no effect, keys and values stay as they are: {why}" in caplog.text
+    assert f"--kv-bits 8 has no effect, the KV cache is not quantised: {why}" in caplog.text
     assert "argument types" not in caplog.text
     make_runner(network(kind), options, 0, lambda: None)
 
@@ -257,7 +257,7 @@ def test_prompts_are_read_whole_and_not_cached(
     for _ in range(2):  # the second time by what is stored
         caplog.clear()
         runner = make_runner(model, options, 0, lambda: None)
-        assert "prompts are read whole and none is cached" in caplog.text
+        assert "prompts are prefilled whole and not cached" in caplog.text
         for job, count in (("first", None), ("again", None), ("scored", 0)):
             model.passes.clear()
             run(runner, [greedy(job, [number % 50 for number in range(60)], 2, prompt_logprobs=count)])

@@ -211,7 +211,7 @@ def test_one_that_does_not_fit_is_refused() -> None:
     model = network("qwen3")
     limits = replace(LOOSE, memory_bytes=footprint(model, TextOptions()).bytes(20))
     course = run(make_runner(model, limits), [wanted("a")])
-    assert "bytes for its keys and values" in course.outcomes["a"].broken[0]
+    assert "bytes for its KV cache" in course.outcomes["a"].broken[0]
 
 
 def test_nothing_is_fetched_from_the_disk() -> None:

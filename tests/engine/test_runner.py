@@ -341,8 +341,7 @@ def test_what_never_fits() -> None:
     course = run(make_runner(model, limits), [greedy("a", prompt(1, 40)), fits])
     needed = footprint(model, TextOptions()).bytes(41 + GROWTH)
     assert course.outcomes["a"].broken == [
-        f"this request needs {needed:,} bytes for its keys and values; "
-        f"there are {limits.memory_bytes:,} for all requests"
+        f"this request needs {needed:,} bytes for its KV cache; there are {limits.memory_bytes:,} for all requests"
     ]
     assert course.steps[0].broken[0].too_large
     assert course.outcomes["b"].tokens == alone(model, fits)
@@ -456,7 +455,7 @@ def test_less_memory_than_a_job_has_taken_refuses_it_with_the_numbers() -> None:
     course = run(runner, jobs, meanwhile)
     for name in ("running", "waiting"):
         (message,) = course.outcomes[name].broken
-        assert "bytes for its keys and values; there are " in message
+        assert "bytes for its KV cache; there are " in message
     check_the_others(course, jobs[2:])
 
 

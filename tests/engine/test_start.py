@@ -173,7 +173,7 @@ def test_nobody_proposes_for_a_model_that_cannot_verify(
     for options, told in ((TextOptions(), True), (TextOptions(), True), (TextOptions(speculation="off"), False)):
         caplog.clear()
         assert make_runner(model, options, 0, lambda: None).speculation is None
-        assert ("no proposed tokens are verified" in caplog.text) is told
+        assert ("speculation is not used" in caplog.text) is told
 
 
 def test_the_log_says_where_only_a_lone_row_verifies(
@@ -188,7 +188,7 @@ def test_the_log_says_where_only_a_lone_row_verifies(
         for setting in ("auto", "auto", "off"):
             caplog.clear()
             make_runner(model, TextOptions(speculation=setting), 0, lambda: None)
-            told = "proposed tokens are verified only while one row runs" in caplog.text
+            told = "speculation works only while one answer is generated" in caplog.text
             assert told is (verifying is Verifying.ALONE and setting == "auto")
 
 

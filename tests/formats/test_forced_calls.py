@@ -198,11 +198,11 @@ def test_many_optional_arguments_make_no_large_grammar() -> None:
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"minProperties": 1}, "can't keep `minProperties`"),
-        ({"anyOf": [{"required": ["a"]}]}, "can't keep `anyOf`"),
-        ({"$ref": "#/$defs/none"}, "can't keep `\\$ref`"),
-        ({"$ref": "#/$defs/b", "$defs": {"b": {"properties": {}}}}, "can't keep `\\$ref`"),
-        ({"properties": {"a": False}, "required": ["a"]}, "nothing keeps the parameter 'a'"),
+        ({"minProperties": 1}, "can't be made to match `minProperties`"),
+        ({"anyOf": [{"required": ["a"]}]}, "can't be made to match `anyOf`"),
+        ({"$ref": "#/$defs/none"}, "can't be made to match `\\$ref`"),
+        ({"$ref": "#/$defs/b", "$defs": {"b": {"properties": {}}}}, "can't be made to match `\\$ref`"),
+        ({"properties": {"a": False}, "required": ["a"]}, "nothing satisfies the schema of the parameter 'a'"),
         ({"properties": {"a>b": {}}}, "can't write the name of the parameter 'a>b'"),
     ],
     ids=str,

@@ -67,5 +67,5 @@ def test_most_take_arguments_as_objects(name: str) -> None:
 
 
 def test_an_unknown_name_is_refused_with_those_that_are_known() -> None:
-    with pytest.raises(ValueError, match=r"'x' is no message_converter that is known: they are .*hermes.*minimax"):
+    with pytest.raises(ValueError, match=r"'x' is not a known message_converter; the known ones are .*hermes.*minimax"):
         converter("x")

@@ -44,7 +44,7 @@ def _rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """A folder with a toy model, and one of a model of text."""
+    """A folder with a toy model, and one of a text model."""
     for name, kind in (("bear", "toy"), ("writer", "qwen3")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.json").write_text(json.dumps({"model_type": kind}))

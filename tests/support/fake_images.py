@@ -1,4 +1,4 @@
-"""Models of images without mflux: the service is the real one, and what it draws is a plain colour.
+"""Image models without mflux: the service is the real one, and what it draws is a plain colour.
 
 A step of a prompt that begins with "slow" takes a tenth of a second; one that ends with "noise" gets noise instead.
 """
@@ -23,14 +23,14 @@ SLOW_STEP = 0.1
 
 
 def painter(name: str, folder: Path, config_name: str, **options: Any) -> ModelEntry:
-    """Return a model of images whose folder is empty."""
+    """Return an image model whose folder is empty."""
     (folder / name).mkdir(parents=True)
     given = ImageOptions(config_name=config_name, **options)
     return ModelEntry(name, str(folder / name), None, kind="image", options=given, on_demand=True)
 
 
 def use() -> None:
-    """Let this service run models of images, in the environment of the tests."""
+    """Let this service run image models, in the environment of the tests."""
     fake = replace(IMAGE, service=f"{__name__}:FakeImageService", environment=None)
     KINDS["image"] = replace(KINDS["image"], backend=fake)
 

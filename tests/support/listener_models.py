@@ -1,4 +1,4 @@
-"""Tiny random models of transcription besides Whisper, in the layouts of the real ones."""
+"""Tiny random transcription models besides Whisper, in the layouts of the real ones."""
 
 import json
 from collections.abc import Mapping

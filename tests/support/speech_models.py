@@ -1,4 +1,4 @@
-"""Tiny random models of speech, in the layout of the real ones."""
+"""Tiny random speech models, in the layout of the real ones."""
 
 import json
 from functools import partial

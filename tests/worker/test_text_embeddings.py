@@ -99,8 +99,8 @@ async def test_beside_an_answer_both_are_as_alone(caller: Caller) -> None:
     [
         (Embed(("a",), dimensions=WIDTH + 1), "dimensions", f"must be {WIDTH}"),
         (Embed(("a",), prompt_name="query"), "prompt_name", "must be left out: models that generate text"),
-        (Embed(("a", PICTURE)), "input[1].image_url", "Pictures can't be read by this model"),
-        (Embed(("a", (1, 10**6))), "input[1]", "1000000 is no token id"),
+        (Embed(("a", PICTURE)), "input[1].image_url", "Images can't be read by this model"),
+        (Embed(("a", (1, 10**6))), "input[1]", "1000000 is not a token id"),
         (Embed(("fine " * WINDOW,)), "input", rf"has (at least )?\d+ tokens; this model reads at most {WINDOW}"),
         (Embed(("a", (1,) * (WINDOW + 1))), "input[1]", f"has {WINDOW + 1} tokens; this model reads at most"),
     ],

@@ -365,7 +365,7 @@ async def test_a_template_that_loops_fails_that_request_alone(
     monkeypatch.setattr(tokenizer, "chat_template", looping)
     bad, good = await asyncio.gather(caller.failure("bad", kind(ask("loop"))), caller.ask("good", ask()))
     assert (bad.kind, bad.param) == ("invalid_request", "messages")
-    assert "chat template did not come to an end in 0.2 seconds" in bad.message
+    assert "chat template did not finish within 0.2 seconds" in bad.message
     assert good.usage.completion_tokens == 20
     await caller.until_free()
 
@@ -379,7 +379,7 @@ async def test_a_template_that_always_loops_fails_the_load(
     config = json.loads((folder / "tokenizer_config.json").read_text()) | {"chat_template": LOOP}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
     service = TextService(str(folder), TextOptions())
-    with pytest.raises(OrchardError, match="chat template did not come to an end") as caught:
+    with pytest.raises(OrchardError, match="chat template did not finish") as caught:
         await service.start(lambda *_: None, lambda fraction: None)
     assert caught.value.kind == "model_failed"
     await service.close(0.0)
@@ -442,7 +442,7 @@ async def test_a_grammar_that_takes_too_long_is_refused(caller: Caller) -> None:
     caller.service._prompter.grammars._seconds = 0.3
     refused = await caller.failure("a", ask(grammar=Grammar("json_schema", schema, "response_format")))
     assert (refused.kind, refused.param) == ("invalid_request", "response_format")
-    assert refused.message == "the json_schema of `response_format` can't be kept: compiling it takes too long"
+    assert refused.message == "the json_schema of `response_format` can't be enforced: compiling it takes too long"
     found = await caller.ask("b", ask(grammar=Grammar("choice", ["The sea"], "response_format")))
     assert found.choices[0].text == "The sea"
 

@@ -160,7 +160,7 @@ async def test_what_can_not_be_read_is_the_callers_fault(llava: Path) -> None:
     async with serving(llava, VisionService) as caller:
         for task, param, words in (
             (ask(said(broken)), PARAM, f"`{PARAM}` can't be read: it is broken or truncated"),
-            (ask(said(audio(1))), PARAM, "Audio can't be read by this model: besides text it takes only pictures."),
+            (ask(said(audio(1))), PARAM, "Audio can't be read by this model: besides text it takes only images."),
             (literal, "messages", "text that stands for media"),
             (ask(said(image(1), *["long"] * 2000)), "messages", "maximum context length"),
         ):

@@ -22,15 +22,15 @@ _OTHER_PURPOSES = {
     "diffusion_gemma": "write by diffusion, not token by token",
     "embedding_gemma2": "make embeddings",
     "laya": "decide between given answers",
-    "falcon_perception": "find objects in pictures",
+    "falcon_perception": "find objects in images",
     "florence2": "have an encoder and a decoder",
     "llada2_moe": "write by diffusion, not token by token",
     "nemotron_labs_diffusion": "write by diffusion, not token by token",
     "nemotron_parse": "have an encoder and a decoder",
     "nemotron_voicechat": "listen and speak at once",
     "qwen3_vl_embedding": "make embeddings",
-    "sam3": "find objects in pictures",
-    "sam3_1": "find objects in pictures",
+    "sam3": "find objects in images",
+    "sam3_1": "find objects in images",
 }
 
 

@@ -1,1 +1,1 @@
-"""One file a kind of model. Only a worker imports those that need MLX."""
+"""The code that runs models, one file or folder per kind. Only a worker imports modules that need MLX."""

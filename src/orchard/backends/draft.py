@@ -1,4 +1,4 @@
-"""What guesses a model's next tokens: a smaller model, a head in a drafter's folder, or one in the model's own."""
+"""Load what guesses a model's next tokens: a draft model, a drafter's MTP head, or the model's own head."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ def _own_head(path: str, model: LoadedModel) -> PredictionHead | None:
 
 
 def _drafter(folder: str, model: LoadedModel) -> PredictionHead:
-    from orchard.backends import mtp  # it imports mlx-vlm, which models of text mostly don't need
+    from orchard.backends import mtp  # it imports mlx-vlm, which text models mostly don't need
 
     if not (kind := _model_type(folder)).startswith(_WITH_HEADS):
         raise OrchardError("model_failed", f"the drafter in {folder} is of the kind {kind!r}, which is not served")

@@ -1,4 +1,4 @@
-"""A scripted service: the gateway's tests and benchmarks say, in the request itself, what the model does.
+"""A scripted service for tests and benchmarks of the gateway: the request itself says what the model does.
 
 A last message or raw prompt that is a JSON object of `Script`'s fields is played; any other is answered with itself. A
 medium, also of an earlier message, is told: "[image: 3 bytes of image/png, sha256 ba7816bf]".

@@ -1,4 +1,4 @@
-"""What all models in a folder share: how they are loaded, what their files say, and what is wrong with them."""
+"""What all model folders share: loading, reading their files, and explaining what is wrong with them."""
 
 import hashlib
 import json

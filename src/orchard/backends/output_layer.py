@@ -1,4 +1,4 @@
-"""What the layer that makes a network's logits reads: the last hidden states.
+"""Get the input of a model's output layer: the last hidden states.
 
 Which layer that is, is seen in a pass over the network, not guessed from names: it may be one of its own, or the
 embeddings of the tokens once more.

@@ -1,4 +1,4 @@
-"""Files of pictures, which anybody may have sent: what they ask for is checked before they are decoded."""
+"""Image files from requests, which may be hostile: check their sizes before they are decoded."""
 
 import logging
 from io import BytesIO

@@ -1,4 +1,4 @@
-"""Rotary embeddings of models with M-RoPE: text is rotated as in a model of text, at no more cost.
+"""Rotary embeddings of models with M-RoPE: text is rotated as in a text model, at no more cost.
 
 mlx-vlm 0.7.10 rotates every token by three positions, in a dozen operations a layer where it doesn't run on Metal.
 Where the three are the same, as in all text and so in all of decode, that is an ordinary rotation, for which MLX has a

@@ -1,4 +1,4 @@
-"""What a worker's main loop drives: a loaded model that turns requests into events."""
+"""The interface that a worker's main loop calls: a loaded model that turns requests into events."""
 
 from abc import abstractmethod
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What services share whose models do one piece of work after the other, in a thread of their own."""
+"""The base of services whose models do one piece of work at a time, in a thread of their own."""
 
 import asyncio
 import contextlib

@@ -56,11 +56,27 @@ _Port = Annotated[
     int | None,
     typer.Option(envvar="ORCHARD_PORT", min=0, max=65535, help="The port to listen on.", show_default="8000"),
 ]
+
+
+def _folder_here(folder: Path | None) -> Path | None:
+    """Return a folder. Fail if it doesn't exist, as `orchard serve` does."""
+    if folder and not folder.expanduser().is_dir():
+        raise typer.BadParameter(f"there is no folder {folder}")
+    return folder
+
+
 _ModelDir = Annotated[
-    Path | None, typer.Option(envvar="ORCHARD_MODEL_DIR", help="A folder whose subfolders are models.")
+    Path | None,
+    typer.Option(
+        envvar="ORCHARD_MODEL_DIR",
+        help="A folder whose subfolders are models.",
+        callback=_folder_here,
+        metavar="FOLDER",
+    ),
 ]
 _ApiKey = Annotated[
-    str | None, typer.Option(envvar="ORCHARD_API_KEY", help="The API key to send; the first one if there are several.")
+    str | None,
+    typer.Option(envvar="ORCHARD_API_KEY", help="The API key to send. If there are several, the first one is sent."),
 ]
 _Config = Annotated[
     Path | None, typer.Option(envvar="ORCHARD_CONFIG", metavar="FILE", help="A configuration file in YAML.")
@@ -108,7 +124,8 @@ def serve(
 
     You can also set every option --some-name as some_name in a configuration file, or as ORCHARD_SOME_NAME in the
     environment. The environment overrides the file, and options override both. Options for models apply to all models,
-    but --served-model-name and --adapter-path need a single MODEL.
+    except those that make sense for one only, such as --served-model-name and --draft-model-path: they need a single
+    MODEL.
     """
     from orchard.cli.config import gather
     from orchard.cli.serve import serve
@@ -126,9 +143,9 @@ def check(file: Annotated[Path, typer.Argument(help="A configuration file in YAM
 
 @setup_app.command()
 def images(
-    remove: Annotated[bool, typer.Option("--remove", help="Delete the environment instead.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Delete this environment instead.")] = False,
 ) -> None:
-    """Make or repair the environment of models that make images (500 MB), which need other versions than Orchard."""
+    """Install the libraries for image models (500 MB) into an environment of their own, or repair it."""
     from orchard.cli import setup
     from orchard.environments.environment import IMAGES
 
@@ -146,7 +163,7 @@ def chat(
     ] = None,
     api_key: _ApiKey = None,
 ) -> None:
-    """Chat with a model in the terminal. If no server is running here, start one for this chat.
+    """Chat with a model in the terminal. If no server is running on this machine, start one for this chat.
 
     If stdin is not a terminal, the message is read from it. In the chat, /help lists the commands.
     """
@@ -161,7 +178,7 @@ def models(
     config: _Config = None,
     model_dir: _ModelDir = None,
 ) -> None:
-    """List the models on this machine: in a configuration file, the local Hugging Face cache and a folder."""
+    """List the models on this machine: those in a configuration file, the local Hugging Face cache and a folder."""
     from orchard.cli.config import gather
     from orchard.cli.models import models
 
@@ -195,7 +212,9 @@ def rm(
 @app.command()
 def bench(
     url: Annotated[str, typer.Argument(help="The server's address, such as http://127.0.0.1:8000.")],
-    model: Annotated[str | None, typer.Argument(help="The model to measure; by default the first listed.")] = None,
+    model: Annotated[
+        str | None, typer.Argument(help="The model to measure. By default, the first one that the server lists.")
+    ] = None,
     *,
     scenario: Annotated[
         list[str] | None,
@@ -211,8 +230,8 @@ def bench(
     seed: Annotated[
         int | None,
         typer.Option(
-            help="The seed for random prompts; by default another in each run, as a server is faster with prompts and "
-            "answers that it has had before."
+            help="The seed for the random prompts. By default, each run has another one, because a server is faster "
+            "with prompts that it knows."
         ),
     ] = None,
     api_key: _ApiKey = None,
@@ -230,9 +249,10 @@ def bench(
 
 @app.command()
 def doctor(host: _Host = None, port: _Port = None, *, config: _Config = None, model_dir: _ModelDir = None) -> None:
-    """Show what is installed and which models fit into memory, what is wrong and how to fix it.
+    """Check what is installed and which models fit into memory. Show what is wrong and how to fix it.
 
-    It looks at the settings in the environment and in a configuration file. The exit code is 1 if Orchard can't work.
+    The settings in the environment and in a configuration file are checked too. The exit code is 1 if Orchard can't
+    run.
     """
     from orchard.cli.config import gather
     from orchard.cli.doctor import doctor

@@ -1,4 +1,4 @@
-"""What `orchard bench` measures with: streamed chat requests, the moment of each read, and the figures of many answers.
+"""The measurements of `orchard bench`: streamed chat requests, the time of each read, and the figures of many answers.
 
 While requests run, reads are only stamped and kept. They are parsed afterwards, so that the client's own work doesn't
 show in the figures.
@@ -131,7 +131,7 @@ class Stream:
             for data in endpoint.sse_data(chunks()):
                 done = data == b"[DONE]" or _take(answer, data, now) or done
         except msgspec.DecodeError as error:
-            answer.error = answer.error or f"what came is no chat completion ({error})"
+            answer.error = answer.error or f"the answer is not a chat completion ({error})"
         if not done:
             answer.error = answer.error or "the answer broke off"
         return answer

@@ -140,7 +140,8 @@ def _set(talk: SavedTalk, rest: str) -> str:
     name, _, value = rest.partition(" ")
     names = TalkSettings.__struct_fields__
     if name not in names:
-        raise _wrong(f"/set needs a name and a value; the names are {', '.join(names)}")
+        what = f"there is no setting '{printable(name)}'" if name else "/set needs the name of a setting"
+        raise _wrong(f"{what}; the names are {', '.join(names)}")
     try:
         read = kind_of(TalkSettings, name).read(value.strip()) if value.strip() else None
     except ValueError as error:

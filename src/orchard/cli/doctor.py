@@ -74,7 +74,7 @@ def _examine(settings: Settings, notes: Sequence[str]) -> Iterator[Finding]:
         if sys.platform == "darwin" and probed["wired_bytes"]:
             yield machine.wired_limit(probed)
     yield from (Finding("warning", "setting", note) for note in notes)
-    own = {kind.backend.environment for kind in KINDS.values() if kind.backend.environment}
+    own = dict.fromkeys(kind.backend.environment for kind in KINDS.values() if kind.backend.environment)
     yield from map(_environment, own)
     yield from _models(settings, None if isinstance(probed, Finding) else machine.budget(probed, settings.memory_limit))
     yield _address(settings.host, settings.port)
@@ -94,12 +94,14 @@ def _models(settings: Settings, most: int | None) -> Iterator[Finding]:
         yield Finding("ok", "bundled", f"the models {', '.join(BUNDLED)}: {decimal(size)}")
     root, repos = hub_cache.root(), hub_cache.repos()
     advice = "'orchard models' lists those that can be served" if repos else "'orchard pull ID' downloads a model"
-    yield Finding("ok", "model cache", f"{len(repos) or 'none yet'} in {root}; {advice}")
+    yield Finding(
+        "ok", "model cache", f"{len(repos) or 'no'} model{'' if len(repos) == 1 else 's'} in {root}; {advice}"
+    )
     yield machine.disk(root)
     try:
         found = Registry.from_settings(settings).all()
     except OrchardError as error:
-        yield Finding("problem", "models", error.message, "Change the configuration, or get the model.")
+        yield Finding("problem", "models", error.message, "Correct the configuration, or download the model.")
     else:
         if most is not None:
             yield from machine.room((entry for entry in found if entry.path and not entry.bundled), most)
@@ -122,11 +124,17 @@ def _wrong_packages(extra: str = "") -> list[str]:
 def _extra(extra: str) -> Finding:
     """Say whether the libraries of an extra are there."""
     kinds = [name for name, kind in KINDS.items() if kind.backend.extra == extra]
-    models = f"for models of {' and '.join(kinds)}"
+    models = f"for models of {_kinds(kinds)}"
     if wrong := _wrong_packages(extra):
         remedy = KINDS[kinds[0]].backend.remedy
-        return Finding("warning", "extra", f"{extra}, {models}: {'; '.join(wrong)}", f"If you want it: {remedy}.")
+        return Finding(
+            "warning", "extra", f"{extra}, {models}: {'; '.join(wrong)}", f"If you want to use such models: {remedy}."
+        )
     return Finding("ok", "extra", f"{extra}, {models}")
+
+
+def _kinds(names: list[str]) -> str:
+    return f"the kind{'s' if len(names) > 1 else ''} {' and '.join(names)}"
 
 
 def _version(package: str) -> str | None:
@@ -172,18 +180,19 @@ def _mlx(seen: dict[str, Any]) -> Iterator[Finding]:
     if sys.platform == "darwin" and seen["backend"] == "cpu":
         yield Finding("warning", "Metal", "MLX finds no Metal device", "Use a Python made for Apple Silicon (arm64).")
     if sys.platform == "linux" and seen["backend"] == "cpu" and not shutil.which("g++"):
-        advice = "Install g++. Without it everything works, but more slowly."
-        yield Finding("warning", "compiler", "g++ is missing; MLX's CPU backend fuses operations with it", advice)
+        advice = "Install g++ (Debian, Ubuntu: apt install g++). Without it, everything works, but more slowly."
+        yield Finding("warning", "compiler", "g++ is missing; MLX's CPU backend needs it to fuse operations", advice)
 
 
 def _environment(environment: Environment) -> Finding:
     """Say whether the environment of a kind's workers is there."""
+    models = f"models of {_kinds([name for name, kind in KINDS.items() if kind.backend.environment is environment])}"
     try:
         python = environment.command[0]
-    except OrchardError as error:
-        what = f"models of {environment.name} can't run: {error.message}"
-        return Finding("warning", "environment", what, "Do that if you want to use such models.")
-    return Finding("ok", "environment", f"for models of {environment.name}: {python}")
+    except OrchardError:
+        what = f"{environment.name} is not installed: {models} can't run"
+        return Finding("warning", "environment", what, f"If you want to use such models: {environment.remedy}.")
+    return Finding("ok", "environment", f"{environment.name}, for {models}: {python}")
 
 
 def _address(host: str, port: int) -> Finding:
@@ -194,9 +203,11 @@ def _address(host: str, port: int) -> Finding:
     except OrchardError as error:
         if does := _orchard(host, port):
             return Finding("ok", "address", f"an Orchard server answers at {host}:{port} and {does}")
-        advice = "Stop the program that listens there, or choose another port: orchard serve --port 8001."
+        advice = "Stop the program that listens there, or choose another port, such as: orchard serve --port 8001."
+        if "--port" not in error.message:
+            advice = "Choose an address of this machine, such as: orchard serve --host 127.0.0.1."
         return Finding("problem", "address", error.message, advice)
-    return Finding("ok", "address", f"{host}:{port} is free" if port else f"{host}, at a port that the system chooses")
+    return Finding("ok", "address", f"{host}:{port} is free" if port else f"{host}; the system will choose a free port")
 
 
 def _orchard(host: str, port: int) -> str | None:
@@ -210,5 +221,5 @@ def _orchard(host: str, port: int) -> str | None:
     except (httpx.HTTPError, ValueError, TypeError, KeyError, AttributeError):
         return None
     if models is None:
-        return "asks for an API key (ORCHARD_API_KEY) before it tells what it serves"
+        return "needs an API key; set ORCHARD_API_KEY to see what it serves"
     return f"serves {', '.join(models) or 'no model'}"

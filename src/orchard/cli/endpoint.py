@@ -165,7 +165,7 @@ class ChatClient:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ServerError(f"no server answers at {self.url} ({error})") from error
         except msgspec.DecodeError as error:
-            raise ServerError(f"what answers at {self.url} is no OpenAI API") from error
+            raise ServerError(f"the server at {self.url} does not have OpenAI's API") from error
 
     def answer(self, body: dict[str, Any]) -> Generator[AnswerPiece, None, None]:
         """Post a chat completion and yield its answer as it comes. Closing the iterator ends the request."""
@@ -181,7 +181,7 @@ class ChatClient:
         except httpx.HTTPError as error:
             raise ServerError(f"the connection to {self.url} failed ({error})") from error
         except msgspec.DecodeError as error:
-            raise ServerError(f"{self.url} sent something that is no chat completion ({error})") from error
+            raise ServerError(f"{self.url} sent something that is not a chat completion ({error})") from error
         raise ServerError("the answer broke off")
 
 

@@ -1,4 +1,4 @@
-"""What a machine has room for: `orchard doctor` checks its disk, and its memory against each model."""
+"""Checks of `orchard doctor` on a machine's disk, and on its memory against each model."""
 
 import os
 import shutil

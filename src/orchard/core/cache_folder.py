@@ -1,4 +1,4 @@
-"""Where Orchard keeps what it can make again."""
+"""The folder for files that Orchard can make again."""
 
 import os
 from pathlib import Path

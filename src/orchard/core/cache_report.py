@@ -1,4 +1,4 @@
-"""What a worker says of its prompt cache."""
+"""A worker's report on its prompt cache."""
 
 from msgspec import Struct, field
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""What every engine path answers with.
+"""The events of an answer.
 
 The law of the stream: `Started` at most once, first; then any number of content events; then exactly one `Finished` or
 `Failed`; nothing after. The arguments of a call follow its start, with nothing of the same choice in between. A

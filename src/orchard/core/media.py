@@ -1,4 +1,4 @@
-"""Pictures, sounds, films and documents in a request: where they come from, and how a model is to look at them."""
+"""Images, audio, video and documents in a request: where they come from, and how a model looks at them."""
 
 from collections.abc import Collection
 from typing import Literal
@@ -22,7 +22,7 @@ MAX_FRAMES = 768
 """How many frames of a film are looked at."""
 
 _WORDS: dict[MediaKind, str] = {
-    "image": "Pictures",
+    "image": "Images",
     "audio": "Audio",
     "video": "Videos",
     "document": "Documents",

@@ -11,7 +11,7 @@ from typing import Any, Literal
 Capability = Literal["vision", "tools", "thinking"]
 
 DEFAULT_VOICE = "default"
-"""The voice of a model of speech that has only one."""
+"""The voice of a speech model that has only one."""
 _NEMO = "nemo.collections.asr."
 LISTENERS = {
     "canary": "canary",
@@ -174,7 +174,7 @@ def _absurd_sizes(config: Mapping[str, Any], depth: int) -> Iterator[str]:
 def capabilities(kind: str, template: str) -> tuple[Capability, ...]:
     """Return what a model can do beside answering texts with texts, by words that its chat template has.
 
-    Without the extra `vision`, models of that kind are served as models of text.
+    Without the extra `vision`, models of that kind are served as text models.
     """
     installed = find_spec("mlx_vlm") is not None  # which imports nothing
     found: list[Capability] = ["vision"] if kind == "vision" and installed else []
@@ -186,7 +186,7 @@ def capabilities(kind: str, template: str) -> tuple[Capability, ...]:
 
 
 def voices(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the voices of a model of speech: those of its config.json, else the one that it has without a name."""
+    """Return the voices of a speech model: those of its config.json, else the one that it has without a name."""
     talker = config.get("talker_config")
     named = talker.get("spk_id") if isinstance(talker, dict) else None
     return tuple(named) if isinstance(named, dict) and named else (DEFAULT_VOICE,)

@@ -1,4 +1,4 @@
-"""What speculation has brought."""
+"""A report on guesses: how many were right, and what they saved."""
 
 from collections.abc import Mapping
 

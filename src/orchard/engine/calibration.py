@@ -1,4 +1,4 @@
-"""Tries out what a model can do on this machine: what its rows can share, how long a chunk of a prompt may be.
+"""Test what a model can do on this machine: what its rows can share, and how long a prefill chunk may be.
 
 The results are kept from one load to the next. There is one small file for each model, machine and set of options,
 named after all that the results depend on: another version of a library or of the engine, other weights or another
@@ -86,19 +86,17 @@ def quantisable(model: LanguageModel, options: TextOptions) -> TextOptions:
         model.forward(mx.array([[0]], mx.uint32), cache)
         cache = kv_cache.quantized(cache, options.kv_bits, options.kv_group_size)
     except ValueError as error:
-        message = (
-            f"its keys and values can't be quantised in groups of {options.kv_group_size} (--kv-group-size): {error}"
-        )
+        message = f"its KV cache can't be quantised in groups of {options.kv_group_size} (--kv-group-size): {error}"
         raise OrchardError("model_failed", message) from error
-    reason = "none of the model's layers keeps every token"
+    reason = "none of the model's layers keeps all tokens"
     if kv_cache.is_quantized(cache):
         try:
             for tokens in ([[1, 2]], [[3]]):  # a model may attend in another way to one token
                 mx.eval(model.forward(mx.array(tokens, mx.uint32), cache))
             return options
         except Exception as error:
-            reason = f"the model's own attention can't read them quantised ({_brief(error)})"
-    log.warning("--kv-bits %d has no effect, keys and values stay as they are: %s", options.kv_bits, reason)
+            reason = f"the model's own attention can't read a quantised KV cache ({_brief(error)})"
+    log.warning("--kv-bits %d has no effect, the KV cache is not quantised: %s", options.kv_bits, reason)
     return msgspec.structs.replace(options, kv_bits=None)
 
 
@@ -114,7 +112,7 @@ def find_batch_mode(model: LanguageModel, options: TextOptions) -> BatchMode:
     for mode in (BatchMode.SHARED, BatchMode.BY_LENGTH):
         if _same(mode.value, alone, partial(_logits, model, options, _PROBES, mode)):
             return mode
-    log.warning("this model's rows take turns: its cache or its attention is of a kind that can't be shared")
+    log.warning("answers of this model share no forward passes: its cache or its attention doesn't allow it")
     return BatchMode.SEQUENTIAL
 
 
@@ -133,12 +131,13 @@ def reads_in_pieces(model: LanguageModel, options: TextOptions) -> bool:
         pieces = _prompt_logits(model, options, [prompt[:half], prompt[half:]])
         mx.eval(pieces)
     except Exception as error:
-        log.info("the model can't do this: reading a prompt in pieces (%s)", _brief(error))
+        log.info("the model can't do this: prefill in chunks (%s)", _brief(error))
         return False
     off, spread = float(mx.sqrt(mx.mean(mx.square(pieces - whole)))), float(mx.std(whole))
     same = not off > _TOLERANCE_IN_PIECES * spread
     level = logging.DEBUG if same else logging.INFO
-    log.log(level, "in pieces, the logits of a prompt change by %.3g on average, they spread by %.3g", off, spread)
+    told = "in chunks, the logits of a prompt change by %.3g on average; their standard deviation is %.3g"
+    log.log(level, told, off, spread)
     return same
 
 
@@ -182,7 +181,7 @@ def _same(what: str, expected: _Expected, logits: Callable[[], mx.array]) -> boo
     if off > allowed:
         allowed = min(max(allowed, 2 * expected.rounding), _MOST_TOLERANCE * spread)
     if off > allowed:
-        told = "the model can't do this: %s (its logits change by %.3g, they spread by %.3g)"
+        told = "the model can't do this: %s (its logits change by %.3g; their standard deviation is %.3g)"
         log.info(told, what, off, spread)
     return off <= allowed
 

@@ -369,7 +369,7 @@ class Runner:
     def _refuse(self, refusal: TooLarge) -> None:
         media = self._work[refusal.id].job.media_bytes
         message = (
-            f"this request needs {refusal.needed_bytes:,} bytes for its keys and values"
+            f"this request needs {refusal.needed_bytes:,} bytes for its KV cache"
             f"{f' and for encoding its media ({media:,})' if media else ''}; "
             f"there are {refusal.memory_bytes:,} for all requests"
         )

@@ -86,7 +86,9 @@ def make_runner(
     known = calibration.recall(name)
     in_pieces = known.in_pieces if known else calibration.reads_in_pieces(model, options)
     if not in_pieces:
-        log.warning("prompts are read whole and none is cached: read in pieces, the model's logits change")
+        log.warning(
+            "prompts are prefilled whole and not cached: the model's logits change if they are prefilled in chunks"
+        )
     # The disk's thread looks for its files while the model is warmed up.
     store = KVStore(model, options, shares.cache, wake, in_pieces=in_pieces)
     speculation = make_speculation(options, model.vocab_size, on_cuda=on_cuda())
@@ -163,9 +165,9 @@ class _RunnerParts:
     def _say_who_speculates(self) -> None:
         """Log it where not every row may get proposed tokens."""
         if not self.verifies:
-            log.warning("no proposed tokens are verified: this model's rows can't take several tokens back")
+            log.warning("speculation is not used: this model can't take guessed tokens back")
         elif self.verifying is Verifying.ALONE:
-            log.info("proposed tokens are verified only while one row runs: this model's rows can't share such a pass")
+            log.info("speculation works only while one answer is generated: others can't share a pass that verifies")
 
     @property
     def num_draft_tokens(self) -> int:

@@ -1,4 +1,4 @@
-"""What calls look like in a model's own format, as a tree from which a grammar is made that lets it write nothing else.
+"""The shape of calls in a model's own format, as a tree from which a grammar is made that allows nothing else.
 
 `worker.grammar.lark` prints the tree for llguidance.
 """

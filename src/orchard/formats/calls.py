@@ -143,7 +143,7 @@ class CallSyntax(Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def call(self, tool: Tool) -> CallGrammar:
-        """Return what one call of a tool looks like. Raise ValueError where a strict tool's schema can't be kept."""
+        """Return what a call of a tool looks like. Raise ValueError if a strict tool's schema can't be enforced."""
         raise NotImplementedError
 
     def grammar(self, tools: Sequence[Tool]) -> CallsGrammar:

@@ -229,7 +229,7 @@ def _row(
         if wanted in row.names:
             return row
     known = ", ".join(sorted({name for row in rows for name in row.names}))
-    raise ValueError(f"'{name}' is no {option} that is known: they are {known}")
+    raise ValueError(f"'{name}' is not a known {option}; the known ones are {known}")
 
 
 def also_hermes(family: Family, *, described: bool = False) -> Family:
@@ -271,5 +271,7 @@ _CONVERTERS: dict[str, dict[str, Any]] = {
 def converter(name: str) -> Mapping[str, Any]:
     """Return the `TemplateCapabilities` that a converter sets. Raise ValueError, which lists the known names."""
     if (wanted := _CONVERTERS.get(name.lower().replace("-", "_"))) is None:
-        raise ValueError(f"'{name}' is no message_converter that is known: they are {', '.join(sorted(_CONVERTERS))}")
+        raise ValueError(
+            f"'{name}' is not a known message_converter; the known ones are {', '.join(sorted(_CONVERTERS))}"
+        )
     return wanted

@@ -77,15 +77,15 @@ class Signature:
         """
         strict, found = self.tool.strict, {}
         if strict and (more := sorted(_MORE & self.schema.keys())):
-            raise ValueError(f"in this model's format of calls the arguments can't keep `{more[0]}`")
+            raise ValueError(f"in this model's tool-call format, the arguments can't be made to match `{more[0]}`")
         for name, schema in self.properties.items():
             if strict and schema is False and name in self.required:
-                raise ValueError(f"nothing keeps the parameter '{name}'")
+                raise ValueError(f"nothing satisfies the schema of the parameter '{name}'")
             if _NOT_IN_NAMES.isdisjoint(name) and name == name.strip() != "":
                 if schema is not False:
                     found[name] = schema
             elif strict:
-                raise ValueError(f"this model's format of calls can't write the name of the parameter {name!r}")
+                raise ValueError(f"this model's tool-call format can't write the name of the parameter {name!r}")
         return found
 
     @cached_property

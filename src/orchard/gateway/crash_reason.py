@@ -1,4 +1,4 @@
-"""The end of a process, and its stderr: that is passed on, and its end is kept, because a crash is explained there."""
+"""Pass on a process's stderr, and keep its last lines, because they explain a crash."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Images whose addresses an answer gives: they are in memory for an hour, and only who has the address finds them."""
+"""Images that an answer gives as URLs. They stay in memory for an hour; only a client that has the URL can get them."""
 
 import asyncio
 import secrets

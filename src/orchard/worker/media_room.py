@@ -1,4 +1,4 @@
-"""Whose media are read next: what is made of them waits for the engine, and takes many times what their files do."""
+"""Choose whose media are read next: prepared media wait for the engine, and take far more memory than their files."""
 
 import asyncio
 import contextlib

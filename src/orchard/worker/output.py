@@ -1,4 +1,4 @@
-"""Tokens become events: bytes, characters, the model's format, stop strings, in this order; before them, the echo."""
+"""Turn tokens into events: bytes, characters, the model's format, stop strings, in this order, after the echo."""
 
 import codecs
 import json

@@ -21,7 +21,7 @@ _INSTALLED = importlib.util.find_spec("mlx_vlm") is not None
 
 
 class VisionService(TextService):
-    """Serves one model from a folder in mlx-vlm's format; as a model of text only where that can't be."""
+    """Serves one model from a folder in mlx-vlm's format; as a text model only where that can't be."""
 
     @staticmethod
     def prepare() -> int:

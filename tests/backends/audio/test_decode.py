@@ -81,7 +81,7 @@ def test_others_are_read_by_ffmpeg_or_it_is_named(
     assert len(_decoded(tmp_path, sound)) == pytest.approx(2 * RATE, abs=3000)
     monkeypatch.setattr(ffmpeg, "find", lambda: None)
     message = _refusal(tmp_path, sound)
-    assert message.startswith("it is no WAV, MP3 or FLAC file. ffmpeg is not installed on the server.")
+    assert message.startswith("it is not a WAV, MP3 or FLAC file. ffmpeg is not installed on the server.")
 
 
 def test_broken_files_are_refused(tmp_path: Path) -> None:

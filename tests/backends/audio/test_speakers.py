@@ -1,4 +1,4 @@
-"""Models of speech: tiny random ones of each type, compared with the library."""
+"""Speech models: tiny random ones of each type, compared with the library."""
 
 import json
 from collections.abc import Callable

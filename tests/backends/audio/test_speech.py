@@ -1,4 +1,4 @@
-"""The service of models of speech: most tests give it a speaker that waits for the test."""
+"""The service of speech models: most tests give it a speaker that waits for the test."""
 
 import asyncio
 import threading

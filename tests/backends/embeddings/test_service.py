@@ -255,7 +255,7 @@ async def test_a_long_pass_is_a_sign_of_life_only_from_its_last_layer_on(stub: A
     await stub.until(lambda: stub.ended("a"))
 
 
-# Models of embeddings
+# Embedding models
 
 
 @pytest.fixture
@@ -289,12 +289,12 @@ def conversation(part: TextPart | MediaPart) -> Generate:
     [
         (Embed(("w20", "w20 " * 11)), "context_length_exceeded", "input[1]", "13 tokens; this model reads at most 12"),
         (Embed(((20,) * 13,)), "context_length_exceeded", "input", "13 tokens"),
-        (Embed(("w20", MixedInput((PICTURE,)))), "invalid_request", PICTURE.param, "Pictures can't be read"),
+        (Embed(("w20", MixedInput((PICTURE,)))), "invalid_request", PICTURE.param, "Images can't be read"),
         (
             Embed((conversation(PICTURE),)),
             "invalid_request",
             PICTURE.param,
-            "Pictures can't be read",
+            "Images can't be read",
         ),
         (
             Embed((conversation(TextPart("a")),)),

@@ -146,13 +146,13 @@ def test_every_picture_has_a_size_that_is_possible(
             "flux-kontext-dev",
             {"images": 2},
             "image",
-            "flux-kontext-dev edits one picture, and there are 2",
+            "flux-kontext-dev edits one input image, and there are 2",
         ),
         (
             "flux2-klein-edit-4b",
             {"images": 5},
             "image",
-            "flux2-klein-edit-4b edits at most 4 pictures, and there are 5",
+            "flux2-klein-edit-4b edits at most 4 input images, and there are 5",
         ),
         (
             "qwen-image-edit",

@@ -101,7 +101,7 @@ def test_a_mask_marks_what_is_transparent_else_what_is_white(tmp_path: Path) -> 
 def test_masks_of_another_size_or_that_mark_nothing_are_refused(tmp_path: Path) -> None:
     saved(tmp_path / "mask.png", Image.new("L", (32, 16), 100))
     mask = uploaded(tmp_path / "mask.png", "mask")
-    with pytest.raises(OrchardError, match="`mask` has 32 x 16 pixels, and the picture has 64 x 16") as caught:
+    with pytest.raises(OrchardError, match="`mask` has 32 x 16 pixels, and the input image has 64 x 16") as caught:
         read_mask(mask, (64, 16))
     assert caught.value.param == "mask"
     with pytest.raises(OrchardError, match="`mask` marks nothing"):

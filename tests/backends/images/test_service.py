@@ -1,4 +1,4 @@
-"""The service of models of images: the tests give it a pipeline that waits for them at every step."""
+"""The service of image models: the tests give it a pipeline that waits for them at every step."""
 
 import asyncio
 import json
@@ -312,8 +312,8 @@ async def test_pictures_are_handed_over(tmp_path: Path) -> None:
     [
         (ImageOptions(config_name="nothing"), "there is no config_name 'nothing'"),
         (ImageOptions(lora_scales=(1.0,)), "lora_scales has 1 numbers, and lora_paths 0 files"),
-        (ImageOptions(lora_paths=("a/b",)), "'a/b' of lora_paths is no file that ends with .safetensors"),
-        (ImageOptions(lora_paths=("/none.safetensors",)), "'/none.safetensors' of lora_paths is no file"),
+        (ImageOptions(lora_paths=("a/b",)), "'a/b' of lora_paths is not a file that ends with .safetensors"),
+        (ImageOptions(lora_paths=("/none.safetensors",)), "'/none.safetensors' of lora_paths is not a file"),
     ],
 )
 async def test_options_that_can_not_be_met_fail_the_load(folder: Path, options: ImageOptions, message: str) -> None:

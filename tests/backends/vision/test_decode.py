@@ -154,13 +154,13 @@ def headed(data: bytes, offset: int, value: int) -> bytes:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"", "no WAV, MP3 or FLAC"),
-        (b"RIFF\x10\0\0\0WAVEfmt ", "no WAV, MP3 or FLAC"),
-        (b"ID3" + bytes(500), "no WAV, MP3 or FLAC"),
-        (b"\0\0\0\x1cftypisom" + bytes(500), "no WAV, MP3 or FLAC"),
+        (b"", "not WAV, MP3 or FLAC"),
+        (b"RIFF\x10\0\0\0WAVEfmt ", "not WAV, MP3 or FLAC"),
+        (b"ID3" + bytes(500), "not WAV, MP3 or FLAC"),
+        (b"\0\0\0\x1cftypisom" + bytes(500), "not WAV, MP3 or FLAC"),
         (wav(sound(1))[:-1000], "truncated: it has 15,044 of 16,044 bytes"),
         (wav(sound(1)[:0]), "truncated"),
-        (b"fLaC\0\0\0\x22\x10\0\x10\0" + bytes(30) + b"\xff\xf8\xc9\x08\0" + bytes(99), "no WAV, MP3 or FLAC"),
+        (b"fLaC\0\0\0\x22\x10\0\x10\0" + bytes(30) + b"\xff\xf8\xc9\x08\0" + bytes(99), "not WAV, MP3 or FLAC"),
         (headed(wav(sound(1)), 24, 100), "1 channels at 100 Hz, and up to 8 channels at 4,000 to 384,000 Hz are"),
     ],
 )

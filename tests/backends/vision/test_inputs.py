@@ -112,7 +112,7 @@ def test_what_was_done_is_in_the_log(omni: VisionModel, caplog: pytest.LogCaptur
     """Each time, also where it was done before."""
     large = png(picture(7, 64, 96))
     told = {
-        "a picture of 96 x 64 pixels, as 48 x 32; it takes 24 tokens": of(large, resize_shape=(48, 48)),
+        "an image of 96 x 64 pixels, as 48 x 32; it takes 24 tokens": of(large, resize_shape=(48, 48)),
         "a sound, as 8000 samples at 16000 Hz; it takes 7 tokens": of(wav(sound(7)), "audio"),
         "4 of 4 frames of 48 x 32 pixels, as 24 x 16; it takes": of(video(film(7)), "video", resize_shape=(16, 24)),
     }
@@ -221,7 +221,7 @@ def test_what_the_processor_refuses_is_the_callers_fault(qwen: VisionModel, monk
         raise ValueError("too narrow")
 
     monkeypatch.setattr(MediaReader, "_prepared", refuse)
-    with pytest.raises(OrchardError, match="processor refuses it: too narrow") as caught:
+    with pytest.raises(OrchardError, match="processor rejects it: too narrow") as caught:
         read(qwen, of(png(picture(9))))
     assert (caught.value.kind, caught.value.param) == ("invalid_request", PARAM)
 
@@ -263,7 +263,7 @@ def test_a_processor_may_put_tokens_together(prepares: Any, end: list[str]) -> N
 
 def test_a_processor_that_only_passes_a_placeholder_on_is_refused(prepares: Any) -> None:
     """The model would answer without having seen anything."""
-    with pytest.raises(OrchardError, match="would see nothing of it"):
+    with pytest.raises(OrchardError, match="too short or too small for the model"):
         prepares(lambda text: {"input_ids": [prepares.reader._recorder.encode(text)]})
 
 

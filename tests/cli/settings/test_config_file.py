@@ -121,8 +121,8 @@ def test_null_is_absent(tmp_path: Path) -> None:
         (
             "server:\n  tool_call_parser: qwen3_codr\nmodels:\n- model_path: a\n  reasoning_parser: mistrl",
             [
-                "2: tool_call_parser: 'qwen3_codr' is no tool_call_parser that is known: they are ",
-                "5: reasoning_parser: 'mistrl' is no reasoning_parser that is known: they are ",
+                "2: tool_call_parser: 'qwen3_codr' is not a known tool_call_parser; the known ones are ",
+                "5: reasoning_parser: 'mistrl' is not a known reasoning_parser; the known ones are ",
             ],
         ),
         ("server:\n  log_file: none/x.log", ["2: log_file: can't log to "]),

@@ -122,9 +122,9 @@ class TestValues:
             ("responses_path", "/", "must be a file, and / is a folder"),
             ("host", "a b", "must be a name or an address, without spaces, not 'a b'"),
             ("host", "a\x1b", "must be a name or an address, without spaces, not 'a\\x1b'"),
-            ("tool_call_parser", "nonsuch", "'nonsuch' is no tool_call_parser that is known: they are "),
-            ("reasoning_parser", "nonsuch", "'nonsuch' is no reasoning_parser that is known: they are "),
-            ("message_converter", "nonsuch", "'nonsuch' is no message_converter that is known: they are "),
+            ("tool_call_parser", "nonsuch", "'nonsuch' is not a known tool_call_parser; the known ones are "),
+            ("reasoning_parser", "nonsuch", "'nonsuch' is not a known reasoning_parser; the known ones are "),
+            ("message_converter", "nonsuch", "'nonsuch' is not a known message_converter; the known ones are "),
             ("lora_scales", ["0.5", "much"], "must be a number, not 'much'"),
             ("log_file", "/no/such/x.log", "can't log to /no/such/x.log: there is no folder /no/such"),
             ("log_file", "/proc/self/no.log", "can't log to "),
@@ -471,7 +471,7 @@ class TestNotes:
         _, notes = serve(*args, MLX_TRUST_REMOTE_CODE="true")
         assert notes == [
             "MLX_TRUST_REMOTE_CODE: does nothing. Orchard never runs code that comes with a model.",
-            "--disable-batching: does nothing. Seeds work in batches, too. To answer one request at a time, set "
+            "--disable-batching: does nothing. Seeds work in batches too. To answer one request at a time, set "
             "decode_concurrency to 1.",
         ]
 

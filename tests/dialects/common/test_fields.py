@@ -80,9 +80,9 @@ def test_the_model_may_be_left_out_where_there_is_a_default(parse: Read) -> None
     for given in ({}, {"model": None}):
         error = refused(parse, None, **given)
         assert error.param == "model"
-        kinds = {"_embedding": "model of embeddings", "_ranking": "reranker", "_speech": "model of speech"}
-        asked = kinds.get(parse.__name__, "model of text")
-        assert error.message.startswith(f"`model` is required, because the server does not have exactly one {asked}. ")
+        kinds = {"_embedding": "embedding model", "_ranking": "reranker", "_speech": "speech model"}
+        asked = kinds.get(parse.__name__, "text model")
+        assert error.message.startswith(f"`model` is required, unless the server has exactly one {asked}. ")
         assert "`orchard serve FOLDER`" in error.message
     for wrong in ("", 5, ["own"]):
         assert "non-empty string" in refused(parse, model=wrong).message

@@ -375,7 +375,7 @@ def test_a_row_that_was_stopped_goes_on_where_it_was() -> None:
 def test_a_token_that_is_not_allowed_shows() -> None:
     follower = GrammarState(lark('start: "ab"', letters=letters()))
     follower.take(ord("b"))
-    with pytest.raises(GrammarError, match="the answer can't go on by its grammar"):
+    with pytest.raises(GrammarError, match="the answer can't continue under its grammar"):
         allowed(follower)
 
 
@@ -387,7 +387,7 @@ def test_a_grammar_that_grows_too_large_fails_its_own_request_alone(choices: int
     others = some_jobs()[:4]
     course = run(make_runner(network("qwen3")), [others[0], bad, *others[1:]])
     (message,) = course.outcomes["bad"].broken
-    assert message.startswith("the answer can't go on by its grammar: ")
+    assert message.startswith("the answer can't continue under its grammar: ")
     assert "\n" not in message
     assert all(one.by_grammar for step in course.steps for one in step.broken)
     for job in others:

@@ -202,7 +202,9 @@ def test_mixed_tags(tag: str) -> None:
 
 
 def test_unknown_names_are_refused_with_those_that_are_known() -> None:
-    with pytest.raises(ValueError, match=r"'x' is no tool_call_parser that is known: they are .*hermes.*qwen3_coder"):
+    with pytest.raises(
+        ValueError, match=r"'x' is not a known tool_call_parser; the known ones are .*hermes.*qwen3_coder"
+    ):
         choose("", tool_call_parser="x")
-    with pytest.raises(ValueError, match=r"'x' is no reasoning_parser that is known: they are .*qwen3"):
+    with pytest.raises(ValueError, match=r"'x' is not a known reasoning_parser; the known ones are .*qwen3"):
         choose("", reasoning_parser="x")

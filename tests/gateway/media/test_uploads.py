@@ -181,7 +181,7 @@ async def test_a_compressed_form_is_refused(folder: UploadFolder) -> None:
     [
         (lambda body: body[:-30], "it ends too early", None),
         (lambda body: b"nonsense" + body, "the form can't be read", None),
-        (lambda body: body.replace(b'name="file"', b'name="image"'), "`image` is no field of a file", "image"),
+        (lambda body: body.replace(b'name="file"', b'name="image"'), "`image` is not a field for files", "image"),
         (lambda body: body.replace(b'name="model"', b'nome="model"'), "a part has no name", None),
         (lambda body: body.replace(b"sound", b""), "`file` is empty.", "file"),
         (lambda body: body.replace(b"audio/x-wav", b"text/html"), "`file` must be audio, not 'text/html'", "file"),
@@ -236,7 +236,7 @@ async def test_a_slow_client_is_given_up_unless_it_keeps_the_least_rate(
     monkeypatch.setattr(uploads, "LEAST_RATE", 10_000)
     settings = Settings(max_upload_bytes=1000, body_timeout=0.01)
     begin = asyncio.get_running_loop().time()
-    with pytest.raises(OrchardError, match="came at less than") as caught:
+    with pytest.raises(OrchardError, match="at less than") as caught:
         await UploadReader(settings, folder, Budget(2**30, "bodies")).read(http, RECORDING)
     assert caught.value.kind == "timeout"
     assert asyncio.get_running_loop().time() - begin >= 0.01 + 200 / 10_000, "what it sent gave it more time"

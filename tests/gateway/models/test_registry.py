@@ -122,7 +122,7 @@ def test_a_name_that_is_nothing(name: str, cache: Path) -> None:
         ("config.json", "{", "can't be read"),
         ("config.json", "[" * 100_000, "can't be read"),
         ("config.json", b'{"model_type": "\xff"}', "can't be read"),
-        ("config.json", "[]", "no JSON object"),
+        ("config.json", "[]", "not a JSON object"),
         ("config.json", "{}", "model_type"),
         ("model.safetensors", None, "safetensors"),
         ("model.safetensors.index.json", "{", "can't be read"),
@@ -422,7 +422,7 @@ def test_the_fallback_answers_for_names_that_are_not_here(cache: Path) -> None:
     registry = Registry.from_settings(Settings(fallback_model="demo"))
     assert registry.find("claude-opus-4").id == registry.known("gpt-4").id == "demo"
     assert registry.find("org/a").id == "org/a"
-    with pytest.raises(OrchardError, match=r"no model 'nothing' here; .*; it is the fallback model"):
+    with pytest.raises(OrchardError, match=r"no model 'nothing' here; .*; fallback_model names it"):
         Registry.from_settings(Settings(fallback_model="nothing"))
 
 

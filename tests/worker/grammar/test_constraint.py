@@ -141,7 +141,7 @@ def test_what_an_answer_may_be(taken: Any, kind: str, value: Any, good: str, bad
 @pytest.mark.parametrize(
     ("kind", "value", "why"),
     [
-        ("json_schema", False, "nothing keeps the schema 'false'"),
+        ("json_schema", False, "nothing satisfies the schema 'false'"),
         ("json_schema", {"type": "strin"}, "strin"),
         ("json_schema", {"type": "array", "uniqueItems": True}, "uniqueItems"),
         ("json_schema", {"not": {}}, "not"),
@@ -169,7 +169,7 @@ def test_what_cannot_be_kept_is_refused(
             bind(constraints, wanting(kind, value), family, CLOSED)
         assert failure.value.kind == "invalid_request"
         assert failure.value.param == "response_format"
-        assert failure.value.message.startswith(f"the {kind} of `response_format` can't be kept: ")
+        assert failure.value.message.startswith(f"the {kind} of `response_format` can't be enforced: ")
         assert why in failure.value.message
         assert "\n" not in failure.value.message
         assert len(failure.value.message) < 400
@@ -191,14 +191,14 @@ def test_what_of_a_schema_can_be_kept_that_is_not_strict(taken: Any, schema: Any
     task = Generate(grammar=Grammar("json_schema", schema, "response_format", strict=False))
     assert taken(task, good).whole
     assert not taken(task, bad).whole
-    with pytest.raises(OrchardError, match="the json_schema of `response_format` can't be kept"):
+    with pytest.raises(OrchardError, match="the json_schema of `response_format` can't be enforced"):
         taken(wanting("json_schema", schema), good)
 
 
 def test_what_is_no_schema_is_refused_either_way(constraints: Constraints, family: Family) -> None:
     for schema in ({"type": "strin"}, {"$ref": "http://x/y"}):
         task = Generate(grammar=Grammar("json_schema", schema, "response_format", strict=False))
-        with pytest.raises(OrchardError, match="the json_schema of `response_format` can't be kept"):
+        with pytest.raises(OrchardError, match="the json_schema of `response_format` can't be enforced"):
             bind(constraints, task, family, CLOSED)
 
 
@@ -343,7 +343,7 @@ def test_what_can_be_kept_of_a_tool_that_is_not_strict(taken: Any, constraints: 
     strict = Tool("weather", parameters={"type": "object", "properties": {"city": {"type": "town"}}}, strict=True)
     for must in (False, True):
         with pytest.raises(
-            OrchardError, match="the parameters of the strict tool 'weather' can't be kept: Invalid type: town"
+            OrchardError, match="the parameters of the strict tool 'weather' can't be enforced: Invalid type: town"
         ) as failure:
             bind(constraints, Generate(tools=(TIME, strict), must_call=must), family, CLOSED)
         assert failure.value.param == "tools"
@@ -353,12 +353,12 @@ def test_strict_tools_whose_format_cannot_keep_their_schema_are_refused(constrai
     family = choose("", tool_call_parser="qwen3_coder")
     for schema, why in (
         ({"properties": {"a": {"type": "string", "pattern": "(?=a)"}}}, r"the pattern '\(\?=a\)': look-around"),
-        ({"properties": {"a": {}}, "minProperties": 1}, "the arguments can't keep `minProperties`"),
+        ({"properties": {"a": {}}, "minProperties": 1}, "the arguments can't be made to match `minProperties`"),
         ({"properties": {"a": {"type": "array", "uniqueItems": True}}}, "Unimplemented keys: ..uniqueItems"),
     ):
         strict = Tool("f", parameters=schema, strict=True)
         for tools, must in (((strict,), True), ((WEATHER, strict), False)):
-            with pytest.raises(OrchardError, match=f"the strict tool 'f' can't be kept: .*{why}") as failure:
+            with pytest.raises(OrchardError, match=f"the strict tool 'f' can't be enforced: .*{why}") as failure:
                 bind(constraints, Generate(tools=tools, must_call=must), family, "")
             assert failure.value.param == "tools"
         assert bind(constraints, Generate(tools=(replace(strict, strict=False),), must_call=True), family, "")
@@ -547,7 +547,7 @@ def test_a_grammar_of_a_custom_tool_that_can_not_be_kept_is_refused(constraints:
     broken = replace(ADDS, input_grammar="start: x")
     for must in (True, False):
         with pytest.raises(
-            OrchardError, match="the grammar of the custom tool 'adds' can't be kept: unknown name"
+            OrchardError, match="the grammar of the custom tool 'adds' can't be enforced: unknown name"
         ) as caught:
             bind(constraints, Generate(tools=(WEATHER, broken), must_call=must), family, CLOSED)
         assert (caught.value.kind, caught.value.param) == ("invalid_request", "tools")
@@ -665,11 +665,11 @@ def test_tokens_without_a_text_of_their_own_are_refused(family: Family) -> None:
         (wanting("json_object"), "response_format"),
         (Generate(tools=(TIME,), must_call=True), "tool_choice"),
     ):
-        with pytest.raises(OrchardError, match="can't be bound") as failure:
+        with pytest.raises(OrchardError, match="can't be constrained") as failure:
             bind(constraints, task, family, "")
         assert failure.value.param == param
     assert bind(constraints, Generate(tools=(TIME,)), family, "") is None
-    with pytest.raises(OrchardError, match="can't be bound") as failure:
+    with pytest.raises(OrchardError, match="can't be constrained") as failure:
         bind(constraints, Generate(tools=(ADDS,)), family, "")
     assert failure.value.param == "tools"
 
@@ -693,5 +693,5 @@ def test_an_answer_that_goes_on_keeps_its_grammar_from_its_beginning_on(
 def test_a_beginning_that_does_not_keep_the_grammar_is_refused(constraints: Constraints, family: Family) -> None:
     message = Message("assistant", (TextPart("Here it is: {"),))
     task = wanting("json_schema", PERSON, continue_last=True, messages=(message,))
-    with pytest.raises(OrchardError, match="the unfinished message that the answer goes on with doesn't keep it"):
+    with pytest.raises(OrchardError, match="the unfinished message that the answer continues doesn't match it"):
         bind(constraints, task, family, f"{ASKED}Here it is: {{")

@@ -37,7 +37,7 @@ def test_a_process_writes_what_a_writer_writes(process: GrammarProcess) -> None:
     assert shape
     for wanted in (PERSON, GrammarRequest(None, (ToolCalls("f", shape, None),), must_call=True, several=True)):
         assert process.write(wanted) == GrammarWriter(SPECIAL).write(wanted)
-    with pytest.raises(ValueError, match="nothing keeps the schema"):
+    with pytest.raises(ValueError, match="nothing satisfies the schema"):
         process.write(wanting("json_schema", False))
     free = GrammarRequest(None, (), must_call=False, several=True)
     assert process.write(free) is None
@@ -47,7 +47,7 @@ def test_a_strict_tool_is_to_blame_by_its_name(process: GrammarProcess) -> None:
     tool = Tool("f", parameters={"type": "object", "properties": {"a": {"type": "nothing"}}}, strict=True)
     shape = choose("", tool_call_parser="hermes").calls([tool])
     assert shape
-    with pytest.raises(OrchardError, match="the strict tool 'f' can't be kept") as refused:
+    with pytest.raises(OrchardError, match="the strict tool 'f' can't be enforced") as refused:
         process.write(GrammarRequest(None, (ToolCalls("f", shape, None),), must_call=True, several=True))
     assert refused.value.param == "tools"
 

@@ -126,11 +126,11 @@ def test_what_keeps_a_schema(schema: Any, good: list[str], bad: list[str]) -> No
         ({"type": ["string", "integer"], "minimum": 3}, "`minimum` of what may be a string as well"),
         ({"type": ["string", "null"], "not": {"const": "a"}}, "`not` of what may be a string as well"),
         ({"oneOf": [STRING | {"pattern": "a"}, STRING | {"pattern": "b"}]}, "the branches of a `oneOf` may overlap"),
-        (STRING | {"pattern": "null", "maxLength": 2}, "nothing keeps it"),
-        (STRING | {"enum": ["a", "b"], "not": {"enum": ["b", "a"]}}, "nothing keeps it"),
+        (STRING | {"pattern": "null", "maxLength": 2}, "nothing satisfies it"),
+        (STRING | {"enum": ["a", "b"], "not": {"enum": ["b", "a"]}}, "nothing satisfies it"),
         (STRING | {"not": {"pattern": "x"}}, "`not`: it must list values"),
         (STRING | {"pattern": "(a{0,1000}){0,1000}"}, "repeats too much"),
-        (STRING | {"pattern": "^[0-9]*$", "minLength": 90_000}, "lengths and repetitions are too large together"),
+        (STRING | {"pattern": "^[0-9]*$", "minLength": 90_000}, "lengths and repetitions together are too large"),
     ],
     ids=json.dumps,
 )
@@ -143,7 +143,7 @@ def test_what_can_be_dropped_where_a_tool_is_not_strict(schema: Any, why: str) -
 @pytest.mark.parametrize(
     ("schema", "why"),
     [
-        (STRING | {"enum": [3]}, "nothing keeps it"),
+        (STRING | {"enum": [3]}, "nothing satisfies it"),
         (STRING | {"minLength": 3, "maxLength": 2}, "no lengths"),
         (STRING | {"maxLength": -1}, "no lengths"),
         ({"$ref": "#/$defs/none"}, "#/\\$defs/none is not in the schema"),

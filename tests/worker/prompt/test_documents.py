@@ -49,11 +49,11 @@ def test_a_text_is_itself() -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"\xff\xd8\xff\xe0", "it is no PDF, and no text in UTF-8"),
-        (b"PK\0\0", "it is no PDF, and no text in UTF-8"),
+        (b"\xff\xd8\xff\xe0", "it is neither a PDF nor text in UTF-8"),
+        (b"PK\0\0", "it is neither a PDF nor text in UTF-8"),
         (b"%PDF-1.4", "it is broken"),
         (pdf("")[:200], "it is broken"),
-        (pdf("", ""), "it has no text, only pictures"),
+        (pdf("", ""), "it has no text, only images"),
         (locked("open sesame"), "it is locked with a password"),
     ],
 )

@@ -719,6 +719,6 @@ def test_calls_are_read_as_the_prompt_shows_them(
 
 @pytest.mark.parametrize("option", ["tool_call_parser", "reasoning_parser", "message_converter"])
 def test_a_name_that_isnt_known_fails_the_load(model: TextModel, option: str) -> None:
-    with pytest.raises(OrchardError, match=f"'nobody' is no {option} that is known: they are .*mistral") as caught:
+    with pytest.raises(OrchardError, match=f"'nobody' is not a known {option}; the known ones are .*mistral") as caught:
         like(model, model.tokenizer, WINDOW, **{option: "nobody"})
     assert caught.value.kind == "model_failed"

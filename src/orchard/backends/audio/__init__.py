@@ -1,1 +1,1 @@
-"""Models of sound: speech becomes text, and text becomes speech."""
+"""Audio models: speech becomes text, and text becomes speech."""

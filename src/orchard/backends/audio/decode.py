@@ -1,4 +1,4 @@
-"""Recordings in files become samples, a block at a time, however long they are. The files may be hostile."""
+"""Decode recordings into samples, one block at a time, whatever their length. The files may be hostile."""
 
 import math
 import os
@@ -131,7 +131,7 @@ def _by_ffmpeg(path: str, param: str) -> Iterator[Samples]:
                 yield np.nan_to_num(np.frombuffer(whole[:end], "<f4")).clip(-1, 1).astype(np.float32)
     except ffmpeg.FfmpegError as error:
         if str(error) == ffmpeg.MISSING:
-            raise refusal(param, f"it is no WAV, MP3 or FLAC file. {error}, or send one of those") from error
+            raise refusal(param, f"it is not a WAV, MP3 or FLAC file. {error}, or send one of those") from error
         raise refusal(param, f"it is broken, or of a format that is not supported ({error})") from error
 
 

@@ -1,4 +1,4 @@
-"""Where somebody speaks in a recording, told by how loud it is."""
+"""Find speech in a recording by its loudness."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Sound as files of OpenAI's formats, piece by piece: what is fed comes back encoded before the next piece is there."""
+"""Encode audio in OpenAI's formats, piece by piece: each piece is encoded before the next one arrives."""
 
 import struct
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""ffmpeg, which reads and writes the formats of sound that no library here does: a process whose pipes never block."""
+"""Run ffmpeg for audio formats that no library here reads or writes: a process whose pipes never block."""
 
 import os
 import re

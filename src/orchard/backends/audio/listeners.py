@@ -1,4 +1,4 @@
-"""Models of transcription besides Whisper: mlx-audio is given one window of a recording after the other.
+"""Transcription models besides Whisper: mlx-audio is given one window of a recording after the other.
 
 What a kind takes is read from the signature of its `generate`, and from the tables below where that doesn't say it.
 """

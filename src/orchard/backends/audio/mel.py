@@ -1,4 +1,4 @@
-"""The mel spectrogram of a recording as Whisper reads it, made block by block and kept in a file that has no name."""
+"""The mel spectrogram that Whisper reads, computed block by block and kept in an unnamed file."""
 
 import tempfile
 from typing import Final

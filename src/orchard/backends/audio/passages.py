@@ -1,10 +1,10 @@
-"""Long texts as passages: each is spoken as a whole, the first one soon."""
+"""Split long texts into passages. Each is spoken as a whole; the first is short, so that speech begins soon."""
 
 import re
 from collections.abc import Iterator
 
 MAX_PASSAGE_CHARS = 300
-"""Models of speech lose their way in longer texts, and so the memory of a passage is bounded."""
+"""Speech models lose their way in longer texts, and so the memory of a passage is bounded."""
 
 # With the ideographic full stop, and the full-width forms of "!", "?", ";" and ",".
 _SENTENCE = re.compile(r"(?<=[.!?…:;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\s*\n\s*")

@@ -1,4 +1,4 @@
-"""What a model of transcription does for its service, and which code does it for a folder."""
+"""The interface of transcription models, and the choice of the code that loads a folder."""
 
 from collections.abc import Callable, Generator
 from typing import Protocol

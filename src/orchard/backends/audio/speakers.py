@@ -1,4 +1,4 @@
-"""The models of speech that mlx-audio has: what each can be asked for, and how it says a passage."""
+"""mlx-audio's speech models: what each accepts, and how it speaks a passage."""
 
 import contextlib
 import io
@@ -37,7 +37,7 @@ class Spoken(NamedTuple):
 
 
 class Speaker(Protocol):
-    """A loaded model of speech. All of it is used in the thread that owns MLX."""
+    """A loaded speech model. All of it is used in the thread that owns MLX."""
 
     voices: Sequence[str]
     """The first one speaks where none is asked for."""
@@ -103,7 +103,7 @@ _SPEAKERS: dict[str, Callable[[Any, Sequence[str]], Speaker]] = {"qwen3_tts": _Q
 
 
 def load_speaker(folder: Path, progress: Progress) -> Speaker:
-    """Load a model of speech; nothing is fetched and no code of its folder is run.
+    """Load a speech model; nothing is fetched and no code of its folder is run.
 
     `progress` is called with the fraction that has been read. Raise OrchardError("model_failed") with the reason.
     """

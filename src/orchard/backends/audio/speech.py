@@ -1,4 +1,4 @@
-"""The service of models of speech: passages of all requests take turns in the thread that owns MLX."""
+"""The service of speech models: passages of all requests take turns in the thread that owns MLX."""
 
 import asyncio
 import logging
@@ -69,7 +69,7 @@ class _Speech:
 
 
 class SpeechService(TurnService[_Speech]):
-    """Serves one model of speech."""
+    """Serves one speech model."""
 
     def __init__(self, path: str, options: LoadOptions) -> None:
         """Take the model's folder; `options` has the most memory that the model and its requests may take."""

@@ -80,7 +80,7 @@ class _Turns:
 
 
 class TranscriptionService(Service):
-    """Serves one model of transcription from a folder."""
+    """Serves one transcription model from a folder."""
 
     @staticmethod
     def prepare() -> int:

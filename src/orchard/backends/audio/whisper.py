@@ -1,4 +1,4 @@
-"""Whisper: loading it in each layout that it comes in, and transcribing a recording window by window.
+"""Whisper: load each of its file layouts, and transcribe a recording window by window.
 
 The rules of Whisper's windows are those of its paper (https://arxiv.org/abs/2212.04356, 3.8 and 4.5): 30 s at a time,
 from where the last complete segment ended, and again at a higher temperature where the text is bad.

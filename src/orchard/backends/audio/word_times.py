@@ -1,4 +1,4 @@
-"""When each word of a window of Whisper was said: by the attention of its tokens, and by the timestamps around it.
+"""Find the time of each word in a Whisper window, from its tokens' attention and the timestamps around it.
 
 The attention is aligned as in mlx-audio (https://github.com/openai/whisper, whisper/timing.py). It tells where one word
 ends and the next begins, but not to which of the two a pause between them belongs.

@@ -1,1 +1,1 @@
-"""Models that read texts and write none: embeddings and rerankers, whose requests share passes."""
+"""Embedding models and rerankers. Their requests share forward passes."""

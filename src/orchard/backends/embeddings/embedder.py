@@ -1,4 +1,4 @@
-"""Models of embeddings."""
+"""Embedding models."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -131,7 +131,7 @@ class Embedder(PassModel):
 
 
 class EmbeddingsService(BatchService[EmbeddingOptions]):
-    """Serves a model of embeddings."""
+    """Serves an embedding model."""
 
     @staticmethod
     def _load(path: Path, options: EmbeddingOptions, progress: Progress, beat: Callable[[], None]) -> PassModel:

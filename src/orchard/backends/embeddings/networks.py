@@ -182,7 +182,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     with loading(folder, _LIBRARY):
         config = json.loads((folder / "config.json").read_text("utf-8"))
         if not isinstance(config, dict):
-            raise ValueError("it is no JSON object")
+            raise ValueError("it is not a JSON object")
     if reason := absurd_size(config):
         raise OrchardError("model_failed", f"the model in {folder} can't be loaded: in its config.json {reason}")
     return config

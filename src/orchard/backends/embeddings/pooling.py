@@ -1,4 +1,4 @@
-"""From the hidden states of a text's tokens to its vector."""
+"""Pool the hidden states of a text's tokens into its vector."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The service of models whose requests are over after a pass: the texts of all callers are batched together.
+"""The service of models that need one forward pass per text: texts of all callers are batched together.
 
 submit ─▶ thread of the tokenizer ─▶ texts that wait, by length ─▶ MLX's thread, a pass at a time ─▶ emit
 """

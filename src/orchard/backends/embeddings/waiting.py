@@ -1,4 +1,4 @@
-"""The texts that wait, and which of them share the next pass: texts of like length, of all requests."""
+"""The queue of texts, and the choice of those that share the next pass: similar lengths, of all requests."""
 
 from bisect import bisect_right, insort
 from collections import deque

@@ -1,4 +1,4 @@
-"""From a task to what a preset draws: everything is settled, and whatever the preset does not use is refused."""
+"""Turn a task into the inputs of a preset: set the defaults, and reject what the preset does not use."""
 
 import math
 import secrets
@@ -87,7 +87,7 @@ def _check_task(task: GenerateImages | EditImages, preset: Preset) -> None:
     if not isinstance(task, EditImages):
         return
     if len(task.images) > preset.pictures:
-        few = "one picture" if preset.pictures == 1 else f"at most {preset.pictures} pictures"
+        few = "one input image" if preset.pictures == 1 else f"at most {preset.pictures} input images"
         surplus = task.images[preset.pictures].param
         raise _invalid(surplus, f"{preset.name} edits {few}, and there are {len(task.images)}")
     if task.mask and not preset.mask:

@@ -36,7 +36,7 @@ def read_mask(part: MediaPart, size: tuple[int, int]) -> Image.Image:
     """
     image = _opened(part)
     if image.size != size:
-        message = f"`{part.param}` has {_words(image.size)} pixels, and the picture has {_words(size)}"
+        message = f"`{part.param}` has {_words(image.size)} pixels, and the input image has {_words(size)}"
         raise OrchardError("invalid_request", message, param=part.param)
     transparent = ImageOps.invert(image.convert("RGBA").getchannel("A"))
     mask = transparent if transparent.getbbox() else image.convert("L")

@@ -161,7 +161,7 @@ def _adapters(preset: Preset, options: ImageOptions) -> dict[str, Any]:
         raise OrchardError("model_failed", message)
     for path in options.lora_paths:
         if not path.endswith(".safetensors") or not os.path.isfile(_expanded(path)):
-            raise OrchardError("model_failed", f"'{path}' of lora_paths is no file that ends with .safetensors")
+            raise OrchardError("model_failed", f"'{path}' of lora_paths is not a file that ends with .safetensors")
     if not options.lora_paths:
         return {}
     if not preset.loras:

@@ -1,4 +1,4 @@
-"""The table of presets: which class of mflux runs a model of images, and what that class uses of a request.
+"""The table of presets: which class of mflux runs an image model, and what that class uses of a request.
 
 mflux ignores in silence what a class doesn't use. The table says what it does use, so that the rest can be refused.
 """

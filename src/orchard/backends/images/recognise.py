@@ -39,7 +39,7 @@ def _recognised(folder: Path) -> Preset:
         return max(named, key=lambda preset: len(preset.repository))
     if len({preset.repository for preset in fitting}) == 1:
         return fitting[0]
-    message = "its files don't say which kind of model of images it is: set config_name to one of "
+    message = "its files don't say which kind of image model it is: set config_name to one of "
     raise OrchardError("model_failed", message + ", ".join(preset.name for preset in fitting or PRESETS.values()))
 
 

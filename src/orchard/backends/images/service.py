@@ -1,4 +1,4 @@
-"""The service of models of images: the images of all requests take turns, one at a time, a step after the other."""
+"""The service of image models: the images of all requests take turns, one at a time, a step after the other."""
 
 import asyncio
 import logging
@@ -58,7 +58,7 @@ class _Order:
 
 
 class ImageService(TurnService[_Order]):
-    """Serves one model of images from a folder."""
+    """Serves one image model from a folder."""
 
     load_pipeline: ClassVar[Callable[..., Pipeline]] = Pipeline.load
 

@@ -1,4 +1,4 @@
-"""What mflux reads through PyTorch, MLX reads here: the environment for images has no PyTorch."""
+"""Read with MLX the weights that mflux reads through PyTorch: the environment for images has no PyTorch."""
 
 import pkgutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What encoding a medium takes, in bytes and on a CPU in seconds, before it is done.
+"""Estimate the memory, and on a CPU the time, that encoding a medium will take.
 
 Admission compares the bytes with the memory that is left. The seconds count since a worker that is silent for long is
 taken for stuck, and killed with all that it serves.

@@ -1,4 +1,4 @@
-"""Images, audio and video as bytes become pixels and samples. All of it may be hostile: what is taken is bounded."""
+"""Decode images, audio and video into pixels and samples. All may be hostile, so everything has a limit."""
 
 import math
 import os
@@ -107,7 +107,7 @@ def _sound_info(part: MediaPart) -> Any:
         heard = f"{info.nchannels} channels at {info.sample_rate:,} Hz"
         allowed = f"up to {_MOST_CHANNELS} channels at {_SAMPLE_RATES.start:,} to {_SAMPLE_RATES.stop - 1:,} Hz"
         raise refusal(part, f"it has {heard}, and {allowed} are allowed")
-    raise refusal(part, "it is no WAV, MP3 or FLAC audio, or it is broken")
+    raise refusal(part, "it is not WAV, MP3 or FLAC audio, or it is broken")
 
 
 def decode_video(part: MediaPart, sampling: VideoSampling) -> Film:
@@ -130,7 +130,7 @@ def _frames(part: MediaPart, film: Any, sampling: VideoSampling) -> Film:
     count, rate = int(film.get(cv2.CAP_PROP_FRAME_COUNT)), film.get(cv2.CAP_PROP_FPS)
     width, height = int(film.get(cv2.CAP_PROP_FRAME_WIDTH)), int(film.get(cv2.CAP_PROP_FRAME_HEIGHT))
     if not film.isOpened() or min(count, width, height) <= 0 or not 0 < rate < 1e6:
-        raise refusal(part, "it is no video that can be read, or it is broken")
+        raise refusal(part, "it is not a video that can be read, or it is broken")
     if width * height > MAX_PIXELS:
         raise refusal(part, f"it has {width:,} x {height:,} pixels, and at most {MAX_PIXELS:,} are allowed")
     if max(width, height) > _MOST_RATIO * min(width, height):

@@ -1,4 +1,4 @@
-"""Media become embeddings in the engine's thread, and a prompt with media what the engine reads in place of tokens."""
+"""Encode media into embeddings in the engine's thread, and give the engine embeddings in place of tokens."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""From a medium's bytes to what a model's encoder takes, by the model's own processor."""
+"""Turn a medium's bytes into the input of the model's encoder, with the model's own processor."""
 
 import contextlib
 import copy
@@ -162,12 +162,12 @@ class MediaReader:
         except OrchardError:
             raise
         except Exception as error:
-            log.info("the model's processor refuses a medium", exc_info=error)
-            raise refusal(part, f"the model's processor refuses it: {error or type(error).__name__}") from error
+            log.info("the model's processor rejects a medium", exc_info=error)
+            raise refusal(part, f"the model's processor rejects it: {error or type(error).__name__}") from error
         text, tokens, inputs = made
         features = self._features(tokens)
         if not features or not inputs:
-            raise refusal(part, "it is too short or too small: the model would see nothing of it")
+            raise refusal(part, "it is too short or too small for the model")
         grid = self._grid(inputs)
         shapes = {name: value.shape for name, value in inputs.items() if hasattr(value, "shape")}
         told = f"{decoded.told}; it takes {features} tokens, in a grid of {grid}, and is encoded from {shapes}"
@@ -213,7 +213,7 @@ class MediaReader:
             case "image":
                 whole = decode_image(part)
                 image = resized(whole, part.options, bounded=not self._sizes_images)
-                told = f"a picture of {_words(whole.size)} pixels, as {_words(image.size)}"
+                told = f"an image of {_words(whole.size)} pixels, as {_words(image.size)}"
                 return _Decoded({"images": [image]}, [np.asarray(whole), whole.size, _sizes(part.options)], told)
             case "audio":
                 samples = decode_audio(part, self._sample_rate)

@@ -1,4 +1,4 @@
-"""Results that are kept for as long as there is room."""
+"""A cache of results with a limited size."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable

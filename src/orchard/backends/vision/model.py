@@ -200,7 +200,7 @@ def see_blocks(model: Any, mask: mx.array, types: mx.array) -> mx.array:
 
 
 def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambda fraction: None) -> VisionModel:
-    """Load a model's folder: see `load_folder`. Raise NoMedia if it can only be served as a model of text."""
+    """Load a model's folder: see `load_folder`. Raise NoMedia if it can only be served as a text model."""
     folder = Path(path)
     with loading(folder, _MLX_VLM.name):
         config = mlx_vlm.utils.load_config(folder)

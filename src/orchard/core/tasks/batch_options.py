@@ -12,6 +12,6 @@ class BatchOptions(LoadOptions, frozen=True, kw_only=True):
     queue_size: QueueSize = 1024
     batch_tokens: Annotated[
         Positive | None,
-        setting("concurrency", "The most tokens, with padding, of the texts that are embedded or ranked in one pass."),
+        setting("concurrency", "The most tokens, with padding, in a batch of texts to embed or rank."),
         unset("chosen for the device", example="8192"),
     ] = None

@@ -58,12 +58,12 @@ class Embedding(Struct, frozen=True, array_like=True):
 
 
 class EmbeddingOptions(BatchOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a model of embeddings is run."""
+    """How an embedding model is run."""
 
     matryoshka: Annotated[
         bool | None,
-        setting("models", "Whether a model of embeddings may give fewer `dimensions` than it has."),
-        unset("where the model is known to be trained for it", example="true"),
+        setting("models", "Whether requests may ask an embedding model for fewer `dimensions` than it has."),
+        unset("only if the model is known to be trained for it", example="true"),
     ] = None
 
 

@@ -77,8 +77,8 @@ class Grammar(Struct, frozen=True):
 
     `value` is a JSON schema (a dict or a bool), None for any JSON object, a regular expression, a grammar in
     llguidance's Lark (https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md), or a list of texts one of
-    which it is. `param` is the field that a caller is to blame where it can't be kept. `strict`: all of it is kept;
-    else keywords of a JSON schema that can't be kept say nothing.
+    which it is. `param` is the field that a caller is to blame where it can't be enforced. `strict`: all of it is kept;
+    else keywords of a JSON schema that can't be enforced say nothing.
     """
 
     kind: Literal["json_schema", "json_object", "regex", "lark", "choice"]
@@ -169,7 +169,7 @@ class Count(Task, frozen=True, tag="count"):
 def generation(request: Request) -> Generate:
     """Return what a request asks to be generated, or whose prompt it asks to be counted."""
     task = request.task.of if isinstance(request.task, Count) else request.task
-    assert isinstance(task, Generate), f"a model of text is asked for {task.gives}"
+    assert isinstance(task, Generate), f"a text model is asked for {task.gives}"
     return task
 
 

@@ -103,17 +103,19 @@ def made(output: Output) -> Image | PartialImage:
 
 
 class ImageOptions(LoadOptions, frozen=True, kw_only=True):
-    """How a model of images is run."""
+    """How an image model is run."""
 
     config_name: Annotated[
         Name | None,
-        setting("models", "The kind of a model of images, such as flux-dev or qwen-image-edit.", scope="named"),
-        unset("recognised by its files and its name", example="flux2-klein-4b"),
+        setting("models", "The preset of an image model, such as flux-dev or qwen-image-edit.", scope="named"),
+        unset("detected from its files and its name", example="flux2-klein-4b"),
     ] = None
     quantize: Annotated[
         Quantize | None,
         setting(
-            "models", "Quantise the weights of a model of images to this many bits; 16 leaves them.", scope="named"
+            "models",
+            "Quantise the weights of an image model to this many bits; 16 leaves them unchanged.",
+            scope="named",
         ),
         unset("as they are stored", example="8"),
     ] = None
@@ -121,14 +123,14 @@ class ImageOptions(LoadOptions, frozen=True, kw_only=True):
         Names,
         setting(
             "models",
-            "Files with LoRA weights for a model of images. For a model of text, use adapter_path.",
+            "Files with LoRA weights for an image model. For a text model, use adapter_path.",
             scope="named",
         ),
     ] = ()
     lora_scales: Annotated[
         tuple[float, ...],
         written_as("numbers"),
-        setting("models", "How strong each of lora_paths is; 1 without it.", scope="named"),
+        setting("models", "The strength of each file in lora_paths.", scope="named"),
         unset("1 each", example="[0.8]"),
     ] = ()
     queue_size: QueueSize = 1024

@@ -122,13 +122,13 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
     enable_thinking: Annotated[
         bool | None,
-        setting("requests", "Whether the model thinks before it answers."),
+        setting("requests", "Whether the model reasons (thinks) before it answers."),
         also("MLX_VLM_ENABLE_THINKING"),
         unset("the default of its chat template", example="true"),
     ] = None
     thinking_budget: Annotated[
         Natural | None,
-        setting("requests", "The most tokens of reasoning before the answer must begin; 0 turns thinking off."),
+        setting("requests", "The most tokens of reasoning before the answer must begin; 0 turns reasoning off."),
         also("MLX_VLM_THINKING_BUDGET"),
         unset("no limit", example="2048"),
     ] = None
@@ -177,16 +177,16 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         Literal["auto", "off"],
         setting(
             "concurrency",
-            "Whether to guess the next tokens, from earlier text, with a draft model or an MTP head, and verify "
-            "several in one step: auto does so where it is faster. The answers are the same.",
+            "Guess the next tokens from earlier text, with a draft model or an MTP head, and verify several in one "
+            "step: auto does so when it is faster. The answers are the same.",
         ),
     ] = "auto"
     draft_model_path: Annotated[
         Name | None,
         setting(
             "models",
-            "What guesses the model's next tokens: a smaller model with the same tokenizer, or a drafter with its MTP "
-            "head; a folder or a Hugging Face id.",
+            "A draft model, which guesses the next tokens: a smaller model with the same tokenizer, or a drafter "
+            "with the model's MTP head. A folder or a Hugging Face id.",
             scope="named",
         ),
         also("draft_model"),

@@ -44,7 +44,7 @@ class Transcribe(Task, frozen=True, tag="transcribe"):
 
 
 class TranscribeOptions(LoadOptions, frozen=True, kw_only=True):
-    """How a model of transcription is run."""
+    """How a transcription model is run."""
 
     most_requests: Annotated[int, Meta(ge=1)] = 256
     """Requests that are worked on in turn, a window of each; more are refused."""

@@ -60,7 +60,7 @@ class BodyType(Generic[B]):
     model is named.
     """
 
-    def __init__(self, body: type[B], ignored: tuple[str, ...] = (), asked: str = "model of text") -> None:
+    def __init__(self, body: type[B], ignored: tuple[str, ...] = (), asked: str = "text model") -> None:
         # A deployment's address names the model, so the body's own may be anything.
         doc = {"__doc__": "A request to a deployment, which names the model instead of the body."}
         model: list[tuple[str, type, Any]] = [("model", Any, None)]
@@ -78,7 +78,7 @@ class BodyType(Generic[B]):
         decoded = decode(self._decoder if model is None else self._deployment_decoder, body)
         decoded.model = model or decoded.model or default
         if decoded.model is None:
-            message = f"is required, because the server does not have exactly one {self._asked}. "
+            message = f"is required, unless the server has exactly one {self._asked}. "
             message += "`GET /v1/models` lists the models that it has, with their kinds; "
             raise invalid("model", message + "`orchard serve FOLDER` serves the model in a folder.")
         return decoded

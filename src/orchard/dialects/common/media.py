@@ -1,4 +1,4 @@
-"""Pictures, sounds, films and documents in a body: what all dialects share in reading them."""
+"""Images, audio, video and documents in a body: what all dialects share when they read them."""
 
 import re
 from pathlib import PurePath
@@ -15,13 +15,13 @@ MAX_FPS = 60
 
 Detail = Annotated[
     Literal["low", "high", "auto", "original"],
-    Meta(description="'low' shrinks a picture to 512 x 512 pixels at most."),
+    Meta(description="'low' shrinks an image to at most 512 x 512 pixels."),
 ]
 ResizeShape = Annotated[
     list[Annotated[int, Meta(ge=1, le=MAX_SIDE)]],
-    Meta(min_length=1, max_length=2, description="[side] or [height, width] in pixels: pictures are resized to it."),
+    Meta(min_length=1, max_length=2, description="[side] or [height, width] in pixels: images are resized to it."),
 ]
-Pixels = Annotated[int, Meta(ge=1, le=MAX_PIXELS, description="Height times width of a picture, once resized.")]
+Pixels = Annotated[int, Meta(ge=1, le=MAX_PIXELS, description="Height times width of an image after it is resized.")]
 FramesPerSecond = Annotated[float, Meta(gt=0, le=MAX_FPS, description="Frames that are read of a second of video.")]
 Frames = Annotated[int, Meta(ge=1, le=MAX_FRAMES, description="Frames that are read of a video, at most.")]
 
@@ -96,7 +96,7 @@ def media_options(body: MediaFields) -> MediaOptions:
 def detailed(options: MediaOptions, detail: Detail | None, param: str) -> MediaOptions:
     """Return the options of a picture that has a `detail` of its own. Raise OrchardError where they contradict."""
     if detail == "low" and options.min_pixels:
-        raise invalid(param, "can't have `detail` 'low', which caps pictures, beside `min_pixels`.")
+        raise invalid(param, "can't have `detail` 'low' together with `min_pixels`.")
     return replace(options, detail="high" if detail == "original" else detail) if detail else options
 
 

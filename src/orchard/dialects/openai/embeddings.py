@@ -39,7 +39,7 @@ _MAX_ITEMS = 2**19
 
 _WORDS = (
     f"a string, up to {MAX_INPUTS} strings, a list of token ids, up to {MAX_INPUTS} lists of token ids, "
-    "or parts of text and pictures"
+    "or parts of text and images"
 )
 
 
@@ -55,7 +55,7 @@ class InputPart(Struct):
 Items = list[Natural | InputPart]
 Item = Annotated[
     str | Natural | InputPart | Items,
-    called("a string, a token id, a list of token ids, or parts of text and pictures"),
+    called("a string, a token id, a list of token ids, or parts of text and images"),
 ]
 Input = Annotated[str | InputPart | Annotated[list[Item], Meta(min_length=1, max_length=_MAX_ITEMS)], called(_WORDS)]
 
@@ -81,7 +81,7 @@ class EmbeddingsBody(ServingFields, kw_only=True):
     priority: Priority | None = None
 
 
-BODY = BodyType(EmbeddingsBody, ("user",), "model of embeddings")
+BODY = BodyType(EmbeddingsBody, ("user",), "embedding model")
 
 
 class EmbeddingsCall(Struct, frozen=True):
@@ -140,7 +140,7 @@ def _inputs(given: Input | None) -> tuple[str | tuple[int, ...] | MixedInput, ..
     paths = [f"input[{index}]" for index in range(len(given))]
     found = tuple(_input(item, path, path if given[1:] else "input") for item, path in zip(given, paths, strict=True))
     if (mixed := sum(isinstance(one, MixedInput) for one in found)) > MAX_MIXED:
-        raise invalid("input", f"holds {mixed} inputs with pictures; at most {MAX_MIXED} are allowed.")
+        raise invalid("input", f"holds {mixed} inputs with images; at most {MAX_MIXED} are allowed.")
     return found
 
 

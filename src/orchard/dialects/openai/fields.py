@@ -169,7 +169,7 @@ def grammar(body: GenerationFields, own: Grammar | None, free_form: FreeForm) ->
 def json_schema(value: Any, param: str, field: str, free_form: FreeForm, *, strict: bool = True) -> Grammar:
     """Return the grammar of a JSON schema; None: any JSON object.
 
-    `field` is where the schema stands, `param` the field to blame where it can't be kept, `strict` as in `Grammar`.
+    `field` is where the schema stands, `param` the field to blame where it can't be enforced, `strict` as in `Grammar`.
     """
     if value is None:
         return Grammar("json_object", None, param)

@@ -1,4 +1,4 @@
-"""OpenAI's Speech: a text becomes the bytes of a file of sound, or server-sent events that carry them."""
+"""OpenAI's Speech: turn a text into the bytes of an audio file, or into server-sent events with these bytes."""
 
 import base64
 from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ class SpeechBody(ServingFields, kw_only=True):
     stream_format: Literal["audio", "sse"] | None = None
 
 
-BODY = BodyType(SpeechBody, asked="model of speech")
+BODY = BodyType(SpeechBody, asked="speech model")
 
 
 class SpeechCall(Struct, frozen=True):

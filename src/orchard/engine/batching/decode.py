@@ -1,4 +1,4 @@
-"""Decode: one forward pass and one draw a step for all rows; the next is launched before the last is read.
+"""Decode: one forward pass and one sampling call per step for all rows; the next step starts before the last is read.
 
 Where a row has a grammar, what it may draw depends on its last token. Then a step launches the first part of the pass,
 reads the last tokens, and launches the rest while the masks are computed; the next step begins with the draw.

@@ -1,4 +1,4 @@
-"""Attention of one new token a row, or of a few, on CUDA, where each row holds as many tokens as it does.
+"""Attention on CUDA for one or a few new tokens per row, with rows of different lengths.
 
 MLX 0.32.4's own kernel for one token takes no mask there: rows of different lengths go through a product, a choice, a
 softmax and another product in each layer. This kernel knows the rows' lengths instead, and reads nothing beyond them.

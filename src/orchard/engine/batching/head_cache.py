@@ -1,4 +1,4 @@
-"""What a multi-token-prediction head keeps of a row, beside the model's layers.
+"""The cache of a multi-token-prediction head for a row, in addition to the caches of the model's layers.
 
 The head reads each token together with the model's last hidden state before it. So of a row it keeps the last hidden
 state of the newest token, and keys and values of its own layer, at the places of the tokens. The first token of a row

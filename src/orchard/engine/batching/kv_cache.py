@@ -1,4 +1,4 @@
-"""A row's cache: what it takes, how it is quantised, how it goes into pieces and comes back, and which pieces are kept.
+"""A row's KV cache: its size, its quantisation, and how it is split into pieces, stored and restored.
 
 It is a list with one entry a layer, in mlx-lm's classes; `layer_kinds` says what is done with each. Layers that keep
 every token can be cut at any token. The others (a sliding window, a recurrent state) are known at one place only, so

@@ -1,4 +1,4 @@
-"""What a model sees in a pass over batched rows, in the place of a layer's cache: the rows of all groups together."""
+"""What a model gets in place of a layer's cache in a pass over batched rows: the rows of all groups together."""
 
 import itertools
 from collections.abc import Callable

@@ -1,1 +1,1 @@
-"""A smaller model that guesses what a larger one will say."""
+"""Draft models and MTP heads, which guess a model's next tokens."""

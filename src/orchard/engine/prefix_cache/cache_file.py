@@ -137,7 +137,7 @@ def _open(path: Path) -> Any:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise FileError("it is no plain file", ours=False)
+        raise FileError("it is not a regular file", ours=False)
     return open(descriptor, "rb", buffering=0)
 
 

@@ -324,7 +324,7 @@ class GrammarState:
             fill_next_token_bitmask(self._matcher, words[None])
             words &= self._vocabulary.known
         if self._stuck(words):
-            raise GrammarError(f"the answer can't go on by its grammar: {reason}")
+            raise GrammarError(f"the answer can't continue under its grammar: {reason}")
 
     def _begin(self) -> None:
         self._first = self._grammar.compiled.first

@@ -1,4 +1,4 @@
-"""Thinking budgets: a row whose reasoning has become too long draws the token that ends it, and never once more.
+"""Thinking budgets: a row whose reasoning is too long gets the token that ends it, and can't write it again.
 
 What a row has drawn, and what is known of its reasoning, stays on the device: nothing waits for it.
 """

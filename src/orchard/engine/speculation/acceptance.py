@@ -1,4 +1,4 @@
-"""How often guesses were right, by where they came from and how much spoke for them."""
+"""How often guesses were right, by their source and their confidence."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Proposes what followed the row's last tokens where they stood before.
+"""Propose the tokens that followed the row's last tokens earlier.
 
 They are searched in the row's own prompt and answer, in the answer that the request predicts, and in a bounded pool of
 recent answers of the same model. No model is needed, as in prompt lookup decoding

@@ -1,4 +1,4 @@
-"""Counts how much of a predicted answer has come true."""
+"""Count the tokens of a predicted answer that are in the answer."""
 
 from collections.abc import Sequence
 

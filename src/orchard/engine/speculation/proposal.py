@@ -1,4 +1,4 @@
-"""What a proposer proposes."""
+"""The tokens that a proposer proposes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""Asks proposers for rows' next tokens; what goes wrong in one costs its rows nothing but its proposals."""
+"""Ask proposers for the next tokens of rows. If a proposer fails, its rows only lose its proposals."""
 
 import itertools
 import logging

@@ -38,7 +38,7 @@ class BodyReader:
         if (encoding := http.headers.get("content-encoding", "identity")) != "identity":
             raise OrchardError("invalid_request", f"the content-encoding '{encoding}' is not supported; send it plain")
         chunks = http.stream()
-        too_large = OrchardError("payload_too_large", f"the request body is over the limit of {self._limit} bytes")
+        too_large = OrchardError("payload_too_large", f"the request body exceeds the limit of {self._limit} bytes")
         body, share = bytearray(), Share(self._budget)
         try:
             if int(http.headers.get("content-length", 0)) > self._limit:

@@ -198,7 +198,7 @@ class Connection(HttpToolsProtocol):
     def _expect_head(self) -> None:
         self._stop_timer()
         limit = self._settings.head_timeout
-        late = OrchardError("timeout", f"the head of the request did not arrive within {limit:g} seconds")
+        late = OrchardError("timeout", f"the headers of the request did not arrive within {limit:g} seconds")
         self._timer = self.loop.call_later(limit, self._refuse, late)
 
     def _stop_timer(self) -> None:
@@ -235,7 +235,7 @@ class Connection(HttpToolsProtocol):
         """Write an answer without the application."""
         request_id = f"req_{uuid.uuid4().hex}"
         status, headers, body = fail(error)
-        log.info("%s refused with %d: %s", request_id, status, error.message)
+        log.info("%s rejected with %d: %s", request_id, status, error.message)
         own = {"content-length": str(len(body)), "connection": "close", "x-request-id": request_id}
         lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
         lines += [f"{name}: {value}" for name, value in (headers | own).items()]

@@ -93,7 +93,7 @@ class Guard:
             return
         named = origins[0].encode("ascii", "backslashreplace").decode() if origins else "another site"
         if not origins or not all(map(_APP.fullmatch, origins)):
-            message = f"a web page of {named} may not do this: start the server with --cors-origin to let it"
+            message = f"a web page of {named} may not do this: start the server with --cors-origin to allow it"
             raise OrchardError("forbidden", message)
         asks = scope["type"] == "websocket" or scope["method"] == "POST"
         if not asks or not scope["path"].endswith(self._answers):

@@ -35,4 +35,4 @@ class Head:
 def check_size(size: int) -> None:
     """Raise OrchardError("head_too_large") if a head, or what has arrived of it, has more than `MAX_BYTES` bytes."""
     if size > MAX_BYTES:
-        raise OrchardError("head_too_large", f"the head of the request is over the limit of {MAX_BYTES} bytes")
+        raise OrchardError("head_too_large", f"the headers of the request exceed the limit of {MAX_BYTES} bytes")

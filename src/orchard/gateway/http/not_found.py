@@ -12,7 +12,7 @@ _ALIKE = 0.88
 # Parameters of a route: with slashes, and without.
 _PATH, _NAME = re.compile(r"\{\w+:path\}"), re.compile(r"\{\w+\}")
 
-_SERVED_KINDS = "models of language, of transcription, of speech, of images, of embeddings and of reranking are"
+_SERVED_KINDS = "text, vision, transcription, speech, image, embedding and rerank models are"
 # By a part of the path that no route has.
 _NOT_SERVED = {
     "realtime": f"realtime sessions are not served yet; {_SERVED_KINDS}",

@@ -36,7 +36,7 @@ def bind(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, UnicodeError) as error:  # UnicodeError: a host that no name can be
-        reason = getattr(error, "strerror", None) or error
+        reason = str(getattr(error, "strerror", None) or error).partition(" (while ")[0]  # Python repeats the address
         if getattr(error, "errno", None) == errno.EADDRINUSE:
             reason = f"{reason}; choose another port with --port, or 0 for one that is free"
         raise OrchardError("invalid_request", f"can't listen on {host}:{port}: {reason}") from None

@@ -1,1 +1,1 @@
-"""Media of requests: from where they are to the bytes that a worker gets."""
+"""Get the bytes of a request's media for the worker."""

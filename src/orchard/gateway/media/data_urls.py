@@ -27,7 +27,7 @@ def decoded(part: MediaPart) -> MediaPart:
         raise too_large(part)
     data = from_base64(part.url, comma + 1)
     if data is None:
-        raise invalid(part.param, "holds no valid base64 (RFC 4648, 4; with padding, without line ends).")
+        raise invalid(part.param, "must hold valid base64 (RFC 4648, 4; with padding, without line ends).")
     if not data:
         raise empty(part)
     if len(data) > MAX_BYTES[part.kind]:

@@ -1,4 +1,4 @@
-"""What all media are checked for, in whichever way they come, and what callers are told of those that fail."""
+"""Checks that apply to all media, however they arrive, and the errors of media that fail them."""
 
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_BYTES, MediaKind, MediaPart
@@ -14,7 +14,7 @@ _TYPES: dict[MediaKind, tuple[str, ...]] = {
 }
 
 _WHAT: dict[MediaKind, str] = {
-    "image": "a picture",
+    "image": "an image",
     "audio": "audio",
     "video": "a video",
     "document": "a document",

@@ -177,7 +177,7 @@ def _reason(error: Exception) -> str:
         case httpx.ConnectError():
             return "its server can't be reached, or has no valid certificate"
         case httpx.InvalidURL() | httpx.UnsupportedProtocol():
-            return "it is no valid URL, or leads to none"
+            return "it is not a valid URL, or it redirects to an invalid one"
         case ValueError() | httpx.ProtocolError():
             return "its server doesn't speak HTTP correctly"
     return "the connection to its server broke"

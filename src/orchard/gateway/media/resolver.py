@@ -122,7 +122,7 @@ class _Arrival:
         key = part.kind, part.url
         if (known := self._found.get(key)) is None:
             if len(self._found) >= MAX_URLS:
-                raise invalid(part.param, f"is one URL too many: the media of a request may have {MAX_URLS}.")
+                raise invalid(part.param, f"is one URL too many: a request may have {MAX_URLS}.")
             known = self._found[key] = asyncio.ensure_future(self._elsewhere(part))
         found = await known
         return replace(part, kind=found.kind, url="", data=found.data, media_type=found.media_type)

@@ -120,7 +120,7 @@ class UploadReader:
         except ClientDisconnect:
             raise OrchardError("cancelled", "the client closed the connection") from None
         except TimeoutError:
-            message = f"the upload took more than {self._timeout:g} seconds, and came at less than"
+            message = f"the upload took more than {self._timeout:g} seconds, at less than"
             raise OrchardError("timeout", f"{message} {LEAST_RATE // 1024} KiB a second") from None
         except OSError as error:
             raise no_room(error) from None
@@ -238,7 +238,9 @@ class _Parts:
         most = self._files.most.get(self._field, 0)
         if len(there) >= most:
             plural = "file" if most == 1 else "files"
-            why = f"may have {most} {plural}." if most else f"is no field of a file: files are in {self._files.words}."
+            why = (
+                f"may have {most} {plural}." if most else f"is not a field for files: send them in {self._files.words}."
+            )
             raise invalid(self._field, why)
         media_type = self._headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
         file = MediaPart(self._files.kind, "", self._field, media_type=media_type)

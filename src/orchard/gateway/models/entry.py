@@ -23,7 +23,7 @@ class ModelEntry(Struct, frozen=True):
 
     `path` empty: it has to be downloaded first (`Registry.fetch`). `repo`, `revision`: its id and revision on the
     Hugging Face Hub. `configured`: the configuration or the command line names it. `base`: the id of the model without
-    the adapter. `voices`: of a model of speech. `ttl`: seconds without a request after which it is unloaded.
+    the adapter. `voices`: of a speech model. `ttl`: seconds without a request after which it is unloaded.
     `size_bytes`: of its weights; `kept_bytes`: of those that are never quantised. `created`: when its files were made,
     in seconds since the epoch.
     """
@@ -66,7 +66,7 @@ class ModelEntry(Struct, frozen=True):
 
     @property
     def text(self) -> TextOptions:
-        """Its options as those of a model of text; the defaults where it is none."""
+        """Its options as those of a text model; the defaults where it is none."""
         return self.options if isinstance(self.options, TextOptions) else TextOptions()
 
     @property
@@ -107,7 +107,7 @@ def with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelS
     given = settings.model_type if isinstance(settings, ModelSettings) else None
     kind = kind_called(given) if given else files.kind
     backend, options = KINDS[kind].backend, entry.options
-    if not isinstance(options, backend.options):  # those of models of text
+    if not isinstance(options, backend.options):  # those of text models
         if entry.text.adapter_path:
             raise ValueError(f"models of the kind '{kind}' take no `adapters` and no `adapter_path`")
         if entry.text.draft_model_path:

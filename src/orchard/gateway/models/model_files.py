@@ -34,7 +34,7 @@ class ModelFiles(Struct, frozen=True):
     size_bytes: int
     created: int
     voices: tuple[str, ...] = ()
-    """Those that a model of speech has."""
+    """Those that a speech model has."""
     kept_bytes: int = 0
     """Those of the weights that stay as they are where a pipeline is quantised while it is loaded."""
 
@@ -88,7 +88,7 @@ def _read(folder: str) -> ModelFiles | str:
             return _read_folders(folder, kind_of({}, names))
         config = _json(folder, "config.json", Any)
         if not isinstance(config, dict):
-            return "its config.json is no JSON object"
+            return "its config.json is not a JSON object"
         kind = kind_of(config, names)
         if "model_type" not in config and kind != "transcription":  # Whisper's own and NeMo's files name none
             return "its config.json names no model_type"

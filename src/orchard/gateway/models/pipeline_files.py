@@ -1,4 +1,4 @@
-"""How large the weights of a pipeline are: a model of images, whose parts lie in sub-folders."""
+"""How large the weights of a pipeline are: an image model, whose parts lie in sub-folders."""
 
 import os
 from collections.abc import Iterable

@@ -259,7 +259,7 @@ class Registry:
         """Return the model that answers for unknown names. Raise OrchardError("model_not_found")."""
         fallback = self._settings.fallback_model
         if fallback is None or name == fallback:
-            raise self._not_found(name, "; it is the fallback model" if fallback else _FALLBACK_ADVICE)
+            raise self._not_found(name, "; fallback_model names it" if fallback else _FALLBACK_ADVICE)
         return self._here(fallback) or self._on_the_hub(fallback) or self._fallback(fallback)
 
     def _may_download(self, repo: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""What callers are told when a request fails because of its model."""
+"""The errors of requests that fail because of their model."""
 
 from orchard.core.events import Failed
 

@@ -173,7 +173,7 @@ class ServedModel:
                 self._stop_fetching()
             self._seek()
             return False
-        self._count_unload("asked", "somebody asked for that")
+        self._count_unload("asked", "a client asked for that")
         left = self._left_future = self._left_future or asyncio.get_running_loop().create_future()
         if self.state.shown == "loading" and not self._is_asked_for:
             self._let_go(end=True)
@@ -379,7 +379,7 @@ class ServedModel:
         self._counted.load.add(self.used - self._placed_at)
         waited = self.used - (self._placed_at if self._asked_at is None else self._asked_at)
         reading = worker.loaded.load_seconds
-        log.info("%s is ready, loaded in %.2f s (%.2f s of reading)", self.entry.id, waited, reading)
+        log.info("%s is ready, loaded in %.2f s (%.2f s of that in its process)", self.entry.id, waited, reading)
         self._asked_at = None
         self.restarts.loaded()
         self._load_waiters.tell()
@@ -399,7 +399,7 @@ class ServedModel:
             self._idle.start(self.entry.ttl if self._ttl is None else self._ttl)
 
     def _idle_too_long(self) -> None:
-        self._count_unload("idle", "it had no requests for as long as it may stay without")
+        self._count_unload("idle", "it had no requests for the time set as ttl")
         # A process that is kept spares the next load the wait for one to start.
         self._let_go(end=self._host.processes.can_load(self.entry.backend))
 

@@ -9,8 +9,10 @@ _WAIT_SECONDS = 60.0
 _LAG_BYTES = 256 * 1024  # unread
 _MOST_BYTES_UNDER_WAY = 4 * 2**20
 _MOST_LAG_SECONDS = 120.0
-_TOO_LATE = Failed("timeout", f"nothing of this answer was read for {_MOST_LAG_SECONDS:g} seconds, so it was ended")
-_TOO_SLOW = Failed("timeout", "this answer came much faster than it was read, so it was ended")
+_TOO_LATE = Failed(
+    "timeout", f"the client read nothing of this answer for {_MOST_LAG_SECONDS:g} seconds, so it was stopped"
+)
+_TOO_SLOW = Failed("timeout", "the client read this answer too slowly, so it was stopped")
 # What Python takes for an event and for a token's log-probability, and at most for a character.
 _EVENT_BYTES = 128
 _LOGPROB_BYTES = 256

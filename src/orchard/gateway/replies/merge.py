@@ -1,4 +1,4 @@
-"""Several requests as one: their events become one stream that keeps the law."""
+"""Merge the events of several requests into one valid stream."""
 
 from collections.abc import Sequence
 from itertools import accumulate

@@ -114,7 +114,7 @@ class Responses:
         needed = given or any(_COMPACTION in item for item in past.items)
         call = draft.call(request_id, priority, past.items, past.referenced, await self.unsealer(needed))
         if past.items:
-            what = "what this request goes on from, with its input,"
+            what = "what this request continues, with its input,"
             past.extent.plus(call.input).check(what, self.settings.max_body_bytes)
         self.pool.find(call.request.model, call.request.adapter).entry.check_media(unresolved(call.request))
         resolved = await self._media.resolve(call.request, past.media)

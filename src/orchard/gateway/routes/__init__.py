@@ -1,1 +1,1 @@
-"""The routes: thin arrows between a dialect and the pool, one file a dialect, each with an `add(app, site)`."""
+"""The routes. Each connects a dialect with the pool: one file per dialect, each with an `add(app, site)`."""

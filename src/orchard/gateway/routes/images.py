@@ -22,8 +22,8 @@ from orchard.gateway.routes.openapi import PICTURE, generation
 _FILES = FileFields("image", {"image": MAX_PICTURES, "image[]": MAX_PICTURES, "mask": 1})
 _FILE = {"type": "string", "format": "binary"}
 _PICTURES = {
-    "image": {"type": "array", "items": _FILE, "description": "The pictures; also as `image[]`."},
-    "mask": _FILE | {"description": "Where the first picture is painted: what is transparent, else what is white."},
+    "image": {"type": "array", "items": _FILE, "description": "The input images; also as `image[]`."},
+    "mask": _FILE | {"description": "Where to paint: its transparent parts, or the white ones if none is transparent."},
 }
 
 

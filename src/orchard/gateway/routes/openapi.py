@@ -1,4 +1,4 @@
-"""What the routes say of themselves in the server's OpenAPI."""
+"""The descriptions of routes in the server's OpenAPI."""
 
 from collections.abc import Sequence
 from typing import Any, get_args

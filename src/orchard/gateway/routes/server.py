@@ -88,7 +88,7 @@ def _add_cache(routes: APIRouter, site: AppState) -> None:
         for name, state in zip(names, states, strict=True):
             for report in state.reports:
                 return {"object": "cache.report", "model": name, **to_builtins(report)}
-        message = f"no cache report on request '{request_id}': it is unknown, waits still, or was long ago"
+        message = f"no cache report for request '{request_id}': it is unknown, still waits, or is too old"
         raise OrchardError("request_not_found", message, param="request_id")
 
 

@@ -24,7 +24,7 @@ def add(routes: APIRouter, site: AppState) -> None:
 
     @routes.get("/audio/voices")
     async def list_voices(model: str | None = None) -> dict[str, Any]:
-        """List the voices of all models of speech that are here, or of one."""
+        """List the voices of all speech models that are here, or of one."""
         if model is not None:
             entries = [site.pool.find(model).entry]
             entries[0].check(Speak)

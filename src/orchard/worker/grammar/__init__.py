@@ -1,1 +1,1 @@
-"""Grammars that bind answers and tool calls."""
+"""Grammars that constrain answers and tool calls."""

@@ -1,4 +1,4 @@
-"""What binds an answer: a grammar (see `writer`), from where on it binds, and what of it stands in the prompt.
+"""What constrains an answer: a grammar (see `writer`), where it starts, and which part of it is in the prompt.
 
 Reasoning is free, while it leaves room for a short answer. Between its end and the answer two newlines may stand; the
 formats drop them.
@@ -37,7 +37,7 @@ class Constraint(Struct, frozen=True):
     """What is to bind one answer, before it is compiled.
 
     `key` tells what is wanted apart from all else; what takes long to compile is long. `param`: the field to blame
-    where it can't be kept, `what` names it. `begun`: what of the answer stands in the prompt. `max_tokens`: how long
+    if it can't be enforced, `what` names it. `begun`: what of the answer stands in the prompt. `max_tokens`: how long
     the answer may be.
     """
 
@@ -98,7 +98,9 @@ class Constraints:
         if not (self._bytes_of and self._eos):
             if not (task.grammar or task.must_call or any(tool.input_grammar is not None for tool in task.tools)):
                 return None
-            message = "this model's tokens have no text of their own, or none ends a turn: its answers can't be bound"
+            message = (
+                "this model's tokens have no text of their own, or none ends a turn: its answers can't be constrained"
+            )
             raise OrchardError("invalid_request", message, param=param)
         reasoning = self._reasoning(task, family, prompt)
         tags = (reasoning.within.decode(), reasoning.end.decode()) if reasoning and reasoning.within else None
@@ -122,7 +124,7 @@ class Constraints:
             return constraint.key in self._compiled
 
     def compile(self, constraint: Constraint) -> BoundGrammar | None:
-        """Return the grammar; None where nothing can be bound. Raise OrchardError on what can't be kept."""
+        """Return the grammar; None where nothing can be bound. Raise OrchardError on what can't be enforced."""
         found = self._found(constraint)
         if found is None:
             return None
@@ -132,7 +134,7 @@ class Constraints:
         rules, begun = found.whole if reasoning and reasoning.within else found.rules, constraint.begun
         taken = rules.vocabulary.tokenize(begun)
         if begun and rules.first.deep_copy().try_consume_tokens(taken) != len(taken):
-            reason = "the unfinished message that the answer goes on with doesn't keep it"
+            reason = "the unfinished message that the answer continues doesn't match it"
             raise _cannot_keep(constraint, reason)
         return BoundGrammar(f"{hash(found.written.text):x}", rules, reasoning, found.written.trigger.encode(), begun)
 
@@ -225,7 +227,7 @@ class Constraints:
 
 
 def _cannot_keep(constraint: Constraint, reason: str) -> OrchardError:
-    return OrchardError("invalid_request", f"{constraint.what} can't be kept: {reason}", param=constraint.param)
+    return OrchardError("invalid_request", f"{constraint.what} can't be enforced: {reason}", param=constraint.param)
 
 
 def _calls(tools: tuple[Tool, ...], family: Family) -> tuple[ToolCalls, ...]:

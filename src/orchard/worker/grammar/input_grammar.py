@@ -1,4 +1,4 @@
-r"""Grammars of custom tools: what a call's input keeps, as plain text or within a JSON string.
+r"""Grammars of custom tools, for the input of a call as plain text or within a JSON string.
 
 Their syntax is llguidance's Lark (https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md). A call ends its
 input with a text of its own, and in JSON a character may be written as two. llguidance's lexer takes the longest text
@@ -150,7 +150,7 @@ class _Rewriter:
         """Return the expression for a terminal, or what stands in the place of one."""
         if found["unknown"]:
             place = self._source[found.start() :].split("\n")[0][:40]
-            raise ValueError(f"{place!r} can't be kept within a call")
+            raise ValueError(f"{place!r} can't be enforced within a call")
         if found["terminal"]:
             return f"t_{found['terminal'].lower()}"
         if found["regex"]:
@@ -166,7 +166,7 @@ class _Rewriter:
         scopes = [flags]
         for found in _ATOM.finditer(regex):
             if found["other"]:
-                raise ValueError(f"{found[0]!r} in a regular expression can't be kept within a call")
+                raise ValueError(f"{found[0]!r} in a regular expression can't be enforced within a call")
             if found["open"]:
                 scopes.append((found["flags"] or "") + scopes[-1])
                 written.append("(")

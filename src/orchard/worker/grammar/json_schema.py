@@ -32,7 +32,7 @@ _MOST_MULTIPLES = 10_000  # a state of the lexer for each remainder
 
 
 def prepared(schema: Any, *, lenient: bool = False) -> dict[str, Any]:
-    """Return a schema whose JSON has bounded white space. Raise ValueError, with a sentence, where it can't be kept.
+    """Return a schema whose JSON has bounded white space. Raise ValueError, in a sentence, if it can't be enforced.
 
     A `format` that is not known says nothing (as the standard has it). `lenient`: so does every keyword and pattern
     that llguidance can't keep. An object that lists its properties and is silent on others gets no others: a small
@@ -41,7 +41,7 @@ def prepared(schema: Any, *, lenient: bool = False) -> dict[str, Any]:
     if schema is True:
         schema = {}
     if not isinstance(schema, dict):
-        raise ValueError("nothing keeps the schema 'false'" if schema is False else "a schema is an object")
+        raise ValueError("nothing satisfies the schema 'false'" if schema is False else "a schema is an object")
     _check(schema)
     options = _WHITE_SPACE | ({"lenient": True} if lenient else {})
     # Where parts have an "$id", references in them count from there: they are not followed then.
@@ -101,7 +101,7 @@ class _SchemaRewriter:
     """Puts a schema into what llguidance keeps, without what says nothing."""
 
     def __init__(self, root: dict[str, Any], *, lenient: bool, closing: bool) -> None:
-        """`lenient`: without patterns that can't be kept too. `closing`: objects that list properties get no others."""
+        """`lenient`: without patterns that can't be enforced. `closing`: objects that list properties get no others."""
         self._root = root
         self._lenient = lenient
         self._closing = closing
@@ -234,7 +234,7 @@ def _without_nul(pattern: str) -> str:
 
 def _pattern_fault(value: Any) -> str:
     if not isinstance(value, str):
-        return "it is no text"
+        return "it is not text"
     value = _without_nul(value)
     try:
         regex(value, use_ascii="dw")

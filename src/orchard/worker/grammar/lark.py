@@ -101,11 +101,11 @@ def fault(terminal: str) -> str:
     matcher = LLMatcher(byte_tokenizer(), f"{_HEAD}start: T\nT: {terminal}", limits=LIMITS)
     if reason := matcher.get_error().removesuffix("<non-verbose/>"):
         if "fuel exhausted" in reason:
-            return "its lengths and repetitions are too large together"
+            return "its lengths and repetitions together are too large"
         said = next((line for line in reason.splitlines() if "error: " in line or "supported" in line), reason)
         return re.split(r"error: |\(in regex\): ", said)[-1].partition(" in regex")[0].strip()
     some = matcher.is_accepting() or any(matcher.compute_bitmask()[:32])
-    return "" if some else "nothing keeps it"
+    return "" if some else "nothing satisfies it"
 
 
 def first_bytes(terminal: str) -> set[int]:
@@ -152,7 +152,7 @@ def literal(text: str) -> str:
 def regex(pattern: str, use_ascii: str) -> str:
     """Return the terminal of the whole texts of a regular expression; in the classes `use_ascii` are ASCII's alone.
 
-    Raise ValueError, in a few words, where it can't be kept.
+    Raise ValueError, in a few words, where it can't be enforced.
     """
     if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
         raise ValueError("it ends within an escape")

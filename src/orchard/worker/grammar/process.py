@@ -34,7 +34,7 @@ _TOO_LARGE = "compiling it takes too much memory"
 
 
 class _Reply(Struct, frozen=True):
-    """A grammar, or why there is none: what `refused` says can't be kept, or what is `broken` here.
+    """A grammar, or why there is none: what `refused` says can't be enforced, or what is `broken` here.
 
     `param`: the field to blame, where it isn't the one that asked for the grammar.
     """

@@ -1,4 +1,4 @@
-"""How few tokens keep a grammar: its texts are tried, letter by letter, the short ones first.
+"""Find how few tokens satisfy a grammar: try its texts letter by letter, the short ones first.
 
 A compiled grammar doesn't say how short its texts may be. What is found here keeps it, and is mostly one of the
 shortest.

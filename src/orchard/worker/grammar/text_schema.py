@@ -149,7 +149,7 @@ class Texts:
     """
 
     def __init__(self, schema: Any, types: Collection[str], end: str = "", *, lenient: bool) -> None:
-        """Raise ValueError, with a sentence, where it can't be kept; `lenient`: such keywords of it say nothing."""
+        """Raise ValueError, with a sentence, where it can't be enforced; `lenient`: such keywords of it say nothing."""
         self._root = schema if isinstance(schema, dict) else {}
         self._shared = definitions(self._root)
         self._end = end
@@ -176,7 +176,7 @@ class Texts:
                 parts = [*choice.parts, {"type": types}]
                 containers.append({"allOf": parts} if len(parts) > 2 else parts[0] | parts[-1])
         if not texts and not containers:
-            raise ValueError("nothing keeps it")
+            raise ValueError("nothing satisfies it")
         within = self._shared | (containers[0] if len(containers) == 1 else {"anyOf": containers})
         return KeptTexts(_any_of(texts), within if containers else None)
 
@@ -191,7 +191,7 @@ class Texts:
             raise ValueError("a schema is an object")
         if not depth:
             raise ValueError("it refers to itself, or is nested too deep")
-        self._refuse(next((f"`{key}` can't be kept" for key in _UNKNOWN if key in schema), ""))
+        self._refuse(next((f"`{key}` can't be enforced" for key in _UNKNOWN if key in schema), ""))
         own = {key: value for key, value in schema.items() if key not in (*_CHOICES, *DEFINITIONS)}
         found = [_ValueKind((own,), _named(schema))]
         for options in self._combined(schema, depth - 1):
@@ -268,7 +268,7 @@ class Texts:
         bounds = _BOUNDS if type_ in ("integer", "number") else ()
         for key in (*bounds, "not"):
             if any(key in part for part in choice.parts):
-                self._refuse(f"`{key}` of what may be a string as well can't be kept")
+                self._refuse(f"`{key}` of what may be a string as well can't be enforced")
         if (listed := choice.listed) is not None:
             return self._ended(_any_of(literal(json.dumps(value)) for value in listed if type_of(value) == type_))
         return self._ended(_WRITTEN[type_])
@@ -323,7 +323,7 @@ def _any_of(terminals: Iterable[str]) -> str:
 def searched(pattern: Any) -> str:
     """Return a terminal of llguidance's Lark for the texts in which a pattern is found.
 
-    Raise ValueError, with a sentence, where it is none, or can't be kept.
+    Raise ValueError, with a sentence, where it is none, or can't be enforced.
     """
     if not isinstance(pattern, str):
         raise ValueError("a pattern is a string")

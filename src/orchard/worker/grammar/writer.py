@@ -95,7 +95,7 @@ class GrammarWriter:
     def write(self, wanted: GrammarRequest) -> GrammarText | None:
         """Return the grammar; None where nothing binds the answer.
 
-        Raise ValueError with what can't be kept, OrchardError where that is a strict tool's schema.
+        Raise ValueError with what can't be enforced, OrchardError where that is a strict tool's schema.
         """
         try:
             return self._written(wanted)
@@ -137,7 +137,7 @@ class GrammarWriter:
         return None
 
     def _kept(self, tool: ToolCalls) -> ToolCalls:
-        """Return a tool that takes any object where its schema can't be kept. Raise OrchardError if it is strict."""
+        """Return a tool that takes any object if its schema can't be enforced. Raise OrchardError if it is strict."""
         try:
             grammar = self._together((tool,))
             if grammar:
@@ -149,7 +149,7 @@ class GrammarWriter:
         return tool
 
     def _together(self, tools: tuple[ToolCalls, ...]) -> CallsGrammar | None:
-        """Return what the calls of some tools look like. Raise ValueError where a schema can't be kept."""
+        """Return what the calls of some tools look like. Raise ValueError where a schema can't be enforced."""
         if not tools:
             return None
         calls = [replace(call, body=self._body(tool, call.body)) for tool in tools for call in tool.grammar.calls]
@@ -180,9 +180,9 @@ class GrammarWriter:
 
 
 def strict_refusal(tool: str, reason: str, *, of_input: bool = False) -> OrchardError:
-    """Return the error that says that a strict tool's schema, or the grammar of its input, can't be kept."""
+    """Return the error that says that a strict tool's schema, or the grammar of its input, can't be enforced."""
     what = "grammar of the custom" if of_input else "parameters of the strict"
-    message = f"the {what} tool '{tool}' can't be kept: {_PLACE.sub('', ' '.join(reason.split()))}"
+    message = f"the {what} tool '{tool}' can't be enforced: {_PLACE.sub('', ' '.join(reason.split()))}"
     return OrchardError("invalid_request", message, param="tools")
 
 
@@ -196,7 +196,7 @@ def fault(matcher: LLMatcher) -> str:
             break
     reason = matcher.get_error()
     if "NoExtensionBias" in reason or not (allowed or reason):
-        return "nothing keeps it"
+        return "nothing satisfies it"
     return _PLACE.sub("", " ".join(reason.removesuffix("<non-verbose/>").split())[:300])
 
 
@@ -225,7 +225,7 @@ def _loose(tool: ToolCalls) -> ToolCalls:
 
 
 def _answer(wanted: generate.Grammar) -> dict[str, Any]:
-    """Return a grammar as llguidance takes it. Raise ValueError where it can't be kept."""
+    """Return a grammar as llguidance takes it. Raise ValueError where it can't be enforced."""
     match wanted.kind:
         case "json_schema":
             return {"json_schema": json_schema.prepared(wanted.value, lenient=not wanted.strict)}

@@ -76,7 +76,7 @@ class ChatTemplate:
                 reason = str(error).splitlines()[0]
                 message = f"the model's chat template is broken: line {line}: {reason}"
                 raise OrchardError("model_failed", message) from error
-            log.info("the chat template refuses a lone user message: %s", error)
+            log.info("the chat template rejects a single user message: %s", error)
 
     def inserted(self, block: Turn) -> str | None:
         """Return what the template writes for a block of a message's content; None: it doesn't take blocks."""
@@ -105,7 +105,7 @@ class ChatTemplate:
             # A variable of the caller's may have taken the place of something that the template needs.
             own = sorted(task.template_args.keys() - _COMMON_ARGS)
             given = f" with {', '.join(own)} set" if own else ""
-            message = f"the model's chat template refused these messages{given}: {error or type(error).__name__}"
+            message = f"the model's chat template rejected these messages{given}: {error or type(error).__name__}"
             param = "chat_template_kwargs" if own else "messages"
             raise OrchardError("invalid_request", message, param=param) from error
 
@@ -126,7 +126,7 @@ class ChatTemplate:
             for ending in (said, said.strip()):
                 if (place := text.rfind(ending)) >= 0:
                     return text[: place + len(ending)]
-            raise ValueError("it changes the last message, so that the answer can't go on with it")
+            raise ValueError("it changes the last message, so the answer can't continue it")
         earlier = self._fill(turns[:-1], add_generation_prompt=False, **variables) if turns[1:] else ""
         thought: str = turns[-1].get("reasoning_content", "")
         for ending in (thought, thought.strip()):
@@ -134,14 +134,14 @@ class ChatTemplate:
             shown = ending and text.count(ending) > earlier.count(ending)
             if shown and begins_thinking(text[:place]):
                 return text[: place + len(ending)]
-        raise ValueError("it doesn't show the reasoning of the last message, so that the answer can't go on with it")
+        raise ValueError("it doesn't show the reasoning of the last message, so the answer can't continue it")
 
     def _fill(self, turns: list[Turn], **variables: Any) -> str:
         """Render. Raise OrchardError if that takes too long, and whatever the template raises."""
         try:
             return within(_RENDER_SECONDS, partial(self._filled, turns, variables))
         except TimeoutError as error:
-            message = f"the model's chat template did not come to an end in {_RENDER_SECONDS:g} seconds"
+            message = f"the model's chat template did not finish within {_RENDER_SECONDS:g} seconds"
             raise OrchardError("invalid_request", message, param="messages") from error
 
     def _filled(self, turns: list[Turn], variables: dict[str, Any]) -> str:

@@ -41,7 +41,7 @@ class RawPrompts:
         """Raise OrchardError, which blames `param`, if one of the tokens is none of the model's."""
         wrong = next((token for token in tokens if not 0 <= token < self._vocab_size), None)
         if wrong is not None:
-            message = f"{wrong} is no token id of this model: they go from 0 to {self._vocab_size - 1}"
+            message = f"{wrong} is not a token id of this model: the ids go from 0 to {self._vocab_size - 1}"
             raise OrchardError("invalid_request", message, param=param)
 
     def opened(self, tokens: Sequence[int]) -> list[int]:

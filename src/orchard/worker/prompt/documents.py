@@ -30,9 +30,9 @@ def document_text(part: MediaPart) -> str:
         try:
             text = part.data.decode()
         except UnicodeDecodeError as error:
-            raise refusal(part, "it is no PDF, and no text in UTF-8") from error
+            raise refusal(part, "it is neither a PDF nor text in UTF-8") from error
         if "\0" in text:
-            raise refusal(part, "it is no PDF, and no text in UTF-8")
+            raise refusal(part, "it is neither a PDF nor text in UTF-8")
     return f"{part.name}:\n{text}" if part.name else text
 
 
@@ -51,7 +51,7 @@ def _pdf_text(part: MediaPart) -> str:
         reason = brief(error)
         raise refusal(part, f"it is broken ({reason})") from error
     if not any(pages):
-        raise refusal(part, "it has no text, only pictures; send its pages as images")
+        raise refusal(part, "it has no text, only images; send its pages as images")
     return "\n\n".join(pages)
 
 

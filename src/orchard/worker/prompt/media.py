@@ -22,7 +22,7 @@ from orchard.worker.media_room import MOST_BYTES
 from orchard.worker.prompt.chat_template import ChatTemplate
 from orchard.worker.prompt.documents import document_text
 
-if TYPE_CHECKING:  # they import mlx-vlm, which a model of text doesn't need
+if TYPE_CHECKING:  # they import mlx-vlm, which a text model doesn't need
     from orchard.backends.vision.encoder import PlacedMedium
     from orchard.backends.vision.inputs import Medium
     from orchard.backends.vision.model import VisionModel
@@ -128,7 +128,7 @@ class PromptMedia:
         self._feature_ids = model.reader.feature_ids
         written = {kind: self._placeholder(kind, template) for kind in sorted(model.reader.takes)}
         self._placeholders = {kind: text for kind, text in written.items() if text is not None}
-        log.info("the model takes %s besides text", ", ".join(self._placeholders) or "nothing")
+        log.info("besides text, the model takes %s", ", ".join(self._placeholders) or "nothing")
 
     @property
     def takes(self) -> tuple[MediaKind, ...]:
@@ -140,7 +140,7 @@ class PromptMedia:
         for text in self._candidates(kind, template):
             if self._reader.expands(kind, text):
                 return text
-        log.warning("the model takes no %s: nothing is known that stands for it in its prompts", kind)
+        log.warning("the model takes no %s: its placeholder in prompts is not known", kind)
         return None
 
     def _candidates(self, kind: MediaKind, template: ChatTemplate) -> Iterator[str]:
@@ -173,7 +173,7 @@ class PromptMedia:
         assert model, "a prompt outlives its model"
         if (seconds := model.cost.seconds(medium)) > _MOST_SECONDS:
             message = f"encoding this {part.kind} would take about {seconds:,.0f} seconds on this machine's CPU; "
-            message += f"at most {_MOST_SECONDS} are allowed. It takes less if it is smaller, as with `max_pixels`"
+            message += f"at most {_MOST_SECONDS} are allowed. Send a smaller one, or set `max_pixels`"
             raise OrchardError("invalid_request", message, param=part.param)
         refuse(tokens + len(medium.tokens))
         if (size := size + medium.bytes) > MOST_BYTES:
@@ -182,7 +182,7 @@ class PromptMedia:
             raise OrchardError("invalid_request", message, param=part.param)
         if (needed := model.cost.encoding(medium)) > model.memory_bytes:
             message = f"encoding this {part.kind} takes {needed:,} bytes, and models may take {model.memory_bytes:,}. "
-            message += "It takes less if it is smaller, as with `max_pixels`"
+            message += "Send a smaller one, or set `max_pixels`"
             raise OrchardError("invalid_request", message, param=part.param)
 
     def expanded(self, read: ReadTask, text: str) -> tuple[str, list[int]]:

@@ -127,7 +127,7 @@ class Prompter:
             special=special,
             write=self.grammars.write,
         )
-        log.info("the model's reasoning and calls are read as %s writes them", self.family.name)
+        log.info("reasoning and tool calls are parsed in the format '%s'", self.family.name)
 
     @property
     def takes(self) -> tuple[MediaKind, ...]:

@@ -498,7 +498,7 @@ def test_fields(fields: dict[str, Any], expected: dict[str, Any]) -> None:
 
 
 BAD: list[tuple[dict[str, Any], str, str]] = [
-    ({"model": None}, "model", "`model` is required, because"),
+    ({"model": None}, "model", "`model` is required, unless"),
     ({"model": ""}, "model", "non-empty string"),
     ({"model": 5}, "model", "got an integer"),
     ({"messages": None}, "messages", "must be a non-empty array of at most 8192 items, got null"),

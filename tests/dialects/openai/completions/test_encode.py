@@ -136,7 +136,7 @@ def test_every_field_of_openai_is_known() -> None:
 
 
 BAD: list[tuple[dict[str, Any], str, str]] = [
-    ({"model": None}, "model", "`model` is required, because"),
+    ({"model": None}, "model", "`model` is required, unless"),
     ({"prompt": None, "messages": []}, "messages", "send them to /v1/chat/completions"),
     ({"prompt": []}, "prompt", "non-empty array"),
     ({"prompt": 5}, "prompt", "a string or a non-empty array"),

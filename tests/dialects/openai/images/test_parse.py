@@ -98,7 +98,7 @@ def test_who_is_asked_and_how_urgently() -> None:
     assert parse(b'{"prompt": "a cat", "model": 5}', "r", model="deployed").request.model == "deployed"
     files = {"image": [file("image")]}
     assert parse_edit_form({"prompt": ["a cat"]}, files, "r", "background", default="only").request.model == "only"
-    with pytest.raises(OrchardError, match="does not have exactly one model of images"):
+    with pytest.raises(OrchardError, match="unless the server has exactly one image model"):
         parse(body, "r")
 
 

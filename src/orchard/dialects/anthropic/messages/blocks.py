@@ -1,4 +1,4 @@
-"""The blocks of Messages that the model is shown: texts, pictures, documents and search results."""
+"""The blocks of Messages that the model sees: texts, images, documents and search results."""
 
 from collections.abc import Iterator
 from typing import Any

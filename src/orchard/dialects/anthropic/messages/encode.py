@@ -1,4 +1,4 @@
-"""The way out of Anthropic's Messages: events become its stream of events, or one whole message."""
+"""Encode Anthropic's Messages: turn events into its stream of events, or into one whole message."""
 
 import base64
 import re

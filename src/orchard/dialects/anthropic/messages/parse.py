@@ -1,4 +1,4 @@
-"""The way in of Messages: a body becomes a `core.Request`; what can't be served is refused with the reason."""
+"""Parse Messages: turn a body into a `core.Request`, and reject what can't be served, with the reason."""
 
 from collections.abc import Iterable, Iterator
 from typing import TypeVar

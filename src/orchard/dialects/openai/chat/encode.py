@@ -1,4 +1,4 @@
-"""The way out of OpenAI's Chat Completions: events become chunks, or one whole completion."""
+"""Encode OpenAI's Chat Completions: turn events into chunks, or into one whole completion."""
 
 import time
 from collections.abc import Sequence

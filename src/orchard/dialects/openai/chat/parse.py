@@ -1,4 +1,4 @@
-"""The way in of Chat Completions: a body becomes a `core.Request`; what can't be served is refused with the reason."""
+"""Parse Chat Completions: turn a body into a `core.Request`, and reject what can't be served, with the reason."""
 
 from typing import Any, TypeVar
 

@@ -170,7 +170,7 @@ class ToolChoice(Struct):
 
 
 class JsonSchema(Struct):
-    """The schema that the answer keeps; absent: any JSON object. `strict`: what can't be kept of it is refused."""
+    """The schema that the answer keeps; absent: any JSON object. `strict`: what can't be enforced of it is refused."""
 
     name: str | None = None
     description: str | None = None

@@ -1,4 +1,4 @@
-"""The way out of OpenAI's Images: an answer, and its stream."""
+"""Encode OpenAI's Images: an answer, or its stream."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The way in of OpenAI's Images: a body or a form becomes a request."""
+"""Parse OpenAI's Images: turn a body or a form into a request."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from orchard.dialects.openai.images.schema import BODY, EDIT_BODY, ImagesBody, P
 
 _NUMBERS = ("n", "output_compression", "partial_images", "seed", "steps", "guidance", "guidance_scale", "ttl")
 _SIZE = re.compile(r"([0-9]{1,5})x([0-9]{1,5})")
-_FILES = "/v1/images/edits takes pictures and masks, as files of a form or as `images` and `mask` of a JSON body"
+_FILES = "/v1/images/edits takes input images and masks, as files of a form or as `images` and `mask` of a JSON body"
 _SETTING = "it is a setting of the model, and not of a request"
 _SIDE = "`size` has both sides, such as '1024x768'"
 _UNUSED = "no model here uses it"
@@ -71,7 +71,7 @@ def parse_edit_form(
     images = (*files.get("image", ()), *files.get("image[]", ()))
     mask = next(iter(files.get("mask", ())), None)
     if not images:
-        raise invalid("image", "is required: send the pictures as files of the form.")
+        raise invalid("image", "is required: send the input images as files of the form.")
     return _call(asked, EditImages(**_wishes(asked), images=images, mask=mask), request_id, priority)
 
 

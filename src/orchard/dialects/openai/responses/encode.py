@@ -1,4 +1,4 @@
-"""The way out of Responses: events become those of the API, and the response itself."""
+"""Encode Responses: turn events into those of the API, and into the response itself."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The items of a response while they are written: messages, reasonings and calls."""
+"""The items of a response while they are generated: messages, reasoning and calls."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""The way in of Responses: a body, and what is stored of its conversation, become a `core.Request`."""
+"""Parse Responses: turn a body and its stored conversation into a `core.Request`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -110,7 +110,7 @@ def _check(body: wire.Body) -> None:
     if body.truncation == "auto" and body.context_overflow == "summarize":
         raise invalid("context_overflow", "and `truncation` contradict each other: 'summarize' excludes 'auto'.")
     if body.background and body.store is False:
-        raise invalid("store", "must be true when `background` is true: nobody could ask for the response.")
+        raise invalid("store", "must be true when `background` is true: nobody could retrieve the response.")
     empty = body.input is None or body.input == []
     if empty and body.instructions is None and body.previous_response_id is None and body.conversation is None:
         raise invalid("input", "is required.")

@@ -32,7 +32,7 @@ _HOSTED = {
     "web_search_preview_2025_03_11",
 }
 _IMAGES = "image_generation"
-_NO_IMAGES = "can't be served here: images are made at /v1/images/generations and /v1/images/edits, by models of images"
+_NO_IMAGES = "can't be served here: images are made at /v1/images/generations and /v1/images/edits, by image models"
 
 
 class ServedTool(Struct, frozen=True):

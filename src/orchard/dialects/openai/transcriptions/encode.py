@@ -1,4 +1,4 @@
-"""The way out of OpenAI's Transcriptions and Translations: each format of an answer, and its stream."""
+"""Encode OpenAI's Transcriptions and Translations: each format of an answer, and its stream."""
 
 from collections.abc import Sequence
 from typing import Any

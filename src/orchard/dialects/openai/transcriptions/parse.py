@@ -1,4 +1,4 @@
-"""The way in of OpenAI's Transcriptions and Translations: a form becomes a request."""
+"""Parse OpenAI's Transcriptions and Translations: turn a form into a request."""
 
 from collections.abc import Mapping, Sequence
 

@@ -35,4 +35,4 @@ class TranscriptionBody(ServingFields, kw_only=True):
     known_speaker_references: Refused | None = None
 
 
-BODY = BodyType(TranscriptionBody, asked="model of transcription")
+BODY = BodyType(TranscriptionBody, asked="transcription model")
