@@ -22,12 +22,26 @@ async def test_work_takes_turns_smaller_pieces_first(lane: Lane) -> None:
     done: list[int] = []
     first = asyncio.create_task(lane.do(go.wait))
     await asyncio.sleep(0)
-    rest = [asyncio.create_task(lane.do(done.append, size, size=size)) for size in (3, 1, 2)]
+    rest = [asyncio.create_task(lane.do(done.append, size, yields=size)) for size in (3, 1, 2)]
     await asyncio.sleep(0)
     go.set()
     assert await first
     await asyncio.gather(*rest)
     assert done == [1, 2, 3]
+
+
+async def test_large_work_does_not_wait_for_all_that_comes_later(lane: Lane) -> None:
+    go = threading.Event()
+    done: list[str] = []
+    first = asyncio.create_task(lane.do(go.wait))
+    await asyncio.sleep(0)
+    large = asyncio.create_task(lane.do(done.append, "large", yields=0.01))
+    await asyncio.sleep(0.02)
+    small = asyncio.create_task(lane.do(done.append, "small"))
+    await asyncio.sleep(0)
+    go.set()
+    await asyncio.gather(first, large, small)
+    assert done == ["large", "small"]
 
 
 async def test_its_silence_is_told(lane: Lane) -> None:

@@ -10,14 +10,14 @@ class Taken:
 
     def __init__(self) -> None:
         self.bytes = 0
-        self.read: list[int] = []
+        self.read: list[float] = []
 
 
-async def read(room: MediaRoom, taken: Taken, size: int, go: asyncio.Event) -> None:
+async def read(room: MediaRoom, taken: Taken, size: float, go: asyncio.Event) -> None:
     async with room.turn(size):
         await go.wait()
         taken.read.append(size)
-        taken.bytes += size
+        taken.bytes += int(size)
 
 
 def going() -> asyncio.Event:
@@ -44,6 +44,22 @@ async def test_others_wait_until_there_is_room() -> None:
         await settle()
         assert taken.read == expected
     await asyncio.gather(*tasks)
+
+
+async def test_large_media_do_not_wait_for_all_that_come_later() -> None:
+    """Three clients that send small files, one after the other, would keep them waiting for as long as they send."""
+    taken, go = Taken(), asyncio.Event()
+    room = MediaRoom(9, lambda: 0)
+    tasks = [asyncio.create_task(read(room, taken, 0, go))]
+    await settle()
+    tasks.append(asyncio.create_task(read(room, taken, 0.01, go)))
+    await settle()
+    await asyncio.sleep(0.02)
+    tasks.append(asyncio.create_task(read(room, taken, 0.001, go)))
+    await settle()
+    go.set()
+    await asyncio.gather(*tasks)
+    assert taken.read == [0, 0.01, 0.001]
 
 
 async def test_one_after_the_other() -> None:

@@ -14,7 +14,15 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _STACK_BYTES = 16 * 2**20
-_FIRST = -1  # of sizes
+_FIRST = float("-inf")  # before whatever waits
+
+
+def turn_of(yields: float) -> float:
+    """Return when the turn of something is that comes now: what is large lets smaller ones go first for a few seconds.
+
+    What comes after that, however small, has a later turn. So nothing waits for as long as others come.
+    """
+    return time.monotonic() + yields
 
 
 class Lane:
@@ -22,7 +30,7 @@ class Lane:
 
     def __init__(self, name: str) -> None:
         self._began: float | None = None
-        self._queue: queue.PriorityQueue[tuple[int, int, tuple[Future[Any], Callable[[], Any]] | None]] = (
+        self._queue: queue.PriorityQueue[tuple[float, int, tuple[Future[Any], Callable[[], Any]] | None]] = (
             queue.PriorityQueue()
         )
         self._numbers = itertools.count()
@@ -37,13 +45,13 @@ class Lane:
         began = self._began
         return 0.0 if began is None else time.monotonic() - began
 
-    async def do(self, work: Callable[..., T], *args: Any, size: int = 0) -> T:
-        """Do a piece of work, after the present one, smaller ones, and equal ones that came before.
+    async def do(self, work: Callable[..., T], *args: Any, yields: float = 0.0) -> T:
+        """Do a piece of work, after the present one and those whose turn is before its own: see `turn_of`.
 
         It does not begin if the caller is cancelled first.
         """
         future: Future[T] = Future()
-        self._queue.put((size, next(self._numbers), (future, partial(work, *args))))
+        self._queue.put((turn_of(yields), next(self._numbers), (future, partial(work, *args))))
         return await asyncio.wrap_future(future)
 
     def close(self) -> None:

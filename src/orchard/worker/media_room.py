@@ -6,6 +6,8 @@ import heapq
 import itertools
 from collections.abc import AsyncIterator, Callable
 
+from orchard.worker.lane import turn_of
+
 MOST_BYTES = 2 * 2**30
 """How many bytes the media of a request may take as the encoder gets them: some 85 million pixels of Qwen's models."""
 SHARE = 1 / 8
@@ -13,7 +15,7 @@ SHARE = 1 / 8
 
 
 class MediaRoom:
-    """Lets one request after the other have its media read, while there is room; those with the smallest files first.
+    """Lets one request after the other have its media read, while there is room; see `turn_of` for their order.
 
     A request may begin where those before it leave room for anything, so a single one of any size may.
     """
@@ -22,15 +24,15 @@ class MediaRoom:
         """`taken` tells how many bytes the media of all requests take that have been read."""
         self._most_bytes = most_bytes
         self._taken = taken
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
         self._numbers = itertools.count()
         self._reads = False
 
     @contextlib.asynccontextmanager
-    async def turn(self, size: int) -> AsyncIterator[None]:
-        """Wait until media whose files have so many bytes may be read; what they take counts when the context ends."""
+    async def turn(self, yields: float) -> AsyncIterator[None]:
+        """Wait until media that yield for so many seconds may be read; what they take counts when the context ends."""
         turn = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (size, next(self._numbers), turn))
+        heapq.heappush(self._waiting, (turn_of(yields), next(self._numbers), turn))
         self.go_on()
         try:
             await turn

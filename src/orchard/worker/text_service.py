@@ -51,6 +51,9 @@ T = TypeVar("T")
 log = logging.getLogger("orchard.worker")
 
 _RETRY_AFTER = 5
+# What is small goes first, but what is large lets others go first for a second only for each so much of it.
+_YIELDING_BYTES = 2 * 2**20  # of files of media
+_YIELDING_CHARS = 16 * 2**10  # of a grammar
 _BATCHING: dict[BatchMode, Batching] = {
     BatchMode.SHARED: "together",
     BatchMode.BY_LENGTH: "by_length",
@@ -249,7 +252,9 @@ class TextService(Service):
             if (constraint := prepared.constraint) and constraints.known(constraint):
                 grammar = await self._prompts.do(constraints.compile, constraint)
             elif constraint:
-                grammar = await self._grammars.do(constraints.compile, constraint, size=len(constraint.key))
+                grammar = await self._grammars.do(
+                    constraints.compile, constraint, yields=len(constraint.key) / _YIELDING_CHARS
+                )
             live.preparing = None
             self._begin(live, prepared, grammar)
         except OrchardError as error:
@@ -260,11 +265,11 @@ class TextService(Service):
 
     async def _read(self, live: _Live, read: Callable[[], ReadTask], parts: Sequence[MediaPart]) -> ReadTask:
         """Read media of a request, which are these, when there is room for what is made of them."""
-        size = sum(len(part.data) for part in parts)
+        yields = sum(len(part.data) for part in parts) / _YIELDING_BYTES
         # Documents take no room. A request that has begun goes on: two of them could wait for each other.
         needs_room = not live.media_bytes and any(part.kind != "document" for part in parts)
-        async with self._room.turn(size) if needs_room else contextlib.nullcontext():
-            found = await self._readers.do(read, size=size)
+        async with self._room.turn(yields) if needs_room else contextlib.nullcontext():
+            found = await self._readers.do(read, yields=yields)
             live.media_bytes += found.media_bytes
             return found
 

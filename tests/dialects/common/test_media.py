@@ -207,6 +207,14 @@ def test_videos(read: Read, kind: str, within: bool) -> None:
     )
 
 
+@pytest.mark.parametrize("read", [chat, responses])
+@pytest.mark.parametrize("kind", ["image_url", "video_url"])
+def test_a_stored_file_is_refused_beside_a_url_too(read: Read, kind: str) -> None:
+    error = refused(read, {"type": kind, kind: "https://x/a", "file_id": "file_1"})
+    assert "keeps no files" in error.message
+    assert (error.param or "").endswith("[0].content[0].file_id")
+
+
 def _chat_file(**fields: Any) -> tuple[Part, ...]:
     return shown(chat({"type": "file", "file": fields}))
 
@@ -221,6 +229,7 @@ class TestFiles:
         ("data", "name", "kind"),
         [
             ("data:image/png;base64,AP8=", "", "image"),
+            ("DATA:image/png;base64,AP8=", "", "image"),
             ("data:image/png;base64,AP8=", "a.mp3", "image"),
             ("data:audio/wav;base64,AP8=", "", "audio"),
             ("data:video/mp4;base64,AP8=", "", "video"),
@@ -238,7 +247,7 @@ class TestFiles:
         (part,) = read(file_data=data, filename=name)
         assert isinstance(part, MediaPart)
         assert (part.kind, part.name) == (kind, name)
-        assert part.url == (data if data.startswith("data:") else f"data:;base64,{data}")
+        assert part.url == (data if ":" in data else f"data:;base64,{data}")
         assert part.param.endswith(".file_data")
 
     @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Work for a caller who waits for it."""
 
 import asyncio
+import gc
 
 import pytest
 from starlette.requests import Request
@@ -39,6 +40,23 @@ async def test_work_ends_when_its_caller_leaves() -> None:
         await waiting
     assert caught.value.kind == "cancelled"
     await ended.wait()
+
+
+async def test_a_failure_of_work_whose_caller_has_left_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    client = Client()
+
+    async def work() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            raise OrchardError("invalid_request", "failed at the same moment")
+
+    client.left.set()
+    with pytest.raises(OrchardError, match="closed"):
+        await attended(client.http, work())
+    await asyncio.sleep(0)
+    gc.collect()  # asyncio tells when it forgets the work
+    assert not caplog.records
 
 
 async def test_work_that_is_waited_for_brings_its_result_or_its_error() -> None:

@@ -107,11 +107,16 @@ def media_part(kind: MediaKind, url: str, param: str, options: MediaOptions, nam
     return MediaPart(kind, url, param, name=name, options=options)
 
 
+def is_data_url(text: str) -> bool:
+    """Return whether a text is a data: URL, in whatever case its scheme is written."""
+    return text[:5].lower() == "data:"
+
+
 def encoded_part(kind: MediaKind, data: str, media_type: str, param: str, options: MediaOptions) -> MediaPart:
     """Return a medium that comes as base64, as a data: URL, or as a kept one; nothing is checked."""
     if KeptMedium.of(data):
         return MediaPart(kind, data, param, media_type=media_type, options=options)
-    url = data if data.startswith("data:") else f"data:{media_type};base64,{data}"
+    url = data if is_data_url(data) else f"data:{media_type};base64,{data}"
     return MediaPart(kind, url, param, options=options)
 
 
@@ -124,7 +129,7 @@ def checked_type(media_type: str, param: str) -> str:
 
 def audio_part(data: str, format_: str | None, where: str, options: MediaOptions) -> MediaPart:
     """Return a sound. `where` is the field whose `data` and `format` these are. Raise OrchardError."""
-    if format_ not in _AUDIO_FORMATS and not (format_ is None and (data.startswith("data:") or KeptMedium.of(data))):
+    if format_ not in _AUDIO_FORMATS and not (format_ is None and (is_data_url(data) or KeptMedium.of(data))):
         raise not_one_of(f"{where}.format", _AUDIO_FORMATS)
     return encoded_part("audio", data, _AUDIO_FORMATS.get(format_ or "", ""), f"{where}.data", options)
 
@@ -135,7 +140,7 @@ def file_part(data: str, name: str, param: str, options: MediaOptions) -> MediaP
     It is a medium of the kind that its type, or else its name, says.
     """
     media_type = ""
-    if data.startswith("data:"):
+    if is_data_url(data):
         media_type = data[len("data:") :].partition(",")[0].partition(";")[0].strip().lower()
     elif kept := KeptMedium.of(data):
         media_type = kept.media_type

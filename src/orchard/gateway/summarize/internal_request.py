@@ -28,11 +28,18 @@ async def attended(http: HttpRequest, work: Coroutine[Any, Any, T]) -> T:
     try:
         await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
+            task.add_done_callback(_passed_over)
             raise OrchardError("cancelled", "the client closed the connection")
         return task.result()
     finally:
         task.cancel()
         watch.cancel()
+
+
+def _passed_over(task: asyncio.Task[Any]) -> None:
+    """Take note of how work ended that nobody waits for: it may have failed before it was cancelled."""
+    if not task.cancelled():
+        task.exception()  # which asyncio would log
 
 
 async def ask(pool: Pool, request: Request) -> Collected:

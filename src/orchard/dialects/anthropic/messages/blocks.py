@@ -7,7 +7,7 @@ from orchard.core.media import MediaOptions, MediaPart
 from orchard.core.tasks.generate import TextPart
 from orchard.dialects.anthropic.messages import schema as wire
 from orchard.dialects.common.json_body import invalid, required
-from orchard.dialects.common.media import checked_type, encoded_part, file_part, media_part
+from orchard.dialects.common.media import checked_type, encoded_part, file_part, is_data_url, media_part
 
 SHOWN = ("text", "image", "document", "search_result")
 """Their types."""
@@ -86,6 +86,6 @@ def _encoded(source: wire.ImageSource, where: str) -> tuple[str, str]:
 def _address(source: wire.ImageSource, where: str) -> tuple[str, str]:
     """Return a source's URL, and the field that holds it."""
     url, param = required(source.url, f"{where}.url", empty=False), f"{where}.url"
-    if url.startswith("data:"):
+    if is_data_url(url):
         raise invalid(param, "must be an http(s) URL; for data, the source's type is 'base64'.")
     return url, param

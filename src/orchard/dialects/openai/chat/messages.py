@@ -113,6 +113,8 @@ class MessageReader:
         if kind not in allowed:
             names = ", ".join(map(repr, allowed[:-1])) + " or " if allowed[1:] else ""
             raise invalid(f"{where}.type", f"must be {names}{allowed[-1]!r} in a message of role '{role}'.")
+        if part.file_id is not None:
+            raise invalid(f"{where}.file_id", "must be left out: this server keeps no files.")
         match kind:
             case "image_url":
                 return image_part(part.image_url, part.detail, f"{where}.image_url", self._options)

@@ -63,6 +63,7 @@ class ContentPart(Struct):
     input_audio: InputAudio | None = None
     video_url: NonEmpty | VideoUrl | None = None
     file: File | None = None
+    file_id: Refused = None
 
 
 class FunctionCall(Struct):

@@ -237,7 +237,7 @@ class ItemReader:
 
     def _medium(self, part: wire.Part, where: str) -> MediaPart | None:
         """Return what a part shows; None where it is of another type. Raise OrchardError."""
-        if part.file_id and (part.image_url or part.file_url or part.file_data):
+        if part.file_id and (part.image_url or part.video_url or part.input_audio or part.file_url or part.file_data):
             raise invalid(f"{where}.file_id", "must be left out: this server keeps no files.")
         if part.file_url and part.file_data:
             raise invalid(f"{where}.file_url", "must be left out where there is `file_data`.")
