@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from orchard.config import Settings
-from orchard.gateway.http.budget import Budget
+from orchard.gateway.http.budget import Budget, Share
 from orchard.gateway.http.connection import Connection
 from tests.support.gateway_client import body
 from tests.support.serving import Server, serve
@@ -165,7 +165,9 @@ async def test_a_head_without_room_is_refused_after_the_answer_before_it() -> No
 
     config = uvicorn.Config(app, log_config=None, lifespan="off")
     config.load()
-    connection = Connection(config, ServerState(), {}, settings=Settings(), head_budget=Budget(100, "request heads"))
+    budget = Budget(300, "request heads")
+    Share(budget).take(200)
+    connection = Connection(config, ServerState(), {}, settings=Settings(), head_budget=budget)
     async with await asyncio.get_running_loop().create_server(lambda: connection, "127.0.0.1") as listening:
         reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
         writer.write(GET)

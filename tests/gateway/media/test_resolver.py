@@ -164,7 +164,7 @@ async def test_cancelling_ends_the_fetches() -> None:
 async def test_what_arrives_counts_until_it_is_here() -> None:
     site = Site(a=b"x" * 600, b=b"x" * 600)
     error = await Bench(site).refused(image("https://x/a"), image("https://x/b"))
-    assert error.kind == "overloaded"
+    assert error.kind == "payload_too_large"
     assert len(await Bench(site).parts(image("https://x/a"), image("https://x/a"))) == 2
     assert len(await Bench(site).parts(image(data_url(b"x" * 2000)))) == 1  # that arrived with the body
 
@@ -173,7 +173,7 @@ async def test_files_count_too(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x" * (BUDGET + 1))
     (tmp_path / "b").write_bytes(b"x" * BUDGET)
     bench = Bench(allowed_local_media=str(tmp_path))
-    assert (await bench.refused(image(f"file://{tmp_path}/a"))).kind == "overloaded"
+    assert (await bench.refused(image(f"file://{tmp_path}/a"))).kind == "payload_too_large"
     (found,) = await bench.parts(image(f"file://{tmp_path}/b"))
     assert found == MediaPart("image", "", "p", b"x" * BUDGET)
     assert (await Bench().refused(image(f"file://{tmp_path}/b"))).kind == "invalid_request"

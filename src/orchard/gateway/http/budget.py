@@ -1,16 +1,15 @@
 """Memory that many callers share, each with a part that nobody can take from it."""
 
-from msgspec import Struct
-
 from orchard.core.errors import OrchardError
 
 
-class Budget(Struct):
-    """The bytes that are `left` for all, and `own` bytes more for each share. `what` is held, for the message."""
+class Budget:
+    """Bytes that many share: at most `most`, and `own` more for each share. `what` is held, for the message."""
 
-    left: int
-    what: str
-    own: int = 0
+    def __init__(self, most: int, what: str, own: int = 0) -> None:
+        self.most = self.left = most
+        self.what = what
+        self.own = own
 
 
 class Share:
@@ -21,8 +20,15 @@ class Share:
         self._taken = 0
 
     def take(self, size: int) -> None:
-        """Hold `size` bytes from now on, instead of those held before. Raise OrchardError("overloaded")."""
-        more = max(0, size - self._budget.own) - self._taken
+        """Hold `size` bytes from now on, instead of those held before.
+
+        Raise OrchardError: overloaded, or payload_too_large if there would be no room even if nobody else held any.
+        """
+        wanted = max(0, size - self._budget.own)
+        if wanted > self._budget.most:
+            message = f"{size} bytes of {self._budget.what} are more than the limit of {self._budget.most} bytes for all"
+            raise OrchardError("payload_too_large", message)
+        more = wanted - self._taken
         if more > self._budget.left:
             message = f"too many bytes of {self._budget.what} are held already"
             raise OrchardError("overloaded", message, retry_after=1)
