@@ -220,20 +220,23 @@ async def test_a_stop_string_really_stops(caller: Caller) -> None:
     await caller.until_free()
 
 
+@pytest.mark.parametrize("choices", [1, 2])
 async def test_a_stop_string_among_tokens_that_come_together(
-    model_folder: Path, monkeypatch: pytest.MonkeyPatch
+    choices: int, model_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a step brings behind it is neither sent nor counted."""
     monkeypatch.setattr(make, "CostController", lambda: FixedController(6))
     async with serving(model_folder) as caller:
         text = (await caller.ask("a", ask(max_tokens=80))).choices[0].text
-        stop = ask(max_tokens=80, stop=(text[-30:-24],))
-        plain = await caller.ask("b", replace(stop, speculates=False))
-        messages = len(caller.numbers)
-        found = await caller.ask("c", stop)  # the first answer is proposed
-        assert found.choices[0].text == plain.choices[0].text == text[: text.index(text[-30:-24])]
-        assert found.usage == plain.usage
-        assert len(caller.numbers) - messages < found.usage.completion_tokens / 2
+        for end in (-24, -22):  # one of them is not the last that a step brings
+            stop = ask(max_tokens=80, stop=(text[end - 6 : end],), n=choices)
+            plain = await caller.ask(f"plain {end}", replace(stop, speculates=False))
+            messages = len(caller.numbers)
+            found = await caller.ask(f"guessed {end}", stop)  # the first answer is proposed
+            assert [one.text for one in found.choices] == [one.text for one in plain.choices]
+            assert found.choices[0].text == text[: text.index(text[end - 6 : end])]
+            assert found.usage == plain.usage
+            assert len(caller.numbers) - messages < found.usage.completion_tokens / choices / 2
         await caller.until_free()
 
 

@@ -169,6 +169,30 @@ def test_says_how_much_it_must_read_and_tries_again_after_a_while() -> None:
     assert found.chances[0] < 0.1
 
 
+def test_guesses_also_where_nothing_but_a_guess_has_come() -> None:
+    """Its keys and values are held, and it is read once more all the same: what follows it must be computed."""
+    draft = drafter(network("qwen3"), 3)
+    row = Drafted(prompt(1, 30))
+    draft.open(row)
+    [guesses] = ask(draft, [row], 3)
+    for right in (1, 2, 3, 1):
+        row.tokens += guesses[:right]
+        draft.promise([row], [3])
+        [guesses] = draft.draft([row], [3]).read()
+        assert guesses == likeliest("qwen3", row.tokens, 3)
+
+
+def test_promises_what_earlier_guesses_were_worth() -> None:
+    draft = drafter(network("qwen3"), 2)
+    row = Drafted(prompt(1, 30))
+    draft.open(row)
+    for _ in range(10):
+        row.tokens += ask(draft, [row], 2)[0]
+    [promised] = draft.promise([row], [2])
+    assert promised
+    assert promised.chances[1] > 0.8
+
+
 def test_goes_on_behind_a_pass_that_raised() -> None:
     """Texts are read once more, since nobody knows what the caches hold."""
     broken = [False]

@@ -79,6 +79,16 @@ def test_later_guesses_follow_the_heads_own(monkeypatch: pytest.MonkeyPatch) -> 
         place += accepted + 1
 
 
+@pytest.mark.parametrize("right", [0.0, 1.0])
+def test_promises_what_earlier_guesses_were_worth(right: float) -> None:
+    controller = FixedController(1)
+    answers = {"a": alone(headed().plain, JOBS[0])}
+    run(head_runner(headed().model, 1, answers=answers, right=right, controller=controller), JOBS[:1])
+    first, *_, last = [proposal.chances[0] for proposal, _, _ in controller.results]
+    assert first == pytest.approx(0.7)
+    assert last > 0.8 if right else last < 0.3
+
+
 def test_what_is_compiled_is_no_cost() -> None:
     """Else a head that was asked once would be thought too slow to be asked again."""
     controller = FixedController(3)

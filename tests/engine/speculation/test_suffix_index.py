@@ -100,3 +100,10 @@ def test_a_follower_changes_to_a_longer_match_only() -> None:
     assert follower.ahead(1) == [10]
     follower.search([there, longer], [0, 1, 2, 3])
     assert (follower.ahead(1), follower.matched) == ([30], 4)
+
+
+def test_what_ends_where_many_tokens_begin_is_found() -> None:
+    index = SuffixIndex(range(150))
+    assert index.find(ngrams_of([3, 4])) == 5
+    index.extend(range(200, 300))  # not so many that all is indexed anew
+    assert index.find(ngrams_of([148, 149])) == 150
