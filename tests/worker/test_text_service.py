@@ -212,12 +212,21 @@ async def test_a_stop_string_frees_the_row(echo: Caller, model: TextModel) -> No
     await echo.until_free()
 
 
-async def test_a_stop_string_really_stops(caller: Caller) -> None:
+async def test_a_stop_string_really_stops(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (await caller.ask("a", ask(max_tokens=400))).choices[0].text
+    told: list[tuple[str, int | None]] = []
+    cancel = caller.service._engine.cancel
+
+    def noted(job_id: str, choice: int | None = None) -> None:
+        told.append((job_id, choice))
+        cancel(job_id, choice)
+
+    monkeypatch.setattr(caller.service._engine, "cancel", noted)
     found = await caller.ask("b", ask(max_tokens=400, stop=(text[10:12],)))
     assert found.choices[0].text == text[: text.index(text[10:12])]
     assert found.usage.completion_tokens < 40
     await caller.until_free()
+    assert told == [("b", 0)]
 
 
 @pytest.mark.parametrize("choices", [1, 2])

@@ -340,6 +340,14 @@ def test_asks_nobody_before_it_knows_what_a_plain_step_takes() -> None:
     assert controller.looks(3) > 0
 
 
+def test_a_step_that_lost_rows_says_nothing_of_what_passes_cost() -> None:
+    controller = CostController()
+    controller.looks(3)
+    controller.observe(2, 2, 0.01)
+    assert not controller.costs.known(2)
+    assert not controller.costs.known(3)
+
+
 def at_eight_rows() -> CostController:
     """A controller that knows what steps of eight rows take, plain and 4 wide."""
     controller = CostController(lambda: 0.0, alone=(1, 8), together=(1, 4))
