@@ -167,9 +167,11 @@ async def test_a_prediction_is_counted_and_changes_no_other_number(echo: Caller,
     plain = await echo.ask("a", ask(text))
     right = await echo.ask("b", ask(text, prediction=text))
     wrong = await echo.ask("c", ask(text, n=2, prediction="1234567890"))
+    both = (await echo.ask("d", ask(text, n=2, prediction=text))).usage
     assert right.choices[0].text == wrong.choices[1].text == text
     used, missed = right.usage, wrong.usage
     assert (used.accepted_prediction_tokens, used.rejected_prediction_tokens) == (size, 0)
+    assert (both.accepted_prediction_tokens, both.rejected_prediction_tokens) == (2 * size, 0)
     assert missed.accepted_prediction_tokens == 0
     assert missed.rejected_prediction_tokens == 2 * len(model.tokenizer.encode("1234567890"))
     assert used.completion_tokens == plain.usage.completion_tokens == missed.completion_tokens / 2

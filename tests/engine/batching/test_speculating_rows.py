@@ -180,12 +180,14 @@ def raises_at(width: int) -> LanguageModel:
     return Other(network("qwen3"), before=before)
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_a_pass_that_fails_is_repeated_without_proposals(count: int) -> None:
+@pytest.mark.parametrize(("count", "width"), [(1, 5), (3, 5), (1, 3)])
+def test_a_pass_that_fails_is_repeated_without_proposals(count: int, width: int) -> None:
     jobs = [greedy(str(number), prompt(number, 8), 13) for number in range(count)]
     guesses = speculation(answers_of(*jobs), 4)
-    course = run(make_runner(raises_at(5), speculation=guesses, prefill_step_size=3), jobs)
+    course = run(make_runner(raises_at(width), speculation=guesses, prefill_step_size=2), jobs)
     check(course, *jobs)
+    observed = cast(FixedController, guesses.controller).observed
+    assert not any(tokens == rows * width for rows, tokens, _ in observed)  # it says nothing of what passes cost
 
 
 def test_a_row_that_can_not_be_read_fails_all_the_same() -> None:
@@ -272,6 +274,7 @@ def test_the_end_of_a_turn_among_proposed_tokens() -> None:
     course = run(runner, [job])
     check(course, job)
     assert len(answer) in counts(course)
+    assert verified(course)[0].verified == Verified("ngram", len(answer) + 3, len(answer))
     assert course.outcomes["a"].reasons == ["stop"]
     assert runner.store.find([*job.prompt, *answer, 1, 2]).length == len(job.prompt) + len(answer)
 

@@ -315,6 +315,27 @@ def test_counts_what_is_gained_by_source() -> None:
     assert found.saved_seconds == pytest.approx(3 * 0.01 - 2 * 0.005)
 
 
+def test_what_a_pass_takes_longer_is_divided_among_the_sources_that_it_verified() -> None:
+    controller = CostController(lambda: 0.0)
+    for width, seconds in ((1, 0.01), (1, 0.01), (2, 0.012), (3, 0.014), (4, 0.016)):
+        controller.costs.add(2, width, seconds)
+    forced = Proposal("grammar", [1], [1.0])
+    assert controller.looks(2)
+    assert counts(controller.choose([[sure(3)], [forced]])) == [3, 1]
+    controller.verified(sure(3), 3, 2)
+    controller.verified(forced, 1, 1)
+    controller.observe(2, 8, 0.016)
+    controller.looks(2)
+    controller.observe(2, 2, 0.01)
+    saved = {source: found.saved_seconds for source, found in controller.totals.items()}
+    assert saved == pytest.approx({"ngram": 0.01 - 0.006 * 3 / 4, "grammar": 0.005 - 0.006 / 4})
+
+
+def test_so_little_that_it_may_be_chance_is_no_gain() -> None:
+    assert step(known(w1=0.01, w2=0.0195), 2, 0.0195, sure(1)) == [0]
+    assert step(known(w1=0.01, w2=0.0185), 2, 0.0185, sure(1)) == [1]
+
+
 def test_counts_guesses_at_once_and_gains_where_steps_were_measured() -> None:
     """A step in which prompts were read, or rows came, says nothing of what its guesses saved."""
     controller = known(w1=0.01, w2=0.011, w3=0.012, w4=0.015)

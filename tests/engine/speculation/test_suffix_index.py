@@ -89,6 +89,9 @@ def test_a_follower_goes_along_and_lets_go() -> None:
     assert (follower.matched, follower.ahead(9)) == (4, [5, 6])
     assert not follower.advance(4)
     assert (follower.text, follower.matched, follower.ahead(9)) == (None, 0, [])
+    follower.follow(text, 7, 8)
+    assert follower.advance(7)
+    assert not follower.advance(8)  # the text has ended
 
 
 def test_a_follower_changes_to_a_longer_match_only() -> None:
