@@ -94,6 +94,13 @@ def test_rows_share_passes_and_keep_the_guesses_that_were_right() -> None:
     assert passes == [(3, 2), (3, 1), (3, 1)]  # the guesses that were right are not read again
     for row, guesses in zip(rows, found, strict=True):
         assert guesses == likeliest("qwen3", row.tokens, 3)
+    for row, guesses in zip(rows, found, strict=True):
+        row.tokens.append(guesses[0])
+    draft.promise(rows, [3, 3, 3])
+    assert [len(guesses) for guesses in draft.draft(rows, [3, 1, 2]).read()] == [3, 1, 2]
+    for row in rows:
+        draft.close(row)
+    assert not draft._batch.slots
 
 
 def test_texts_are_read_in_pieces_of_a_chunk_a_step() -> None:
@@ -180,6 +187,17 @@ def test_guesses_also_where_nothing_but_a_guess_has_come() -> None:
         draft.promise([row], [3])
         [guesses] = draft.draft([row], [3]).read()
         assert guesses == likeliest("qwen3", row.tokens, 3)
+
+
+def test_reads_no_token_that_it_does_not_have() -> None:
+    seen: list[Any] = []
+    model = Other(network("qwen3"), before=lambda tokens, given: seen.append(mx.max(tokens).item()))
+    draft = drafter(model, 2)
+    row = Drafted([*prompt(1, 20), 10**6])
+    draft.open(row)
+    row.tokens += [*ask(draft, [row], 2)[0], 10**6, 1]
+    ask(draft, [row], 2)
+    assert max(seen) == network("qwen3").vocab_size - 1
 
 
 def test_promises_what_earlier_guesses_were_worth() -> None:

@@ -331,6 +331,31 @@ def test_what_a_pass_takes_longer_is_divided_among_the_sources_that_it_verified(
     assert saved == pytest.approx({"ngram": 0.01 - 0.006 * 3 / 4, "grammar": 0.005 - 0.006 / 4})
 
 
+def test_plain_steps_are_measured_again_among_wide_ones() -> None:
+    controller = known(w1=0.01, w2=0.0105, w3=0.011, w4=0.0115)
+    plain = 0
+    for _ in range(200):
+        wide = controller.looks(1) > 0 and counts(controller.choose([[sure(3)]])) == [3]
+        controller.observe(1, 4 if wide else 1, 0.0115 if wide else 0.01)
+        plain += not wide
+    assert 2 <= plain <= 12
+
+
+def test_widths_that_were_too_dear_are_measured_again_after_long() -> None:
+    controller = known(**{f"w{width}": 0.01 * width for width in WIDTHS})
+    wide: list[int] = []
+    for number in range(600):
+        chosen = controller.looks(1) and counts(controller.choose([[sure(15)]]))[0]
+        controller.observe(1, 1 + chosen, 0.01 * (1 + chosen))
+        wide += [number] if chosen else []
+    assert wide
+    assert min(wide) > 450
+
+
+def test_the_costs_of_a_lone_row_tell_nothing_of_several() -> None:
+    assert not known(w1=0.01, w2=0.011).looks(2)
+
+
 def test_so_little_that_it_may_be_chance_is_no_gain() -> None:
     assert step(known(w1=0.01, w2=0.0195), 2, 0.0195, sure(1)) == [0]
     assert step(known(w1=0.01, w2=0.0185), 2, 0.0185, sure(1)) == [1]
@@ -499,9 +524,19 @@ def test_what_a_draft_must_read_first_is_part_of_its_cost() -> None:
     controller = known(w1=0.01, w2=0.011, w3=0.011)
     controller.drafted(1, 2, 0.002)
     controller.has_read(100, 0.01)
-    for unread, chosen in ((0, [2]), (100, [2]), (10_000, [0])):
+    for unread, chosen in ((0, [2]), (100, [2]), (500, [2]), (10_000, [0])):
         assert controller.looks(1)
         assert counts(controller.choose([[Proposal("draft", [], [0.8, 0.64], unread)]])) == chosen
+
+
+def test_a_draft_that_was_too_slow_is_asked_again_after_long() -> None:
+    controller = known(w1=0.01, w2=0.011, w3=0.011)
+    controller.drafted(1, 2, 1.0)
+    found: list[int] = []
+    for _ in range(1001):
+        assert controller.looks(1)
+        found += counts(controller.choose([[Proposal("draft", [], [0.8, 0.64])]]))
+    assert found == [0] * 1000 + [2]
 
 
 def test_of_a_rows_proposals_the_one_counts_that_gains_most() -> None:
