@@ -81,6 +81,18 @@ def test_later_guesses_follow_the_heads_own(monkeypatch: pytest.MonkeyPatch) -> 
         place += accepted + 1
 
 
+def test_each_row_gets_as_many_guesses_as_it_may_have() -> None:
+    """Not as many as the others of its pass: it may be near its end."""
+    steps = run(head_runner(headed().model, 3), JOBS).steps
+    for job in JOBS:
+        begun = 0
+        for step in steps:
+            own = [one for one in step.drawn if one.job == job.id and one.choice == 0]
+            assert all(begun + one.verified.proposed < job.max_tokens for one in own if one.verified)
+            begun += len(own)
+        assert begun == job.max_tokens
+
+
 @pytest.mark.parametrize("right", [0.0, 1.0])
 def test_promises_what_earlier_guesses_were_worth(right: float) -> None:
     controller = FixedController(3)
