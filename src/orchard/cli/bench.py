@@ -296,7 +296,7 @@ def row(result: Figures) -> str:
 def guess_lines(brought: Mapping[str, Guesses]) -> str:
     """Return a line for each source of guesses: what they have brought in all scenarios together."""
     lines = (
-        f"guesses by {source}: {one.accepted:,} of {one.proposed:,} tokens right; {one.saved_seconds:,.1f} s saved"
+        f"guesses by {source}: {one.accepted:,} of {one.proposed:,} tokens right; {one.saved_seconds:z,.1f} s saved"
         for source, one in brought.items()
     )
     return "\n".join(lines)
