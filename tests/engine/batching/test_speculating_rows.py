@@ -366,6 +366,22 @@ def test_the_scheduler_knows_how_far_rows_are() -> None:
         assert runner._scheduler.used_bytes == empty + drawn * per_token
 
 
+def test_the_scheduler_counts_no_token_twice_where_a_row_goes_on() -> None:
+    runner = make_runner(network("qwen3"), speculation=speculation(answers_of(JOB), 4))
+    runner.add(JOB)
+    per_token = footprint(network("qwen3"), TextOptions()).per_token
+    runner.step()
+    empty = runner._scheduler.used_bytes
+    drawn = len(runner.step().drawn)
+    runner.pause("a")
+    runner.step()
+    runner.resume("a")
+    for _ in range(2):
+        drawn += len(runner.step().drawn)
+    assert drawn == 10
+    assert runner._scheduler.used_bytes == empty + drawn * per_token
+
+
 @pytest.mark.parametrize("kind", ["qwen3", "lfm2"])
 def test_keys_are_quantised_from_the_very_place_on(kind: str) -> None:
     """As without guesses: what comes before is read exactly, what comes behind in so few bits that it shows.
