@@ -393,10 +393,12 @@ async def test_a_model_may_be_named_by_an_alias() -> None:
 
 def test_what_guesses_have_brought_is_told_by_source() -> None:
     before, after = Guesses(10, 5, 0.5), Guesses(1510, 1205, 3.04)
-    told = guess_lines({"ngram": after.since(before), "grammar": Guesses(3, 0, -0.25)})
+    brought = {"ngram": after.since(before), "grammar": Guesses(3, 0, -0.25), "prediction": Guesses(1, 1, -0.04)}
+    told = guess_lines(brought)
     assert told.splitlines() == [
         "guesses by ngram: 1,200 of 1,500 tokens right; 2.5 s saved",
         "guesses by grammar: 0 of 3 tokens right; 0.2 s lost",
+        "guesses by prediction: 1 of 1 tokens right; 0.0 s saved",
     ]
 
 

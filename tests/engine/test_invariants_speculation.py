@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import itertools
 import math
+import random
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from orchard.engine.scheduler import Limits
 from orchard.engine.speculation import make
 from orchard.engine.speculation.forced import ForcedProposer
 from orchard.engine.speculation.speculation import Speculation
+from orchard.engine.speculation.step_clock import StepClock
 from tests.engine.sampling.test_grammar import sampled, some_jobs
 from tests.engine.test_invariants import EDGES, params
 from tests.support.drafting import Wrong, drafting
@@ -202,9 +204,14 @@ def test_speculation_changes_no_token(kind: str) -> None:
     assert tally.rejected > 3
 
 
-def test_what_the_engine_speculates_with_changes_no_token() -> None:
-    """Whatever its controller finds worth it. What was answered before is proposed again, where it is wrong, too."""
+def test_what_the_engine_speculates_with_changes_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its controller finds worth it. What was answered before is proposed again, where it is wrong, too.
+
+    Steps take some time or other, which is not measured: on a busy machine, no guess might be worth it.
+    """
     model, tally = network("qwen3"), Tally()
+    lap, luck = StepClock.lap, random.Random(1)
+    monkeypatch.setattr(StepClock, "lap", lambda clock: lap(clock) and luck.uniform(0.5, 1.5))
 
     @examples(15, **_SETTINGS)
     @given(jobs=mixes(), data=st.data())
@@ -217,7 +224,7 @@ def test_what_the_engine_speculates_with_changes_no_token() -> None:
             tally.check(course, these, answers_of(model, these), gone)
 
     check()
-    assert tally.accepted  # how many depends on what steps take
+    assert tally.accepted > 20
 
 
 DRAFTS: dict[str, Callable[[TextModel], Any]] = {

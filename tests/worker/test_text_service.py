@@ -167,9 +167,11 @@ async def test_a_prediction_is_counted_and_changes_no_other_number(echo: Caller,
     plain = await echo.ask("a", ask(text))
     right = await echo.ask("b", ask(text, prediction=text))
     wrong = await echo.ask("c", ask(text, n=2, prediction="1234567890"))
+    both = (await echo.ask("d", ask(text, n=2, prediction=text))).usage
     assert right.choices[0].text == wrong.choices[1].text == text
     used, missed = right.usage, wrong.usage
     assert (used.accepted_prediction_tokens, used.rejected_prediction_tokens) == (size, 0)
+    assert (both.accepted_prediction_tokens, both.rejected_prediction_tokens) == (2 * size, 0)
     assert missed.accepted_prediction_tokens == 0
     assert missed.rejected_prediction_tokens == 2 * len(model.tokenizer.encode("1234567890"))
     assert used.completion_tokens == plain.usage.completion_tokens == missed.completion_tokens / 2
@@ -212,28 +214,40 @@ async def test_a_stop_string_frees_the_row(echo: Caller, model: TextModel) -> No
     await echo.until_free()
 
 
-async def test_a_stop_string_really_stops(caller: Caller) -> None:
+async def test_a_stop_string_really_stops(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (await caller.ask("a", ask(max_tokens=400))).choices[0].text
+    told: list[tuple[str, int | None]] = []
+    cancel = caller.service._engine.cancel
+
+    def noted(job_id: str, choice: int | None = None) -> None:
+        told.append((job_id, choice))
+        cancel(job_id, choice)
+
+    monkeypatch.setattr(caller.service._engine, "cancel", noted)
     found = await caller.ask("b", ask(max_tokens=400, stop=(text[10:12],)))
     assert found.choices[0].text == text[: text.index(text[10:12])]
     assert found.usage.completion_tokens < 40
     await caller.until_free()
+    assert told == [("b", 0)]
 
 
+@pytest.mark.parametrize("choices", [1, 2])
 async def test_a_stop_string_among_tokens_that_come_together(
-    model_folder: Path, monkeypatch: pytest.MonkeyPatch
+    choices: int, model_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a step brings behind it is neither sent nor counted."""
     monkeypatch.setattr(make, "CostController", lambda: FixedController(6))
     async with serving(model_folder) as caller:
         text = (await caller.ask("a", ask(max_tokens=80))).choices[0].text
-        stop = ask(max_tokens=80, stop=(text[-30:-24],))
-        plain = await caller.ask("b", replace(stop, speculates=False))
-        messages = len(caller.numbers)
-        found = await caller.ask("c", stop)  # the first answer is proposed
-        assert found.choices[0].text == plain.choices[0].text == text[: text.index(text[-30:-24])]
-        assert found.usage == plain.usage
-        assert len(caller.numbers) - messages < found.usage.completion_tokens / 2
+        for end in (-24, -22):  # one of them is not the last that a step brings
+            stop = ask(max_tokens=80, stop=(text[end - 6 : end],), n=choices)
+            plain = await caller.ask(f"plain {end}", replace(stop, speculates=False))
+            messages = len(caller.numbers)
+            found = await caller.ask(f"guessed {end}", stop)  # the first answer is proposed
+            assert [one.text for one in found.choices] == [one.text for one in plain.choices]
+            assert found.choices[0].text == text[: text.index(text[end - 6 : end])]
+            assert found.usage == plain.usage
+            assert len(caller.numbers) - messages < found.usage.completion_tokens / choices / 2
         await caller.until_free()
 
 

@@ -297,7 +297,7 @@ def guess_lines(brought: Mapping[str, Guesses]) -> str:
     """Return a line for each source of guesses: what they have brought in all scenarios together."""
     lines = (
         f"guesses by {source}: {one.accepted:,} of {one.proposed:,} tokens right; "
-        f"{abs(one.saved_seconds):,.1f} s {'saved' if one.saved_seconds >= 0 else 'lost'}"
+        f"{abs(one.saved_seconds):,.1f} s {'lost' if round(one.saved_seconds, 1) < 0 else 'saved'}"
         for source, one in brought.items()
     )
     return "\n".join(lines)

@@ -9,6 +9,7 @@ import mlx.core as mx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlx_lm.models.cache import RotatingKVCache
 
 from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot, Verifying
 from orchard.engine.batching.kv_cache import layers
@@ -109,6 +110,24 @@ def test_a_row_that_is_alone_is_filled_up_where_padding_is_left_out(verifying: V
             check_close(own, row.expected(row.slot.length + place), place)
         batch.keep([count])
     assert seen == widths
+
+
+def test_a_ring_is_not_filled_up_beyond_its_places() -> None:
+    seen: list[int] = []
+    rings = Other(
+        network("qwen3"),
+        lambda: [RotatingKVCache(10, keep=4) for _ in range(2)],
+        before=lambda tokens, given: seen.append(tokens.shape[1]),
+    )
+    row = line(rings, prompt(1, 30), 12)
+    batch = Batch(rings, multiple=8)
+    batch.arrange([row.slot])
+    seen.clear()
+    logits, _ = batch.verify([row.text[12:17]], [5])
+    assert logits is not None
+    for place, own in enumerate(logits[0]):
+        check_close(own, row.expected(12 + place), place)
+    assert seen == [5]
 
 
 def let_rows_guess(model: LanguageModel, batch: Batch, seed: int, *, tells_states: bool = False) -> None:

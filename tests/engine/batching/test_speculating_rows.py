@@ -1,5 +1,7 @@
 """Rows of which several tokens are verified at a time: what is read, what is drawn, what is said of it."""
 
+import dataclasses
+import itertools
 from typing import Any, cast
 
 import mlx.core as mx
@@ -7,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.batching import speculating_rows
 from orchard.engine.batching.batch import Batch, BatchMode, Verifying
 from orchard.engine.batching.batched_cache import GROWTH
 from orchard.engine.batching.job import Drawn, Job, Verified
@@ -177,12 +180,14 @@ def raises_at(width: int) -> LanguageModel:
     return Other(network("qwen3"), before=before)
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_a_pass_that_fails_is_repeated_without_proposals(count: int) -> None:
+@pytest.mark.parametrize(("count", "width"), [(1, 5), (3, 5), (1, 3)])
+def test_a_pass_that_fails_is_repeated_without_proposals(count: int, width: int) -> None:
     jobs = [greedy(str(number), prompt(number, 8), 13) for number in range(count)]
     guesses = speculation(answers_of(*jobs), 4)
-    course = run(make_runner(raises_at(5), speculation=guesses, prefill_step_size=3), jobs)
+    course = run(make_runner(raises_at(width), speculation=guesses, prefill_step_size=2), jobs)
     check(course, *jobs)
+    observed = cast(FixedController, guesses.controller).observed
+    assert not any(tokens == rows * width for rows, tokens, _ in observed)  # it says nothing of what passes cost
 
 
 def test_a_row_that_can_not_be_read_fails_all_the_same() -> None:
@@ -228,6 +233,22 @@ def test_a_row_that_comes_does_not_share_a_pass_that_reads_tokens_again(steps: i
     assert {name: outcome.tokens for name, outcome in course.outcomes.items()} == answers
 
 
+def test_tokens_are_read_again_also_where_nothing_more_is_asked_for() -> None:
+    asked = itertools.cycle([4, 4, 0])
+
+    class AtTimes(FixedController):
+        def looks(self, rows: int) -> int:
+            return next(asked)
+
+    model = network("lfm2")
+    job = greedy("a", prompt(1, 6), 20)
+    answers = {"a": alone(model, job)}
+    guesses = Speculation([Oracle(answers, 0.7)], AtTimes(4), model.vocab_size)
+    course = run(make_runner(model, speculation=guesses), [job])
+    assert course.outcomes["a"].tokens == answers["a"]
+    assert verified(course)
+
+
 def test_groups_that_do_not_share_a_pass_verify_all_the_same() -> None:
     jobs = [JOB, greedy("b", prompt(2, 40), 9), greedy("c", prompt(3, 7), 11)]
     guesses = speculation(answers_of(*jobs), 4, 0.8)
@@ -253,6 +274,7 @@ def test_the_end_of_a_turn_among_proposed_tokens() -> None:
     course = run(runner, [job])
     check(course, job)
     assert len(answer) in counts(course)
+    assert verified(course)[0].verified == Verified("ngram", len(answer) + 3, len(answer))
     assert course.outcomes["a"].reasons == ["stop"]
     assert runner.store.find([*job.prompt, *answer, 1, 2]).length == len(job.prompt) + len(answer)
 
@@ -272,6 +294,49 @@ def test_rows_are_opened_and_closed() -> None:
     run(runner, jobs, leave)
     assert seen == {"a", "b"}
     assert not oracle.open_rows
+
+
+def test_a_row_that_goes_before_its_first_step_is_closed() -> None:
+    oracle = Oracle(answers_of(JOB))
+    runner = make_runner(network("qwen3"), speculation=Speculation([oracle], FixedController(1), 330))
+    runner.add(JOB)
+    runner.step()
+    assert len(oracle.open_rows) == 1
+    runner.cancel("a")
+    assert not oracle.open_rows
+
+
+def test_a_row_whose_cache_is_empty_takes_its_first_step_alone() -> None:
+    """It has nothing yet that could be cut behind a wrong guess."""
+    job = greedy("a", prompt(1, 1), 9)
+    answers = answers_of(job)
+    answers["a"][0][1] += 1
+    course = run(make_runner(network("qwen3"), speculation=speculation(answers, 4)), [job])
+    check(course, job)
+    assert counts(course) == [0, 2, 5, 2, 0]
+
+
+def test_a_ring_gets_no_more_tokens_than_it_has_places() -> None:
+    model = dataclasses.replace(network("qwen3"), max_kv_size=12, fingerprint="a ring")
+    answers = {"a": alone(model, JOB)}
+    passes: list[tuple[int, ...]] = []
+    watched = Other(model, before=lambda tokens, given: passes.append(tuple(tokens.shape)))
+    runner = make_runner(watched, speculation=speculation(answers, 20))
+    passes.clear()
+    assert run(runner, [JOB]).outcomes["a"].tokens == answers["a"]
+    # The first four places stay what they are. The tokens: the prompt's, then those that are read to draw the answer's.
+    assert passes == [(1, 5), (1, 8), (1, 5)]
+
+
+def test_a_pass_has_no_more_logits_than_memory_is_meant_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [JOB, greedy("b", prompt(2, 9), 13)]
+    passes: list[tuple[int, ...]] = []
+    runner = make_runner(spied(passes), speculation=speculation(answers_of(*jobs), 9))
+    monkeypatch.setattr(speculating_rows, "_MOST_LOGITS", 7 * network("qwen3").vocab_size)
+    passes.clear()
+    check(run(runner, jobs), *jobs)
+    assert max(rows * tokens for rows, tokens in passes if tokens not in (5, 8)) <= 7
+    assert (2, 3) in passes
 
 
 def verified(course: Course) -> list[Drawn]:
@@ -301,13 +366,33 @@ def test_the_scheduler_knows_how_far_rows_are() -> None:
         assert runner._scheduler.used_bytes == empty + drawn * per_token
 
 
-def test_keys_are_quantised_from_the_very_place_on() -> None:
-    """As without guesses: what comes before is read exactly, what comes behind in so few bits that it shows."""
-    model = network("qwen3")
+def test_the_scheduler_counts_no_token_twice_where_a_row_goes_on() -> None:
+    runner = make_runner(network("qwen3"), speculation=speculation(answers_of(JOB), 4))
+    runner.add(JOB)
+    per_token = footprint(network("qwen3"), TextOptions()).per_token
+    runner.step()
+    empty = runner._scheduler.used_bytes
+    drawn = len(runner.step().drawn)
+    runner.pause("a")
+    runner.step()
+    runner.resume("a")
+    for _ in range(2):
+        drawn += len(runner.step().drawn)
+    assert drawn == 10
+    assert runner._scheduler.used_bytes == empty + drawn * per_token
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "lfm2"])
+def test_keys_are_quantised_from_the_very_place_on(kind: str) -> None:
+    """As without guesses: what comes before is read exactly, what comes behind in so few bits that it shows.
+
+    Also beside states that make a row read tokens again behind a wrong guess.
+    """
+    model = network(kind)
     options: dict[str, Any] = {"kv_bits": 2, "kv_group_size": 32, "quantized_kv_start": 40}
     jobs = [greedy(str(length), prompt(length, length), 30) for length in (33, 35, 38)]
     answers = {job.id: alone(model, job, **options) for job in jobs}
-    assert answers != answers_of(*jobs)
+    assert answers != {job.id: alone(model, job) for job in jobs}
     for right in (1.0, 0.7):
         course = run(make_runner(model, speculation=speculation(answers, 4, right), **options), jobs)
         assert {job.id: course.outcomes[job.id].tokens for job in jobs} == answers
@@ -340,6 +425,18 @@ def test_a_long_text_is_read_before_its_row_is_drafted_for() -> None:
     assert sum(counts(course)) == 12
     assert max(counts(course)) == 6
     assert all(tokens > rows for rows, tokens, _ in controller.observed)
+
+
+def test_a_step_whose_draft_compiles_says_nothing_of_what_passes_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    controller = FixedController(4)
+    guesses = drafting(network("qwen3"), controller=controller)
+    drafter: Any = guesses._drafter
+    draft = drafter.draft
+    monkeypatch.setattr(drafter, "draft", lambda rows, counts: replace(draft(rows, counts), compiled=True))
+    check(run(make_runner(network("qwen3"), speculation=guesses), [JOB]), JOB)
+    assert controller.accepted()["draft"] > 8
+    assert not controller.drafts
+    assert all(tokens <= rows for rows, tokens, _ in controller.observed)
 
 
 def test_a_draft_that_raises_costs_its_rows_nothing_but_the_guesses() -> None:

@@ -94,6 +94,13 @@ def test_rows_share_passes_and_keep_the_guesses_that_were_right() -> None:
     assert passes == [(3, 2), (3, 1), (3, 1)]  # the guesses that were right are not read again
     for row, guesses in zip(rows, found, strict=True):
         assert guesses == likeliest("qwen3", row.tokens, 3)
+    for row, guesses in zip(rows, found, strict=True):
+        row.tokens.append(guesses[0])
+    draft.promise(rows, [3, 3, 3])
+    assert [len(guesses) for guesses in draft.draft(rows, [3, 1, 2]).read()] == [3, 1, 2]
+    for row in rows:
+        draft.close(row)
+    assert not draft._batch.slots
 
 
 def test_texts_are_read_in_pieces_of_a_chunk_a_step() -> None:
@@ -167,6 +174,41 @@ def test_says_how_much_it_must_read_and_tries_again_after_a_while() -> None:
     found = draft.promise([row], [2])[0]
     assert found
     assert found.chances[0] < 0.1
+
+
+def test_guesses_also_where_nothing_but_a_guess_has_come() -> None:
+    """Its keys and values are held, and it is read once more all the same: what follows it must be computed."""
+    draft = drafter(network("qwen3"), 3)
+    row = Drafted(prompt(1, 30))
+    draft.open(row)
+    [guesses] = ask(draft, [row], 3)
+    for right in (1, 2, 3, 1):
+        row.tokens += guesses[:right]
+        draft.promise([row], [3])
+        [guesses] = draft.draft([row], [3]).read()
+        assert guesses == likeliest("qwen3", row.tokens, 3)
+
+
+def test_reads_no_token_that_it_does_not_have() -> None:
+    seen: list[Any] = []
+    model = Other(network("qwen3"), before=lambda tokens, given: seen.append(mx.max(tokens).item()))
+    draft = drafter(model, 2)
+    row = Drafted([*prompt(1, 20), 10**6])
+    draft.open(row)
+    row.tokens += [*ask(draft, [row], 2)[0], 10**6, 1]
+    ask(draft, [row], 2)
+    assert max(seen) == network("qwen3").vocab_size - 1
+
+
+def test_promises_what_earlier_guesses_were_worth() -> None:
+    draft = drafter(network("qwen3"), 2)
+    row = Drafted(prompt(1, 30))
+    draft.open(row)
+    for _ in range(10):
+        row.tokens += ask(draft, [row], 2)[0]
+    [promised] = draft.promise([row], [2])
+    assert promised
+    assert promised.chances[1] > 0.8
 
 
 def test_goes_on_behind_a_pass_that_raised() -> None:

@@ -11,9 +11,11 @@ import pytest
 
 from orchard.engine.batching import traced_pass
 from orchard.engine.batching.batch import Pass
+from orchard.engine.drafting import mtp_proposer
 from orchard.engine.drafting.head import HeadedModel
 from orchard.engine.drafting.mtp_proposer import MtpProposer
 from orchard.engine.speculation.interface import SpeculatingRow
+from orchard.engine.speculation.proposal import Proposal
 from tests.support import heads
 from tests.support.cuda_attention import as_on_cuda
 from tests.support.engine_driver import greedy, prompt
@@ -79,6 +81,44 @@ def test_later_guesses_follow_the_heads_own(monkeypatch: pytest.MonkeyPatch) -> 
         place += accepted + 1
 
 
+def test_each_row_gets_as_many_guesses_as_it_may_have() -> None:
+    """Not as many as the others of its pass: it may be near its end."""
+    steps = run(head_runner(headed().model, 3), JOBS).steps
+    for job in JOBS:
+        begun = 0
+        for step in steps:
+            own = [one for one in step.drawn if one.job == job.id and one.choice == 0]
+            assert all(begun + one.verified.proposed < job.max_tokens for one in own if one.verified)
+            begun += len(own)
+        assert begun == job.max_tokens
+
+
+@pytest.mark.parametrize("right", [0.0, 1.0])
+def test_promises_what_earlier_guesses_were_worth(right: float) -> None:
+    controller = FixedController(3)
+    answers = {"a": alone(headed().plain, JOBS[0])}
+    run(head_runner(headed().model, 1, answers=answers, right=right, controller=controller), JOBS[:1])
+    first, *_, last = [proposal.chances[0] for proposal, _, _ in controller.results]
+    assert {proposed for _, proposed, _ in controller.results} == {1}  # no more than it was told
+    assert first == pytest.approx(0.7)
+    assert last > 0.8 if right else last < 0.3
+
+
+def test_guesses_that_were_worth_nothing_are_tried_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mtp_proposer, "_AGAIN", 3)
+    promised: list[float] = []
+
+    class Declining(FixedController):
+        def choose(self, offers: Sequence[Sequence[Proposal]]) -> list[Proposal | None]:
+            promised.extend(one.chances[0] for offered in offers for one in offered)
+            return super().choose(offers) if len(self.results) < 6 else [None] * len(offers)
+
+    answers = {"a": alone(headed().plain, JOBS[0])}
+    run(head_runner(headed().model, 1, answers=answers, right=0.0, controller=Declining(1)), JOBS[:1])
+    assert min(promised) < 0.3
+    assert promised[-1] == pytest.approx(0.7)
+
+
 def test_what_is_compiled_is_no_cost() -> None:
     """Else a head that was asked once would be thought too slow to be asked again."""
     controller = FixedController(3)
@@ -105,10 +145,12 @@ def test_a_head_that_raises_fails_nobody(breaks: str, monkeypatch: pytest.Monkey
             monkeypatch.setattr(where, "_feed" if breaks == "feeding" else "guess", unlucky)
         return ()
 
-    for _ in range(2):
+    for time in range(2):
         course = run(runner, JOBS, break_down)
         assert {job.id: course.outcomes[job.id].tokens for job in JOBS} == answers
         assert not any(course.outcomes[job.id].broken for job in JOBS)
+        if time and breaks == "feeding":  # what it would guess is worth nothing
+            assert not any(one.verified for step in course.steps for one in step.drawn)
     assert fresh.broken is (breaks == "feeding")
 
 

@@ -77,12 +77,25 @@ def test_chances_are_of_all_guesses_so_far() -> None:
     assert (second / first, third / second) == pytest.approx((first, first), abs=0.01)
 
 
+def test_guesses_before_a_guess_speak_for_it() -> None:
+    row = RowAcceptance(ModelAcceptance())
+    for _ in range(50):
+        guess(row, right=False, matched=4)
+        guess(row, right=True, matched=8)
+    chances = row.chances("ngram", 5, 4)
+    assert chances[3] / chances[2] < 0.1
+    assert chances[4] / chances[3] > 0.9
+    for _ in range(50):
+        row.propose("ngram", [1] * 5, 4)
+        row.take([1, 1, 1, 1, 0])  # the last one is of the kind of longer matches
+    assert chance(row, 4) > 0.9
+    assert chance(row, 8) < 0.3
+
+
 def test_a_proposal_counts_once() -> None:
     row = RowAcceptance(ModelAcceptance())
     row.propose("ngram", [1], 4)
     row.take([0])
-    before = chance(row)
-    row.propose("ngram", [], 4)
+    before = row.chances("ngram", 1, 4)
     row.take([0])
-    row.take([0])
-    assert chance(row) == before
+    assert row.chances("ngram", 1, 4) == before

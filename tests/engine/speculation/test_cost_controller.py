@@ -315,6 +315,52 @@ def test_counts_what_is_gained_by_source() -> None:
     assert found.saved_seconds == pytest.approx(3 * 0.01 - 2 * 0.005)
 
 
+def test_what_a_pass_takes_longer_is_divided_among_the_sources_that_it_verified() -> None:
+    controller = CostController(lambda: 0.0)
+    for width, seconds in ((1, 0.01), (1, 0.01), (2, 0.012), (3, 0.014), (4, 0.016)):
+        controller.costs.add(2, width, seconds)
+    forced = Proposal("grammar", [1], [1.0])
+    assert controller.looks(2)
+    assert counts(controller.choose([[sure(3)], [forced]])) == [3, 1]
+    controller.verified(sure(3), 3, 2)
+    controller.verified(forced, 1, 1)
+    controller.observe(2, 8, 0.016)
+    controller.looks(2)
+    controller.observe(2, 2, 0.01)
+    saved = {source: found.saved_seconds for source, found in controller.totals.items()}
+    assert saved == pytest.approx({"ngram": 0.01 - 0.006 * 3 / 4, "grammar": 0.005 - 0.006 / 4})
+
+
+def test_plain_steps_are_measured_again_among_wide_ones() -> None:
+    controller = known(w1=0.01, w2=0.0105, w3=0.011, w4=0.0115)
+    plain = 0
+    for _ in range(200):
+        wide = controller.looks(1) > 0 and counts(controller.choose([[sure(3)]])) == [3]
+        controller.observe(1, 4 if wide else 1, 0.0115 if wide else 0.01)
+        plain += not wide
+    assert 2 <= plain <= 12
+
+
+def test_widths_that_were_too_dear_are_measured_again_after_long() -> None:
+    controller = known(**{f"w{width}": 0.01 * width for width in WIDTHS})
+    wide: list[int] = []
+    for number in range(600):
+        chosen = controller.looks(1) and counts(controller.choose([[sure(15)]]))[0]
+        controller.observe(1, 1 + chosen, 0.01 * (1 + chosen))
+        wide += [number] if chosen else []
+    assert wide
+    assert min(wide) > 450
+
+
+def test_the_costs_of_a_lone_row_tell_nothing_of_several() -> None:
+    assert not known(w1=0.01, w2=0.011).looks(2)
+
+
+def test_so_little_that_it_may_be_chance_is_no_gain() -> None:
+    assert step(known(w1=0.01, w2=0.0195), 2, 0.0195, sure(1)) == [0]
+    assert step(known(w1=0.01, w2=0.0185), 2, 0.0185, sure(1)) == [1]
+
+
 def test_counts_guesses_at_once_and_gains_where_steps_were_measured() -> None:
     """A step in which prompts were read, or rows came, says nothing of what its guesses saved."""
     controller = known(w1=0.01, w2=0.011, w3=0.012, w4=0.015)
@@ -338,6 +384,14 @@ def test_asks_nobody_before_it_knows_what_a_plain_step_takes() -> None:
         assert controller.looks(3) == 0
         controller.observe(3, 3, 0.01)
     assert controller.looks(3) > 0
+
+
+def test_a_step_that_lost_rows_says_nothing_of_what_passes_cost() -> None:
+    controller = CostController()
+    controller.looks(3)
+    controller.observe(2, 2, 0.01)
+    assert not controller.costs.known(2)
+    assert not controller.costs.known(3)
 
 
 def at_eight_rows() -> CostController:
@@ -470,9 +524,19 @@ def test_what_a_draft_must_read_first_is_part_of_its_cost() -> None:
     controller = known(w1=0.01, w2=0.011, w3=0.011)
     controller.drafted(1, 2, 0.002)
     controller.has_read(100, 0.01)
-    for unread, chosen in ((0, [2]), (100, [2]), (10_000, [0])):
+    for unread, chosen in ((0, [2]), (100, [2]), (500, [2]), (10_000, [0])):
         assert controller.looks(1)
         assert counts(controller.choose([[Proposal("draft", [], [0.8, 0.64], unread)]])) == chosen
+
+
+def test_a_draft_that_was_too_slow_is_asked_again_after_long() -> None:
+    controller = known(w1=0.01, w2=0.011, w3=0.011)
+    controller.drafted(1, 2, 1.0)
+    found: list[int] = []
+    for _ in range(1001):
+        assert controller.looks(1)
+        found += counts(controller.choose([[Proposal("draft", [], [0.8, 0.64])]]))
+    assert found == [0] * 1000 + [2]
 
 
 def test_of_a_rows_proposals_the_one_counts_that_gains_most() -> None:

@@ -60,6 +60,21 @@ def test_expects_that_what_is_forced_comes(row: BoundTalk) -> None:
     [proposal] = proposer.propose([row], [100])
     assert proposal
     assert proposal.chances[4] > 0.9
+    proposer.close(row)
+    assert proposed(proposer, row) is None
+
+
+def test_expects_less_where_something_else_came(row: BoundTalk) -> None:
+    """As where a reasoning has to end, which the text that is forced knows nothing of."""
+    proposer = ForcedProposer()
+    proposer.open(row)
+    chances: list[float] = []
+    for _ in range(20):
+        [proposal] = proposer.propose([row], [1])
+        assert proposal
+        chances += proposal.chances
+        row.tokens.append(proposal.tokens[0] + 1)
+    assert chances[-1] < 0.5
 
 
 def test_rows_without_a_grammar_get_nothing() -> None:

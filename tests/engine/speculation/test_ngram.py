@@ -63,7 +63,8 @@ def test_a_repeated_text_goes_on_repeating_itself() -> None:
 
 def test_proposes_from_the_answers_of_other_rows() -> None:
     proposer = NgramProposer()
-    Talk(proposer, [1, 2, 3]).says(10, 11, 12, 13).ends()
+    Talk(proposer, [*FILE, 1, 2, 3]).says(10, 11, 12, 13).ends()
+    assert Talk(proposer, FILE[:9]).proposed(8) is None  # prompts are not kept
     assert Talk(proposer, [9, 1, 2, 3]).proposed(8) == ("ngram", [10, 11, 12, 13])
     Talk(proposer, [50, 51, 52]).says(60, 61, 62).ends()
     # What one answer ends with is not followed by the next one's beginning.
@@ -75,7 +76,8 @@ def test_the_pool_keeps_the_latest_answers_in_bounded_memory() -> None:
     for number in range(50):
         pool.add([number * 10 + digit for digit in range(10)])
         assert sum(map(len, pool.texts())) <= 100
-        assert Talk(NgramProposer(pool), [number * 10 + digit for digit in range(4)]).proposed(1)
+        for known in range(max(number - 4, 0), number + 1):
+            assert Talk(NgramProposer(pool), [known * 10 + digit for digit in range(4)]).proposed(1)
     assert Talk(NgramProposer(pool), [0, 1, 2, 3]).proposed(1) is None
     pool.add(list(range(1000, 2000)))
     assert sum(map(len, pool.texts())) <= 100
@@ -87,6 +89,11 @@ def test_a_prediction_is_proposed_from_its_beginning_and_found_again() -> None:
     assert talk.proposed(3) == ("prediction", FILE[:3])
     assert talk.says(100, 101, 7).proposed(3) is None
     assert talk.says(150, 151, 152).proposed(3) == ("prediction", [153, 154, 155])
+
+
+def test_of_matches_that_are_as_long_the_predictions_counts() -> None:
+    talk = Talk(NgramProposer(), [1, 50, 51, 60, 9], [7, 50, 51, 70, 71])
+    assert talk.says(50, 51).proposed(2) == ("prediction", [70, 71])
 
 
 def test_a_row_that_goes_on_after_a_preemption_does_not_begin_the_prediction_again() -> None:

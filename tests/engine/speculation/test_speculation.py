@@ -1,5 +1,6 @@
 """Asking proposers: the first guess counts, it is cut to what may be verified, and what is raised stays here."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -91,6 +92,12 @@ def test_no_more_than_may_be_verified_and_no_token_that_there_is_not() -> None:
     assert tokens(asking.propose(rows[:1], [4])) == [None]
 
 
+def test_behind_a_token_that_is_launched_as_many_are_offered() -> None:
+    asking, row = speculation(Guesser([3, 4, 5, 6])), Asked()
+    asking.open(row)
+    assert tokens(asking.propose([row], [2], launched=True)) == [[4, 5]]
+
+
 def test_rows_that_are_not_open_are_not_asked_for() -> None:
     guesser = Guesser([3])
     asking, row = speculation(guesser), Asked()
@@ -144,6 +151,31 @@ def test_a_draft_is_offered_beside_what_is_known_and_guesses_when_chosen() -> No
     for row in rows:
         asking.close(row)
     assert not draft.rows
+
+
+def test_what_drafting_takes_is_told_without_reading_and_for_rows_with_guesses(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    told: list[tuple[int, float]] = []
+
+    class Slow(Guesser):
+        def _do(self, method: str) -> None:
+            super()._do(method)
+            now[0] += {"read": 100, "draft": 1}.get(method, 0)
+
+    class Noting(FixedController):
+        def has_read(self, tokens: int, seconds: float) -> None:
+            told.append((tokens, seconds))
+
+        def drafted(self, rows: int, tokens: int, seconds: float) -> None:
+            told.append((rows, seconds))
+
+    asking, rows = Speculation([], Noting(4), VOCABULARY), [Asked(), Asked()]
+    asking.adopt(Slow([4, 5]))
+    for row in rows:
+        asking.open(row)
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    assert asking.draft(rows, [2, 0]).read() == [[4, 5], []]
+    assert told == [(5, 100), (1, 1)]
 
 
 @pytest.mark.parametrize("method", ["open", "close", "promise", "read", "draft"])

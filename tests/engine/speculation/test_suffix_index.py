@@ -89,6 +89,9 @@ def test_a_follower_goes_along_and_lets_go() -> None:
     assert (follower.matched, follower.ahead(9)) == (4, [5, 6])
     assert not follower.advance(4)
     assert (follower.text, follower.matched, follower.ahead(9)) == (None, 0, [])
+    follower.follow(text, 7, 8)
+    assert follower.advance(7)
+    assert not follower.advance(8)  # the text has ended
 
 
 def test_a_follower_changes_to_a_longer_match_only() -> None:
@@ -100,3 +103,10 @@ def test_a_follower_changes_to_a_longer_match_only() -> None:
     assert follower.ahead(1) == [10]
     follower.search([there, longer], [0, 1, 2, 3])
     assert (follower.ahead(1), follower.matched) == ([30], 4)
+
+
+def test_what_ends_where_many_tokens_begin_is_found() -> None:
+    index = SuffixIndex(range(150))
+    assert index.find(ngrams_of([3, 4])) == 5
+    index.extend(range(200, 300))  # not so many that all is indexed anew
+    assert index.find(ngrams_of([148, 149])) == 150
