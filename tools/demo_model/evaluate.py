@@ -1,4 +1,4 @@
-"""Measure the demo model's skills on prompts that training never drew, through its chat template and mlx-lm.
+"""Measure the demo model's skills on prompts that training never drew, through its chat template and Orchard's engine.
 
 Half of each skill's prompts use the training wordings with new values ("seen"), half use wordings, names and tools that
 were held out ("held"). Decoding is greedy. Exit code 1 if a skill is under its threshold on the seen wordings; what the
@@ -10,6 +10,7 @@ held ones reach is shown beside it, and says how far the model can be trusted wi
 # ruff: noqa: E501 - tables and progress lines
 
 import argparse
+import asyncio
 import json
 import re
 import sys
@@ -19,6 +20,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from orchard.core.tasks.generate import Generate, Sampling
 from orchard.demo import MODEL_PATH
 from tools.demo_model.data import Conversation, conversation
 from tools.demo_model.template import Message, Tool, reply_text
@@ -128,20 +130,23 @@ def judge(one: Case, text: str) -> tuple[bool, bool]:
 
 
 def replies(folder: Path, todo: list[Case]) -> list[str]:
-    """Generate greedily for all prompts, one after the other: on a CPU, mlx-lm's batches take several times as long."""
+    """Generate greedily for all prompts."""
     # Imported here because only a real evaluation needs MLX; the prompts above are also used by tests without it.
-    from mlx_lm import generate, load
+    from transformers import AutoTokenizer
 
-    model, tokenizer = load(str(folder))[:2]
-    answers: list[str] = []
+    from orchard.worker.text_service import TextService
+    from tools.asking import answers
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tasks = []
     for one in todo:
         prompt = tokenizer.apply_chat_template(
             one.messages, tools=one.tools or None, add_generation_prompt=True, enable_thinking=one.thinking
         )
         # An object must be closed within 100 tokens; a thought may come before it.
         most = 160 if one.skill == "json" else 60 + len(tokenizer.encode(reply_text(one.answer)))
-        answers.append(generate(model, tokenizer, prompt, max_tokens=most))
-    return answers
+        tasks.append(Generate(prompt=tuple(prompt["input_ids"]), sampling=Sampling(temperature=0.0), max_tokens=most))
+    return asyncio.run(answers(TextService, folder, tasks))
 
 
 def evaluate(folder: Path, skills: list[str], count: int, show: int = 0) -> dict[str, dict[str, float]]:

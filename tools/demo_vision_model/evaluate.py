@@ -11,18 +11,13 @@ import argparse
 import asyncio
 import json
 import math
-import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
 
-from orchard.core.events import Event, Failed, Finished, collect
 from orchard.core.media import MediaPart
-from orchard.core.request import Request
 from orchard.core.tasks.generate import Generate, Message, Part, Sampling, TextPart
-from orchard.core.tasks.text_options import TextOptions
 from tools.demo_model.text import Split
 from tools.demo_vision_model import pictures, template
 from tools.demo_vision_model.batches import scenes_for
@@ -31,7 +26,6 @@ from tools.demo_vision_model.data import Conversation, about_pictures, without_p
 
 _PAIRS = ("one of two", "which", "apart")
 _TURNS = (1, 1, 2, 3)
-_AT_ONCE = 16
 _MOST_TOKENS = 150
 
 
@@ -97,49 +91,15 @@ def cases(kind: str, count: int) -> list[Case]:
     return found
 
 
-class _Caller:
-    """Asks a service, many questions at once."""
-
-    def __init__(self, service: Any) -> None:
-        self._service = service
-        self._events: dict[str, list[Event]] = defaultdict(list)
-        self._ended: dict[str, asyncio.Future[None]] = {}
-        self._free = asyncio.Semaphore(_AT_ONCE)
-        self._count = 0
-
-    def emit(self, events: list[tuple[str, list[Event]]], running: int, waiting: int) -> None:
-        """Take what the service emits."""
-        for name, found in events:
-            self._events[name] += found
-            if isinstance(found[-1], Finished | Failed):
-                self._ended[name].set_result(None)
-
-    async def ask(self, name: str, messages: tuple[Message, ...]) -> str:
-        """Return the answer's text. Raise OrchardError if there is none."""
-        task = Generate(messages, sampling=Sampling(temperature=0.0), max_tokens=_MOST_TOKENS)
-        async with self._free:
-            self._ended[name] = asyncio.get_running_loop().create_future()
-            self._service.submit(Request(name, "demo", task))
-            await self._ended[name]
-        self._count += 1
-        if self._count % 100 == 0:
-            print(f"{self._count} questions answered", file=sys.stderr, flush=True)
-        return collect(self._events.pop(name)).choices[0].text
-
-
-async def answers(folder: Path, todo: list[Case]) -> list[str]:
+async def replies(folder: Path, todo: list[Case]) -> list[str]:
     """Ask a folder's model every question."""
     # Imported here because only a real evaluation needs MLX; the questions above are also used by tests without it.
     from orchard.worker.vision_service import VisionService
+    from tools.asking import answers
 
-    VisionService.prepare()
-    service = VisionService(str(folder), TextOptions())
-    caller = _Caller(service)
-    try:
-        await service.start(caller.emit, lambda fraction: None)
-        return list(await asyncio.gather(*(caller.ask(str(i), one.messages) for i, one in enumerate(todo))))
-    finally:
-        await service.close(1.0)
+    greedy = Sampling(temperature=0.0)
+    tasks = [Generate(one.messages, sampling=greedy, max_tokens=_MOST_TOKENS) for one in todo]
+    return await answers(VisionService, folder, tasks)
 
 
 def figures(todo: list[Case], given: list[str]) -> Figures:
@@ -174,7 +134,7 @@ def main() -> None:
     parser.add_argument("--show", type=int, default=0, help="wrong answers to print for each kind")
     arguments = parser.parse_args()
     todo = [one for kind in arguments.kinds for one in cases(kind, arguments.questions)]
-    given = asyncio.run(answers(arguments.model, todo))
+    given = asyncio.run(replies(arguments.model, todo))
     _show(todo, given, arguments.show)
     found = figures(todo, given)
     print(json.dumps(found))
