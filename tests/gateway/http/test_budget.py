@@ -32,7 +32,7 @@ def test_what_one_holds_is_counted_once() -> None:
 def test_what_never_fits_is_not_worth_a_retry() -> None:
     budget = Budget(10_000, "bodies", own=4096)
     share = Share(budget)
-    with pytest.raises(OrchardError, match="14097 bytes of bodies are more than the limit of 10000 bytes") as refused:
+    with pytest.raises(OrchardError, match="14097 bytes of bodies exceed the limit of 10000 bytes") as refused:
         share.take(14_097)
     assert refused.value.kind == "payload_too_large"
     assert budget.left == 10_000

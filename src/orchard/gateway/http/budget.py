@@ -26,7 +26,7 @@ class Share:
         """
         wanted = max(0, size - self._budget.own)
         if wanted > self._budget.most:
-            message = f"{size} bytes of {self._budget.what} are more than the limit of {self._budget.most} bytes for all"
+            message = f"{size} bytes of {self._budget.what} exceed the limit of {self._budget.most} bytes for all"
             raise OrchardError("payload_too_large", message)
         more = wanted - self._taken
         if more > self._budget.left:
