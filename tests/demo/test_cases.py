@@ -59,8 +59,10 @@ def test_the_bundled_model_gets_as_many_cases_right_as_its_card_says() -> None:
 
 def asked(rows: Iterable[str]) -> dict[str, list[str | None]]:
     """Return for each row what was wrong with each of its cases; None: nothing."""
-    with serve((), models=[ModelSettings(model_path="demo")], spare=False) as server:
-        client = OpenAI(base_url=f"{server.url}/v1", api_key="any")
+    with (
+        serve((), models=[ModelSettings(model_path="demo")], spare=False) as server,
+        OpenAI(base_url=f"{server.url}/v1", api_key="any") as client,
+    ):
         return {row: tried(client, "demo", read(ROWS[row])) for row in rows}
 
 
