@@ -1,1 +1,1 @@
-"""Measurements that docs and changelog may quote. `make bench` runs them all; each prints JSON lines."""
+"""Measurements that documentation and changelog may quote. `make bench` runs them all; each prints JSON lines."""

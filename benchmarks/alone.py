@@ -1,8 +1,8 @@
-"""Whether answers that a server gave in company are those that it gives alone, and how near they come where not.
+"""Compare answers that a server gave in a batch with those that it gives alone, and measure how far they are apart.
 
-Two computations of the same logits round differently, so answers may part where two tokens are nearly tied. Where an
-answer parts from the one alone, its gap says how far the log-probability of the token that it took is behind that of
-the best: near zero for a tie, large or unknown for a mistake. After that place, the two answer different texts.
+Two computations of the same logits round differently, so answers may diverge where two tokens are nearly equally
+likely. The gap at this point is the log-probability of the most likely token minus that of the token in the batch's
+answer: near zero for a tie, large or unknown for a mistake. After that point, the two answers continue different texts.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
-"""What loading a model does to the streams of another: the gaps between their tokens, before and meanwhile.
+"""How loading a model affects the streams of another: the gaps between their tokens, before the load and during it.
 
-Steady streams run on `a`. Again and again `b` is loaded (by a request; the time until its answer counts) and unloaded.
-The last second or so before each load is what it is compared with. Prints one JSON line: milliseconds; `change` of the
-median gap, where the target is 0.15 at most. While requests run, the server is slow to start a spare process: with a
-short pause, the imports of a new one are in the load.
+Steady streams run on `a`. Again and again, `b` is loaded (by a request; the time until its answer counts) and unloaded.
+Each load is compared with about the last second before it. Prints one JSON line, in milliseconds; `change` is that of
+the median gap, and the target is 0.15 at most. The server starts a spare process slowly while requests run. So with a
+short pause, a load includes the imports of a new process.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The table that benchmarks.serving prints: medians over the rounds, and Orchard against the best of the others."""
+"""The table that benchmarks.serving prints: medians over the rounds, and Orchard's ratio to the best of the others."""
 
 import math
 import statistics

@@ -1,4 +1,4 @@
-"""The servers that benchmarks.serving compares, each a process of its own with its cache in a folder of the run's."""
+"""The servers that benchmarks.serving compares: each is a separate process with its cache in a folder of the run."""
 
 import os
 import signal

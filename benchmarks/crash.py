@@ -1,11 +1,11 @@
-"""What `kill -9` of a model's worker does to its callers, to the next request, and to another model's streams.
+"""How `kill -9` of a model's worker affects its callers, the next request, and another model's streams.
 
-Steady streams run on `a` and on `b`, and whole (not streamed) answers of `a` are waited for; then the worker of `a` is
-killed. `told_s`: when the last of the `told` streams of `a` had its error (target: 1 s). `served_s`: when a request
-that came right after the kill had its first token (target: the bare load and 1 s). `again_s`: when the last whole
-answer was there, from the new worker. `b_..._ms`: gaps in the streams of `b`, in the seconds before and until that
-first token.
-Prints a JSON line for each run, times since the kill, and one with the medians.
+Steady streams run on `a` and on `b`, and `a` has requests without streaming; then the worker of `a` is killed.
+`told_s`: when the last of the `told` streams of `a` got its error (target: 1 s). `served_s`: when a request that was
+sent right after the kill got its first token (target: the bare load plus 1 s). `again_s`: when the last answer without
+streaming came, from the new worker. `b_..._ms`: gaps in the streams of `b`, in the seconds before the kill and from
+then until that first token.
+Prints a JSON line for each run, with times since the kill, and one with the medians.
 """
 
 import argparse
@@ -97,11 +97,13 @@ def _rounded(figures: dict[str, float]) -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_models(parser)
-    parser.add_argument("--streams", type=int, default=16, help="on the model that crashes")
-    parser.add_argument("--others", type=int, default=4, help="on the one beside it")
-    parser.add_argument("--whole", type=int, default=4, help="answers of the one that crashes that aren't streamed")
+    parser.add_argument("--streams", type=int, default=16, help="streams on the model that crashes")
+    parser.add_argument("--others", type=int, default=4, help="streams on the other model")
+    parser.add_argument("--whole", type=int, default=4, help="requests without streaming to the model that crashes")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--settle", type=float, default=8.0, help="idle seconds before each, for the spare process")
+    parser.add_argument(
+        "--settle", type=float, default=8.0, help="idle seconds before each crash, for the spare process"
+    )
     args = parser.parse_args()
     asyncio.run(measure(two(args.model), args))
 

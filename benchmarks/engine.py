@@ -1,12 +1,12 @@
-"""The engine without HTTP against mlx-lm's own loops, in turn on the same machine and model.
+"""The engine without HTTP, compared with mlx-lm's own loops, in turn on the same machine and model.
 
-engine: `Engine` in this process, driven as a worker drives it. raw: mlx-lm's `BatchGenerator`, and for one row also its
-single-stream loop. Each line counts while all rows run: tokens per second over that many steps. "mixed" gives every
-row sampling parameters of its own, half of them with filters and penalties. For one row also the seconds from a
-prompt to its first token. Prints JSON lines: medians, and of the ratios engine/raw the median over the pairs of runs.
+engine: `Engine` in this process, used as a worker uses it. raw: mlx-lm's `BatchGenerator`, and for one row also its
+single-stream loop. Each line counts while all rows run: tokens per second over that many steps. With "mixed", each row
+has its own sampling parameters, half of them with filters and penalties. For one row, it also measures the seconds from
+a prompt to its first token. Prints JSON lines: medians; the ratio engine/raw is the median over the pairs of runs.
 
-`step` is what a step consists of, in the engine and in `BatchGenerator` (`step_meter`): operations in its graph, those
-of them that launch work, also for each of the model's layers, and the milliseconds of building and launching it.
+`step` is what a step consists of, in the engine and in `BatchGenerator` (`step_meter`): the operations in its graph,
+those that launch work, both also per layer of the model, and the milliseconds of building and launching it.
 """
 
 import argparse

@@ -1,8 +1,9 @@
-"""What gateway and wire cost, with a model that costs nothing: events per second, and the delay they add.
+"""The cost of the gateway and its socket to the worker, with a model that costs nothing: events per second, and delay.
 
-throughput: 64 streams, each as fast as it goes: events per second in total, and how many of them travelled in a chunk
-(a client or a gateway that lags gets several in one).
-delay: 64 streams with 2,000 events/s in total: from an event's birth in the worker to its arrival in this process.
+throughput: 64 streams, each as fast as possible: events per second in total, and the number of events per chunk (if the
+client or the gateway lags, a chunk has several).
+delay: 64 streams with 2,000 events/s in total: the time from an event's creation in the worker to its arrival in this
+process.
 Prints one JSON line each.
 """
 

@@ -1,8 +1,9 @@
-"""What a grammar costs: the time per token of rows that keep one, and of free rows beside them, to that of free rows.
+"""The cost of a grammar: the time per token of rows with one, and of rows beside them, relative to rows without.
 
-One `Engine` in this process. Bound rows write a long JSON list of objects of five fields; half of the rows of "mixed"
-do. Counted while all rows run, in turn. Prints JSON lines: median milliseconds a token and row, and the medians over
-the runs of the ratios to free rows; for each model also how long its first and later grammars take to compile.
+Runs one `Engine` in this process. "free" rows have no grammar. "bound" rows have one, and generate a long JSON list of
+objects of five fields; in "mixed", half of the rows are bound. The three run in turn, and time counts while all rows
+run. Prints JSON lines: median milliseconds per token and row, and the medians over the runs of the ratios to free rows;
+for each model also how long its first and later grammars take to compile.
 """
 
 import argparse

@@ -1,24 +1,23 @@
-"""Orchard against mlx_vlm.server with pictures in chat, on one machine in one run.
+"""Orchard compared with mlx_vlm.server with images in chat, on one machine in one run.
 
     python -m benchmarks.images --model FOLDER --rival mlx-vlm=/path/to/python --repeat 3
 
-Each round starts one server after the other and runs these scenarios with pictures of its own:
+Each round starts one server after the other and runs these scenarios with its own images:
 
 | --scenario | figures | what runs |
 |---|---|---|
-| image1, image8, image16 | the same | so many requests at once, each with one picture of 448 x 448 pixels |
-| large | first, later | four large pictures (--large), asked about five times: the first, and the other four |
-| | restart | the first request once more, after a restart of the server |
-| beside | beside | one stream of text while eight requests with pictures come: its longest gap |
+| image1, image8, image16 | the same | 1, 8 or 16 requests at once, each with one image of 448 x 448 pixels |
+| large | first, later | five requests about four large images (--large): the first, and the other four |
+| | restart | the first request again, after a restart of the server |
+| beside | beside | one stream of text while eight requests with images arrive: its longest gap |
 | | beside-images | those eight: their longest gap |
 
-Each answer of Orchard's that was one of several at once is compared with the answer of another Orchard that is asked
-nothing else meanwhile: `alone` of a JSON line says how many are equal, and the gaps of those that differ
-(benchmarks.alone).
+Each answer of Orchard that ran beside others is compared with the answer of another Orchard server that gets only this
+request: `alone` of a JSON line says how many are equal, and gives the gaps of those that differ (benchmarks.alone).
 
-Orchard doesn't speculate: random weights repeat themselves, so that guesses would be right far too often. Without
---model the model has random weights in one of the shapes of benchmarks.vision_shapes (--shape): by default a
-small one. Prints a JSON line for each scenario as it ends, and at the end the table of benchmarks.comparison.
+Orchard runs without speculation: random weights repeat themselves, so guesses would be right far too often. Without
+--model, the model has random weights in one of the shapes of benchmarks.vision_shapes (--shape), by default a small
+one. Prints a JSON line for each scenario as it ends, and at the end the table of benchmarks.comparison.
 """
 
 import argparse

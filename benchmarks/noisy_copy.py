@@ -1,4 +1,4 @@
-"""Makes draft models where none can be had: a model's own weights with noise, which guess right so many times."""
+"""Makes a draft model from a model: a copy of its weights with noise, so that a share of its guesses is right."""
 
 import shutil
 from pathlib import Path

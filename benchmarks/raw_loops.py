@@ -1,6 +1,6 @@
-"""mlx-lm's own loops, for comparison: a process that runs one for each line it is sent, and prints a JSON line.
+"""mlx-lm's own loops, for comparison: a process that runs one loop per input line, and prints a JSON line.
 
-The Python that runs it needs mlx-lm and nothing of Orchard, so that a rival's environment can. `Loops` starts it.
+The Python that runs it needs mlx-lm but not Orchard, so it can be that of a rival's environment. `Loops` starts it.
 """
 
 import json

@@ -1,14 +1,14 @@
-"""Orchard against other servers of MLX models, on one machine in one run, with the scenarios of `orchard bench`.
+"""Orchard compared with other servers of MLX models, on one machine in one run, with the scenarios of `orchard bench`.
 
     python -m benchmarks.serving --model FOLDER --rival mlx-lm=/path/to/python --rival mlx-vlm-apc=/path/to/python
 
-Each round starts one server after the other (with --together they all stay up: right where an idle server costs
-nothing and memory is plenty), warms it up and runs every scenario with the round's own prompts. Besides the scenarios
-of `orchard bench` there are `restart` (the first token of `again` after the server was stopped and started) and `raw`
-(mlx-lm's `stream_generate` in a process of its own, no server). Whatever follows `--` goes to `orchard serve`; random
-weights repeat themselves, which makes guesses right too often: with these, end with `-- --speculation off`.
+Each round starts one server after the other, warms it up and runs every scenario with the round's own prompts. With
+--together, all servers keep running: use this if idle servers cost nothing and there is enough memory. In addition to
+the scenarios of `orchard bench`, there are `restart` (the first token of `again` after a restart of the server) and
+`raw` (mlx-lm's `stream_generate` in a separate process, without a server). Arguments after `--` go to `orchard serve`.
+Random weights repeat themselves, so guesses are right too often: with such models, end with `-- --speculation off`.
 
-Every round's figures go to FILE.jsonl as JSON lines, and after each server's turn the table of medians to FILE.md.
+Writes every round's figures to FILE.jsonl as JSON lines, and after each server's turn the table of medians to FILE.md.
 """
 
 import argparse
@@ -154,7 +154,10 @@ def main() -> None:
     parser.add_argument("--together", action="store_true", help="keep all servers up between their turns")
     parser.add_argument("--without-orchard", action="store_true")
     parser.add_argument(
-        "--out", default="", metavar="FILE", help="without suffix; else a folder under the temporary one"
+        "--out",
+        default="",
+        metavar="FILE",
+        help="path of the output files, without suffix (default: a temporary folder)",
     )
     parser.add_argument("serve", nargs="*", metavar="-- OPTION", help="goes to orchard serve")
     args = parser.parse_args()

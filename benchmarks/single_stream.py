@@ -1,7 +1,7 @@
-"""One stream through HTTP against mlx-lm's own loop, in turn on the same machine and model.
+"""One stream over HTTP, compared with mlx-lm's own loop, in turn on the same machine and model.
 
 raw: `mlx_lm.stream_generate` in this process, greedy. http: the server, streamed, greedy, same prompt and tokens.
-Both count from the first token to the last, so that prefill and connection set-up stay out. Prints one JSON line with
+Both count from the first token to the last, which leaves out prefill and connection set-up. Prints one JSON line with
 medians, the median of the pairwise ratios http/raw, and the seconds that mlx-lm takes to load the model.
 """
 
@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--model", default="demo")
     parser.add_argument("--tokens", type=int, default=200)
     parser.add_argument("--runs", type=int, default=7)
-    parser.add_argument("--raw", metavar="PATH", help="used by the benchmark itself")
+    parser.add_argument("--raw", metavar="PATH", help="used internally by the benchmark")
     args = parser.parse_args()
     if args.raw:
         raw(args.raw, args.tokens)

@@ -1,18 +1,19 @@
-"""Speculation against none: two engines with one model's weights in this process, in alternating pairs.
+"""Decode with and without speculation: two engines with one model's weights in this process, in alternating pairs.
 
-Each pair of runs gets prompts that no run before it had. Time counts from a request's first token to its last. Prints a
-JSON line for each case and number of streams: medians of tokens a second, the median of the pairs' ratios with its 95%
-interval (by rank), what was proposed and accepted, and how many pairs wrote the same tokens.
+Each pair of runs gets new prompts. Time counts from a request's first token to its last. Prints a JSON line for each
+case and number of streams: median tokens per second, the median of the pairs' ratios with its 95% interval (by rank),
+how many tokens were proposed and accepted, and in how many pairs both runs generated the same tokens.
 
-Cases of text need a model that can do them: agent, tools, copy (the bundled one), rewrite, summary, talk (a real one).
-agent calls the same four tools in all requests, with paths; tools calls another one in each, which is short. The others
-run with any weights and sample at temperature 1. oracle: guesses are right with the chance --acceptance, as the answer
-of the run without speculation tells; adversarial: they are always wrong. edit: a prediction of which 90% is the answer.
-json: a schema with long names; guesses come from the grammar alone. draft: --draft guesses; its passes run and count,
-but its tokens are replaced by an oracle's, which are right with the chance --acceptance. Without --draft, it is the
-model itself with some noise in its weights. mtp: the same with the MTP head in the model's folder.
+The text cases need a model that can do the task: agent, tools and copy the bundled one; rewrite, summary and talk a
+real one. agent calls the same four tools in all requests, with paths; tools makes one short call of a different tool
+in each. The other cases run with any weights and sample at temperature 1. oracle: guesses are right with probability
+--acceptance; the run without speculation gives the right answer. adversarial: guesses are always wrong. edit: a
+prediction of which 90% is the answer. json: a schema with long names; only the grammar guesses. draft: --draft runs its
+passes, and they count, but its tokens are replaced by an oracle's, which are right with probability --acceptance.
+Without --draft, the draft model is the model itself with some noise in its weights. mtp: the same with the MTP head in
+the model's folder.
 
-Random weights need --steady: without it, answers with and without speculation differ after some tokens (`steady_copy`).
+Random weights need --steady: otherwise, answers with and without speculation differ after some tokens (`steady_copy`).
 """
 
 import argparse
@@ -426,12 +427,14 @@ def main() -> None:
     parser.add_argument("--streams", nargs="+", type=int, default=[1])
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--settle", type=int, default=3, help="pairs before the first that counts")
-    parser.add_argument("--tokens", type=int, default=128, help="the most of an answer")
+    parser.add_argument("--tokens", type=int, default=128, help="the most tokens of an answer")
     parser.add_argument("--context", type=int, default=256, help="tokens of a random prompt")
-    parser.add_argument("--acceptance", type=float, default=0.8, help="of the oracle")
+    parser.add_argument("--acceptance", type=float, default=0.8, help="the share of right guesses of the oracle")
     parser.add_argument("--steady", action="store_true", help="make random weights certain of the next token")
     parser.add_argument("--draft", help="the draft model: a name, an id or a folder")
-    parser.add_argument("--draft-tokens", type=int, default=4, help="the most that it, or the head, guesses in a step")
+    parser.add_argument(
+        "--draft-tokens", type=int, default=4, help="the most tokens that the draft model or the head guesses in a step"
+    )
     given = parser.parse_args()
     entry = resolve(given.model)
     with tempfile.TemporaryDirectory() as folder:

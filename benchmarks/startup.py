@@ -1,6 +1,6 @@
-"""From `orchard serve` to a listening server and to the demo's first token, and the memory that the gateway holds.
+"""The time from `orchard serve` to a listening server and to the demo's first token, and the gateway's memory.
 
-Prints one JSON line: medians over the runs, seconds and MiB.
+Prints one JSON line: medians over the runs, in seconds and MiB.
 """
 
 import argparse

@@ -1,7 +1,8 @@
-"""Makes random weights certain of the next token, so that no two ways to compute it differ.
+"""Makes the next token certain with random weights, so that different kernels choose the same token.
 
-With random weights two logits often lie closer than the rounding of kernels, and a pass that verifies uses others than
-one that decodes: after a few tokens the answers differ, and an oracle that knows one is always wrong in the other.
+With random weights, two logits often differ by less than the rounding of kernels, and a verifying pass uses other
+kernels than plain decode. So the answers differ after a few tokens, and an oracle that knows one is always wrong in the
+other.
 """
 
 import json

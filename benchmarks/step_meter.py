@@ -1,6 +1,6 @@
-"""What a step of decode consists of: the operations of its graph, how many of them launch work, the host's time.
+"""What a step of decode consists of: the operations in its graph, how many of them launch work, and the host's time.
 
-Counts are of what MLX's graph says before it is launched; some operations launch more than one kernel, none less.
+Counts come from MLX's graph before it is launched; each counted launch is at least one kernel.
 """
 
 import io

@@ -1,11 +1,12 @@
-"""What it costs to have two models and room for one, against mlx-lm's bare load of the same model in the same run.
+"""The cost of two models with room for one, compared with mlx-lm's bare load of the same model in the same run.
 
-swap: requests to two models in turn, with `max_loaded_models` 1; the cost is the time of such a request less that of
-the same request to a model that is there. Back to back (pause 0), and with pauses. idle: the same for the first request
-after a model was unloaded because it was idle. The target is 1.25 bare loads and 0.3 s; `share` is the cost by that.
-memory: resident MiB of the gateway and of worker processes in the first third of many requests in turn, and in the last
-third; `growth` is that of the gateway and the worker that serves. A worker's first loads make it larger, so that only
-hundreds of requests tell something.
+swap: requests to two models in turn, with `max_loaded_models` 1; the cost is the time of such a request minus that of
+the same request to a loaded model. Measured back to back (pause 0) and with pauses. idle: the same for the first
+request after a model was unloaded because it was idle. The target is 1.25 bare loads plus 0.3 s; `share` is the cost
+divided by the target.
+memory: resident MiB of the gateway and of worker processes in the first third and in the last third of many alternating
+requests; `growth` is that of the gateway and the serving worker. A worker grows in its first loads, so only hundreds of
+requests show a leak.
 Prints JSON lines: medians, in seconds.
 """
 
@@ -143,7 +144,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--pause", type=float, nargs="+", default=[0.0, 5.0], help="seconds before each swap")
     parser.add_argument("--idle", type=float, default=8.0, help="seconds without a request before a model is unloaded")
-    parser.add_argument("--requests", type=int, default=40, help="in turn, for the memory")
+    parser.add_argument("--requests", type=int, default=40, help="alternating requests for the memory figures")
     args = parser.parse_args()
     models = two(args.model)
     with bare_loads() as loads:

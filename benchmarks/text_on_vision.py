@@ -1,10 +1,11 @@
-"""Text on a vision model's backend against the same weights on the text backend: two servers, asked in turn.
+"""Text requests on the vision backend, compared with the same weights on the text backend: two servers, used in turn.
 
     python -m benchmarks.text_on_vision --model FOLDER --pairs 20
 
-Each pair asks both servers the same, one right after the other; who is first alternates. Prints a JSON line for each
-scenario, in milliseconds to the first token and for each further one: medians of both servers, and the median of the
-pairs' ratios (vision / text) with its 95% interval. Without --model it is the small shape of benchmarks.vision_shapes.
+Each pair sends the same request to both servers, one right after the other, in alternating order. Prints a JSON line
+for each scenario, in milliseconds to the first token and for each further one: medians of both servers, and the median
+of the pairs' ratios (vision / text) with its 95% interval. Without --model, the model has the small shape of
+benchmarks.vision_shapes.
 """
 
 import argparse

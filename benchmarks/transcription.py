@@ -1,11 +1,11 @@
-"""What a server adds to the transcription of a recording, and what that does to a chat beside it.
+"""What a server adds to the time of a transcription, and how the transcription affects a chat stream beside it.
 
-The same recording is transcribed by the server and, in a process of its own, by the code that the server runs, in turn.
-`overhead` is the server's median time over that of the direct call, less one; the target is 0.05 at most. Then one
-stream of a chat model runs while each of the two transcribes. `gap` is the stream's longest gap beside the server's
-transcription over that beside the other process, which does the same computation and has nothing to do with the server;
-the target is 1.2 at most. Prints one JSON line. Without --model, a Whisper model of three million parameters with
-random weights is made, which takes all tokens that a window may have.
+The same recording is transcribed by the server and, in a separate process, by the code that the server runs, in turn.
+`overhead` is the server's median time divided by that of the direct call, minus one; the target is 0.05 at most. Then
+one stream of a chat model runs while each of the two transcribes. `gap` is the stream's longest gap beside the server's
+transcription, divided by that beside the other process, which does the same computation; the target is 1.2 at most.
+Prints one JSON line. Without --model, the model is a Whisper model of three million parameters with random weights,
+which generates as many tokens as a window may have.
 """
 
 import argparse

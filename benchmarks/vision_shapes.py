@@ -1,4 +1,4 @@
-"""Models with random weights that look at pictures, in small and in the shapes of real ones.
+"""Vision models with random weights, a small one and ones in the shapes of real models.
 
     python -m benchmarks.vision_shapes qwen3-vl-4b FOLDER
 

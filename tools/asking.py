@@ -1,4 +1,4 @@
-"""Ask a folder's model many questions at once, in this process, with the service that would serve it."""
+"""Ask the model in a folder many questions at once, in this process, with the service that would serve it."""
 
 import asyncio
 import sys

@@ -1,10 +1,9 @@
-"""Run the notebooks of examples/ against a server, and keep what they print and draw.
+"""Run the notebooks of examples/ against a server, and save their output.
 
 .venv/bin/python -m tools.notebooks [--url http://127.0.0.1:8000] [NAME ...]
 
-examples/README.md says which server they need. Tests run them all, and say how to keep their outputs:
-tests/examples/test_notebooks.py, and tests/images/test_notebooks.py for those about images, which need an environment
-of their own.
+examples/README.md says which server they need. tests/examples/test_notebooks.py runs them all and says how to save
+their outputs; tests/images/test_notebooks.py does so for those about images, which need their own environment.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Draw `docs/terminal.svg`, the picture in the README: run its commands for real and write what they print.
+"""Draw `docs/terminal.svg`, the image in the README: run its commands for real and write what they print.
 
 `python -m tools.readme_picture` needs bash, curl and jq, and port 8000 to be free.
 """

@@ -1,4 +1,4 @@
-"""Use batches several times, where processors make them more slowly than a GPU learns from them."""
+"""Use batches several times, because processors make them more slowly than a GPU trains on them."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator

@@ -1,1 +1,1 @@
-"""Try the bundled model as a newcomer would: the cases of tests/demo/cases, sent to a running server."""
+"""Try the bundled model as a new user would: send the cases of tests/demo/cases to a running server."""

@@ -1,7 +1,7 @@
 """`python -m tools.demo_cases URL`: send the cases of tests/demo/cases to a running server and count the right ones.
 
-It prints a table by kind. `judge.py` has the rules. With --show it also prints each wrong case: the last thing the user
-said and what was wrong with the answer. All requests have the same seed, and otherwise the server's defaults.
+It prints a table by kind. `judge.py` has the rules. With --show, it also prints each wrong case: the last user message
+and what was wrong with the answer. All requests have the same seed; other settings are the server's defaults.
 """
 
 import argparse

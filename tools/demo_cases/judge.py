@@ -2,23 +2,23 @@
 
 Every answer must end by itself, within 300 tokens (100 with a schema). What else makes it right:
 
-- `call`: exactly these calls, in any order, and no others. The arguments must fit the tool's schema, with their JSON
+- `call`: exactly these calls, in any order, and no others. The arguments must match the tool's schema, with their JSON
   types: all that are expected and no others. Numbers are compared by value. Strings are compared without regard to
-  case, to white space and quotes around them, and to a full stop at the end. A list in place of a value that is not a
-  list has all values that are right. After calls, text is not judged, unless there is a `result`: it is sent back, and
-  the next answer must have no calls, and the text that the turn asks for.
+  case, to white space and quotes around them, and to a full stop at the end. If the tool expects a single value, a list
+  contains all right values. Text after calls is not judged. If there is a `result`, it is sent back, and the next
+  answer must have no calls, and the text that the turn asks for.
 - Without `call`: no calls, and a text that is not empty. Unless the turn has `says`, the text must also have a letter
-  or a digit and must not be a JSON object, which is a call that went wrong. Turns without expectations need that, too.
-- `says`: this text, or one of these, in this case and spelling. White space and quotes around it don't count, nor does
-  a full stop at the end that is missing or too much, in the answer or in the quotes.
-- `has`: each of these, or one of each list of them. `lacks`: none of these. Both are found as whole words and whole
+  or a digit and must not be a JSON object (an invalid call). This applies to turns without expectations, too.
+- `says`: this text, or one of these, with this case and spelling. White space and quotes around it are ignored, and so
+  is a missing or additional full stop at the end, in the answer or in the quotes.
+- `has`: each of these, or one of each list of them. `lacks`: none of these. Both search for whole words and whole
   numbers ("4" is not in "42", nor in "4.2"), without regard to case and white space.
 - `number`: the last number of the text is this one. Thousands may be separated by commas.
-- `declines`: a phrase by which people say that they can't or don't know, such as "can't" or "don't have": `DECLINES`.
+- `declines`: a phrase of refusal or ignorance, such as "can't" or "don't have" (`DECLINES`).
 - with a `schema`: JSON that has the schema's properties and types. Every string has a letter or a digit, at most 80
-  characters and no word three times in a row, and is not its property's name; a list has no value twice. `fields` has
-  for a property (dots lead into objects) a regular expression that is found in its value, without regard to case unless
-  it has capital letters, or the smallest and largest number; of a list, they bound its length.
+  characters and no word three times in a row, and is not its property's name; a list has no value twice. `fields` maps
+  a property (dots lead into objects) to a regular expression that its value must match, without regard to case unless
+  the expression has capital letters, or to the smallest and largest number; for a list, these bound its length.
 """
 
 import json

@@ -1,1 +1,1 @@
-"""Draw the pictures of the bundled vision model, ask about them, train the model and evaluate it."""
+"""Draw the images of the bundled vision model, write questions about them, train the model and evaluate it."""

@@ -1,7 +1,7 @@
-"""Make training batches in worker processes: drawn pictures and token rows, in an order that the seed fixes.
+"""Make training batches in worker processes: images and token rows, in an order that the seed fixes.
 
-All rows of a batch have the same number of pictures, and pictures of the same sizes, so that nothing is padded but the
-ends of the rows. Batches come back through memory that the processes share; a pipe would be too slow for pictures.
+All rows of a batch have the same number of images, of the same sizes, so only the ends of the rows are padded. Batches
+are returned through memory that the processes share; a pipe would be too slow for images.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The model's shape, as its config.json says it."""
+"""The model's shape, as in its config.json."""
 
 from typing import Any
 

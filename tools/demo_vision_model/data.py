@@ -1,7 +1,7 @@
-"""Put pictures and questions together into conversations.
+"""Put images and questions together into conversations.
 
 Seeds: training draws batch ``b`` from ``Random("train:<seed>:<b>")``; evaluation draws from ``Random("held:...")`` and
-``Random("seen:...")``. A string seed is hashed whole, so they never meet.
+``Random("seen:...")``. The whole string is hashed, so these never overlap.
 """
 
 from dataclasses import dataclass, field

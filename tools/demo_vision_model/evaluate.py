@@ -1,8 +1,8 @@
-"""Measure what the vision model can do, on pictures and questions that training never drew, with Orchard's own backend.
+"""Measure the vision model on images and questions that are not in the training data, with Orchard's own backend.
 
-Shades and sizes of shapes are those held out of training. The questions use the wordings of training ("seen"); a fifth
-as many on top use wordings that were held out, too ("held"). Pictures are PNG and JPEG files of 90 to 1,200 pixels a
-side. Decoding is greedy; an answer is right if it is the expected one, word by word.
+Shades and sizes of shapes are those kept out of training. The questions use the wordings of training ("seen"); a fifth
+as many more use wordings that were kept out, too ("held"). Images are PNG and JPEG files with sides of 90 to 1,200
+pixels. Decoding is greedy; an answer is right if it equals the expected one, word by word.
 
     python -m tools.demo_vision_model.evaluate --model FOLDER [--questions 500] [--card] [--show 5]
 """

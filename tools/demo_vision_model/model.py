@@ -1,4 +1,4 @@
-"""Qwen3-VL in plain PyTorch, for training: weights by their usual names, batches of pictures of one size.
+"""Qwen3-VL in plain PyTorch, for training: weights by their usual names, batches of images of one size.
 
 Weights are float32, the forward pass is bfloat16 on a GPU. All but attention works on flat lists of tokens.
 """

@@ -1,4 +1,4 @@
-"""Draw scenes with Pillow, the way pictures come to a server: smooth or jagged, noisy, PNG or JPEG, in many sizes."""
+"""Draw scenes with Pillow as images that a server may get: smooth or jagged, noisy, PNG or JPEG, in many sizes."""
 
 import io
 import math

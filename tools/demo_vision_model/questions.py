@@ -1,8 +1,8 @@
-"""The kinds of question about one or two pictures, in many wordings, with the answers.
+"""The kinds of question about one or two images, in many wordings, with the answers.
 
-A maker takes the scenes a question is about and returns the question and the answer, or None if it can't ask there.
-Wordings that start with ``~`` are held out of training. In them ``{w}`` is the thing asked about, and ``{in}`` says
-which picture is meant, where there are two.
+A maker takes the scenes of a question and returns the question and the answer, or None if it can't ask about them.
+Wordings that start with ``~`` are not used in training. In them, ``{w}`` is the object of the question, and ``{in}``
+says which image is meant if there are two.
 """
 
 # ruff: noqa: E501 - phrases read best unbroken

@@ -1,4 +1,4 @@
-"""What a picture shows: shapes of a colour, a size and a place, on a background.
+"""What an image shows: shapes of a colour, a size and a place, on a background.
 
 Shades and sizes are split like wordings in ``tools.demo_model``: training never draws the shades and sizes that
 evaluation uses, though it draws ones close to them.

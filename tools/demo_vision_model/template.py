@@ -1,6 +1,6 @@
 """The model's chat template, and the same rendering in Python for the data generator.
 
-Qwen3-VL's in short: ChatML, a picture as a pad token between two marks (the processor repeats the pad), no thinking.
+A short form of Qwen3-VL's: ChatML, an image as a pad token between two marks (the processor repeats it), no thinking.
 """
 
 # ruff: noqa: E501 - phrases read best unbroken

@@ -1,4 +1,4 @@
-"""Train the vision model's tokenizer, the text model's in small, and write the small files of its folder.
+"""Train the vision model's tokenizer, a small version of the text model's, and write the small files of its folder.
 
 python -m tools.demo_vision_model.tokenizer [--seed 1] [--vocab 1024]
 """

@@ -1,7 +1,8 @@
 """Train the vision demo model with PyTorch, on one GPU; MLX runs the result.
 
-Training ends after a number of steps or minutes, whichever comes first; the learning rate falls to match. The weights
-that are best on pictures with shades and sizes kept out of training are written as ``weights.safetensors``, float32.
+Training ends after a number of steps or minutes, whichever comes first; the learning rate falls over that time. The
+weights that are best on images with shades and sizes kept out of training are written as ``weights.safetensors``,
+float32.
 
     python -m tools.demo_vision_model.train [--minutes 8] [--steps 30000] [--out FOLDER]      (needs: pip install torch)
 """

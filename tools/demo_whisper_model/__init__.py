@@ -1,1 +1,1 @@
-"""How the bundled Whisper model is made: speech of some sixty words, training, and measurement."""
+"""Make the bundled Whisper model: speech of some sixty words, training, and measurement."""

@@ -1,4 +1,4 @@
-"""Batches for training, made in processes: sound of windows, and what is to be written of it."""
+"""Training batches, made in worker processes: the audio of windows, and their transcripts."""
 
 import math
 from collections.abc import Iterator

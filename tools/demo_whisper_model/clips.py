@@ -1,9 +1,9 @@
-"""Speak every word in many voices with espeak-ng, and pack the clips into one file for the machine that trains.
+"""Synthesise every word in many voices with espeak-ng, and pack the clips into one file for the machine that trains.
 
     python -m tools.demo_whisper_model.clips --out FOLDER      (needs espeak-ng, and the extra `audio`)
 
 Clips are 8-bit mu-law samples (ITU-T G.711's curve) at 16 kHz, without the silence around the word. The file also has
-Whisper's mel filters, as that machine may have no mlx-audio.
+Whisper's mel filters, because that machine may not have mlx-audio.
 """
 
 import argparse

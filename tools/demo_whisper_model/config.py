@@ -1,4 +1,4 @@
-"""The model's shape, as its config.json says it, in the names of mlx-examples."""
+"""The model's shape, as in its config.json, with the names of mlx-examples."""
 
 from typing import Any
 

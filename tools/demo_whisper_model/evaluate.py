@@ -1,4 +1,4 @@
-"""Measure what the demo Whisper model hears, in voices that training never heard, through the code that serves it.
+"""Measure the demo Whisper model in voices that are not in the training data, through the code that serves it.
 
 python -m tools.demo_whisper_model.evaluate --model FOLDER --clips FOLDER [--seconds 1 5 30 120 600] [--card] [--show 5]
 """

@@ -1,4 +1,4 @@
-"""Write what the repository keeps of voices that training never heard: clips for tests, a recording for the examples.
+"""Write the repository's samples of voices that are not in training: clips for tests, a recording for the examples.
 
 python -m tools.demo_whisper_model.samples --clips FOLDER      (needs the extra `audio`)
 """

@@ -1,6 +1,6 @@
 """The tokenizer: bytes, the beginnings of known words, and all of Whisper's special tokens.
 
-mlx-audio takes a model for English-only if its vocabulary has fewer than 51,865 tokens.
+mlx-audio treats a model as English-only if its vocabulary has fewer than 51,865 tokens.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Train the demo Whisper model with PyTorch, on one GPU; MLX runs the result.
 
-Training ends after a number of minutes; the learning rate falls to match. The weights that write the most tokens right
-on voices kept out of training are written as ``weights.safetensors``, float32.
+Training ends after a number of minutes; the learning rate falls over that time. The weights with the most right tokens
+for voices kept out of training are written as ``weights.safetensors``, float32.
 
     python -m tools.demo_whisper_model.train --clips FOLDER --out FOLDER [--minutes 8]      (needs: pip install torch)
 """

@@ -1,4 +1,4 @@
-"""Sound of many words with the truth about it: which word begins where."""
+"""Audio of many words, with the position where each word begins."""
 
 from dataclasses import dataclass, field
 

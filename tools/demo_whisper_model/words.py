@@ -1,4 +1,4 @@
-"""The words that the model knows. They are ones that a listener can tell apart."""
+"""The words that the model knows. They were chosen because they sound different."""
 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 WORDS = (

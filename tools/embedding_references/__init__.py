@@ -1,1 +1,1 @@
-"""Makes what tests compare embeddings and rerankers with: outputs of torch and transformers, kept as fixtures."""
+"""Make the references for tests of embedding models and rerankers: outputs of torch and transformers, as fixtures."""

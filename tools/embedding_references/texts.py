@@ -1,4 +1,4 @@
-"""The texts that the references are made of: always the same, of many lengths, in several scripts."""
+"""The texts of the references: always the same, of many lengths, in several scripts."""
 
 import random
 

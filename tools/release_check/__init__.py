@@ -1,1 +1,1 @@
-"""What is published: build it, look into it, and try it in empty environments."""
+"""Check what is published: build it, inspect it, and try it in empty environments."""

@@ -1,4 +1,4 @@
-"""`make release-check`: build the sdist and the wheel, look into them, and try each in empty environments.
+"""`make release-check`: build the sdist and the wheel, inspect them, and try each in empty environments.
 
 The files are in dist/ afterwards. The exit code is 1 if something is wrong.
 """

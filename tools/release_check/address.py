@@ -1,7 +1,7 @@
-"""`python -m tools.release_check.address OWNER/REPOSITORY TAG`: write where a release lies into what an index shows.
+"""`python -m tools.release_check.address OWNER/REPOSITORY TAG`: put a release's URL into the pages that an index shows.
 
 In README.md and pyproject.toml, OWNER/orchard becomes the repository, and README.md's links lead to its files at the
-tag: an index shows that page, where relative links lead nowhere.
+tag: an index shows that page, where relative links don't work.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What is in a wheel and in an sdist: the files of the repository, good metadata, and not too much of anything."""
+"""Check a wheel and an sdist: the repository's files, correct metadata, and no excess size."""
 
 import tarfile
 import zipfile

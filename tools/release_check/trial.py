@@ -1,4 +1,4 @@
-"""Install a distribution into an empty environment, and use it as a newcomer would."""
+"""Install a distribution into an empty environment, and use it as a new user would."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Tries every architecture and writes the table into docs/vision-models.md."""
+"""Tests every architecture and writes the table into docs/vision-models.md."""
 
 import logging
 import warnings

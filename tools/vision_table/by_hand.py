@@ -1,4 +1,4 @@
-"""What the smallest configuration of an architecture must say beside what follows from the names of its fields."""
+"""What the smallest configuration of an architecture needs in addition to what the names of its fields imply."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Tries whether a model reads media as mlx-vlm's own model does."""
+"""Tests whether a model reads media as mlx-vlm's own model does."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

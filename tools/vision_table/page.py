@@ -1,4 +1,4 @@
-"""The parts of docs/vision-models.md that are made: they lie between markers."""
+"""The generated parts of docs/vision-models.md, which are between markers."""
 
 import re
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""What media need of architectures whose configuration is made small by itself: tokens, and their processor's files.
+"""What tests of media need for architectures with a generated small configuration: tokens, and their processor's files.
 
-`config` is what their smallest configuration must say beside what texts need.
+`config` is what the smallest configuration must contain in addition to what text needs.
 """
 
 from dataclasses import replace

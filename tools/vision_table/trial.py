@@ -1,4 +1,4 @@
-"""Tries an architecture on a tiny configuration: how far its rows share a pass, and whether it reads media."""
+"""Tests an architecture on a tiny configuration: how far its rows share a pass, and whether it reads media."""
 
 import itertools
 import logging

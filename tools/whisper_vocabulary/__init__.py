@@ -1,1 +1,1 @@
-"""Whisper's vocabularies as Orchard has them, and what OpenAI's own tokenizer makes of texts."""
+"""Make Orchard's copies of Whisper's vocabularies, and references from OpenAI's own tokenizer."""

@@ -1,4 +1,4 @@
-"""From tiktoken's files, which list tokens, to the pairs that byte-pair encoding merges into them."""
+"""Convert tiktoken's files, which list tokens, to the pairs that byte-pair encoding merges into them."""
 
 import base64
 from collections.abc import Sequence

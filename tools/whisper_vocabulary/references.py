@@ -1,7 +1,7 @@
-"""Write what OpenAI's tokenizer makes of texts: `python -m tools.whisper_vocabulary.references SDIST FILE`.
+"""Write the tokens of texts in OpenAI's tokenizer: `python -m tools.whisper_vocabulary.references SDIST FILE`.
 
 It needs tiktoken, and runs `tokenizer.py` of OpenAI's package (see `tools.whisper_vocabulary.__main__`). FILE is
-tests/backends/audio/vocabulary/openai.json: the texts in it stay, the rest is written anew.
+tests/backends/audio/vocabulary/openai.json: the script keeps its texts and writes the rest anew.
 """
 
 import json

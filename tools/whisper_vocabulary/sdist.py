@@ -1,4 +1,4 @@
-"""The files of OpenAI's package that are used."""
+"""The files of OpenAI's package that the scripts use."""
 
 import hashlib
 import tarfile
