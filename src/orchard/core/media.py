@@ -1,4 +1,4 @@
-"""Images, audio, video and documents in a request: where they come from, and how a model reads them."""
+"""Images, audio, video and documents in a request: their source, and how a model reads them."""
 
 from collections.abc import Collection
 from typing import Literal

@@ -1,7 +1,7 @@
 """What a model's own files say about it: its context window and its capabilities.
 
-Anybody may have written the config.json and the chat template that this is read from, so nothing here raises, whatever
-they contain.
+Anybody may have written the config.json and the chat template that this is read from, so nothing here raises for any
+content.
 """
 
 from collections.abc import Iterator, Mapping

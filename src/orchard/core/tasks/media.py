@@ -44,7 +44,7 @@ def with_media(request: Request, found: Iterator[MediaPart | TextPart]) -> Reque
         case Embed(inputs=inputs) as task:
             return replace(request, task=replace(task, inputs=tuple(_changed(one, found) for one in inputs)))
         case EditImages(images=images, mask=mask) as task:
-            pictures = [part for part in found if isinstance(part, MediaPart)]  # all are: none is a document
+            pictures = [part for part in found if isinstance(part, MediaPart)]  # always true: none is a document
             images = tuple(pictures[: len(images)])
             return replace(request, task=replace(task, images=images, mask=pictures[-1] if mask else None))
     return request

@@ -1,4 +1,4 @@
-"""Read forms with files (multipart/form-data). Files are written to disk as they arrive, and never held in memory."""
+"""Read forms with files (multipart/form-data). Files are written to disk as they arrive."""
 
 import asyncio
 import contextlib

@@ -86,7 +86,7 @@ TRANSITIONS: dict[ModelState, dict[ModelState, str]] = {
 
 
 def step(old: ModelState, new: ModelState) -> ModelState:
-    """Return `new`. Raise RuntimeError where it may not follow `old`."""
+    """Return `new`. Raise RuntimeError if it may not follow `old`."""
     if new not in TRANSITIONS[old]:
         raise RuntimeError(f"a model can't go from {old.label} to {new.label}")
     return new

@@ -407,7 +407,7 @@ class ServedModel:
         """Free the model, and keep its process or end it."""
         assert self.worker
         self._idle.stop()
-        # Others may take what it does not need now; but not if prompts must be saved, which would be dropped.
+        # Give up memory that it does not need now, unless it must save prompts, which would be dropped.
         if self.allowance is not None and not self.entry.options.saves:
             self.allow(min(self.allowance, self.need))
         self._become(ModelState.ENDING if end else ModelState.UNLOADING)
