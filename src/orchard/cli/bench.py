@@ -119,7 +119,7 @@ class Bench:
         arrival = (await self._client.stream([prompt], _FIRST_TOKENS)).answer()
         arrived.set()
         others = [answer for answers in await asyncio.gather(*running) for answer in answers]
-        await self._client.stream([_user("Hello")], 1)  # the server has noticed by now that the others hung up
+        await self._client.stream([_user("Hello")], 1)  # by now the server has noticed that the others disconnected
         gaps = [
             end - begin
             for answer in others
