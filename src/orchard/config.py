@@ -1,6 +1,6 @@
-"""The settings of a server and of its models; those of how a model is run are in `orchard.core.tasks.text_options`.
+"""The settings of a server and of its models. `orchard.core.tasks` has the options that say how a model is run.
 
-A setting is one field, here or there: the command line derives the rest from it (`orchard.cli.settings.table`).
+A setting is one field, here or there; the command line derives the rest from it (`orchard.cli.settings.table`).
 """
 
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -47,7 +47,7 @@ Ttl = Annotated[
 
 
 class ModelSettings(Struct, frozen=True, kw_only=True):
-    """A model that the configuration, or the command line, names."""
+    """A model that the configuration or the command line names."""
 
     model_path: Annotated[
         Name,
@@ -133,7 +133,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         unset("localhost and the server's own addresses"),
     ] = ()
     models: tuple[ModelSettings, ...] = ()
-    """Besides these, every model of the local Hugging Face cache and of `model_dir` can be asked for."""
+    """Clients can also request every model of the local Hugging Face cache and of `model_dir`."""
     model_dir: Annotated[
         ExistingFolder | None, setting("models", "A folder whose subfolders are models that requests may name.")
     ] = None
@@ -213,24 +213,24 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = 15.0
     cache_timeout: Annotated[Seconds, setting("limits", "Seconds to wait for a model's report on its cache.")] = 5.0
     text: TextOptions = TextOptions()
-    """How models are run that `models` does not name; as there, each kind of model has a field of its own."""
+    """How models that `models` does not name are run. As there, each kind of model has its own field."""
     embeddings: EmbeddingOptions = EmbeddingOptions()
     rerank: RerankOptions = RerankOptions()
     images: ImageOptions = ImageOptions()
 
     @property
     def asks_for_keys(self) -> bool:
-        """Whether a request must bring a key."""
+        """Whether requests must have an API key."""
         return bool(self.api_keys or self.admin_keys)
 
 
 def options_of(settings: ModelSettings | Settings, options: type[LoadOptions]) -> LoadOptions:
-    """Return the options of that type that the settings have in one of their fields, else its defaults."""
+    """Return the settings' options of this type, else the type's defaults."""
     return next((value for value in structs.astuple(settings) if type(value) is options), None) or options()
 
 
 class Shorthands(Struct):
-    """Settings that set others, as `orchard.cli.settings.layers` has it. The fields only describe them."""
+    """Settings that set other settings (see `orchard.cli.settings.layers`). The fields only describe them."""
 
     debug: Annotated[bool, setting("server", "Set log_level to debug, even if log_level is set too.", scope="all")] = (
         False

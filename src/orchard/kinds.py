@@ -1,7 +1,6 @@
-"""The kinds of models there are: how each is recognised, what can be asked of it, and what runs it.
+"""The kinds of models: how each is recognised, which tasks it serves, and what runs it.
 
-A further kind is a service in `backends/` and a row in `KINDS`, with a file in `core/tasks/` where what it is asked for
-is new.
+To add a kind, write a service in `backends/` and a row of `KINDS` and, for a new task, a file in `core/tasks/`.
 """
 
 import re
@@ -23,7 +22,7 @@ from orchard.core.tasks.text_options import TextOptions
 from orchard.core.tasks.transcribe import Transcribe, TranscribeOptions
 from orchard.environments.environment import IMAGES, Environment
 
-# What mlx-lm loads, and what the libraries for other kinds of models do.
+# The weights that mlx-lm loads, and those that the libraries for other kinds load.
 _TEXT_WEIGHTS = re.compile(r"model.*\.safetensors")
 _WEIGHTS = re.compile(r"(model|weights).*\.(safetensors|npz)")
 
@@ -40,11 +39,11 @@ _ENCODERS = {
 }
 _ENCODER_TASKS = ("ForMaskedLM", "ForTextEncoding")
 _RANKER_TASKS = ("ForSequenceClassification",)
-# What sentence-transformers writes beside the weights of a reranker that is a language model.
+# What sentence-transformers writes beside the weights of a reranker that is a causal language model.
 _RANKER_FILES = {"1_LogitScore"}
 # What sentence-transformers writes beside the weights.
 _EMBEDDING_FILES = {"modules.json", "config_sentence_transformers.json"}
-# mlx-audio's names. Those that `backends.audio.speakers` doesn't know fail to load with the reason.
+# mlx-audio's names. Types that `backends.audio.speakers` doesn't know fail to load, with a reason.
 _SPEAKERS = {
     "bailingmm",
     "bark",
@@ -86,11 +85,11 @@ _MEDIA_KEYS = (
 
 
 class Backend(Struct, frozen=True):
-    """What runs models: a class with the methods of `backends.service.Service`, in processes of its own.
+    """What runs models: a class with the methods of `backends.service.Service`, in a worker process.
 
-    `service` is the class as `package.module:Class`; only a worker imports it. `tasks` are what its models can be asked
-    for, `options` how they are loaded. Its libraries come with an extra of the distribution, `extra`, or are in an
-    environment of their own, `environment`.
+    `service` is the class as `package.module:Class`; only a worker imports it. `tasks` are the tasks that its models
+    serve, `options` is the type of their load options. Its libraries come with an extra of the distribution (`extra`),
+    or are in a separate environment (`environment`).
     """
 
     service: str
@@ -101,27 +100,27 @@ class Backend(Struct, frozen=True):
 
     @property
     def command(self) -> list[str]:
-        """What starts a worker, without arguments. Raise OrchardError if its environment has not been made."""
+        """The command that starts a worker, without arguments. Raise OrchardError if there is no environment."""
         return self.environment.command if self.environment else [sys.executable, "-m", "orchard.worker"]
 
     @property
     def remedy(self) -> str:
-        """What brings a library that is missing; empty if Orchard itself should have brought it."""
+        """How to install a missing library; empty if it belongs to Orchard itself."""
         if self.environment:
             return self.environment.remedy
         return f"pip install 'mlx-orchard[{self.extra}]'" if self.extra else ""
 
     @property
     def arguments(self) -> list[str]:
-        """What tells a worker to run it: names, so that a worker need not know the rows of its gateway."""
+        """The arguments that tell a worker what to run: names, because a worker does not import this table."""
         return ["--service", self.service, "--options", _name(self.options), "--tasks", *map(_name, self.tasks)]
 
     def tasks_with(self, options: LoadOptions) -> tuple[type[Task], ...]:
-        """Return what a model with these options can be asked for."""
+        """Return the tasks that a model with these options serves."""
         return tuple(task for task in self.tasks if getattr(options, task.option, True))
 
     def check(self, model: str, task: type[Task], options: LoadOptions) -> None:
-        """Raise OrchardError if a model with these options can't do a task; it names the addresses that it serves."""
+        """Raise OrchardError, with the model's URLs, if a model with these options can't do a task."""
         tasks = self.tasks_with(options)
         if task not in tasks:
             gives = " and ".join(dict.fromkeys(one.gives for one in tasks))
@@ -139,8 +138,8 @@ def _name(found: type) -> str:
 class ModelKind(Struct, frozen=True):
     """A kind of model.
 
-    `recognises` is asked with a config.json and the names of the files and folders beside it. `types` are what the
-    configuration calls the kind. `weights` are the files of weights; `in_folders`: they lie in sub-folders instead.
+    `recognises` is called with a config.json and the names of the files and folders beside it. `types` are the kind's
+    names in the configuration. `weights` matches the files of weights; `in_folders`: they are in sub-folders.
     """
 
     backend: Backend
@@ -169,7 +168,7 @@ def _is_for(config: Mapping[str, Any], tasks: tuple[str, ...]) -> bool:
 
 
 def _transcribes(config: Mapping[str, Any], files: Collection[str]) -> bool:
-    # A configuration of mlx-examples has the names of Whisper's own code.
+    # A configuration of mlx-examples uses the names of OpenAI's Whisper code.
     return config.get("model_type") == "whisper" or "n_audio_state" in config or listener(config) is not None
 
 
@@ -205,7 +204,7 @@ KINDS: dict[str, ModelKind] = {
         in_folders=True,
     ),
 }
-"""By their names, which clients see. A model is of the last kind that recognises it."""
+"""The kinds by name, which clients see. A model is of the last kind that recognises it."""
 
 
 def kind_of(config: Mapping[str, Any], files: Collection[str]) -> str:
@@ -214,5 +213,5 @@ def kind_of(config: Mapping[str, Any], files: Collection[str]) -> str:
 
 
 def kind_called(model_type: str) -> str:
-    """Return the kind that the configuration calls so."""
+    """Return the kind that has this name in the configuration."""
     return next(name for name, kind in KINDS.items() if model_type in kind.types)

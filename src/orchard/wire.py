@@ -1,7 +1,7 @@
 """The socket protocol between the gateway and a worker: length-prefixed msgpack.
 
-A frame is a 4-byte big-endian length and that many bytes of msgpack. The end of the stream tells each side that the
-other is gone. All events of one engine step travel in one frame.
+A frame is a 4-byte big-endian length and that many bytes of msgpack. When one side ends, the
+other one sees the end of the stream. All events of an engine step are in one frame.
 """
 
 import asyncio
@@ -19,20 +19,20 @@ from orchard.core.tasks.media import request_media, with_media
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 _HEADER_BYTES = 4
-_LARGE_BYTES = 64 * 1024  # copying fewer takes no time
+_LARGE_BYTES = 64 * 1024  # copying fewer bytes takes negligible time
 _MARK_BYTES = 16
 
 
 class Hello(Struct, frozen=True, array_like=True, tag="hello"):
-    """Worker to gateway, first: the libraries are imported. `memory_bytes` is what the device lets models use."""
+    """Worker to gateway, the first message: the libraries are imported. `memory_bytes` is what models may use."""
 
     memory_bytes: int
 
 
 class Load(Struct, frozen=True, array_like=True, tag="load"):
-    """Gateway to worker: load the model of that folder. Answered by `Loading`s and then `Ready` or `LoadFailed`.
+    """Gateway to worker: load the model in a folder. The answer is `Loading`s, then `Ready` or `LoadFailed`.
 
-    `name` is what the log calls it; `options` is the `LoadOptions` of the worker's backend.
+    `name` is the model's name in the log; `options` encodes the `LoadOptions` of the worker's backend.
     """
 
     name: str
@@ -41,38 +41,38 @@ class Load(Struct, frozen=True, array_like=True, tag="load"):
 
 
 class Loading(Struct, frozen=True, array_like=True, tag="loading"):
-    """Worker to gateway: how far loading is, from 0 to 1."""
+    """Worker to gateway: how much of the model is loaded, from 0 to 1."""
 
     fraction: float
 
 
 class Unload(Struct, frozen=True, array_like=True, tag="unload"):
-    """Gateway to worker: save prompts, for a second at most, and free the model; no request is running.
+    """Gateway to worker: save prompts, for at most a second, and free the model. No request is running.
 
-    Answered by `Unloaded`; another `Load`, or the end of the stream, may follow.
+    The answer is `Unloaded`. Then another `Load`, or the end of the stream, may follow.
     """
 
 
 class Unloaded(Struct, frozen=True, array_like=True, tag="unloaded"):
-    """Worker to gateway: the model is free; `rss_bytes` is what the process still takes."""
+    """Worker to gateway: the model is freed; `rss_bytes` is what the process still uses."""
 
     rss_bytes: int
 
 
 class LimitMemory(Struct, frozen=True, array_like=True, tag="limit_memory"):
-    """Gateway to worker: weights, keys and values, and cached prompts may take so many bytes together from now on."""
+    """Gateway to worker: from now on, this is the limit of weights, KV caches and cached prompts together, in bytes."""
 
     memory_bytes: int
 
 
 class Ping(Struct, frozen=True, array_like=True, tag="ping"):
-    """Gateway to worker: are you alive? `Pong` has the number."""
+    """Gateway to worker: answer with a `Pong` that has the same number."""
 
     number: int
 
 
 class Pong(Struct, frozen=True, array_like=True, tag="pong"):
-    """Worker to gateway: `silent_seconds` is how long the engine has been at its present piece of work (0: idle)."""
+    """Worker to gateway: `silent_seconds` is how long the engine has worked on its current piece of work (0: idle)."""
 
     number: int
     silent_seconds: float
@@ -81,7 +81,7 @@ class Pong(Struct, frozen=True, array_like=True, tag="pong"):
 
 
 class Submit(Struct, frozen=True, array_like=True, tag="submit"):
-    """Gateway to worker: begin this request; `task` is one of those of the worker's backend."""
+    """Gateway to worker: begin a request; `task` encodes one of the tasks of the worker's backend."""
 
     request_id: str
     task: Raw
@@ -94,45 +94,45 @@ class Submit(Struct, frozen=True, array_like=True, tag="submit"):
 
 
 class Cancel(Struct, frozen=True, array_like=True, tag="cancel"):
-    """Gateway to worker: nobody waits for this request any more. No event of it follows once the worker has read this,
-    but events already on their way may still arrive."""
+    """Gateway to worker: drop a request. After reading this, the worker sends no more of its events; events that are
+    already sent still arrive."""
 
     request_id: str
 
 
 class Pause(Struct, frozen=True, array_like=True, tag="pause"):
-    """Gateway to worker: whoever reads this request's events lags behind; make no more of them until `Resume`.
+    """Gateway to worker: pause a request until `Resume`, because the reader of its events is too slow.
 
-    Events already on their way still arrive.
+    Events that are already sent still arrive.
     """
 
     request_id: str
 
 
 class Resume(Struct, frozen=True, array_like=True, tag="resume"):
-    """Gateway to worker: go on with a paused request."""
+    """Gateway to worker: continue a paused request."""
 
     request_id: str
 
 
 class AskCache(Struct, frozen=True, array_like=True, tag="ask_cache"):
-    """Gateway to worker: what is cached? With a request's id, only the report on that one. `CacheIs` has the number."""
+    """Gateway to worker: report on the cache, or on a single request's use of it. `CacheIs` has the same number."""
 
     number: int
     request_id: str | None = None
 
 
 class CacheIs(Struct, frozen=True, array_like=True, tag="cache_is"):
-    """Worker to gateway: the answer to the `AskCache` of that number."""
+    """Worker to gateway: the answer to the `AskCache` with the same number."""
 
     number: int
     state: CacheState
 
 
 class Ready(Struct, frozen=True, array_like=True, tag="ready"):
-    """Worker to gateway: the model is loaded and warm; `weights_bytes` is what it takes without any request.
+    """Worker to gateway: the model is loaded and warmed up; `weights_bytes` is what it takes without any request.
 
-    `details` is what clients are told of it besides.
+    `details` are further facts about the model for clients.
     """
 
     load_seconds: float
@@ -141,18 +141,18 @@ class Ready(Struct, frozen=True, array_like=True, tag="ready"):
 
 
 class LoadFailed(Struct, frozen=True, array_like=True, tag="load_failed"):
-    """Worker to gateway: the model can't be loaded; `message` says why in words that a user can act on.
+    """Worker to gateway: the model can't be loaded; `message` says why, for users.
 
-    Before `Hello`: a library of the worker's backend is not installed.
+    If it comes before `Hello`, a library of the worker's backend is not installed.
     """
 
     message: str
 
 
 class Step(Struct, frozen=True, array_like=True, tag="step"):
-    """Worker to gateway: what one engine step brought, and how many requests now run and wait in the worker.
+    """Worker to gateway: the events of one engine step, and how many requests run and wait in the worker.
 
-    `speculation`: what guesses have brought since the model was loaded, those of this step among them.
+    `speculation`: the totals of the model's guesses since it was loaded, including this step's.
     """
 
     events: list[tuple[str, list[Event]]]
@@ -170,16 +170,16 @@ _decoder: msgspec.msgpack.Decoder[_Any] = msgspec.msgpack.Decoder(_Any)
 
 
 class WireError(Exception):
-    """The other side sent something that is not the protocol."""
+    """The other side has violated the protocol."""
 
 
 def packed(value: Struct) -> Raw:
-    """Return the encoding of what only a worker's backend knows the type of."""
+    """Return the encoding of a struct whose type only a worker's backend knows."""
     return Raw(_encoder.encode(value))
 
 
 def encode(message: _Any) -> bytes:
-    """Return the frame of a message. Raises WireError where it would be larger than MAX_FRAME_BYTES."""
+    """Return the frame of a message. Raise WireError if it would be larger than MAX_FRAME_BYTES."""
     body = _encoder.encode(message)
     return _header(len(body)) + body
 
@@ -191,16 +191,16 @@ def _header(size: int) -> bytes:
 
 
 def submission(request: Request) -> list[bytes]:
-    """Return the frame of the message that begins a request, in pieces to be written one after the other.
+    """Return the frame of the message that begins a request, in pieces to write one after the other.
 
-    Large media are among the pieces as they are: copying 200 MiB would hold up the event loop. Raise WireError as
-    `encode` does.
+    Large media are pieces that are not copied: copying 200 MiB would block the event loop. Raise WireError as `encode`
+    does.
     """
     parts = list(request_media(request))
     large = [part.data for part in parts if len(part.data) > _LARGE_BYTES]
     if not large:
         return [encode(Submit.of(request))]
-    mark = secrets.token_bytes(_MARK_BYTES)  # by which no caller's bytes can be taken for another's
+    mark = secrets.token_bytes(_MARK_BYTES)  # random, so that a caller's bytes can't contain it
     marked = (replace(part, data=mark) if len(part.data) > _LARGE_BYTES else part for part in parts)
     body = _encoder.encode(Submit.of(with_media(request, marked)))
     first, *others = body.split(b"\xc4" + bytes([_MARK_BYTES]) + mark)  # as msgpack writes it: bin 8
@@ -211,9 +211,9 @@ def submission(request: Request) -> list[bytes]:
 
 
 async def read(reader: asyncio.StreamReader) -> _Any | None:
-    """Read the next message; None at the end of the stream, also where it ends within a frame.
+    """Read the next message; return None at the end of the stream, also if it ends within a frame.
 
-    Raises WireError on an oversized frame or one that is no message.
+    Raise WireError for an oversized frame, or one that is not a message.
     """
     try:
         size = int.from_bytes(await reader.readexactly(_HEADER_BYTES), "big")

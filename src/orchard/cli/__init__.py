@@ -1,4 +1,4 @@
-"""The command `orchard`: the gateway is started from here; MLX is never imported here."""
+"""The command `orchard`. It starts the gateway and never imports MLX."""
 
 from orchard.cli.app import main
 

@@ -1,4 +1,4 @@
-"""The commands. The code of each is imported only when it runs, so that `orchard serve` starts at once."""
+"""The commands. Each one imports its code only when it runs, so that `orchard serve` starts quickly."""
 
 import os
 import sys

@@ -1,7 +1,7 @@
 """`orchard bench`: measure how fast a server with the OpenAI API is, in the same way for every server.
 
 The prompts are random words from a fixed list, so a server's cache contains only what a scenario has put there. Two
-requests first find out how many words make a token. `Figures` lists what is measured.
+requests first measure how many words make a token. `Figures` lists what is measured.
 """
 
 import asyncio
@@ -35,17 +35,17 @@ _WARM_STREAMS = 8
 _WARM_TOKENS = 16
 _USERS = 16
 _TURNS = 5
-_TURN_TOKENS = 30  # of a question in a scenario where the prefix is what counts
+_TURN_TOKENS = 30  # tokens of a question in a scenario that measures the prefix
 _REPLY_TOKENS = 32
-_FIRST_TOKENS = 8  # of an answer of which only the first token counts
+_FIRST_TOKENS = 8  # tokens of an answer of which only the first one is measured
 _RUNNING = 4
-_RUNNING_TIMES = 16  # how much longer than others the streams may run that a long prompt meets
+_RUNNING_TIMES = 16  # the running streams of `long` may be this many times longer than other answers
 _MIXED = 32
-_FEWEST = 8  # requests, so that a median means something
+_FEWEST = 8  # requests, so that a median is meaningful
 
 
 class LoadProfile(Struct, frozen=True, kw_only=True):
-    """The sizes of requests, in tokens; another seed makes other prompts."""
+    """The sizes of requests, in tokens. A different seed makes different prompts."""
 
     max_tokens: int = 128
     prompt_tokens: int = 256
@@ -54,7 +54,7 @@ class LoadProfile(Struct, frozen=True, kw_only=True):
 
 
 def new_seed() -> int:
-    """Return a seed for prompts that a server has not had before."""
+    """Return a random seed, so that no server has cached its prompts."""
     return secrets.randbelow(_SEEDS)
 
 
@@ -67,7 +67,7 @@ class Bench:
         self._words_per_token = 1.0
 
     async def warm(self, scenarios: Sequence[str]) -> None:
-        """Find out how many tokens a word has, and let the server compile. Raise OrchardError if it does not answer."""
+        """Measure how many words make a token, and let the server compile. Raise OrchardError if it does not answer."""
         short, long = [
             (await self._client.stream([_user(_words("calibration", count))], 1)).answer() for count in _CALIBRATION
         ]  # one after the other, as the model may have to load
@@ -91,7 +91,7 @@ class Bench:
         return figures(scenario, await self._together(streams, total, scenario, self._load.max_tokens))
 
     async def shared(self) -> Figures:
-        """Run users with one system prompt, which one request before them brought into the cache."""
+        """Run users who share a system prompt, after one request that puts the prompt into the cache."""
         prefix = {"role": "system", "content": self._prompt("shared", 0, self._load.prefix_tokens)}
         await self._client.stream([prefix, _user("Hello")], _FIRST_TOKENS)
         questions = [_user(self._prompt("shared", user + 1, _TURN_TOKENS)) for user in range(_USERS)]
@@ -99,7 +99,7 @@ class Bench:
         return figures("shared", [stream.answer() for stream in await asyncio.gather(*streams)])
 
     async def growing(self) -> Figures:
-        """Measure the turns after the first of a conversation; each turn repeats all before it."""
+        """Measure the turns of a conversation after the first one. Each turn repeats all earlier ones."""
         messages = [{"role": "system", "content": self._prompt("growing", 0, self._load.prefix_tokens)}]
         answers = []
         for turn in range(_TURNS):
@@ -109,7 +109,7 @@ class Bench:
         return figures("growing", answers[1:])
 
     async def long(self) -> Figures:
-        """Send a long prompt while a few streams run; measure its first token and the others' gaps until then."""
+        """Send a long prompt while a few streams run. Measure its first token and the streams' gaps until then."""
         arrived = asyncio.Event()
         begun = [asyncio.Event() for _ in range(_RUNNING)]
         running = [asyncio.create_task(self._keep(index, begun[index], arrived)) for index in range(_RUNNING)]
@@ -119,7 +119,7 @@ class Bench:
         arrival = (await self._client.stream([prompt], _FIRST_TOKENS)).answer()
         arrived.set()
         others = [answer for answers in await asyncio.gather(*running) for answer in answers]
-        await self._client.stream([_user("Hello")], 1)  # the server has noticed by now that the others hung up
+        await self._client.stream([_user("Hello")], 1)  # by now the server has noticed that the others disconnected
         gaps = [
             end - begin
             for answer in others
@@ -134,7 +134,7 @@ class Bench:
         return msgspec.structs.replace(result, tokens_s=None, stream_tokens_s=None)
 
     async def mixed(self) -> Figures:
-        """Run many streams that all sample, each in its own way."""
+        """Run many streams, each with its own sampling parameters."""
         return figures(
             "mixed", await self._together(_MIXED, 2 * _MIXED, "mixed", self._load.max_tokens, self._sampling)
         )
@@ -154,7 +154,7 @@ class Bench:
         max_tokens: int,
         sampling: Callable[[int], dict[str, Any]] = lambda _: {},
     ) -> list[TimedAnswer]:
-        """Ask `total` times, `streams` at once, each with a prompt of its own."""
+        """Send `total` requests, `streams` at once, each with its own prompt."""
         places = asyncio.Semaphore(streams)
         prompts = [_user(self._prompt(name, index, self._load.prompt_tokens)) for index in range(total)]
 
@@ -224,7 +224,7 @@ async def measure(
 ) -> dict[str, Guesses]:
     """Warm the server up, then run scenarios one after the other and report the figures of each.
 
-    Return what guesses have brought in the scenarios, by source; nothing of sources of which none was checked.
+    Return the totals of the scenarios' guesses by source, without sources that had no guess verified.
     """
     bench = Bench(client, load)
     await bench.warm(scenarios)
@@ -239,7 +239,7 @@ async def measure(
 def bench(
     url: str, model: str | None, load: LoadProfile, *, scenarios: Sequence[str], api_key: str | None, as_json: bool
 ) -> int:
-    """Measure a server, print the figures and return the number of failed requests. Raise OrchardError."""
+    """Measure a server, print the figures and return the number of failed requests. Raise OrchardError if it fails."""
     chosen = [check(scenario) for scenario in scenarios or DEFAULT_SCENARIOS]
     failed = 0
 
@@ -294,7 +294,7 @@ def row(result: Figures) -> str:
 
 
 def guess_lines(brought: Mapping[str, Guesses]) -> str:
-    """Return a line for each source of guesses: what they have brought in all scenarios together."""
+    """Return a line for each source of guesses, with its totals over all scenarios."""
     lines = (
         f"guesses by {source}: {one.accepted:,} of {one.proposed:,} tokens right; "
         f"{abs(one.saved_seconds):,.1f} s {'lost' if round(one.saved_seconds, 1) < 0 else 'saved'}"

@@ -1,7 +1,7 @@
 """The measurements of `orchard bench`: streamed chat requests, the time of each read, and the figures of many answers.
 
-While requests run, reads are only stamped and kept. They are parsed afterwards, so that the client's own work doesn't
-show in the figures.
+While requests run, the client only keeps each read and its time. It parses them afterwards, so that its own work
+doesn't affect the figures.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ Message = dict[str, str]
 
 
 class TimedAnswer(Struct):
-    """One streamed answer. Times are seconds on the client's clock; the counts are the server's."""
+    """One streamed answer. Times are seconds on the client's clock; the token counts are the server's."""
 
     sent: float
     ended: float
     stamps: list[float] = field(default_factory=list)
-    """When each piece of text, or of reasoning, came."""
+    """When each piece of text or reasoning arrived."""
     text: str = ""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -40,17 +40,17 @@ class TimedAnswer(Struct):
 
     @property
     def first(self) -> float:
-        """When the first text came; where the model said nothing, when it ended."""
+        """When the first text arrived; if there was none, when the answer ended."""
         return self.stamps[0] if self.stamps else self.ended
 
     @property
     def tokens(self) -> int:
-        """How many tokens were generated; a server that doesn't say is credited with one a piece."""
+        """How many tokens were generated. If the server doesn't say, each piece counts as one token."""
         return len(self.stamps) if self.completion_tokens is None else self.completion_tokens
 
 
 class Figures(Struct, kw_only=True):
-    """The result of a scenario. Times are milliseconds, rates tokens a second; None: not measured."""
+    """The result of a scenario. Times are in milliseconds, rates in tokens per second; None: not measured."""
 
     scenario: str
     requests: int
@@ -67,24 +67,24 @@ class Figures(Struct, kw_only=True):
     """Time to the first text."""
     ttft_p99_ms: float | None = None
     gap_p50_ms: float | None = None
-    """Between a stream's consecutive pieces of text, which mostly are one token each."""
+    """Between a stream's consecutive pieces of text, most of which are one token each."""
     gap_p99_ms: float | None = None
     gap_max_ms: float | None = None
     prompt_tokens: int | None = None
-    """Of one request, as the server counts (median)."""
+    """Of one request, as counted by the server (median)."""
     cached_tokens: int | None = None
-    """Of those, how many the server says it did not compute again (median)."""
+    """How many of those the server took from its cache (median)."""
 
 
 class Guesses(Struct, frozen=True):
-    """Tokens that a source has guessed and that were checked, how many were right, and the seconds that this saved."""
+    """A source's guessed tokens that were verified, how many of them were right, and the seconds that this saved."""
 
     proposed: int = 0
     accepted: int = 0
     saved_seconds: float = 0.0
 
     def since(self, before: "Guesses") -> "Guesses":
-        """Return what has come since then."""
+        """Return the difference from the earlier totals `before`."""
         return Guesses(
             self.proposed - before.proposed,
             self.accepted - before.accepted,
@@ -97,7 +97,7 @@ class _ModelStats(Struct):
 
 
 class _NamedModel(Struct):
-    """What Orchard says of a model by one of its names; `root`: its id."""
+    """The entry of `/v1/models/NAME` for a model that has several names; `root`: its id."""
 
     root: str
 
@@ -107,24 +107,24 @@ class _ServerStats(Struct):
 
 
 class Stream:
-    """A request under way: what was read, and when."""
+    """A running request: what was read, and when."""
 
     def __init__(self, sent: float) -> None:
         self.sent = self.ended = sent
         self.reads: list[tuple[float, bytes]] = []
         self.error: str | None = None
         self.cut = False
-        """Whether it was this side that ended it."""
+        """Whether the client ended the request."""
 
     def answer(self) -> TimedAnswer:
-        """Parse what was read so far."""
+        """Parse what has been read so far."""
         answer = TimedAnswer(self.sent, self.ended, error=self.error)
         done = self.cut
         now = self.sent
 
         def chunks() -> Iterator[bytes]:
             nonlocal now
-            for now, data in self.reads:  # noqa: B007 - an event came with the read that completed it
+            for now, data in self.reads:  # noqa: B007 - an event counts for the read that completed it
                 yield data
 
         try:
@@ -138,7 +138,7 @@ class Stream:
 
 
 class BenchClient:
-    """Streamed chat requests to one model of one server. A request that fails is an Answer with an error."""
+    """Streamed chat requests to one model of one server. A request that fails gives a `Stream` with an `error`."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class BenchClient:
         transport: httpx.AsyncBaseTransport | None = None,
         clock: Clock = time.perf_counter,
     ) -> None:
-        """`url` with or without /v1; `extra` fields go into every body. Tests bring a transport and a clock."""
+        """`url` may end in /v1; `extra` fields go into every body; tests pass a transport and a clock."""
         self.url = endpoint.root_of(url)
         self.model = ""
         self.clock = clock
@@ -167,7 +167,7 @@ class BenchClient:
         await self._http.aclose()
 
     async def choose(self, model: str | None) -> str:
-        """Choose the model that is measured: the named one, else the server's first. Raise ServerError."""
+        """Choose the model to measure: the named one, else the server's first. Raise ServerError if there is none."""
         if model:
             self.model = model
             return model
@@ -183,7 +183,7 @@ class BenchClient:
         return self.model
 
     async def guesses(self) -> dict[str, Guesses]:
-        """Return what guesses have brought the model by source, as Orchard tells; nothing of other servers."""
+        """Return the totals of the model's guesses by source from Orchard's /v1/stats; empty for other servers."""
         try:
             response = await self._http.get("/v1/stats", timeout=endpoint.CONNECT_SECONDS)
             models = msgspec.json.decode(response.content, type=_ServerStats).models
@@ -192,7 +192,7 @@ class BenchClient:
             return {}
 
     async def _id(self) -> str:
-        """Return the id of the model, which may have been named by an alias. Raise what `guesses` catches."""
+        """Return the id of the model, which may be named by an alias. Raise the errors that `guesses` catches."""
         response = await self._http.get(f"/v1/models/{quote(self.model)}", timeout=endpoint.CONNECT_SECONDS)
         return msgspec.json.decode(response.content, type=_NamedModel).root
 
@@ -205,9 +205,9 @@ class BenchClient:
         begun: asyncio.Event | None = None,
         enough: asyncio.Event | None = None,
     ) -> Stream:
-        """Stream one answer, and leave the parsing for later. It is greedy unless `sampling` says otherwise.
+        """Stream one answer without parsing it. Decoding is greedy unless `sampling` says otherwise.
 
-        `begun` is set once text came or none will, and once `enough` is set it is hung up.
+        Set `begun` once text has arrived or the request has ended. Close the connection once `enough` is set.
         """
         body = {
             "model": self.model,
@@ -248,7 +248,7 @@ class BenchClient:
 
 
 def figures(scenario: str, answers: Sequence[TimedAnswer], *, gaps: Sequence[float] | None = None) -> Figures:
-    """Sum up answers; `gaps` (seconds) replace those between all of their pieces."""
+    """Return the figures of answers; `gaps` (seconds) replace those between all of their pieces."""
     well = [answer for answer in answers if answer.error is None]
     result = Figures(
         scenario=scenario,
@@ -275,7 +275,7 @@ def figures(scenario: str, answers: Sequence[TimedAnswer], *, gaps: Sequence[flo
 
 
 def _take(answer: TimedAnswer, data: bytes, now: float) -> bool:
-    """Add a chunk to an answer. Return whether it ends the answer. Raise DecodeError."""
+    """Add a chunk to an answer. Return whether it ends the answer. Raise DecodeError if it can't be parsed."""
     chunk = msgspec.json.decode(data, type=endpoint.ChatChunk)
     if chunk.error:
         answer.error = answer.error or endpoint.error_text(chunk.error)[:_ERROR_CHARACTERS]

@@ -1,4 +1,4 @@
-"""`orchard chat`: find or start a server, then talk to it; a conversation, and the commands that change it."""
+"""`orchard chat`: find or start a server, then hold a conversation; and the commands that change the conversation."""
 
 import os
 import re
@@ -33,7 +33,7 @@ HELP = """\
 /load FILE        continue a saved conversation
 /help             show this list
 To send several lines, begin and end them with \"""\". Ctrl-C stops an answer; Ctrl-D or /exit quits."""
-# With a second slash it is a path, which may begin a question.
+# A word with a second slash is a path, not a command: a question may begin with it.
 _COMMAND = re.compile(r"/([^\s/]+)(?:\s+(.*))?", re.DOTALL)
 _MOST_BYTES = 32 * 2**20
 _HINT = "/help lists commands, Ctrl-C stops an answer, Ctrl-D or /exit quits."
@@ -44,7 +44,7 @@ _CONTROLS = {code: None for code in (*range(32), 127, *range(128, 160)) if chr(c
 
 
 class TalkSettings(SamplingDefaults, frozen=True, kw_only=True, omit_defaults=True):
-    """How answers are sampled; None: the server's default. The names are those of Chat Completions."""
+    """How answers are sampled. None: the server's default. The names are those of Chat Completions."""
 
     max_tokens: Annotated[int, Meta(ge=1, le=2**31)] | None = None
 
@@ -66,7 +66,7 @@ class SavedTalk(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class ChatSession:
-    """A conversation with a model on a server; `talk.thinking` None leaves thinking to the model."""
+    """A conversation with a model on a server. If `talk.thinking` is None, the model decides whether to think."""
 
     def __init__(self, client: ChatClient, model: str) -> None:
         self._client = client
@@ -74,7 +74,7 @@ class ChatSession:
         self.talk = SavedTalk([])
 
     def ask(self, text: str) -> Generator[AnswerPiece, None, None]:
-        """Yield an answer as it comes. Keep what came before a stop or an error, and no message without answer."""
+        """Yield an answer as it arrives. Keep what arrived before a stop or an error; drop a message with no answer."""
         talk = self.talk
         talk.messages.append(Turn("user", text))
         said = ""
@@ -100,7 +100,7 @@ class ChatSession:
 
 
 def command(conversation: ChatSession, line: str) -> str | None:
-    """Run a line that is a command and return its result for the user; None: the line is no command.
+    """If a line is a command, run it and return its result for the user; None: the line is not a command.
 
     Raise OrchardError if the command or its argument is wrong.
     """
@@ -153,7 +153,7 @@ def _set(talk: SavedTalk, rest: str) -> str:
 def _save(talk: SavedTalk, name: str) -> str:
     path = _path("save", name)
     try:
-        # Readable for nobody else, and whole or not there.
+        # Only the user can read the file, and it is written completely or not at all.
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             file = Path(folder) / path.name
             file.touch(0o600)
@@ -191,7 +191,7 @@ def _wrong(message: str) -> OrchardError:
 
 
 def chat(model: str | None, url: str | None, message: str | None, api_key: str | None = None) -> None:
-    """Hold a conversation, or answer only `message` (or the piped text). Raise OrchardError with the reason."""
+    """Hold a conversation, or answer only `message` or the piped text. Raise OrchardError if that fails."""
     interactive = message is None and sys.stdin.isatty()
     if message is None and not interactive:
         message = sys.stdin.read().strip()
@@ -238,7 +238,7 @@ def converse(talk: ChatSession, read: Callable[[str], str]) -> None:
 
 
 def _block(first: str, read: Callable[[str], str]) -> str:
-    """Read the rest of a text of several lines; return nothing after an interrupt."""
+    """Read the rest of a text of several lines; return an empty string after an interrupt."""
     lines = [first]
     try:
         while not lines[-1].endswith(_BLOCK):
@@ -251,7 +251,7 @@ def _block(first: str, read: Callable[[str], str]) -> str:
 
 
 def show(pieces: Iterable[AnswerPiece], *, plain: bool = False) -> None:
-    """Write an answer as it comes; with `plain`, without reasoning and notes."""
+    """Print an answer as it arrives; with `plain`, without reasoning and notes."""
     kind = ""
     for piece in pieces:
         if plain and piece.kind != "text":
@@ -275,7 +275,7 @@ def _answer(talk: ChatSession, line: str) -> None:
 
 @contextmanager
 def _server(model: str | None, url: str | None, api_key: str | None) -> Iterator[tuple[ChatClient, str]]:
-    """Yield a server and the model to ask for: the server at `url`, the one that runs here, or a new one."""
+    """Yield a server (the one at `url`, one that runs on this machine, or a new one) and the model to request."""
     default = Settings()
     here = url_of(os.environ.get("ORCHARD_HOST", default.host), os.environ.get("ORCHARD_PORT", default.port))
     with ChatClient(url or here, api_key) as client:
@@ -292,7 +292,7 @@ def _server(model: str | None, url: str | None, api_key: str | None) -> Iterator
 
 
 def _served(ids: list[str], model: str | None, url: str) -> str:
-    """Choose one of a server's models. Raise ServerError if it has none, or not the one that the user names."""
+    """Choose one of a server's models. Raise ServerError if it has none, or not `model`."""
     if not ids:
         raise ServerError(f"the server at {url} serves no model")
     if model is None or model in ids:
@@ -300,7 +300,7 @@ def _served(ids: list[str], model: str | None, url: str) -> str:
     from orchard.gateway.models.registry import resolve
     from orchard.gateway.models.sources import BUNDLED
 
-    # A bundled model is there for whoever names it, though it isn't listed beside others.
+    # A bundled model can be named even when the list of models leaves it out.
     if (name := resolve(model).id) in (*ids, *BUNDLED):
         return name
     raise ServerError(f"the server at {url} doesn't serve '{name}'; it serves: {', '.join(ids)}")
@@ -308,20 +308,20 @@ def _served(ids: list[str], model: str | None, url: str) -> str:
 
 @contextmanager
 def _started(model: str) -> Iterator[ChatClient]:
-    """Run a new server on a free port, with a new key, and stop it at the end."""
+    """Start a server on a free port with a new API key; stop it at the end."""
 
     def leave(number: int, _: FrameType | None) -> NoReturn:
         sys.exit(128 + number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, leave)  # else the server would outlive this process
+        signal.signal(number, leave)  # otherwise the server would outlive this process
     options = ["--host", "127.0.0.1", "--port", "0", "--log-level", "error", "--shutdown-grace", "0"]
     command = [sys.executable, "-m", "orchard", "serve", *options, "--", model]
     key = secrets.token_urlsafe()
-    others = {"ORCHARD_CONFIG", "ORCHARD_API_KEYS"}  # a file's models are not asked for, and there is one key
+    others = {"ORCHARD_CONFIG", "ORCHARD_API_KEYS"}  # don't load a configuration file's models; use one key
     environment = {name: value for name, value in os.environ.items() if name not in others} | {"ORCHARD_API_KEY": key}
     with tempfile.TemporaryFile("w+") as log:
-        # A session of its own: Ctrl-C stops an answer here and doesn't reach the server.
+        # In its own session, the server doesn't get the Ctrl-C that stops an answer here.
         server = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True, env=environment
         )

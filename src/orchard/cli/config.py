@@ -1,4 +1,4 @@
-"""The settings of `orchard serve` from all places that set them, and `orchard config check`."""
+"""Gather the settings of `orchard serve` from all sources; `orchard config check`."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Gathered(NamedTuple):
-    """Settings, warnings about values without effect, and the places of the models if there is a file."""
+    """Settings, warnings about values that have no effect, and, if there is a file, where each model is named."""
 
     settings: Settings
     notes: list[str]
@@ -30,7 +30,7 @@ def gather(
 ) -> Gathered:
     """Return the settings of a server. Raise Mistakes with every line that is wrong.
 
-    `models` are the arguments of the command; of `flags` those that are None were not given.
+    `models` are the arguments of the command; flags that are None were not given.
     """
     file, mistakes = _read(config) if config else (None, [])
     above = layers.environment(variables, mistakes)
@@ -73,7 +73,7 @@ def registry_of(settings: Settings, places: Places) -> "Registry":
             wrong.append(_line(place, error))
         else:
             right.append(model)
-    # Where each of them can be served, it is the fallback that can't.
+    # If each of them can be served, the fallback model can't be.
     raise Mistakes(wrong or [_line(places.fallback, whole)])
 
 

@@ -81,7 +81,7 @@ def _examine(settings: Settings, notes: Sequence[str]) -> Iterator[Finding]:
 
 
 def _models(settings: Settings, most: int | None) -> Iterator[Finding]:
-    """Check the bundled models, the others and the disk. `most`: the bytes that models may take, if that is known."""
+    """Check the bundled models, the others and the disk. `most`: the bytes that models may take, if known."""
     from orchard.gateway.models import hub_cache
     from orchard.gateway.models.registry import Registry, resolve
     from orchard.gateway.models.sources import BUNDLED
@@ -108,7 +108,7 @@ def _models(settings: Settings, most: int | None) -> Iterator[Finding]:
 
 
 def _wrong_packages(extra: str = "") -> list[str]:
-    """Say which packages are missing or have a version that Orchard, or one of its extras, doesn't take."""
+    """Return the packages that are missing or have a version that Orchard, or this extra, doesn't support."""
     wrong = []
     for needed in map(Requirement, requires("mlx-orchard") or ()):
         if needed.marker and not needed.marker.evaluate({"extra": extra}):
@@ -122,7 +122,7 @@ def _wrong_packages(extra: str = "") -> list[str]:
 
 
 def _extra(extra: str) -> Finding:
-    """Say whether the libraries of an extra are there."""
+    """Say whether the libraries of an extra are installed."""
     kinds = [name for name, kind in KINDS.items() if kind.backend.extra == extra]
     models = f"for models of {_kinds(kinds)}"
     if wrong := _wrong_packages(extra):
@@ -156,8 +156,8 @@ def _conflicts() -> Iterator[Finding]:
 
 
 def _probe() -> dict[str, Any] | Finding:
-    """Return what MLX tells of this machine (`orchard.worker.probe`), or the finding that it doesn't work."""
-    command = [sys.executable, "-m", "orchard.worker.probe"]  # MLX may end its process
+    """Return what MLX reports about this machine (`orchard.worker.probe`), or the finding that MLX doesn't work."""
+    command = [sys.executable, "-m", "orchard.worker.probe"]  # in its own process, which MLX may abort
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=True)
     except subprocess.TimeoutExpired:
@@ -185,7 +185,7 @@ def _mlx(seen: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _environment(environment: Environment) -> Finding:
-    """Say whether the environment of a kind's workers is there."""
+    """Say whether the environment of a kind's workers is installed."""
     models = f"models of {_kinds([name for name, kind in KINDS.items() if kind.backend.environment is environment])}"
     try:
         python = environment.command[0]
@@ -211,7 +211,7 @@ def _address(host: str, port: int) -> Finding:
 
 
 def _orchard(host: str, port: int) -> str | None:
-    """Return what the Orchard server at an address does; None if there is no such server."""
+    """Return what the Orchard server at an address is doing; None if there is none."""
     options = http_options(url_of(host, port), first_key(os.environ.get("ORCHARD_API_KEY")))
     try:
         with httpx.Client(**options | {"timeout": ANSWER_SECONDS}) as client:

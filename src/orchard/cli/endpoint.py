@@ -1,4 +1,4 @@
-"""A server with the OpenAI API, as the commands reach and read it: its address, its models, its answers and errors."""
+"""How the commands reach a server with the OpenAI API and read its models, answers and errors."""
 
 import json
 from collections.abc import Generator, Iterable, Iterator
@@ -14,14 +14,14 @@ CONNECT_SECONDS = 10.0
 
 
 class ServerError(OrchardError):
-    """What is wrong with a server or with the way to it, in one sentence."""
+    """A failure of a server or of the connection to it, in one sentence."""
 
     def __init__(self, message: str) -> None:
         super().__init__("internal", message)
 
 
 class ChunkDelta(Struct):
-    """What a chunk adds. Servers of open models put reasoning into one of two fields; Orchard into both."""
+    """What a chunk adds. Servers put reasoning into one of two fields; Orchard puts it into both."""
 
     content: str | None = None
     reasoning_content: str | None = None
@@ -50,7 +50,7 @@ class ChunkUsage(Struct):
 
 
 class ChatChunk(Struct):
-    """A chunk of a streamed chat completion, or an error in its place; error bodies have the same form."""
+    """A chunk of a streamed chat completion, or an error in its place. Error bodies have the same form."""
 
     choices: list[ChunkChoice] = field(default_factory=list)
     usage: ChunkUsage | None = None
@@ -70,20 +70,20 @@ class ModelIds(Struct):
 
 
 def first_key(given: str | None) -> str | None:
-    """Return the first of the keys that commas separate; None if there is none."""
+    """Return the first of comma-separated keys; None if there is none."""
     return (given or "").split(",")[0].strip() or None
 
 
 def root_of(url: str) -> str:
-    """Return a server's address without the /v1 that SDKs want, and with the http:// that people leave out."""
+    """Return a server's URL without a final /v1, and with http:// if it has no scheme."""
     whole = url if "://" in url else f"http://{url}"
     return whole.rstrip("/").removesuffix("/v1")
 
 
 def http_options(url: str, api_key: str | None) -> dict[str, Any]:
     """Return the options of an httpx client for the server at `url`."""
-    # No read timeout: while a model loads or a long prompt is read, nothing comes. No proxy or .netrc from the
-    # environment, and certificates (slow to load) only where they are used.
+    # No read timeout: nothing arrives while a model loads or a long prompt is prefilled. No proxy or .netrc from the
+    # environment. Load certificates, which is slow, only for https.
     return {
         "base_url": url,
         "headers": {"authorization": f"Bearer {api_key}"} if api_key else {},
@@ -96,7 +96,7 @@ def http_options(url: str, api_key: str | None) -> dict[str, Any]:
 def listed_models(response: httpx.Response) -> list[str]:
     """Return the ids in an answer of `/v1/models`.
 
-    Raise ServerError with the server's own words if it refuses the key or its own name, DecodeError if it isn't a list.
+    Raise ServerError with the server's message if it rejects the key or the Host header, DecodeError for other bodies.
     """
     if response.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
         raise ServerError(refusal(response))
@@ -104,12 +104,12 @@ def listed_models(response: httpx.Response) -> list[str]:
 
 
 def refusal(response: httpx.Response) -> str:
-    """Return the message of an error that was read, or else its status."""
+    """Return the message of an error response whose body has been read, else its status."""
     return error_in(response.content) or f"the server answers {response.status_code} {response.reason_phrase}"
 
 
 def error_in(body: bytes) -> str:
-    """Return the message of an error's body; nothing if the body has none."""
+    """Return the message in an error's body; empty if there is none."""
     try:
         error = msgspec.json.decode(body, type=ChatChunk).error
     except msgspec.DecodeError:
@@ -125,7 +125,7 @@ def error_text(error: Any) -> str:
 
 
 def sse_data(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the data of each server-sent event, however the bytes were cut into chunks; comments are skipped."""
+    """Yield the data of each server-sent event, wherever the chunks were cut; skip comments."""
     rest, data = b"", list[bytes]()
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
@@ -139,7 +139,7 @@ def sse_data(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class AnswerPiece(NamedTuple):
-    """A piece of an answer; a "note" says why the answer ended early."""
+    """A piece of an answer. A "note" says why the answer ended early."""
 
     kind: Literal["reasoning", "text", "note"]
     text: str
@@ -168,7 +168,7 @@ class ChatClient:
             raise ServerError(f"the server at {self.url} does not have OpenAI's API") from error
 
     def answer(self, body: dict[str, Any]) -> Generator[AnswerPiece, None, None]:
-        """Post a chat completion and yield its answer as it comes. Closing the iterator ends the request."""
+        """Post a chat completion and yield its answer as it arrives. Closing the iterator ends the request."""
         try:
             with self._http.stream("POST", "/v1/chat/completions", json={**body, "stream": True}) as response:
                 if response.status_code != httpx.codes.OK:

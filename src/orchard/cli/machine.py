@@ -11,7 +11,7 @@ from orchard.gateway.models.entry import ModelEntry
 
 _LITTLE_DISK = 10 * 10**9  # a model of eight billion parameters in 8 bits takes most of it
 _MIB = 2**20
-_SYSTEM_LEAST = 4 * 2**30  # what macOS and other programs should keep of the memory, or an eighth where that is more
+_SYSTEM_LEAST = 4 * 2**30  # memory to leave for macOS and other programs; an eighth of the memory if that is more
 _SMALLER = "Use a version of it with fewer bits, such as one that is called '4bit', or a smaller model."
 
 
@@ -36,7 +36,7 @@ def disk(folder: str) -> Finding:
 
 
 def budget(probed: dict[str, Any], memory_limit: int | None) -> int:
-    """Return the bytes that all models may take together, as the server reckons."""
+    """Return the bytes that all models may take together, computed as the server does."""
     return memory_limit or int(probed["usable_bytes"])
 
 

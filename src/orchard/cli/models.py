@@ -22,7 +22,7 @@ from orchard.gateway.models.sources import BUILT_IN_ALIASES, BUNDLED
 
 
 def models(settings: Settings) -> None:
-    """Print a table of the models that are here."""
+    """Print a table of the models on this machine."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("Model", no_wrap=True)
     table.add_column("Kind", no_wrap=True)
@@ -34,12 +34,12 @@ def models(settings: Settings) -> None:
         window = "unknown" if entry.context_window is None else f"{entry.context_window:,}"
         cells = entry.id, entry.kind, window, decimal(entry.size_bytes), ", ".join(entry.aliases), entry.path
         table.add_row(*map(Text, cells))
-    # What goes into a pipe or a file has no screen to fit.
+    # Don't fit the table to a screen if the output is a pipe or a file.
     Console(width=None if sys.stdout.isatty() else 1000).print(table)
 
 
 def pull(repo: str, revision: str | None = None) -> None:
-    """Download a model, by its id or a built-in alias, and say what it is. Raise OrchardError with what went wrong."""
+    """Download a model, by its id or a built-in alias, and say what it is. Raise OrchardError if that fails."""
     if repo in BUNDLED:
         print(f"{repo} is bundled with Orchard: there is nothing to download")
         return
@@ -57,7 +57,7 @@ def pull(repo: str, revision: str | None = None) -> None:
 
 
 def _download(repo: str, revision: str | None) -> str:
-    """Return the model's folder; while it is downloaded, a bar shows how far that is."""
+    """Download a model with a progress bar, and return its folder."""
     columns = (
         progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(),
@@ -81,16 +81,16 @@ def _download(repo: str, revision: str | None) -> str:
 
 
 def rm(repo: str, *, sure: bool = False) -> None:
-    """Delete a model, named by its id or a built-in alias, from the cache, once the user confirms it.
+    """Delete a model, named by its id or a built-in alias, from the cache after the user has confirmed.
 
-    Raise OrchardError if the cache has nothing of it.
+    Raise OrchardError if no file of the model is in the cache.
     """
     repo = BUILT_IN_ALIASES.get(repo, repo)
     folder = hub_cache.folder_of(repo)
     if folder is None:
         where = f"the local Hugging Face cache ({hub_cache.root()})"
         raise OrchardError("model_not_found", f"'{repo}' is not in {where}; 'orchard rm' deletes only from there")
-    # Links count nothing: what they point to is counted where it is.
+    # Don't count links: what they point to is counted in its own place.
     files = (file for file in Path(folder).rglob("*") if file.is_file() and not file.is_symlink())
     size = decimal(sum(file.stat().st_size for file in files))
     if not sure and not typer.confirm(f"Delete {repo}, {size} in {folder}?"):

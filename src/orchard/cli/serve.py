@@ -1,4 +1,4 @@
-"""`orchard serve`, and the last line of its terminal while it loads models, or fetches them."""
+"""`orchard serve`, and the progress line of its terminal while models load or are downloaded."""
 
 import ipaddress
 import json
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     from orchard.gateway.model_status import ModelStatus
 
-# Linux's and macOS's soft limits are 1024 and 256 open files: too few for that many connections.
+# The soft limits of open files, 1024 on Linux and 256 on macOS, are too low for all connections.
 _OPEN_FILES = 10240
 _MOST_NAMES = 4
 _BAR_COLUMNS = 24
-# What to send to try out a model that doesn't chat, after its address.
+# The arguments of `curl`, after the URL, that try out a model that doesn't chat.
 _JSON = "-H 'content-type: application/json' -d"
 _EXAMPLES = {
     "embeddings": ("embeddings", _JSON + """ '{{"model": {name}, "input": "Hello"}}'"""),
@@ -40,9 +40,9 @@ _CHAT = ("chat/completions", _JSON + """ '{{"model": {name}, "messages": [{{"rol
 
 
 def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None = None) -> None:
-    """Serve until SIGINT or SIGTERM; print `notes` first, a line each.
+    """Serve until SIGINT or SIGTERM. First print `notes`, one on each line.
 
-    Raise OrchardError if a model does not exist or the port is taken; with `places`, Mistakes for the models.
+    Raise OrchardError if a model does not exist or the port is in use; with `places`, raise Mistakes for the models.
     """
     from orchard.gateway.models.registry import Registry
     from orchard.gateway.models.sources import DEMO
@@ -82,9 +82,9 @@ def url_of(host: str, port: int | str) -> str:
 
 
 def banner(kinds: Mapping[str, str], url: str, *, has_keys: bool = False) -> str:
-    """Return the text for when the server listens: its address, the models it loads, and what to try next.
+    """Return the text to print once the server listens: its address, the models it loads, and what to try next.
 
-    `kinds`: those of the models, by their names; at least one.
+    `kinds` maps the name of each model, at least one, to its kind.
     """
     models = list(kinds)
     more = f" and {len(models) - _MOST_NAMES} more" if len(models) > _MOST_NAMES else ""
@@ -106,33 +106,33 @@ Ctrl-C stops it."""
 
 
 def _own_name() -> str:
-    """Return what to type for this command, which need not be on the PATH."""
+    """Return what to type to run `orchard`, which need not be on the PATH."""
     typed = sys.argv[0]
     return typed if Path(typed).name == "orchard" and not shutil.which("orchard") else "orchard"
 
 
 class ProgressLine:
-    """One line that shows what each requested model waits for, with bars for loads; each call draws it again.
+    """One line that shows what each requested model waits for, with progress bars for loads. `show` redraws it.
 
-    The cursor stays at its beginning, so that text of other processes replaces it. Our own log lines erase it first.
+    The cursor stays at its beginning, so that output of other processes replaces it. Our own log lines erase it first.
     """
 
     def __init__(self, console: Callable[[], "Console"]) -> None:
-        """`console` is called when there is something to show, because rich takes long to import."""
+        """Call `console` only when there is something to show, because rich is slow to import."""
         self._console = console
         self._shown: Console | None = None
         self._drawn = False
 
     @classmethod
     def of_terminal(cls) -> "ProgressLine | None":
-        """Return one for stderr, where the log goes; None if that can't show it."""
+        """Return one for stderr, where the log goes; None if stderr can't show it."""
         dumb = os.environ.get("TERM", "dumb") in ("dumb", "unknown")
         return cls(_stderr) if sys.stderr.isatty() and not dumb else None
 
     def show(self, models: Mapping[str, "ModelStatus"]) -> None:
-        """Draw the line, or erase it if nothing is under way any more."""
+        """Draw the line, or erase it if nothing is loading any more."""
         under_way = {name: now for name, now in models.items() if now.note}
-        with suppress(OSError):  # the terminal may be gone; the server stays
+        with suppress(OSError):  # the terminal may be closed; the server goes on
             if under_way:
                 self._draw(under_way)
             else:
@@ -158,7 +158,7 @@ class ProgressLine:
         for _ in cells:
             line.add_column(no_wrap=True, overflow="ellipsis")
         line.add_row(*cells)
-        # A line of the terminal's whole width would take the cursor to the next.
+        # A line as wide as the terminal would move the cursor to the next line.
         options = console.options.update(width=console.width - 1)
         with console:  # one write
             self._erase()

@@ -1,4 +1,4 @@
-"""`orchard setup`: make, repair and remove the environments of workers that have one of their own."""
+"""`orchard setup`: make, repair and remove the separate environments of workers."""
 
 import contextlib
 import fcntl
@@ -18,7 +18,7 @@ _LOCK = ".lock"
 
 
 def setup(environment: Environment) -> None:
-    """Make an environment, or make it anew if something in it is missing. Raise OrchardError if that fails."""
+    """Make an environment, or remake it if anything in it is missing. Raise OrchardError if that fails."""
     folder = environment.folder
     with _only_one(environment.root):
         if _is_whole(environment, folder):
@@ -37,7 +37,7 @@ def setup(environment: Environment) -> None:
 
 
 def remove(environment: Environment) -> None:
-    """Delete an environment, with those that other versions of Orchard or of Python have made under its name."""
+    """Delete an environment, and those that other versions of Orchard or Python have made under the same name."""
     with _only_one(environment.root):
         found = sorted(environment.root.glob(f"{environment.name}-*"))
         for folder in found:
@@ -48,7 +48,7 @@ def remove(environment: Environment) -> None:
 def _install(environment: Environment, folder: Path) -> None:
     """Install its packages, and show the installer's own progress."""
     python = str(folder / "bin" / "python")
-    # Without dependencies: the list is complete, and leaves out what its packages ask for and don't need.
+    # Without dependencies: the list is complete, and omits dependencies that its packages declare but don't need.
     options = ["install", "--no-deps", "--only-binary", ":all:", "-r", str(environment.packages_file)]
     search = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
     if uv := shutil.which("uv", path=search):
@@ -71,7 +71,7 @@ def _run(*command: str) -> None:
 
 def _is_whole(environment: Environment, folder: Path) -> bool:
     """Return whether the interpreter and every file of every package is there, in the right versions."""
-    if not (folder / "bin" / "python").exists():  # its target may have been removed
+    if not (folder / "bin" / "python").exists():  # the target of the link may have been removed
         return False
     library = folder / "lib" / "python{}.{}".format(*sys.version_info[:2]) / "site-packages"
     found = {
@@ -83,7 +83,7 @@ def _is_whole(environment: Environment, folder: Path) -> bool:
 
 
 def _delete(folder: Path) -> None:
-    """Delete a folder under another name: an interruption leaves none that is only in part there."""
+    """Rename a folder, then delete it, so that an interruption never leaves part of it under its name."""
     removed = folder.with_name(folder.name + ".removed")
     shutil.rmtree(removed, ignore_errors=True)
     if folder.exists():

@@ -1,1 +1,1 @@
-"""The narrow waist: what a request is, what a stream of events is, how things fail. No I/O, no MLX, no HTTP."""
+"""Requests, events and errors, which all other packages share. No I/O, no MLX, no HTTP."""

@@ -5,12 +5,12 @@ from msgspec.structs import replace
 
 
 class CacheReport(Struct, frozen=True):
-    """How much of one request's prompt was cached, and where it parts from the cached text that is closest to it.
+    """How much of one request's prompt was cached, and where it first differs from the most similar cached text.
 
     `parted_at` is the number of the first token that differs, from 0; None: none did, or nothing was compared.
-    `medium` is the number, from 1, of the prompt's medium at that place; None: there is text.
-    `before`, `cached` and `given` are the text before that place, and after it in the cache and in the prompt.
-    `summary` says it all in a sentence.
+    `medium` is the number, from 1, of the prompt's medium at that place; None: there is text at that place.
+    `before` is the text before that place; `cached` and `given` are the text after it in the cache and in the prompt.
+    `summary` is a sentence with all of this.
     """
 
     request_id: str
@@ -24,7 +24,7 @@ class CacheReport(Struct, frozen=True):
     given: str = ""
 
     def without_cached_text(self) -> "CacheReport":
-        """Return the report for somebody who may only read the prompt: the cached text may be another user's."""
+        """Return the report for a caller who may read only the prompt: the cached text may be another user's."""
         return replace(self, cached="", summary=self.summary.partition(";")[0])
 
 

@@ -1,6 +1,6 @@
-"""How anything in Orchard fails: one exception, a closed set of kinds.
+"""Failures: one exception with a closed set of kinds.
 
-Each dialect owns the mapping from a kind to its own status code and error body.
+Each dialect maps a kind to its own HTTP status and error body.
 """
 
 from typing import Literal
@@ -8,21 +8,21 @@ from typing import Literal
 FailureKind = Literal[
     "invalid_request",  # the body or a parameter is wrong; `param` names it
     "unauthorized",  # no key, or a wrong one
-    "forbidden",  # a web page, or a name, from which this must not be done
+    "forbidden",  # the web page that sent the request, or the Host name, is not allowed
     "not_found",  # no such route
     "model_not_found",  # no such model
-    "request_not_found",  # nothing is known of a request of that id
-    "response_not_found",  # no stored response of that id, or no more
-    "conversation_not_found",  # no stored conversation of that id, or no more
-    "completion_not_found",  # no stored chat completion of that id, or no more
-    "item_not_found",  # no stored item of that id, or no more
+    "request_not_found",  # no request with that id is known
+    "response_not_found",  # no response with that id is stored
+    "conversation_not_found",  # no conversation with that id is stored
+    "completion_not_found",  # no chat completion with that id is stored
+    "item_not_found",  # no item with that id is stored
     "method_not_allowed",  # the route exists, the HTTP method does not
     "payload_too_large",  # the body is over the limit
     "head_too_large",  # the target and the headers are over the limit
-    "context_length_exceeded",  # the prompt does not fit the model's context window, or the memory
+    "context_length_exceeded",  # the prompt does not fit into the model's context window, or into memory
     "overloaded",  # a queue or a connection limit is full; try again later
-    "shutting_down",  # the server is going away
-    "cancelled",  # the caller went away
+    "shutting_down",  # the server is shutting down
+    "cancelled",  # the caller disconnected, or cancelled the request
     "model_failed",  # the model could not be loaded
     "worker_crashed",  # the model's process died with the request in it
     "unavailable",  # the model's process does not answer in time
@@ -32,10 +32,10 @@ FailureKind = Literal[
 
 
 class OrchardError(Exception):
-    """A failure that a caller is told about.
+    """A failure that is reported to a caller.
 
     `message` is a sentence for the caller, `param` the path of the field to blame (as in `messages[0].content`), and
-    `retry_after` whole seconds after which trying again makes sense.
+    `retry_after` the number of whole seconds after which to try again.
     """
 
     def __init__(
@@ -49,5 +49,5 @@ class OrchardError(Exception):
 
 
 def brief(error: Exception) -> str:
-    """Return the first line of an error, or its class where it says nothing."""
+    """Return the first line of an error, or the name of its class if it has no message."""
     return (str(error).splitlines() or [type(error).__name__])[0][:200]

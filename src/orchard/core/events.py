@@ -1,8 +1,8 @@
 """The events of an answer.
 
-The law of the stream: `Started` at most once, first; then any number of content events; then exactly one `Finished` or
-`Failed`; nothing after. The arguments of a call follow its start, with nothing of the same choice in between. A
-non-streaming answer is `collect(events)` over the same stream, so the two cannot differ.
+The order of a stream: at most one `Started`, which comes first; then any number of content events; then exactly one
+`Finished` or `Failed`; then nothing. The arguments of a call follow its start, with nothing of the same choice in
+between. A non-streaming answer is `collect(events)` over the same stream, so its content is the same.
 """
 
 from collections import defaultdict
@@ -23,8 +23,8 @@ FinishReason = Literal["stop", "length", "tool_calls"]
 class TokenLogprob(Struct, frozen=True, array_like=True):
     """A token's text, its bytes (a token may be part of a character) and its natural log-probability.
 
-    Without bytes, `text` is the name of a token that adds nothing to the text: the end of a turn, or the beginning of a
-    document. The first token of a prompt has no log-probability, as nothing comes before it.
+    Without bytes, `text` is the name of a token that adds nothing to the text, such as the end of a turn. The first
+    token of a prompt has no log-probability, because nothing precedes it.
     """
 
     text: str
@@ -33,7 +33,7 @@ class TokenLogprob(Struct, frozen=True, array_like=True):
 
 
 class Logprob(Struct, frozen=True, array_like=True):
-    """A sampled token, or one of an echoed `prompt`, with the likeliest tokens at its place, likeliest first.
+    """A sampled token, or a token of an echoed prompt (`prompt`), and the likeliest tokens at its place in order.
 
     Log-probabilities are those of the model itself, before temperature, penalties and cut-offs.
     """
@@ -44,11 +44,11 @@ class Logprob(Struct, frozen=True, array_like=True):
 
 
 class Usage(Struct, frozen=True, array_like=True):
-    """Tokens of the prompt (once, however many answers), and of all answers, with thinking and end-of-turn tokens.
+    """Tokens of the prompt, counted once, and of all answers, including reasoning and end-of-turn tokens.
 
-    `cached_tokens`: those at the prompt's head that did not have to be prefilled again. `units`: how much was made or
-    read of what the task's `unit` says. `accepted_prediction_tokens`: those of the request's prediction that are in
-    the answers, `rejected_prediction_tokens`: those that aren't; they belong to no other number.
+    `cached_tokens`: tokens at the prompt's beginning that did not have to be prefilled. `units`: how much was made or
+    read, in the task's `unit`. `accepted_prediction_tokens`: tokens of the request's prediction that are in the
+    answers; `rejected_prediction_tokens`: those that aren't, which no other number includes.
     """
 
     prompt_tokens: int
@@ -61,9 +61,9 @@ class Usage(Struct, frozen=True, array_like=True):
 
 
 class Summary(Struct, frozen=True, array_like=True):
-    """How many of the oldest messages a summary replaced, without those of the system, since they didn't fit.
+    """How many of the oldest messages, not counting system messages, a summary replaced because they didn't fit.
 
-    Making it took these tokens of prompts and of answers; none where the summary was cached.
+    `prompt_tokens` and `completion_tokens` were used to make the summary; 0 if it was cached.
     """
 
     messages: int
@@ -81,7 +81,7 @@ class SettledSampling(Struct, frozen=True, array_like=True):
 
 
 class Started(Struct, frozen=True, array_like=True, tag="started"):
-    """The request was accepted by the engine: whatever fails from here on fails inside the stream.
+    """The engine has accepted the request: failures from here on are reported inside the stream.
 
     `cached_tokens` of the prompt's tokens don't have to be prefilled again.
     """
@@ -93,7 +93,7 @@ class Started(Struct, frozen=True, array_like=True, tag="started"):
 
 
 class Text(Struct, frozen=True, array_like=True, tag="text"):
-    """A piece of the answer, with its tokens' log-probabilities where the request asked for them."""
+    """A piece of the answer, with its tokens' log-probabilities if the request asked for them."""
 
     text: str
     choice: int = 0
@@ -101,7 +101,7 @@ class Text(Struct, frozen=True, array_like=True, tag="text"):
 
 
 class Reasoning(Struct, frozen=True, array_like=True, tag="reasoning"):
-    """A piece of what the model thinks before it answers."""
+    """A piece of the reasoning that precedes the answer."""
 
     text: str
     choice: int = 0
@@ -125,7 +125,7 @@ class ToolArgs(Struct, frozen=True, array_like=True, tag="tool_args"):
 
 
 class Output(Struct, frozen=True, array_like=True, tag="output"):
-    """A piece of what a model makes that is no text: `data` is a struct of the task's file, which the dialect knows."""
+    """A piece of an output that is not text. `data` encodes a struct that the task's file defines."""
 
     data: bytes
     choice: int = 0
@@ -136,12 +136,12 @@ class Output(Struct, frozen=True, array_like=True, tag="output"):
         return cls(msgpack.encode(made), choice)
 
     def read(self, kind: type[S]) -> S:
-        """Return the struct, which is one of that type."""
+        """Return the struct, which must be of that type."""
         return msgpack.decode(self.data, type=kind)
 
 
 class Progressed(Struct, frozen=True, array_like=True, tag="progressed"):
-    """So much of the request is done, in the task's `progress_unit`. It is no part of the answer."""
+    """How much of the request is done, in the task's `progress_unit`. It is not part of the answer."""
 
     done: float
     total: float
@@ -150,7 +150,7 @@ class Progressed(Struct, frozen=True, array_like=True, tag="progressed"):
 class Finished(Struct, frozen=True, array_like=True, tag="finished"):
     """All choices are complete; `reasons[i]` says why choice i ended.
 
-    `stops[i]` is the stop string that ended it, if any; `stops` is empty where no choice ended that way.
+    `stops[i]` is the stop string that ended it, if any; `stops` is empty if no choice ended so.
     """
 
     reasons: tuple[FinishReason, ...]
@@ -168,11 +168,11 @@ class Failed(Struct, frozen=True, array_like=True, tag="failed"):
 
     @classmethod
     def of(cls, error: OrchardError) -> "Failed":
-        """Turn an error into the event that tells of it."""
+        """Return the event that reports an error."""
         return cls(error.kind, error.message, error.param, error.retry_after)
 
     def error(self) -> OrchardError:
-        """Turn the event back into the error."""
+        """Return the error that the event reports."""
         return OrchardError(self.kind, self.message, param=self.param, retry_after=self.retry_after)
 
 
@@ -188,7 +188,7 @@ class ToolCall(Struct):
 
 
 class Choice(Struct):
-    """A whole answer. `parts` are its texts, reasonings and calls in order; two neighbours of one kind are calls."""
+    """A whole answer. `parts` are its texts, reasonings and calls in order; of these, only calls can be adjacent."""
 
     parts: list[Text | Reasoning | ToolCall]
     logprobs: list[Logprob]
@@ -202,7 +202,7 @@ class Choice(Struct):
 
     @property
     def reasoning(self) -> str:
-        """All that was thought."""
+        """All of its reasoning."""
         return "".join(part.text for part in self.parts if isinstance(part, Reasoning))
 
     @property
@@ -221,7 +221,7 @@ class Collected(Struct):
 
 
 class _Gathered(Struct):
-    """A choice so far: what makes each of its parts with the pieces of the part's text, and its log-probabilities."""
+    """A choice so far: for each part, what makes it and the pieces of its text; and the log-probabilities."""
 
     parts: list[tuple[Callable[[str], Text | Reasoning | ToolCall], list[str]]] = field(default_factory=list)
     logprobs: list[Logprob] = field(default_factory=list)
@@ -244,7 +244,7 @@ class _Gathered(Struct):
 
 
 class Collector:
-    """A stream that is gathered, batch by batch, into whole answers."""
+    """Gathers a stream, batch by batch, into whole answers."""
 
     def __init__(self) -> None:
         self.result: Collected | None = None
@@ -277,7 +277,7 @@ class Collector:
 
 
 def collect(events: Iterable[Event]) -> Collected:
-    """Return a complete stream as whole answers. Raise OrchardError where it failed, ValueError where it has no end."""
+    """Return a complete stream as whole answers. Raise OrchardError if it failed, ValueError if it has no end."""
     collector = Collector()
     collector.add(events)
     if collector.result is None:
@@ -286,8 +286,8 @@ def collect(events: Iterable[Event]) -> Collected:
 
 
 def merge(events: Sequence[Event]) -> list[Event]:
-    """Join neighbouring pieces of the same text, so that a client that lags gets fewer and larger ones."""
-    if len(events) == 1:  # as nearly always
+    """Join neighbouring pieces of the same text, so that a slow client gets fewer, larger ones."""
+    if len(events) == 1:  # the usual case
         return list(events)
     merged: list[Event] = []
     for event in events:

@@ -1,4 +1,4 @@
-"""Images, audio, video and documents in a request: where they come from, and how a model looks at them."""
+"""Images, audio, video and documents in a request: their source, and how a model reads them."""
 
 from collections.abc import Collection
 from typing import Literal
@@ -15,11 +15,11 @@ MAX_BYTES: dict[MediaKind, int] = {
     "video": 200 * 2**20,
     "document": 32 * 2**20,
 }
-"""How large the file of a medium may be."""
+"""The most bytes that the file of a medium may have, by kind."""
 MAX_PIXELS = 50_000_000
-"""How many pixels a picture, or a frame of a film, may have."""
+"""The most pixels of an image or a video frame."""
 MAX_FRAMES = 768
-"""How many frames of a film are looked at."""
+"""The most frames of a video that a model reads."""
 
 _WORDS: dict[MediaKind, str] = {
     "image": "Images",
@@ -32,12 +32,12 @@ _TEXTS_ONLY = "it is a vision model that is served for text only, and the log of
 
 
 class MediaOptions(Struct, frozen=True, kw_only=True):
-    """How a model is to look at a medium; None: as its own processor does.
+    """How a model reads a medium; None: as its own processor does.
 
-    `resize_shape` (height, width) in pixels is applied before the model's processor; then `detail` "low" caps a picture
-    at 512 x 512 pixels. `min_pixels` and `max_pixels` bound height times width of a picture or a frame: what the
-    processor gets, or, where it has such bounds of its own for pictures, what it makes of one. `fps` and `max_frames`:
-    how many frames of a film are looked at, a second and in all.
+    `resize_shape` (height, width) in pixels is applied before the model's processor; then `detail` "low" limits an
+    image to 512 x 512 pixels. `min_pixels` and `max_pixels` bound height times width of an image or a frame: of the
+    processor's input or, if the processor has such bounds for images, of its output. `fps` and `max_frames`: how many
+    frames of a video are read, per second and in all.
     """
 
     detail: Literal["low", "high", "auto"] | None = None
@@ -51,11 +51,10 @@ class MediaOptions(Struct, frozen=True, kw_only=True):
 class MediaPart(Struct, frozen=True, tag="media"):
     """A medium in a message.
 
-    A dialect gives `url`: a data: URL, or one of http, https or file. `gateway.media` puts the file's bytes into `data`
-    and empties `url` before a worker sees the part. What came as a file of a form has neither of them: it lies on the
-    disk, at `path`. `param` is the field to blame where the medium can't be read;
-    `media_type` what the caller or the server that it came from says it is (RFC 2046), "" where nobody does. `name` is
-    a document's title.
+    A dialect sets `url`: a data:, http, https or file URL. `gateway.media` puts the file's bytes into `data` and
+    empties `url` before a worker gets the part. A file of a form has neither of them: it is on disk, at `path`. `param`
+    is the field to blame if the medium can't be read. `media_type` is what the caller, or the server that it was
+    fetched from, says it is (RFC 2046); "" if unknown. `name` is a document's title.
     """
 
     kind: MediaKind
@@ -69,7 +68,7 @@ class MediaPart(Struct, frozen=True, tag="media"):
 
 
 def unreadable(part: MediaPart, takes: Collection[MediaKind] | None = None) -> OrchardError:
-    """Return the error of a medium that a model can't read; `takes`: what it can, if it is a vision model."""
+    """Return the error of a medium that a model can't read; `takes`: the kinds that a vision model can read."""
     words = " and ".join(_WORDS[kind].lower() for kind in takes or ())
     other = _READERS if takes is None else f"besides text it takes only {words}" if takes else _TEXTS_ONLY
     message = f"{_WORDS[part.kind]} can't be read by this model: {other}."
@@ -77,5 +76,5 @@ def unreadable(part: MediaPart, takes: Collection[MediaKind] | None = None) -> O
 
 
 def refusal(part: MediaPart, why: str) -> OrchardError:
-    """Return the error of a medium that can't be read for a reason of its own."""
+    """Return the error of a medium that can't be read because of `why`."""
     return OrchardError("invalid_request", f"`{part.param}` can't be read: {why}", param=part.param)

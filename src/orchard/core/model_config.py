@@ -1,7 +1,7 @@
-"""What a model's own files say of it: how long its context is, and what it can do.
+"""What a model's own files say about it: its context window and its capabilities.
 
-All of it is read from a config.json and a chat template that anybody may have written: whatever they hold, nothing here
-raises.
+Anybody may have written the config.json and the chat template that this is read from, so nothing here raises for any
+content.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,9 +33,9 @@ LISTENERS = {
     "sensevoice": "sensevoice",
     "voxtral_realtime": "voxtral_realtime",
 }
-"""Types of models that transcribe, besides Whisper, and mlx-audio's names for their kinds.
+"""The model types of transcription models besides Whisper, and mlx-audio's names for them.
 
-They take samples at 16 kHz, and need nothing that is not in their folder.
+They take samples at 16 kHz and need only the files in their folder.
 """
 
 _WINDOW_KEYS = (
@@ -52,14 +52,14 @@ _WINDOW_KEYS = (
 )
 _TEXT_PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
 _MAX_NESTING = 4
-# Where a tokenizer or a configuration knows no limit, transformers writes 10^30.
+# transformers writes 10^30 if a tokenizer or a configuration has no limit.
 _NO_LIMIT = 2**31
-# transformers leaves out what is a type's default, and Google's own files for Gemma 3 do so.
+# transformers omits a type's defaults, and so do Google's own files for Gemma 3.
 _UNSAID_WINDOWS = {"gemma3": 131_072, "gemma3_text": 131_072}
 
 _SCALES_ORIGINAL = {"yarn", "deepseek_yarn", "telechat3-yarn", "linear", "dynamic"}
 
-# Several times what the largest models have.
+# Several times the sizes of the largest models.
 _MOST_LAYERS, _MOST_WIDTH, _MOST_HEADS, _MOST_EXPERTS, _MOST_WORDS = 2048, 2**20, 4096, 2**16, 2**24
 _MOST = {
     **dict.fromkeys(
@@ -90,9 +90,9 @@ _THINKING = (
 
 
 def context_window(config: Mapping[str, Any]) -> int | None:
-    """Return the longest sequence, in tokens, that the model was made for; None where its config.json says nothing.
+    """Return the longest sequence, in tokens, that the model was made for; None if its config.json doesn't say.
 
-    Where the text model has a part of its own in it, that part says so before the whole does.
+    A nested configuration of the text model takes precedence over the whole.
     """
     for part in _text_parts(config):
         said = next((value for key in _WINDOW_KEYS if (value := _tokens(part.get(key)))), None)
@@ -105,7 +105,7 @@ def context_window(config: Mapping[str, Any]) -> int | None:
 
 
 def _text_parts(config: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:
-    """Return the configurations that may speak of the text model, the innermost first."""
+    """Yield the configurations that may describe the text model, the innermost first."""
     if depth < _MAX_NESTING:
         for name in _TEXT_PARTS:
             if isinstance(part := config.get(name), dict):
@@ -114,12 +114,12 @@ def _text_parts(config: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[s
 
 
 def _scaled(said: int, config: Mapping[str, Any]) -> int:
-    """Return the window that a stretched rotary embedding makes.
+    """Return the context window, in tokens, that results from RoPE scaling.
 
-    With YaRN, and where the file says what a linear stretch began with, it is the original length times the factor, as
-    in vLLM: the file's own number may be the one or the other. A dynamic stretch begins with the file's number, as in
-    transformers and mlx-lm. In llama3, longrope and all others that number is what the stretch reached. So it may be
-    where a linear one says nothing of the original: nothing is promised then.
+    With YaRN and linear scaling it is the original length, if the file has it, times the factor, as in vLLM: `said` may
+    be the original or the scaled length. With dynamic scaling, the original length is `said` by default, as in
+    transformers and mlx-lm. In all other cases, such as llama3 and longrope, it is `said`, which may be the scaled
+    length already.
     """
     rope = _rope(config)
     kind = rope.get("rope_type") or rope.get("type")
@@ -137,7 +137,7 @@ def _scaled(said: int, config: Mapping[str, Any]) -> int:
 
 
 def _rope(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return how the rotary embedding is stretched; where kinds of layers differ, in those that see everything."""
+    """Return the parameters of RoPE scaling: those of full attention, if kinds of layers differ."""
     for key in ("rope_parameters", "rope_scaling"):
         rope = config.get(key)
         if isinstance(rope, dict):
@@ -153,9 +153,9 @@ def _tokens(value: object) -> int | None:
 
 
 def absurd_size(config: Mapping[str, Any]) -> str | None:
-    """Return a sentence about a size that no model has, with its key in config.json and its bound; None: there is none.
+    """Return a sentence about the first size that is absurdly large, with its key and its bound; None: there is none.
 
-    A network is built, layer by layer, before its weights are looked at: a wrong size takes minutes or all memory.
+    A network is built, layer by layer, before its weights are read, so a wrong size takes minutes or all memory.
     """
     return next(_absurd_sizes(config, 0), None)
 
@@ -172,11 +172,11 @@ def _absurd_sizes(config: Mapping[str, Any], depth: int) -> Iterator[str]:
 
 
 def capabilities(kind: str, template: str) -> tuple[Capability, ...]:
-    """Return what a model can do beside answering texts with texts, by words that its chat template has.
+    """Return what a model can do besides answering text with text, judged by words in its chat template.
 
     Without the extra `vision`, models of that kind are served as text models.
     """
-    installed = find_spec("mlx_vlm") is not None  # which imports nothing
+    installed = find_spec("mlx_vlm") is not None  # this imports nothing
     found: list[Capability] = ["vision"] if kind == "vision" and installed else []
     if "tools" in template:
         found.append("tools")
@@ -186,14 +186,14 @@ def capabilities(kind: str, template: str) -> tuple[Capability, ...]:
 
 
 def voices(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the voices of a speech model: those of its config.json, else the one that it has without a name."""
+    """Return the voices of a speech model: those of its config.json, else DEFAULT_VOICE."""
     talker = config.get("talker_config")
     named = talker.get("spk_id") if isinstance(talker, dict) else None
     return tuple(named) if isinstance(named, dict) and named else (DEFAULT_VOICE,)
 
 
 def listener(config: Mapping[str, Any]) -> str | None:
-    """Return mlx-audio's name of a kind of model that transcribes, besides Whisper; None: it is not served, or none."""
+    """Return mlx-audio's name of a transcription model's kind; None for Whisper and for all other models."""
     kind = config.get("model_type")
     if kind is None and str(config.get("target")).startswith(_NEMO):
         return "parakeet"

@@ -1,4 +1,4 @@
-"""What a model is asked for and loaded with: requests, and what all tasks and load options share."""
+"""Requests, and what all tasks and load options share."""
 
 from typing import ClassVar, Literal
 
@@ -11,22 +11,22 @@ Overflow = Literal["error", "summarize"]
 
 
 class Task(Struct, frozen=True):
-    """What a model is asked for: a struct with a tag of its own, which the row of a kind in `orchard.kinds` names."""
+    """What a request wants from a model. Each task is a struct with its own tag; rows of `orchard.kinds` list tasks."""
 
     gives: ClassVar[str]
-    """What an answer consists of, for the error of a model that has none to give."""
+    """What an answer consists of, for the error of a model that can't do the task."""
     addresses: ClassVar[tuple[str, ...]]
-    """Where models of its kinds are asked for it, for the error of one that was asked for something else."""
+    """The URL paths for the task, for the error of a request that wants something else from such a model."""
     unit: ClassVar[str] = ""
     """What `Usage.units` counts besides tokens, such as texts or seconds of audio; empty: nothing."""
     option: ClassVar[str] = ""
-    """The option without which a model does not do it, for kinds of models that have this option."""
+    """The load option that must be set for the task, for kinds of models that have this option."""
     progress_unit: ClassVar[str] = ""
     """What `Progressed` counts; empty: the same as `unit`."""
     reads_prompt: ClassVar[bool] = True
-    """Whether its prompt is counted among those that were read."""
+    """Whether the metrics count its prompt."""
     draws_tokens: ClassVar[bool] = False
-    """Whether its content is tokens that are drawn one after the other: they are counted and timed."""
+    """Whether its content is sampled tokens, which are counted and timed."""
 
     @property
     def choices(self) -> int:
@@ -38,15 +38,15 @@ class LoadOptions(Struct, frozen=True, kw_only=True):
     """How a model is loaded and run; each kind of model adds what it needs."""
 
     memory_limit: Positive | None = None
-    """What the model and its requests may take together, in bytes; None: what the device recommends."""
+    """The most bytes that the model and its requests may take together; None: what the device recommends."""
 
     def loaded_bytes(self, size_bytes: int, kept_bytes: int) -> int:
-        """Return what weights take in memory that take so many bytes on the disk; `kept_bytes` of them never change."""
+        """Return the bytes in memory of weights of `size_bytes` on disk, of which `kept_bytes` are never quantised."""
         return size_bytes
 
     @property
     def saves(self) -> bool:
-        """Whether a model saves something when it is unloaded."""
+        """Whether a model writes files when it is unloaded."""
         return False
 
 
@@ -58,11 +58,11 @@ class Adapter(Struct, frozen=True):
 
 
 class Request(Struct, frozen=True):
-    """A piece of work for one model. `id` is unique in the gateway; it is the request id of headers and log lines.
+    """A piece of work for one model. `id` is unique in the gateway; headers and log lines show it.
 
     `priority` decides which waiting request goes first. `adapter` is a LoRA adapter that the configuration allows.
     `ttl` replaces the model's own: the model is unloaded after that many seconds without a request. `overflow` says
-    what becomes of a conversation that exceeds the context window; None: as the server's settings say.
+    how to treat a conversation that exceeds the context window; None: as the server's settings say.
     """
 
     id: str

@@ -1,7 +1,7 @@
 """How a field of a Struct is described as a setting: `Annotated[Positive, setting("limits", "What it does.")]`.
 
 `orchard.cli.settings` derives the key in the file, flags, environment variables, checks, help and documentation from
-such fields. Where there is more to say, `also` and `unset` stand beside `setting`.
+such fields. `also` and `unset` beside `setting` add more.
 """
 
 from typing import Annotated, Literal
@@ -25,8 +25,8 @@ GROUPS = {
 """The groups of settings and their headings, in the order of --help."""
 
 Scope = Literal["server", "all", "named", "entry"]
-"""Where a setting may stand: under `server`; there, for all models, and in an entry of `models`; in an entry, or as a
-flag for the model that the command line names; in an entry only."""
+"""Where a setting may be. "server": under `server`; "all": there, for all models, and in an entry of `models`; "named":
+in an entry, or as a flag for the single model of the command line; "entry": only in an entry."""
 
 
 def setting(group: str, help: str, *, scope: Scope | None = None, zero_is_none: bool = False) -> Meta:
@@ -35,15 +35,15 @@ def setting(group: str, help: str, *, scope: Scope | None = None, zero_is_none: 
 
 
 def also(*names: str, flag: str = "") -> Meta:
-    """Give a setting more names: those in lower case hold everywhere, those in upper case are environment variables.
+    """Give a setting more names: lower-case ones are valid everywhere, upper-case ones are environment variables.
 
-    `flag`: what --help calls it, where that is not the field's name.
+    `flag`: its name in --help, if that is not the field's name.
     """
     return Meta(extra={"also": names, "flag": flag})
 
 
 def unset(words: str = "", *, example: str = "") -> Meta:
-    """Say of a setting without a default what holds without it, and give an example of a value, as in YAML."""
+    """Describe what happens without a setting that has no default, and give an example of a value, as in YAML."""
     return Meta(extra={"unset": words, "example": example})
 
 

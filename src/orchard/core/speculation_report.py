@@ -8,7 +8,7 @@ from msgspec import Struct
 class SourceTotals(Struct, frozen=True, array_like=True):
     """Tokens of one source that were verified, how many of them were right, and the seconds that this saved.
 
-    The seconds are those that the streams' steps would have taken longer; below 0 where they would have been quicker.
+    The seconds are how much longer the streams' steps would have taken without them; negative if shorter.
     """
 
     proposed: int = 0
@@ -16,7 +16,7 @@ class SourceTotals(Struct, frozen=True, array_like=True):
     saved_seconds: float = 0.0
 
     def plus(self, proposed: int, accepted: int, saved_seconds: float) -> "SourceTotals":
-        """Return the totals with so much more."""
+        """Return the totals with these numbers added."""
         return SourceTotals(self.proposed + proposed, self.accepted + accepted, self.saved_seconds + saved_seconds)
 
 

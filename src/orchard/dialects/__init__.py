@@ -1,1 +1,1 @@
-"""One API dialect a file: body to Request, events to SSE or JSON, failure to error body."""
+"""The APIs: each turns bodies into requests, events into server-sent events or JSON, and failures into error bodies."""

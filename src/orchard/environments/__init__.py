@@ -1,1 +1,1 @@
-"""Environments of their own, for workers whose libraries can't be installed beside Orchard's."""
+"""Separate environments for workers whose libraries can't be installed together with Orchard's."""

@@ -13,7 +13,7 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 class Environment(Struct, frozen=True):
-    """The interpreter of a kind's workers, with libraries of their own.
+    """A separate Python environment of a kind's workers, with its own libraries.
 
     `name` is what `orchard setup` calls it. In the folder `lists`, the file `<name>-<sys.platform>.txt` pins every
     package that it contains.
@@ -38,7 +38,7 @@ class Environment(Struct, frozen=True):
 
     @property
     def folder(self) -> Path:
-        """Its folder, which another list or another Python changes. Raise OrchardError if there is no list."""
+        """Its folder. Another list or Python version gives another folder. Raise OrchardError if there is no list."""
         contents = f"{self.packages_file.read_text()}{sys.version_info[:2]}"
         return self.root / f"{self.name}-{hashlib.sha256(contents.encode()).hexdigest()[:12]}"
 
@@ -51,7 +51,7 @@ class Environment(Struct, frozen=True):
     def command(self) -> list[str]:
         """The command that starts a worker in it. Raise OrchardError if it has not been made.
 
-        `-I` keeps PYTHONPATH and the packages of the user's home away.
+        `-I` ignores PYTHONPATH and the user's site-packages.
         """
         python = self.folder / "bin" / "python"
         if not python.exists():
@@ -60,7 +60,7 @@ class Environment(Struct, frozen=True):
 
     @property
     def remedy(self) -> str:
-        """What makes or repairs it."""
+        """The command that makes or repairs it."""
         return f"run 'orchard setup {self.name}'"
 
 

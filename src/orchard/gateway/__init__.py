@@ -1,1 +1,1 @@
-"""The HTTP process: it takes requests in any dialect, and never imports MLX."""
+"""The gateway: the process that speaks HTTP, in all dialects. It never imports MLX."""

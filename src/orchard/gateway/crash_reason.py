@@ -1,4 +1,4 @@
-"""Pass on a process's stderr, and keep its last lines, because they explain a crash."""
+"""Forward a process's stderr, and keep its last lines, because they explain a crash."""
 
 import asyncio
 import os
@@ -11,12 +11,12 @@ _KEPT_BYTES = 8192
 _MOST_CHARS = 400
 _SECONDS_FOR_THE_REST = 1.0
 _LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ")
-# An absolute path, but not a part of a URL or of a word.
+# An absolute path that is not part of a URL or a word.
 _PATH = re.compile(r"(?<![\w.:/~-])~?/(?:[^\s/'\"`()<>:,;]+/)*([^\s/'\"`()<>:,;]+)")
 
 
 class CrashReason:
-    """One process's stderr: a pipe into which it writes."""
+    """The stderr of one process: a pipe that the process writes to."""
 
     def __init__(self) -> None:
         """Open the pipe. Raise OSError if there are too many open files."""
@@ -25,23 +25,23 @@ class CrashReason:
         self._relaying: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Pass on what the process writes; it has its own copy of the pipe's `write_end` by now, if it has started."""
+        """Begin to forward what the process writes. If it has started, it has its own copy of `write_end` by now."""
         os.close(self.write_end)
         self._relaying = asyncio.create_task(self._relay())
 
     async def end(self) -> None:
-        """Wait for what an ended process has left in the pipe, but not for others that still hold it."""
+        """Read what an ended process has left in the pipe. Do not wait for other processes that still have it open."""
         if self._relaying:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._relaying, _SECONDS_FOR_THE_REST)
 
     @property
     def reason(self) -> str:
-        """The last words of the process, on one line: of a traceback, the exception. Empty if it only logged."""
+        """The process's last output on one line; of a traceback, the exception. Empty if there are only log lines."""
         lines = [line for line in self._tail.decode(errors="replace").splitlines() if line.strip()]
         logged = max((number for number, line in enumerate(lines) if _LOG_LINE.match(line)), default=-1)
         said = lines[logged + 1 :]
-        # The lines of a traceback are indented; what follows them is the exception, on one line or several.
+        # The lines of a traceback are indented. The exception, of one or more lines, follows them.
         trace = max((number for number, line in enumerate(said) if line.startswith(" ")), default=-1)
         return " ".join(line.strip() for line in said[trace + 1 :] or said[-1:])[:_MOST_CHARS]
 
@@ -55,7 +55,7 @@ class CrashReason:
             while data := await reader.read(_CHUNK_BYTES):
                 self._tail = (self._tail + data)[-_KEPT_BYTES:]
                 if sys.stderr is not None:
-                    with suppress(OSError, ValueError):  # the terminal may be gone
+                    with suppress(OSError, ValueError):  # the terminal may be closed
                         sys.stderr.buffer.write(data)
                         sys.stderr.buffer.flush()
         finally:
@@ -63,7 +63,7 @@ class CrashReason:
 
 
 async def reap(process: asyncio.subprocess.Process, seconds: float) -> int:
-    """Wait for the process's end, and kill it if that does not come within so many seconds; return its exit code."""
+    """Wait for the process to end, kill it if it still runs after `seconds`, and return its exit code."""
     try:
         async with asyncio.timeout(seconds):
             return await process.wait()
@@ -73,5 +73,5 @@ async def reap(process: asyncio.subprocess.Process, seconds: float) -> int:
 
 
 def without_folders(text: str) -> str:
-    """Replace each absolute path in a text with its last part: callers need not know where files are."""
+    """Replace each absolute path in a text by its last part, because callers must not learn where files are."""
     return _PATH.sub(r"\1", text)

@@ -1,4 +1,4 @@
-"""Images that an answer gives as URLs. They stay in memory for an hour; only a client that has the URL can get them."""
+"""Images that answers give as URLs. They stay in memory for an hour. Only a client with the URL can get one."""
 
 import asyncio
 import secrets
@@ -20,14 +20,14 @@ class KeptImage(Struct, frozen=True):
 
 
 class KeptImages:
-    """The images of one server, the oldest first. The oldest ones go where all would take more than MOST_BYTES."""
+    """The images of one server, oldest first. The oldest ones are dropped when all take more than MOST_BYTES."""
 
     def __init__(self) -> None:
         self._images: dict[str, KeptImage] = {}
         self._bytes = 0
 
     def keep(self, data: bytes, image_format: str) -> str:
-        """Keep an image of a format such as `png`, and return its name, which nobody can guess."""
+        """Keep an image of a format such as `png`, and return its name, which can't be guessed."""
         name = f"{secrets.token_urlsafe(_RANDOM_BYTES)}.{image_format}"
         self._images[name] = KeptImage(data, f"image/{image_format}")
         self._bytes += len(data)

@@ -13,11 +13,11 @@ ShownState = Literal["unloaded", "queued", "loading", "ready", "unloading", "fai
 class ModelStatus(Struct, frozen=True, kw_only=True):
     """The status of one model.
 
-    `reason`: why it failed last. `note`: what it waits for, in a few words, or how much of its requests
-    is done; loading and downloading count as waiting. `progress`, from 0 to 1: how much of it is loaded or of its
-    requests is done; None: it isn't loading, and its requests don't tell. Sizes are in bytes, None if there is no
-    process or it has not reported them. `speculation`: what guesses have brought since the load. `restarts`: how often
-    its process died. `details`: facts from the service of a ready model.
+    `reason`: why it failed last. `note`: in a few words, what it waits for (also a load or a download), or how much of
+    its requests is done. `progress`, from 0 to 1: how much of it is loaded, or how much of its requests is done; None:
+    it isn't loading, and its requests report no progress. Sizes are in bytes; None if there is no process, or it has
+    not reported them. `speculation`: the totals of its guesses since the load. `restarts`: how often its process died.
+    `details`: facts from the service of a ready model.
     """
 
     state: ShownState
@@ -34,7 +34,7 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
     details: Mapping[str, str | list[str]] = {}
 
     def able(self, capabilities: Sequence[str]) -> list[str]:
-        """Return what the model can do, of what its files promise: a loaded one may take no media after all."""
+        """Return the capabilities without vision if the loaded model takes no media."""
         return [one for one in capabilities if one != "vision" or self.details.get("media") != []]
 
     def health(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Log lines about repeated failures: one a minute."""
+"""Log lines about repeated failures, at most one per minute."""
 
 import logging
 import time
@@ -8,7 +8,7 @@ _SECONDS = 60.0
 
 
 class Throttle:
-    """Writes a line, then none for a minute; the next one says how many were left out."""
+    """Logs an error, then drops errors for a minute; the next line says how many were dropped."""
 
     def __init__(self, log: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self._log = log

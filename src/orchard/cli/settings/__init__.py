@@ -1,1 +1,1 @@
-"""The settings of `orchard serve`: what they are, and how the file, the environment and flags give them."""
+"""The settings of `orchard serve`: what they are, and how they are read from the file, the environment and flags."""

@@ -15,18 +15,18 @@ from orchard.core.setting import Scope
 _MOST_BYTES = 256 * 1024
 _DEEPEST = 6
 _BLOCKS = ("server", "models")
-# What plain values resolve to; any other tag was written out.
+# The tags of plain values; any other tag was written explicitly.
 _TAGS = {f"tag:yaml.org,2002:{tag}" for tag in ("str", "int", "float", "bool", "null", "timestamp", "value", "merge")}
 _NULL = "tag:yaml.org,2002:null"
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader for plain data. It refuses deep nesting, and aliases, by which a small file can become a large one."""
+    """A loader for plain data. It rejects deep nesting, and aliases, which can expand a small file to a large one."""
 
     _depth = 0
 
     def compose_node(self, parent: Node | None, index: int) -> Node | None:
-        """Compose one node and what it holds."""
+        """Compose one node and its children."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if self.check_event(yaml.AliasEvent):
             problem = "aliases are not allowed: put what all models share under `server`"
@@ -102,7 +102,7 @@ def _models(node: Node, path: Path, where: str, mistakes: list[str]) -> Iterator
 
 
 def _block(node: Node, path: Path, where: str, scopes: tuple[Scope, ...], mistakes: list[str]) -> Layer:
-    """Read a mapping of settings of these scopes."""
+    """Read a mapping of settings; settings of other scopes are mistakes."""
     layer: Layer = {}
     if _is_null(node):
         return layer
@@ -136,7 +136,7 @@ def _items(node: MappingNode, path: Path, mistakes: list[str]) -> Iterator[tuple
 
 
 def _stranger(key: str, scopes: tuple[Scope, ...]) -> str:
-    """Return what is wrong with a key that does not belong here; `scopes` () is the top of the file."""
+    """Return what is wrong with a key that does not belong here; `scopes` is () at the top of the file."""
     if setting := by_name().get(key):
         return "belongs under `server`" if setting.scope in ("server", "all") else "belongs to one of `models`"
     if key in _BLOCKS:
@@ -146,7 +146,7 @@ def _stranger(key: str, scopes: tuple[Scope, ...]) -> str:
 
 
 def _raw(node: Node) -> Raw:
-    """Return a node's value as text. Raise ValueError for what no setting can be."""
+    """Return a node's value as text. Raise ValueError if no setting can have such a value."""
     if isinstance(node, SequenceNode):
         return [_scalar(item) for item in node.value]
     if isinstance(node, MappingNode):

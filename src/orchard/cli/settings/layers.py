@@ -16,7 +16,7 @@ from orchard.config import ModelSettings, Settings
 from orchard.core.setting import Scope
 
 _ON_DEMAND_TTL = 60.0
-# Those of other commands and of workers.
+# The variables of other commands and of workers.
 _OTHER_VARIABLES = {"ORCHARD_CONFIG", "ORCHARD_URL", "ORCHARD_CACHE_DIR"}
 _PREFIXES = ("ORCHARD_", "MLX_VLM_")
 _DEMO = "demo"
@@ -31,7 +31,7 @@ class Given(NamedTuple):
 
 
 Layer = dict[str, Given]
-"""What one source sets, by the names of settings (`Setting.name`)."""
+"""The values that one source sets, by `Setting.name`."""
 
 
 class File(NamedTuple):
@@ -42,14 +42,14 @@ class File(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where the models of settings are named, and which of them is the fallback."""
+    """Where each model of the settings is named, and where the fallback model is."""
 
     models: list[str]
     fallback: str
 
 
 class Mistakes(Exception):
-    """The mistakes in the settings: a line each, with its place."""
+    """The mistakes in the settings: one line for each, with its place."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self.lines = list(dict.fromkeys(map(printable, lines)))
@@ -57,12 +57,12 @@ class Mistakes(Exception):
 
 
 def environment(variables: Mapping[str, str], mistakes: list[str]) -> Layer:
-    """Read the variables that are settings; an empty one counts as absent."""
+    """Read the variables that are settings. An empty one counts as absent."""
     layer: Layer = {}
     for variable, text in sorted(variables.items()):
         setting = by_variable().get(variable)
         if setting and text.strip():
-            is_list = setting.name == "model_path"  # one name, but for here
+            is_list = setting.name == "model_path"  # a list only here: elsewhere it is one name
             try:
                 value = tuple(filter(None, map(str.strip, text.split(",")))) if is_list else setting.kind.read(text)
                 put(layer, setting, Given(value, variable), mistakes)
@@ -81,7 +81,7 @@ def strange_variables(variables: Iterable[str]) -> list[str]:
 
 
 def flags(given: Mapping[str, Any], models: Iterable[str], mistakes: list[str]) -> Layer:
-    """Read the values of flags, by their names; `models` are those that stand beside the flags."""
+    """Read the values of flags, by their names; `models` are the command's arguments."""
     layer: Layer = {}
     names = list(models)
     for name, value in given.items():
@@ -89,7 +89,7 @@ def flags(given: Mapping[str, Any], models: Iterable[str], mistakes: list[str]) 
         if setting.name == "model_path":
             names += value
             continue
-        # The flag of a list may be repeated, and each time hold several.
+        # The flag of a list may be repeated, and each one may hold several items.
         is_list = setting.kind.shape is list
         read = tuple(dict.fromkeys(item for several in value for item in several)) if is_list else value
         put(layer, setting, Given(read, flag_of(name)), mistakes)
@@ -101,7 +101,7 @@ def flags(given: Mapping[str, Any], models: Iterable[str], mistakes: list[str]) 
 def settings(
     file: File | None, from_environment: Layer, from_flags: Layer, mistakes: list[str]
 ) -> tuple[Settings, Places]:
-    """Return the settings: flags override the environment, which overrides the file. Raise Mistakes."""
+    """Return the settings: flags override the environment, which overrides the file. Raise Mistakes if any is wrong."""
     file_server = _settled(file.server, mistakes, file.models) if file else {}
     server = file_server | from_environment | from_flags
     above = _of(from_environment | from_flags, "all")
@@ -113,7 +113,7 @@ def settings(
     models = tuple(_filled(ModelSettings, layer, mistakes) for layer in layers)
     _check_names(models, layers, mistakes)
     keys = [key for name in ("api_keys", "api_key_file") if name in server for key in server[name].value]
-    of_all = _of(server, "server", "all")  # without those of the model that the command line names
+    of_all = _of(server, "server", "all")  # without settings of the single model that the command line names
     made = _filled(Settings, of_all, mistakes, api_keys=tuple(dict.fromkeys(keys)), models=models)
     if mistakes:
         raise Mistakes(mistakes)
@@ -132,9 +132,9 @@ def notes(layers: Iterable[Layer]) -> list[str]:
 
 
 def closest(name: str, known: Iterable[str], prefix: str = "") -> str:
-    """Continue a sentence about an unknown name with the known one that is most like it.
+    """Continue a sentence about an unknown name with the most similar known one; empty if none is similar.
 
-    What all begin with makes none of them more alike.
+    `prefix`, with which all of them begin, doesn't count for the similarity.
     """
     rests = [each.removeprefix(prefix) for each in known if each.startswith(prefix)]
     found = difflib.get_close_matches(name.removeprefix(prefix), rests, n=1)
@@ -142,7 +142,7 @@ def closest(name: str, known: Iterable[str], prefix: str = "") -> str:
 
 
 def put(layer: Layer, setting: Setting, given: Given, mistakes: list[str]) -> None:
-    """Put a value into a layer, unless another of its names has set another value there."""
+    """Put a value into a layer. Add a mistake if another name of the setting has set a different value."""
     other = layer.get(setting.name)
     if other and other.value != given.value:
         mistakes.append(f"{given.where}: sets the same as {other.where}, but to another value")
@@ -150,7 +150,7 @@ def put(layer: Layer, setting: Setting, given: Given, mistakes: list[str]) -> No
 
 
 def _settled(layer: Layer, mistakes: list[str], models: Iterable[Layer] = ()) -> Layer:
-    """Turn `no_log_file` into a `log_file` that is none, and `debug`, also of a model, into a `log_level`."""
+    """Replace `no_log_file` by `log_file` None, and `debug`, also that of a model, by `log_level` "debug"."""
     for debug in (one["debug"] for one in (layer, *models) if "debug" in one):
         if debug.value:
             layer = layer | {"log_level": Given("debug", debug.where)}
@@ -167,7 +167,7 @@ def _of(layer: Layer, *scopes: Scope) -> Layer:
 
 
 def _named(server: Layer, has_file: bool, mistakes: list[str]) -> list[Layer]:
-    """Return the models of the command line and the environment. If there are none, and no file: the demo."""
+    """Return the models of the command line or the environment. If there are none and no file, return the demo."""
     names = server["model_path"].value if "model_path" in server else () if has_file else (_DEMO,)
     here = _of(server, "named", "all")
     where = here.pop("model_path").where if "model_path" in here else _DEMO
@@ -180,7 +180,7 @@ def _named(server: Layer, has_file: bool, mistakes: list[str]) -> list[Layer]:
 
 
 def _filled(struct: type[S], layer: Layer, mistakes: list[str], **values: Any) -> S:
-    """Return a Struct with `values`, and with what a layer sets of its other fields and of the Structs in it."""
+    """Return a Struct with `values`; a layer sets its other fields and those of the Structs in it."""
     given = {name: one for name, one in layer.items() if struct in by_name()[name].homes}
     for name, field in fields_of(struct).items():
         if name in given and name not in values:
@@ -190,7 +190,7 @@ def _filled(struct: type[S], layer: Layer, mistakes: list[str], **values: Any) -
             values[name] = _filled(field.type.cls, layer, mistakes)
     try:
         return struct(**values)
-    except ValueError as error:  # two of them can't be combined, and the message names them
+    except ValueError as error:  # two settings can't be combined; the message names them
         where = [place for name, (_, place) in given.items() if name in str(error)]
         mistakes.append(": ".join([*where[-1:], str(error)]))
         return struct()
@@ -209,7 +209,7 @@ def _check_names(models: Iterable[ModelSettings], layers: Iterable[Layer], mista
 def _wire_name(model: ModelSettings) -> str:
     if model.served_model_name:
         return model.served_model_name
-    with contextlib.suppress(OSError, RuntimeError):  # too long, a home of nobody
+    with contextlib.suppress(OSError, RuntimeError):  # a path that is too long, or the home of an unknown user
         folder = Path(model.model_path).expanduser()
         if folder.is_dir():
             return folder.resolve().name

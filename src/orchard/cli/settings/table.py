@@ -18,7 +18,7 @@ Function = TypeVar("Function", bound=Callable[..., None])
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    """One setting; `name` is the field that it fills in each of `homes`. For the rest see `orchard.core.setting`."""
+    """One setting; `name` is the field that it sets in each of `homes`. `orchard.core.setting` explains the rest."""
 
     name: str
     homes: tuple[type[Struct], ...]
@@ -35,18 +35,18 @@ class Setting(Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names, beginning with that of the flag. Each is known in the file, as a flag and as ORCHARD_NAME."""
+        """All names, the flag's first. Each is valid in the file, as a flag and as ORCHARD_NAME."""
         default = [f"default_{self.name}"] if self.group == "requests" else []
         return tuple(dict.fromkeys((self.flag or self.name, self.name, *default, *filter(str.islower, self.also))))
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The environment variables that other servers have for it."""
+        """The environment variables that other servers use for it."""
         return tuple(filter(str.isupper, self.also))
 
     @property
     def default_words(self) -> str:
-        """The default as users read it; empty for a setting that has no effect."""
+        """The default as shown to users; empty for a setting that has no effect."""
         if self.unset or self.group == "ignored":
             return self.unset
         if self.default in (None, (), {}):
@@ -84,9 +84,10 @@ def described(struct: type[Struct], scope: Scope) -> Iterator[Setting]:
 
 
 def table(scopes: Mapping[type[Struct], Scope]) -> tuple[Setting, ...]:
-    """Return the settings of these Structs, by their groups. A field that several of them have is one setting.
+    """Return the settings of these Structs, in the order of their groups.
 
-    It is for the server and for all models, then. Raise TypeError where two Structs describe it differently.
+    A field that several Structs have is one setting, which applies to the server and to all models. Raise TypeError
+    if two Structs describe it differently.
     """
     found: dict[str, Setting] = {}
     for struct, scope in scopes.items():
@@ -118,7 +119,7 @@ def by_variable() -> dict[str, Setting]:
 
 
 class LongHelp(TyperCommand):
-    """A command whose --help is plain text under headings: boxes cut the names of flags in narrow terminals."""
+    """A command whose --help is plain text under headings, because boxes cut flag names in narrow terminals."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -137,7 +138,7 @@ class LongHelp(TyperCommand):
 
 
 def with_settings(command: Function) -> Function:
-    """Replace a command's `**values` by a flag for each name of each setting; flags that are absent are None.
+    """Replace a command's `**values` by a flag for each name of each setting. Absent flags are None.
 
     --help shows the first name of each setting that has an effect. Raise typer.BadParameter for a wrong value.
     """

@@ -1,4 +1,4 @@
-"""How values of settings are written: the same way in the file, in the environment and in flags, as text."""
+"""How values of settings are written and read: the same way in the file, the environment and flags, as text."""
 
 import contextlib
 import ipaddress
@@ -23,15 +23,15 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s,]+")
 _POWERS = {None: 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _BOOLS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _MOST_INTEGER = 2**63 - 1
-_MOST_BYTES = 2**63  # what mlx-openai-server writes for no limit
+_MOST_BYTES = 2**63  # mlx-openai-server writes this for no limit
 _MOST_SHOWN = 60
 
 
 class Kind(Struct, frozen=True):
-    """How a setting is written. `words` continue "must be ..."; `parse` raises ValueError, perhaps with a message.
+    """How a setting is written. `words` continue "must be ..."; `parse` raises ValueError, with or without a message.
 
-    A list is written as one, or as one text in which commas separate; without `repeats`, nothing is twice in it. A
-    mapping is only written in files.
+    A list is written as a list, or as one comma-separated text; without `repeats`, duplicates are removed. A mapping
+    can only be written in files.
     """
 
     words: str
@@ -73,7 +73,7 @@ def printable(text: str) -> str:
 
 
 def kind_of(struct: type[Struct], field: str) -> Kind:
-    """Return the kind that the type of a field has."""
+    """Return the kind of a field's type."""
     found, extra = bare(fields_of(struct)[field].type)
     return kind(found, extra.get("kind"))
 
@@ -87,7 +87,7 @@ def fields_of(struct: type[Struct]) -> Mapping[str, types.Field]:
 
 
 def bare(found: types.Type) -> tuple[types.Type, dict[str, Any]]:
-    """Return a type without None and Metas, and what its Metas hold, the outer ones first."""
+    """Return a type without None and Metas, and the data of its Metas; the outer ones override."""
     extra: dict[str, Any] = {}
     while True:
         match found:
@@ -101,7 +101,7 @@ def bare(found: types.Type) -> tuple[types.Type, dict[str, Any]]:
 
 
 def kind(found: types.Type, name: str | None) -> Kind:
-    """Return the kind of a bare type: that of this name, else that of the type. Raise TypeError if there is none."""
+    """Return the kind called `name`, else the kind of a bare type. Raise TypeError if there is none."""
     if name:
         return KINDS[name]
     match found:
@@ -122,7 +122,7 @@ def _number(found: types.IntType | types.FloatType) -> Kind:
     low, least, most = found.gt, found.ge, found.le
 
     def parse(text: str) -> float:
-        # Not all that int() takes: it has underscores and the digits of every script.
+        # Stricter than int(), which accepts underscores and the digits of every script.
         if is_integer and not re.fullmatch(r"[+-]?[0-9]{1,19}", text.strip()):
             raise ValueError
         with contextlib.suppress(ValueError):
@@ -190,7 +190,7 @@ def shown_size(number: int) -> str:
 
 
 def _text(text: str) -> str:
-    # Bytes that are no UTF-8 reach flags and the environment as surrogates, which no JSON can hold.
+    # Bytes that aren't UTF-8 arrive in flags and the environment as surrogates, which JSON can't hold.
     if not text.strip() or "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError
     return text
@@ -203,7 +203,7 @@ def _host(text: str) -> str:
 
 
 def _allowed_host(text: str) -> str:
-    """Read a name or an address as a Host header has it, without port, brackets and final dot."""
+    """Read a host name or an IP address as in a Host header, without port, brackets and final dot."""
     host = text.lower().removesuffix(".")
     address = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     with contextlib.suppress(ValueError):
@@ -214,7 +214,7 @@ def _allowed_host(text: str) -> str:
 
 
 def _format(text: str, *, option: str) -> str:
-    # Imported here, as the formats are many, and a server is seldom told of one.
+    # Imported here because there are many formats, and this setting is rarely used.
     from orchard.formats.registry import choose, converter
 
     if option == "message_converter":
@@ -230,7 +230,7 @@ def _path(text: str, *, folder: bool, must_exist: bool) -> str:
         path = Path(_text(text)).expanduser().resolve()
         is_there = path.exists()
         is_folder = path.is_dir()
-    except (OSError, RuntimeError, ValueError):  # too long, a home of nobody, a null byte
+    except (OSError, RuntimeError, ValueError):  # a path that is too long, the home of an unknown user, a null byte
         raise ValueError from None
     if must_exist and not is_there:
         raise ValueError(f"there is no {'folder' if folder else 'file'} {path}")
@@ -242,7 +242,7 @@ def _path(text: str, *, folder: bool, must_exist: bool) -> str:
 
 def _folder_here(text: str) -> str:
     _path(text, folder=True, must_exist=True)
-    return text  # as it is written, because requests may repeat it
+    return text  # unchanged, because requests may name the model so
 
 
 def _log_file(text: str) -> str:
@@ -267,7 +267,7 @@ def _origin(text: str) -> str:
 
 
 def _key(text: str) -> str:
-    """Read a key, which travels in a header."""
+    """Read an API key, which must fit into a header."""
     if not text.isascii():
         raise ValueError
     return _host(text)

@@ -1,1 +1,1 @@
-"""What models can be asked for: one file a task, with its fields, its result and how its models are loaded."""
+"""What requests want from models: one file for each task, with its fields, its result and its load options."""

@@ -1,4 +1,4 @@
-"""Options of models whose requests are over after a pass: texts of several requests share one."""
+"""Options of models that answer with a single forward pass, which texts of several requests share."""
 
 from typing import Annotated
 

@@ -23,14 +23,14 @@ EmbedInput = str | tuple[int, ...] | MixedInput | Generate
 
 
 class Embed(Task, frozen=True, tag="embed"):
-    """Make the embedding of each input: a text, given as it is or as the model's tokens, or texts and media.
+    """Make the embedding of each input: a text, the model's tokens, or texts and media.
 
     An input may also be the prompt of a conversation, up to where an answer would begin.
 
-    Tokens are taken as they are; a text gets the model's special tokens and the prompt that `prompt_name` names (None:
-    the model's default). `dimensions`: how many of the first numbers are kept, and normalised again. `truncate`: cut
-    what is longer than the model can read, instead of failing. Answered by an `Embedding` for each text, whose number
-    is the choice.
+    Tokens are used unchanged; a text gets the model's special tokens and the prompt that `prompt_name` names (None: the
+    model's default). `dimensions`: keep this many numbers of each vector and normalise it again. `truncate`: cut inputs
+    that are longer than the model can read, instead of failing. The answer has an `Embedding` for each input; its
+    choice is the number of the input.
     """
 
     gives: ClassVar[str] = "embeddings"
@@ -45,7 +45,7 @@ class Embed(Task, frozen=True, tag="embed"):
 
     @property
     def params(self) -> list[str]:
-        """The field that holds each input."""
+        """The path of the field that holds each input."""
         if any(isinstance(given, Generate) for given in self.inputs):
             return ["messages"] * len(self.inputs)
         return ["input"] if len(self.inputs) == 1 else [f"input[{index}]" for index in range(len(self.inputs))]
@@ -68,7 +68,7 @@ class EmbeddingOptions(BatchOptions, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def unknown_prompt(known: Iterable[str]) -> OrchardError:
-    """Return the error of a `prompt_name` that is none of a model's."""
+    """Return the error of a `prompt_name` that a model doesn't have."""
     names = ", ".join(map(repr, sorted(known)))
     what = f"one of {names}, which are" if names else "left out: there are none"
     message = f"`prompt_name` must be {what} in the `prompts` of the model's config_sentence_transformers.json."
@@ -76,12 +76,12 @@ def unknown_prompt(known: Iterable[str]) -> OrchardError:
 
 
 def wrong_dimensions(why: str) -> OrchardError:
-    """Return the error of `dimensions` that a model doesn't give; `why` goes on with the sentence."""
+    """Return the error of `dimensions` that a model doesn't support; `why` completes the sentence."""
     return OrchardError("invalid_request", f"`dimensions` {why}.", param="dimensions")
 
 
 def too_long(param: str, length: int, most: int, *, at_least: bool = False, mixed: bool = False) -> OrchardError:
-    """Return the error of an input of more tokens than a model reads; `mixed`: it has media, so it can't be cut."""
+    """Return the error of an input with more tokens than a model reads; `mixed`: it has media, so it can't be cut."""
     message = f"`{param}` has {'at least ' if at_least else ''}{length} tokens; this model reads at most {most}. "
     cut = "fewer or smaller media; what has media is never cut" if mixed else "`truncate: true` to have its end cut off"
     message += f"Send a shorter text, or {cut}."

@@ -10,7 +10,7 @@ from orchard.core.media import MediaPart
 from orchard.core.request import Request, Task
 from orchard.core.tasks.text_options import SamplingDefaults
 
-# The user's, as all templates take that at the beginning; it must not read as what the user says now.
+# A user message, which every template accepts first. It must not look like what the user says now.
 _SHOWN = (
     "[The earlier part of this conversation was too long to be kept. This summary of it takes its place; "
     "it tells what was said and done so far.]\n\n{summary}"
@@ -26,13 +26,13 @@ class TextPart(Struct, frozen=True, tag="text"):
 
 
 class ReasoningPart(Struct, frozen=True, tag="reasoning"):
-    """What an assistant thought in an earlier turn; the chat template decides whether the model sees it again."""
+    """An assistant's reasoning in an earlier turn; the chat template decides whether the model sees it."""
 
     text: str
 
 
 class ToolCallPart(Struct, frozen=True, tag="tool_call"):
-    """A call that an assistant made in an earlier turn; `arguments` is a JSON object as text."""
+    """A tool call of an earlier turn; `arguments` is a JSON object as text."""
 
     id: str
     name: str
@@ -40,7 +40,7 @@ class ToolCallPart(Struct, frozen=True, tag="tool_call"):
 
 
 class ToolResultPart(Struct, frozen=True, tag="tool_result"):
-    """What the call `call_id` returned, or, as an error, why it could not."""
+    """What the call `call_id` returned, or the error that it ended with."""
 
     call_id: str
     parts: tuple[TextPart | MediaPart, ...]
@@ -51,7 +51,7 @@ Part = TextPart | MediaPart | ReasoningPart | ToolCallPart | ToolResultPart
 
 
 class Message(Struct, frozen=True):
-    """One turn of a conversation. `name` tells speakers of one role apart, where the chat template shows it."""
+    """One turn of a conversation. `name` distinguishes speakers of the same role, if the chat template shows it."""
 
     role: Role
     parts: tuple[Part, ...]
@@ -61,8 +61,8 @@ class Message(Struct, frozen=True):
 class Tool(Struct, frozen=True):
     """A function that the model may call; `parameters` is a JSON schema of its arguments.
 
-    `strict`: the arguments of every call of it keep that schema. `input_grammar`: a grammar in llguidance's Lark that
-    the string `input`, its only argument, keeps; such a tool is strict.
+    `strict`: the schema is enforced for the arguments of every call. `input_grammar`: a grammar in llguidance's Lark
+    that is enforced for the string `input`, the only argument; such a tool is strict.
     """
 
     name: str
@@ -73,12 +73,12 @@ class Tool(Struct, frozen=True):
 
 
 class Grammar(Struct, frozen=True):
-    """What the answer, without its reasoning, must look like.
+    """What the answer, without its reasoning, must match.
 
     `value` is a JSON schema (a dict or a bool), None for any JSON object, a regular expression, a grammar in
-    llguidance's Lark (https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md), or a list of texts one of
-    which it is. `param` is the field that a caller is to blame where it can't be enforced. `strict`: all of it is kept;
-    else keywords of a JSON schema that can't be enforced say nothing.
+    llguidance's Lark (https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md), or a list of texts to
+    choose from. `param` is the field to blame if it can't be enforced. `strict`: reject a JSON schema with a keyword
+    that can't be enforced; else ignore such keywords.
     """
 
     kind: Literal["json_schema", "json_object", "regex", "lark", "choice"]
@@ -88,13 +88,13 @@ class Grammar(Struct, frozen=True):
 
 
 class Sampling(SamplingDefaults, frozen=True, kw_only=True):
-    """How the next token is drawn. None: as the model's options or its generation_config.json say, else neutral.
+    """How the next token is sampled. None: as the model's options or its generation_config.json say, else neutral.
 
     `temperature` 0 is greedy. `top_k` 0 and `min_p` 0 are off. Penalties are OpenAI's (`presence_penalty`,
     `frequency_penalty`: over the generated text) and CTRL's (`repetition_penalty`: over prompt and generated text,
-    https://arxiv.org/abs/1909.05858). `logit_bias` adds to the logits of token ids. `seed` None draws a fresh one.
-    A `..._context_size` is how many of the last tokens its penalty looks at (0: all). With `xtc_probability` the likely
-    tokens, those of at least `xtc_threshold`, are dropped but for the least likely of them.
+    https://arxiv.org/abs/1909.05858). `logit_bias` adds to the logits of token ids. `seed` None: a random one.
+    A `..._context_size` is how many of the last tokens its penalty covers (0: all). With the chance `xtc_probability`,
+    all tokens whose probability exceeds `xtc_threshold`, except the least likely of them, are dropped.
     """
 
     logit_bias: dict[int, float] = field(default_factory=dict)
@@ -103,18 +103,17 @@ class Sampling(SamplingDefaults, frozen=True, kw_only=True):
 class Generate(Task, frozen=True, tag="generate"):
     """Continue a conversation, or a raw prompt.
 
-    `prompt`: text or tokens that are continued as they are, in place of messages; with `suffix` the answer is what
-    stands between the two. `echo`: the answer begins with the prompt, whose tokens have log-probabilities, too, where
-    those of the answer have. `continue_last`: the last message, the
-    assistant's, is not complete, and the answer goes on with it.
+    `prompt`: text or tokens that are continued unchanged, in place of messages; with `suffix` the answer is the text
+    between the two. `echo`: the answer begins with the prompt, whose tokens have log-probabilities if those of the
+    answer have. `continue_last`: the answer continues the last message, which is the assistant's.
     `tools` are those that may be called; `must_call`: the answer is at least one call. `parallel_tool_calls` False: an
-    answer ends with its first call. `grammar` binds an answer's text; it doesn't go with `must_call`.
+    answer ends with its first call. `grammar` is enforced for an answer's text; it can't be combined with `must_call`.
     `max_tokens` None: until the context window is full; 0 only with a raw prompt. `stop`: texts that end the answer and
-    are not part of it. `n`: how many answers. `top_logprobs` None: no log-probabilities; k: of the drawn token and the
-    k likeliest. `template_args`: extra variables for the model's chat template. `thinking_budget`: after so many tokens
-    of reasoning the answer must begin. `hide_reasoning`: no `Reasoning` events.
-    `speculates` False: each token takes a step of its own. `prediction`: what the caller expects in the answer, which
-    makes it quicker where it is right.
+    are not part of it. `n`: how many answers. `top_logprobs` None: no log-probabilities; k: those of the sampled token
+    and of the k likeliest. `template_args`: extra variables for the model's chat template. `thinking_budget`: after
+    this many tokens of reasoning the answer must begin. `hide_reasoning`: no `Reasoning` events.
+    `speculates` False: no tokens are guessed and verified together. `prediction`: text that the caller expects in the
+    answer; correct parts make the answer faster.
     """
 
     gives: ClassVar[str] = "text"
@@ -153,9 +152,9 @@ class Generate(Task, frozen=True, tag="generate"):
 
 
 class Count(Task, frozen=True, tag="count"):
-    """Count the tokens of the prompt that `of` would have; answered by `Started` and a `Finished` without choices.
+    """Count the tokens of the prompt of `of`. The answer is `Started` and a `Finished` without choices.
 
-    `must_fit`: fail where `of` would be too long for the context window; else a prompt may be some times as long.
+    `must_fit`: fail if the prompt exceeds the context window; else it may be several times as long.
     """
 
     gives: ClassVar[str] = "text"
@@ -167,7 +166,7 @@ class Count(Task, frozen=True, tag="count"):
 
 
 def generation(request: Request) -> Generate:
-    """Return what a request asks to be generated, or whose prompt it asks to be counted."""
+    """Return the task of a request to generate text, or the task whose prompt a request counts."""
     task = request.task.of if isinstance(request.task, Count) else request.task
     assert isinstance(task, Generate), f"a text model is asked for {task.gives}"
     return task
@@ -183,7 +182,7 @@ def media_of(task: Generate) -> Iterator[MediaPart]:
 
 
 def changed_media(task: Generate, found: Iterator[MediaPart | TextPart]) -> Generate:
-    """Return a task with something else in place of each of its media, in the order of `media_of`."""
+    """Return a task with its media, in the order of `media_of`, replaced by `found`."""
 
     def changed(part: Part) -> Part:
         if isinstance(part, ToolResultPart):
@@ -196,5 +195,5 @@ def changed_media(task: Generate, found: Iterator[MediaPart | TextPart]) -> Gene
 
 
 def summary_message(summary: str) -> Message:
-    """Return the message that tells the model of a summary."""
+    """Return the message that gives the model a summary."""
     return Message("user", (TextPart(_SHOWN.format(summary=summary)),))

@@ -1,4 +1,4 @@
-"""Images: what is to be generated or edited, and what comes of it."""
+"""Images: tasks to generate or edit them, and their results."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -16,20 +16,20 @@ Quantize = Literal[3, 4, 5, 6, 8, 16]
 SIDE_STEP = 16
 LEAST_SIDE = 32
 MOST_PIXELS = 2048 * 2048
-"""The sides of an image that is made are multiples of SIDE_STEP from LEAST_SIDE on."""
+"""A generated image's sides are multiples of SIDE_STEP and at least LEAST_SIDE; MOST_PIXELS limits its area."""
 
 _AS_STORED = 16
 _STORED_BITS = 16
-_SCALE_BITS = 0.5  # of a weight's share in the scale and the bias of its group of 64
+_SCALE_BITS = 0.5  # per weight, for the scale and the bias of its group of 64
 
 
 class ImageTask(Task, frozen=True, kw_only=True):
-    """What is asked for where images are made; None: as the model's preset says.
+    """What the image tasks share; None: as the model's preset says.
 
-    `width` and `height` are in pixels, multiples of SIDE_STEP; None: 1024 x 1024, or the shape of the first picture
-    that is edited. `seed` is that of the first of the `n` images; each one after it has the next; None: one is drawn by
-    lot. `compression` is the quality of JPEG and WebP, from 0 to 100. `partial_images`: how many unfinished images of
-    each are sent at most.
+    `width` and `height` are in pixels, multiples of SIDE_STEP; None: 1024 x 1024, or the shape of the first image to
+    edit. `seed` is that of the first of the `n` images, and each further image has the next one; None: a random one.
+    `compression` is the quality of JPEG and WebP, from 0 to 100. `partial_images`: the most unfinished versions of
+    each image to send.
     """
 
     unit: ClassVar[str] = "images"
@@ -55,14 +55,14 @@ class ImageTask(Task, frozen=True, kw_only=True):
 
 
 class GenerateImages(ImageTask, frozen=True, kw_only=True, tag="generate_images"):
-    """Make images of what a prompt describes."""
+    """Generate images that a prompt describes."""
 
     gives: ClassVar[str] = "images"
     addresses: ClassVar[tuple[str, ...]] = ("/v1/images/generations",)
 
 
 class EditImages(ImageTask, frozen=True, kw_only=True, tag="edit_images"):
-    """Make images out of pictures, at least one; `mask` is one that says where the first is painted."""
+    """Edit images, at least one; `mask` is an image that says where the first one may be changed."""
 
     gives: ClassVar[str] = "edited images"
     addresses: ClassVar[tuple[str, ...]] = ("/v1/images/edits",)
@@ -72,12 +72,12 @@ class EditImages(ImageTask, frozen=True, kw_only=True, tag="edit_images"):
 
     @property
     def media(self) -> tuple[MediaPart, ...]:
-        """All of them, the mask last."""
+        """All images, the mask last."""
         return (*self.images, self.mask) if self.mask else self.images
 
 
 class Image(Struct, frozen=True, array_like=True, tag="image"):
-    """A finished image, as a file of the format that was asked for; its size is in pixels."""
+    """A finished image: a file in the requested format. Sizes are in pixels."""
 
     data: bytes
     width: int
@@ -86,7 +86,7 @@ class Image(Struct, frozen=True, array_like=True, tag="image"):
 
 
 class PartialImage(Struct, frozen=True, array_like=True, tag="partial_image"):
-    """An image that is not finished yet, as a file; `index` is its number among those of one image, from 0."""
+    """An unfinished version of an image, as a file; `index` is its number among those of the same image, from 0."""
 
     data: bytes
     width: int
@@ -136,7 +136,7 @@ class ImageOptions(LoadOptions, frozen=True, kw_only=True):
     queue_size: QueueSize = 1024
 
     def loaded_bytes(self, size_bytes: int, kept_bytes: int) -> int:
-        """Return what weights take in memory where they are quantised while they are loaded."""
+        """Return the bytes that weights take in memory if they are quantised while they are loaded."""
         if self.quantize in {None, _AS_STORED}:
             return size_bytes
         return kept_bytes + int((size_bytes - kept_bytes) * (self.quantize + _SCALE_BITS) / _STORED_BITS)

@@ -1,4 +1,4 @@
-"""The media of a request, whatever it asks for."""
+"""The media of a request, whatever its task."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ def request_media(request: Request) -> Iterator[MediaPart]:
 
 
 def input_media(given: EmbedInput) -> Iterator[MediaPart]:
-    """Yield the media of what is to be embedded, in order."""
+    """Yield the media of an input to embed, in order."""
     match given:
         case Generate():
             yield from media_of(given)
@@ -35,7 +35,7 @@ def input_media(given: EmbedInput) -> Iterator[MediaPart]:
 
 
 def with_media(request: Request, found: Iterator[MediaPart | TextPart]) -> Request:
-    """Return a request with something else in place of each of its media, in the order of `request_media`."""
+    """Return a request with its media, in the order of `request_media`, replaced by `found`."""
     match request.task:
         case Generate() as task:
             return replace(request, task=changed_media(task, found))
@@ -44,7 +44,7 @@ def with_media(request: Request, found: Iterator[MediaPart | TextPart]) -> Reque
         case Embed(inputs=inputs) as task:
             return replace(request, task=replace(task, inputs=tuple(_changed(one, found) for one in inputs)))
         case EditImages(images=images, mask=mask) as task:
-            pictures = [part for part in found if isinstance(part, MediaPart)]  # all are: none is a document
+            pictures = [part for part in found if isinstance(part, MediaPart)]  # always true: none is a document
             images = tuple(pictures[: len(images)])
             return replace(request, task=replace(task, images=images, mask=pictures[-1] if mask else None))
     return request

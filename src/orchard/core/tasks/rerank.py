@@ -9,11 +9,11 @@ from orchard.core.tasks.batch_options import BatchOptions
 
 
 class Rerank(Task, frozen=True, tag="rerank"):
-    """Judge how relevant each document is to a query.
+    """Score how relevant each document is to a query.
 
-    `instruction` says what the search is for, to models that take one (None: the model's usual one). `truncate`: cut
-    documents that are longer than the model can read, instead of failing. Answered by a `Relevance` for each document,
-    whose number is the choice.
+    `instruction` tells models that take one what the search is for (None: the model's default). `truncate`: cut
+    documents that are longer than the model can read, instead of failing. The answer has a `Relevance` for each
+    document; its choice is the number of the document.
     """
 
     gives: ClassVar[str] = "relevance scores"

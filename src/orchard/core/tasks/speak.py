@@ -1,4 +1,4 @@
-"""Speech: what a model is asked to say, and the sound of it."""
+"""Speech: a text to speak, and its audio."""
 
 from typing import ClassVar, Literal
 
@@ -9,16 +9,16 @@ from orchard.core.request import Task
 SoundFormat = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
 
 MAX_INPUT_CHARS = 4096
-"""The longest text of a request, as in OpenAI's API."""
+"""The longest text of a request in characters, as in OpenAI's API."""
 RATE = 24_000
-"""Samples a second of all speech: those of OpenAI's `pcm`, which doesn't name them."""
+"""The sample rate of all speech in Hz. It is that of OpenAI's `pcm`, whose files don't contain a rate."""
 
 
 class Speak(Task, frozen=True, tag="speak"):
-    """Say a text of 1 to `MAX_INPUT_CHARS` characters; the answer is `Sound`s, which make one file of the format.
+    """Speak a text of 1 to `MAX_INPUT_CHARS` characters. The answer is `Sound`s, which make one file of the format.
 
-    `voice` None: the model's first one. `instructions` say how to speak.
-    `speed` 2 is twice as fast, with the same pitch.
+    `voice` None: the model's first one. `instructions` describe how to speak. `speed` 2 is twice as fast, at the same
+    pitch.
     """
 
     gives: ClassVar[str] = "speech"

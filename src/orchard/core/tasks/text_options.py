@@ -1,4 +1,4 @@
-"""How a text model is run: what the gateway passes to a worker and the worker to its engine."""
+"""How a text model is run: options that the gateway passes to a worker, and the worker to its engine."""
 
 from typing import Annotated, Literal
 
@@ -26,13 +26,13 @@ ExistingFile = Annotated[str, written_as("existing file")]
 
 
 Batching = Literal["together", "by_length", "in_turn"]
-"""How a model's rows are decoded: all in one pass, those of like length in one pass, or one after the other."""
+"""How a model's rows are decoded: all in one pass, rows of similar length in one pass, or one after the other."""
 
 
 class SamplingDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How tokens are drawn where a request says nothing; None: as the model's generation_config.json says.
+    """How tokens are sampled if a request doesn't say; None: as the model's generation_config.json says.
 
-    The names are those of `core.tasks.generate.Sampling`, which says what they mean.
+    `core.tasks.generate.Sampling` explains the names.
     """
 
     temperature: Annotated[
@@ -139,7 +139,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         unset("the model's, or the rest of the context length", example="4096"),
     ] = None
     defaults: SamplingDefaults = SamplingDefaults()
-    """How tokens are drawn where a request does not say."""
+    """How tokens are sampled if a request does not say."""
     tool_call_parser: Annotated[
         Annotated[str, written_as("tool_call_parser")] | None,
         setting("prompts", "The format in which the model writes tool calls, such as qwen3_coder or mistral."),
@@ -235,7 +235,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         also("prompt_cache_max_bytes", "max_bytes"),
         unset("a quarter of the memory that the weights leave", example="4GB"),
     ] = None
-    """At most half of what the weights leave."""
+    """At most half of the memory that the weights leave."""
     prompt_cache_size: Annotated[
         Positive | None,
         setting("cache", "The most cached prompts in memory; prompts that continue one another count as one."),
@@ -250,7 +250,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def draft(self) -> str | None:
-        """The draft model that is used; None: none is named, or speculation is off."""
+        """The draft model to use; None: none is configured, or speculation is off."""
         return None if self.speculation == "off" else self.draft_model_path
 
     @property
@@ -259,7 +259,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         return self.prompt_cache_dir is not None
 
     def __post_init__(self) -> None:
-        """ValueError where one option would be ignored because of another."""
+        """Raise ValueError if one option would be ignored because of another."""
         if self.kv_bits and self.max_kv_size:
             raise ValueError("kv_bits and max_kv_size can't be combined: a bounded cache is not quantised")
         if self.enable_thinking and self.thinking_budget == 0:

@@ -1,4 +1,4 @@
-"""Speech to text: what a recording is transcribed to, and how."""
+"""Speech to text: how a recording is transcribed, and the results."""
 
 from typing import Annotated, ClassVar
 
@@ -10,9 +10,9 @@ from orchard.core.request import LoadOptions, Task
 
 
 class SpeechDetection(Struct, frozen=True):
-    """Where speech is looked for: sound that is louder than `threshold`, from 0 (the quietest) to 1 (the loudest).
+    """What counts as speech: audio that is louder than `threshold`, from 0 (the quietest) to 1 (the loudest).
 
-    It begins `padding` seconds before such sound, and ends where there was none for `silence` seconds.
+    Speech begins `padding` seconds before such audio, and ends after `silence` seconds without any.
     """
 
     threshold: float = 0.5
@@ -21,12 +21,12 @@ class SpeechDetection(Struct, frozen=True):
 
 
 class Transcribe(Task, frozen=True, tag="transcribe"):
-    """Write down what is said in a recording, in its language or, with `translate`, in English.
+    """Transcribe a recording in its language or, with `translate`, in English.
 
-    `path` is the file, which the field `file` of the request held. `language` is a code such as `de` or an English
-    name; None: the model finds out. `prompt` is text that may have come before. `temperature` None or 0: greedy, and
-    higher where that gives bad text. `words`: say when each word was spoken. `detection`: transcribe only what is
-    found to be speech. `timed`: say when each segment was spoken, which not all models can.
+    `path` is the file from the field `file` of the request. `language` is a code such as `de` or an English
+    name; None: the model detects it. `prompt` is text that may have come before. `temperature` None or 0: greedy, and
+    higher if that gives bad text. `words`: give the times of each word. `detection`: transcribe only what is
+    detected as speech. `timed`: give the times of each segment, which not all models can.
     """
 
     gives: ClassVar[str] = "transcriptions"
@@ -47,7 +47,7 @@ class TranscribeOptions(LoadOptions, frozen=True, kw_only=True):
     """How a transcription model is run."""
 
     most_requests: Annotated[int, Meta(ge=1)] = 256
-    """Requests that are worked on in turn, a window of each; more are refused."""
+    """The most requests that take turns, window by window; further ones are rejected."""
 
 
 class Word(Struct, frozen=True, array_like=True):
@@ -61,7 +61,7 @@ class Word(Struct, frozen=True, array_like=True):
 class Segment(Struct, frozen=True, array_like=True, tag="segment"):
     """A piece of a transcription, such as a sentence; times are in seconds.
 
-    `seek` is where the window began in which it was found. `tokens` are empty where the model doesn't tell them; the
+    `seek` is the beginning of the window that it was found in. `tokens` are empty if the model doesn't give them; the
     numbers below are zero then.
     """
 
@@ -78,7 +78,7 @@ class Segment(Struct, frozen=True, array_like=True, tag="segment"):
 
 
 class Recording(Struct, frozen=True, array_like=True, tag="recording"):
-    """What was found out about a recording: its length in seconds, and its language in English, if the model tells."""
+    """A recording's length in seconds and, if the model tells, its language in English."""
 
     seconds: float
     language: str | None = None
@@ -88,5 +88,5 @@ _decoder: msgspec.msgpack.Decoder[Segment | Recording] = msgspec.msgpack.Decoder
 
 
 def made(output: Output) -> Segment | Recording:
-    """Return what an `Output` event of a transcription carries: first the recording, then segment after segment."""
+    """Return what an `Output` event of a transcription carries: first the `Recording`, then each `Segment`."""
     return _decoder.decode(output.data)

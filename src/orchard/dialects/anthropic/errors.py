@@ -22,15 +22,15 @@ def error_body(error: OrchardError, request_id: str) -> dict[str, Any]:
     """Return the error as Anthropic's object: `{"type": "error", "error": {"type", "message"}, "request_id"}`."""
     message = message_of(error)
     if error.kind == "context_length_exceeded":
-        message = f"prompt is too long: {message}"  # what coding agents look for, to shorten the conversation
+        message = f"prompt is too long: {message}"  # coding agents look for this text
     elif error.param and "[" in error.param and error.param not in message:
-        message = f"`{error.param}`: {message}"  # there is no field for it
+        message = f"`{error.param}`: {message}"  # the body has no field for it
     told: dict[str, Any] = {"type": _TYPES.get(_STATUSES[error.kind], "invalid_request_error"), "message": message}
     if error.kind == "response_not_found":
-        told["details"] = {"error_code": "thread_not_found"}  # the SDK then sends the whole conversation
+        told["details"] = {"error_code": "thread_not_found"}  # the SDK then resends the whole conversation
     return {"type": "error", "error": told, "request_id": request_id}
 
 
 def fail(error: OrchardError, request_id: str) -> ErrorAnswer:
-    """Return the answer that tells of an error."""
+    """Return the response that reports an error."""
     return error_answer(error, error_body(error, request_id), _STATUSES[error.kind])

@@ -13,8 +13,8 @@ _DEFAULT_LIMIT = 20
 def describe(model_id: str, context_window: int | None, created: int = 0, able: Collection[str] = ()) -> dict[str, Any]:
     """Return one model.
 
-    `context_window` is in tokens, None where it isn't known; `created` in seconds since the epoch, 0 where it isn't
-    known; of `able`, what it can do, only "thinking" and "vision" are of use here.
+    `context_window` is in tokens, None if unknown; `created` is in seconds since the epoch, 0 if unknown; `able` has
+    its capabilities, of which only "thinking" and "vision" matter here.
     """
     yes, no = {"supported": True}, {"supported": False}
     thinks = {"supported": "thinking" in able}
@@ -43,7 +43,7 @@ def describe(model_id: str, context_window: int | None, created: int = 0, able: 
             "structured_outputs": yes,
             "thinking": {
                 **thinks,
-                # A model that does not think takes these two as well.
+                # A model that does not think accepts these two as well.
                 "types": {"adaptive": thinks, "enabled": thinks, "disabled": yes, "between_tools": yes},
             },
         },
@@ -51,7 +51,7 @@ def describe(model_id: str, context_window: int | None, created: int = 0, able: 
 
 
 def page(models: Sequence[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the part of the list that a query asks for. Raise OrchardError (invalid_request)."""
+    """Return the page of the list that a query requests. Raise OrchardError (invalid_request)."""
     asked = query.get("limit", str(_DEFAULT_LIMIT))
     if not (asked.isascii() and asked.isdigit() and len(asked) <= 4 and 1 <= int(asked) <= MAX_LIMIT):
         raise invalid("limit", f"must be an integer from 1 to {MAX_LIMIT}.")

@@ -1,1 +1,1 @@
-"""What all dialects share: decoding a JSON body, common fields, pieces of output."""
+"""What all dialects share: bodies, common fields, media, tools, errors and output."""

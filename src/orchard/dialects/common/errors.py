@@ -1,4 +1,4 @@
-"""How an API says over HTTP that a request failed: what all dialects share of it."""
+"""The HTTP responses to failed requests: what all dialects share."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import msgspec
 from orchard.core.errors import FailureKind, OrchardError
 
 ErrorAnswer = tuple[int, dict[str, str], bytes]
-"""The status, the headers and the JSON body of the answer to a request that failed."""
+"""The status, the headers and the JSON body of the response to a failed request."""
 
 # The SDKs retry 408, 409, 429 and everything from 500 up, unless the header x-should-retry says otherwise.
 STATUSES: dict[FailureKind, int] = {
@@ -37,19 +37,19 @@ STATUSES: dict[FailureKind, int] = {
 }
 _HEADERS: dict[FailureKind, dict[str, str]] = {
     "unauthorized": {"www-authenticate": "Bearer"},
-    # What makes a load fail (a broken folder, too little memory) is still there when the SDK tries again.
+    # The cause of a failed load (a broken folder, too little memory) still exists when the SDK tries again.
     "model_failed": {"x-should-retry": "false"},
     "overloaded": {"retry-after": "1"},
 }
 
 
 def message_of(error: OrchardError) -> str:
-    """Return the error's message; what can't be UTF-8 in it, such as a file's name, becomes a question mark."""
+    """Return the error's message; replace what UTF-8 can't encode, as in a file's name, by question marks."""
     return error.message.encode(errors="replace").decode()
 
 
 def error_answer(error: OrchardError, body: dict[str, Any], status: int) -> ErrorAnswer:
-    """Return the answer that tells of an error in a dialect's `body`."""
+    """Return the response that reports an error with a dialect's `body`."""
     headers = {"content-type": "application/json", **_HEADERS.get(error.kind, {})}
     if error.retry_after is not None:
         headers["retry-after"] = str(error.retry_after)

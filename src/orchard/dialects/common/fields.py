@@ -1,4 +1,4 @@
-"""What the bodies of all dialects share: the model that is asked for, and how it is served."""
+"""What the bodies of all dialects share: the requested model, and how it is served."""
 
 from functools import cache
 from typing import Annotated, Any, Generic, TypeVar, get_args
@@ -31,19 +31,19 @@ Speculation = Annotated[
 
 
 class ModelFields(Struct, kw_only=True):
-    """The model that is asked for."""
+    """The requested model."""
 
     model: ModelName | None = None
 
     @property
     def model_name(self) -> str:
-        """The model of a decoded body, which always has one."""
+        """The model of a body that `BodyType.decode` has returned."""
         assert self.model is not None
         return self.model
 
 
 class ServingFields(ModelFields, kw_only=True):
-    """The model that is asked for, and how it is served."""
+    """The requested model, and how it is served."""
 
     adapters: AdapterName | None = None
     adapter_path: AdapterName | None = None
@@ -56,12 +56,12 @@ B = TypeVar("B", bound=ModelFields)
 class BodyType(Generic[B]):
     """A kind of body: how it is decoded, and the JSON schema that describes it.
 
-    `ignored` names the fields that are accepted and change nothing. `asked` is what answers it, for the error where no
-    model is named.
+    `ignored` names the fields that are accepted and have no effect. `asked` is the kind of model that answers, for the
+    error if no model is named.
     """
 
     def __init__(self, body: type[B], ignored: tuple[str, ...] = (), asked: str = "text model") -> None:
-        # A deployment's address names the model, so the body's own may be anything.
+        # A deployment's URL names the model, so the body's `model` may be anything.
         doc = {"__doc__": "A request to a deployment, which names the model instead of the body."}
         model: list[tuple[str, type, Any]] = [("model", Any, None)]
         deployed = msgspec.defstruct("DeploymentBody", model, bases=(body,), kw_only=True, namespace=doc)
@@ -71,9 +71,9 @@ class BodyType(Generic[B]):
         self._deployment_decoder: msgspec.json.Decoder[B] = msgspec.json.Decoder(deployed)
 
     def decode(self, body: bytes, model: str | None = None, default: str | None = None) -> B:
-        """Decode a body and set its model: `model`, which the address names, else its own, else `default`.
+        """Decode a body and set its model: `model`, which the URL names, else its own, else `default`.
 
-        Raise OrchardError (invalid_request) where it is not of this type, or there is no model.
+        Raise OrchardError (invalid_request) if it is not of this type, or there is no model.
         """
         decoded = decode(self._decoder if model is None else self._deployment_decoder, body)
         decoded.model = model or decoded.model or default
@@ -90,9 +90,9 @@ class BodyType(Generic[B]):
 
 @cache
 def schema(body: type[Struct], ignored: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the JSON schema of a body without any `$ref`, with the fields that are accepted and ignored.
+    """Return the JSON schema of a body without any `$ref`, including the fields that are accepted and ignored.
 
-    It is made once, although several addresses describe themselves with it: making one takes milliseconds.
+    It is cached, because several routes use it and making one takes milliseconds.
     """
     found = msgspec.json.schema(body)
     definitions = found.pop("$defs")
@@ -115,7 +115,7 @@ def _inlined(node: Any, definitions: dict[str, Any]) -> Any:
 def make_request(
     body: ServingFields, request_id: str, task: Task, priority: Priority, overflow: Overflow | None = None
 ) -> Request:
-    """Return the request of a decoded body. Raise OrchardError where the body names two adapters."""
+    """Return the request of a decoded body. Raise OrchardError if the body names two adapters."""
     if body.adapters and body.adapter_path not in (None, body.adapters):
         raise invalid("adapter_path", "and `adapters` name two different adapters; give only one of them.")
     name, param = (body.adapters, "adapters") if body.adapters else (body.adapter_path, "adapter_path")
@@ -124,7 +124,7 @@ def make_request(
 
 
 def header_priority(header: str | None) -> Priority:
-    """Return the priority that a request's header asks for. Raise OrchardError where the header has no valid one."""
+    """Return the priority in a request's header; None: normal. Raise OrchardError if it is not valid."""
     for known in _PRIORITIES:
         if header == known:
             return known
@@ -135,5 +135,5 @@ def header_priority(header: str | None) -> Priority:
 
 
 def asks_for(edits: object, kind: str) -> bool:
-    """Return whether `edits`, a list of changes to the context of any form, has one of this type."""
+    """Return whether `edits`, an unchecked list of changes to the context, has one of this type."""
     return isinstance(edits, list) and any(isinstance(edit, dict) and edit.get("type") == kind for edit in edits)

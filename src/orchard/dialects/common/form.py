@@ -1,4 +1,4 @@
-"""A form's fields, which are all texts, as the JSON that they stand for."""
+"""Turn a form's fields, which are all texts, into the JSON values that they stand for."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -21,8 +21,8 @@ def typed(
 ) -> dict[str, Any]:
     """Return a form's fields as JSON; empty ones are absent, and `stream` is a truth value.
 
-    A list is `name[]` or a repeated `name`; an object is `name[key]`, or JSON where `objects` has it. What isn't what
-    its field should be stays a text, which is refused later. Raise OrchardError where an object nests too deeply.
+    A list is `name[]` or a repeated `name`; an object is `name[key]`, or JSON if `objects` has its name. A value of the
+    wrong type stays a text, which is rejected later. Raise OrchardError if an object nests too deeply.
     """
     found: dict[str, Any] = {}
     for given, values in fields.items():
@@ -54,7 +54,7 @@ def _value(name: str, text: str, numbers: Collection[str], objects: Collection[s
 
 
 def _json_object(text: str, name: str) -> dict[str, msgspec.Raw]:
-    """Return the members of an object, which are not looked into yet. Raise OrchardError where it nests too deeply."""
+    """Return the members of an object, not yet decoded. Raise OrchardError if it nests too deeply."""
     try:
         return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except RecursionError:

@@ -1,4 +1,4 @@
-"""From the bytes of a JSON body to a typed one, with errors that name the field and say what it may hold."""
+"""Decode a JSON body to a type. Errors name the field and say what it may contain."""
 
 import re
 from collections.abc import Iterable
@@ -10,15 +10,15 @@ from msgspec import Meta, Struct, inspect, structs
 from orchard.core.errors import OrchardError
 
 MAX_DEPTH = 64
-"""How deep free-form values (JSON schemas, template variables) may nest: what is deeper could break a later encoder."""
+"""How deep free-form values (JSON schemas, template variables) may nest: deeper ones could break a later encoder."""
 MAX_FREE_BYTES = 8 * 1024 * 1024
-"""How long all free-form values of one body, and calls' arguments given as text, may be together."""
+"""The most bytes of all free-form values of one body together, including calls' arguments given as text."""
 MAX_VALUE_BYTES = 256 * 1024
-"""How long one free-form value may be, other than a call's arguments."""
+"""The most bytes of one free-form value, other than a call's arguments."""
 MAX_ARGUMENTS_BYTES = 1024 * 1024
-"""How long the arguments of one call may be."""
+"""The most bytes of the arguments of one call."""
 MAX_VALUES = 2**19
-"""How many values (numbers, strings, arrays, ...) a body may hold, those in ignored fields included.
+"""The most values (numbers, strings, arrays, ...) of a body, including those in ignored fields.
 
 An empty array or object counts twice.
 """
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 def called(text: str) -> Meta:
-    """Return an annotation: errors call a type this, instead of what it consists of."""
+    """Return an annotation that makes errors call a type `text`, instead of describing its parts."""
     return Meta(extra={"words": text})
 
 
@@ -58,21 +58,21 @@ def invalid(param: str | None, message: str) -> OrchardError:
 
 
 def required(value: T | None, param: str, *, empty: bool = True) -> T:
-    """Return what a field holds. Raise OrchardError where it is absent or, with `empty` false, an empty string."""
+    """Return a field's value. Raise OrchardError if it is absent or, with `empty` false, an empty string."""
     if value is None or (value == "" and not empty):
         raise invalid(param, "is required." if value is None else "is required and must not be empty.")
     return value
 
 
 def refuse_set(body: Struct, reasons: dict[str, str]) -> None:
-    """Raise OrchardError (invalid_request) where a field is set that isn't supported, for the reason given here."""
+    """Raise OrchardError (invalid_request) if an unsupported field is set; `reasons` maps these fields to reasons."""
     for param, reason in reasons.items():
         if getattr(body, param) is not None:
             raise invalid(param, f"is not supported: {reason}.")
 
 
 def not_one_of(param: str, names: Iterable[str], where: str = "") -> OrchardError:
-    """Return the error of a field that holds none of the names that it may hold."""
+    """Return the error of a field whose value is not one of these names."""
     return invalid(param, f"must be one of {', '.join(map(repr, names))}{where}.")
 
 
@@ -81,12 +81,12 @@ def _subject(param: str | None) -> str:
 
 
 def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
-    """Decode a body. Raise OrchardError (invalid_request) where it is not JSON or not of the decoder's type."""
+    """Decode a body. Raise OrchardError (invalid_request) if it is not JSON or not of the decoder's type."""
     if not body.strip():
         raise invalid(None, "is empty; it must be a JSON object.")
     refuse_too_many_values(decoder.type, body)
     try:
-        # msgspec doesn't look into the strings that it skips, so this checks the whole body.
+        # msgspec doesn't check strings that it skips, so check that the whole body is UTF-8.
         return decoder.decode(body.decode())
     except UnicodeDecodeError as error:
         raise invalid(None, f"is not valid UTF-8: byte {error.start} can't be decoded.") from None
@@ -97,18 +97,18 @@ def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     except msgspec.DecodeError as error:
         detail = str(error).removeprefix("JSON is malformed: ")
         if "truncated" in detail:
-            # msgspec says the same of a body that ends too early and of one that ends after half of a surrogate pair.
+            # msgspec reports the same error for a body that ends too early and for half of a surrogate pair at its end.
             detail = r"it ends too early, or a \u escape in it is half of a surrogate pair"
         raise invalid(None, f"is not valid JSON: {detail}.") from None
 
 
 def refuse_too_many_values(expected: type, body: bytes) -> None:
-    """Raise OrchardError (invalid_request) where a body holds more than MAX_VALUES, before any of them is built.
+    """Raise OrchardError (invalid_request) if a body has more than MAX_VALUES values, before any is decoded.
 
-    A body of 32 MB takes up to 0.2 s. One that is no JSON may pass, but the part before its first error is counted.
+    A body of 32 MB takes up to 0.2 s. A body that is not JSON may pass, but the part before its first error is counted.
     """
-    # msgspec decodes a whole array before it looks at its length, and 32 MB have room for ten million empty objects.
-    # Counting what is inside strings too is cheaper than telling it apart, and rarely exceeds the limit.
+    # msgspec checks the length of an array after decoding it, and 32 MB can hold ten million empty objects. Counting
+    # inside strings too is cheaper than skipping them, and rarely exceeds the limit.
     if _openers(body) < MAX_VALUES or not _has_too_many(body):
         return
     message = f"holds too many values: a body may hold at most {MAX_VALUES} in all."
@@ -116,7 +116,7 @@ def refuse_too_many_values(expected: type, body: bytes) -> None:
 
 
 def _openers(text: bytes) -> int:
-    """Count the bytes that open or separate values: each value but the first follows one."""
+    """Count the bytes that open or separate values: every value except the first follows one."""
     return len(text.translate(None, _NO_OPENERS))
 
 
@@ -130,7 +130,7 @@ def _has_too_many(body: bytes) -> bool:
 
 
 def _largest_field(expected: type, body: bytes) -> str | None:
-    """Return the field to blame; None where the values are in unknown fields or the body is no JSON object."""
+    """Return the field to blame; None if the values are in unknown fields or the body is not a JSON object."""
     names = [field.encode_name for field in structs.fields(expected)]
     fields = msgspec.defstruct("Fields", [(name, msgspec.Raw, msgspec.Raw()) for name in names])
     try:
@@ -143,24 +143,24 @@ def _largest_field(expected: type, body: bytes) -> str | None:
 
 
 class FreeForm:
-    """A check of the values of no fixed type in one body: of each of them, and of the sum of their lengths."""
+    """Checks the values of one body that have no fixed type: each of them, and the sum of their lengths."""
 
     def __init__(self) -> None:
         self._bytes = 0
 
     def check(self, value: Any, param: str, limit: int = MAX_VALUE_BYTES) -> bytes:
-        """Return a value as JSON of at most `limit` bytes. Raise OrchardError (invalid_request) where it has more."""
+        """Return a value as JSON of at most `limit` bytes. Raise OrchardError (invalid_request) if a check fails."""
         check_free_form(value, param)
         encoded = msgspec.json.encode(value)
         self._add(len(encoded), param, limit)
         return encoded
 
     def check_text(self, text: str, param: str) -> None:
-        """Check a call's arguments that came as text, which nobody reads here."""
+        """Check the length of a call's arguments that came as text. They are not parsed."""
         self._add(len(text.encode()), param, MAX_ARGUMENTS_BYTES)
 
     def arguments(self, given: str | dict[str, Any] | None, param: str) -> str:
-        """Return a call's arguments as JSON text. Raise OrchardError (invalid_request) where they are too long."""
+        """Return a call's arguments as JSON text. Raise OrchardError (invalid_request) if a check fails."""
         if isinstance(given, dict):
             return self.check(given, param, MAX_ARGUMENTS_BYTES).decode()
         text = given or "{}"
@@ -177,9 +177,9 @@ class FreeForm:
 
 
 def check_free_form(value: Any, param: str) -> None:
-    """Check that a value of no fixed type can travel to the worker and be written out again.
+    """Check that a value of no fixed type can be sent to the worker and encoded again.
 
-    Raise OrchardError where it nests deeper than MAX_DEPTH or holds an integer of more than 64 bits.
+    Raise OrchardError if it nests deeper than MAX_DEPTH or has an integer of more than 64 bits.
     """
     pending: list[tuple[Any, int]] = [(value, 1)]
     while pending:

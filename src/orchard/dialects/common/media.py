@@ -1,4 +1,4 @@
-"""Images, audio, video and documents in a body: what all dialects share when they read them."""
+"""Read images, audio, video and documents in a body: what all dialects share."""
 
 import re
 from pathlib import PurePath
@@ -28,11 +28,11 @@ Frames = Annotated[int, Meta(ge=1, le=MAX_FRAMES, description="Frames that are r
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+", re.ASCII)
 _KEPT = re.compile(r"orchard-media:([0-9a-f]{64}) (\S*) (.*)", re.DOTALL)
 NOT_A_URL = "must be a data: URL or an http(s) URL."
-"""What is said of a field that should hold the URL of a medium."""
+"""The error of a field that should have the URL of a medium."""
 _SCHEMES = ("data:", "http:", "https:", "file:")
 _AUDIO_FORMATS = {"wav": "audio/wav", "mp3": "audio/mpeg", "flac": "audio/flac"}
 UNKNOWN_TYPES = ("", "application/octet-stream", "binary/octet-stream", "multipart/form-data", "*/*")
-"""Media types that say nothing of a file; the last two are what some clients write at the files of a form."""
+"""Media types that say nothing about a file. Some clients send the last two with the files of a form."""
 _ENDINGS: dict[MediaKind, tuple[str, ...]] = {
     "image": ("avif", "bmp", "gif", "heic", "jpeg", "jpg", "png", "tif", "tiff", "webp"),
     "audio": ("aac", "flac", "m4a", "mp3", "oga", "ogg", "opus", "wav"),
@@ -42,10 +42,10 @@ _KINDS = {f".{ending}": kind for kind, endings in _ENDINGS.items() for ending in
 
 
 class KeptMedium(NamedTuple):
-    """What stands in a stored item in place of a medium: the SHA-256 of its bytes, which are kept beside the items.
+    """The reference that replaces a medium in a stored item: the SHA-256 of its bytes, which are stored separately.
 
-    `original` is what it replaces: the whole of an http, https or file URL; of a data: URL, its beginning up to the
-    comma; of bare base64, nothing. `media_type` is that of the bytes, as far as it is known.
+    `original` is the replaced http, https or file URL; of a data: URL, the beginning up to the comma; of bare base64,
+    nothing. `media_type` is that of the bytes, if known.
     """
 
     digest: str
@@ -54,18 +54,18 @@ class KeptMedium(NamedTuple):
 
     @classmethod
     def of(cls, value: str) -> Optional["KeptMedium"]:
-        """Return what a value stands for; None where it stands for itself."""
+        """Return the medium that a value refers to; None if the value is not such a reference."""
         found = _KEPT.fullmatch(value)
         return cls(*found.groups()) if found else None
 
     @property
     def url(self) -> str:
-        """The value that stands in the item."""
+        """The value in the item."""
         return f"orchard-media:{self.digest} {self.media_type} {self.original}"
 
 
 class MediaFields(Protocol):
-    """How a model is to look at the pictures and films of a request."""
+    """The fields that say how a model reads the images and videos of a request."""
 
     resize_shape: ResizeShape | None
     min_pixels: Pixels | None
@@ -75,7 +75,7 @@ class MediaFields(Protocol):
 
 
 def media_options(body: MediaFields) -> MediaOptions:
-    """Return how a model is to look at all media of a request. Raise OrchardError where the fields contradict."""
+    """Return how a model reads all media of a request. Raise OrchardError if the fields contradict each other."""
     shape = None
     if body.resize_shape:
         height, width = body.resize_shape[0], body.resize_shape[-1]
@@ -94,26 +94,26 @@ def media_options(body: MediaFields) -> MediaOptions:
 
 
 def detailed(options: MediaOptions, detail: Detail | None, param: str) -> MediaOptions:
-    """Return the options of a picture that has a `detail` of its own. Raise OrchardError where they contradict."""
+    """Return the options of an image that has its own `detail`. Raise OrchardError if they contradict each other."""
     if detail == "low" and options.min_pixels:
         raise invalid(param, "can't have `detail` 'low' together with `min_pixels`.")
     return replace(options, detail="high" if detail == "original" else detail) if detail else options
 
 
 def media_part(kind: MediaKind, url: str, param: str, options: MediaOptions, name: str = "") -> MediaPart:
-    """Return a medium. Raise OrchardError where `param` holds no URL of a kind that can be read."""
+    """Return a medium. Raise OrchardError if `url`, the value of the field `param`, has no supported scheme."""
     if not url.lower().startswith(_SCHEMES) and not KeptMedium.of(url):
         raise invalid(param, NOT_A_URL)
     return MediaPart(kind, url, param, name=name, options=options)
 
 
 def is_data_url(text: str) -> bool:
-    """Return whether a text is a data: URL, in whatever case its scheme is written."""
+    """Return whether a text is a data: URL. The case of its scheme does not matter."""
     return text[:5].lower() == "data:"
 
 
 def encoded_part(kind: MediaKind, data: str, media_type: str, param: str, options: MediaOptions) -> MediaPart:
-    """Return a medium that comes as base64, as a data: URL, or as a kept one; nothing is checked."""
+    """Return a medium from base64, a data: URL or a `KeptMedium`, without checking it."""
     if KeptMedium.of(data):
         return MediaPart(kind, data, param, media_type=media_type, options=options)
     url = data if is_data_url(data) else f"data:{media_type};base64,{data}"
@@ -121,23 +121,23 @@ def encoded_part(kind: MediaKind, data: str, media_type: str, param: str, option
 
 
 def checked_type(media_type: str, param: str) -> str:
-    """Return a media type. Raise OrchardError where it is none (RFC 6838, 4.2)."""
+    """Return a media type. Raise OrchardError if it is not valid (RFC 6838, 4.2)."""
     if not _MEDIA_TYPE.fullmatch(media_type):
         raise invalid(param, "must be a media type such as 'image/png'.")
     return media_type
 
 
 def audio_part(data: str, format_: str | None, where: str, options: MediaOptions) -> MediaPart:
-    """Return a sound. `where` is the field whose `data` and `format` these are. Raise OrchardError."""
+    """Return audio. `where` is the field that has `data` and `format`. Raise OrchardError for other formats."""
     if format_ not in _AUDIO_FORMATS and not (format_ is None and (is_data_url(data) or KeptMedium.of(data))):
         raise not_one_of(f"{where}.format", _AUDIO_FORMATS)
     return encoded_part("audio", data, _AUDIO_FORMATS.get(format_ or "", ""), f"{where}.data", options)
 
 
 def file_part(data: str, name: str, param: str, options: MediaOptions) -> MediaPart:
-    """Return a file that comes as base64 or as a data: URL, or was kept.
+    """Return a file from base64, a data: URL or a `KeptMedium`.
 
-    It is a medium of the kind that its type, or else its name, says.
+    The kind of medium is determined by its media type, else by its name.
     """
     media_type = ""
     if is_data_url(data):
@@ -148,7 +148,7 @@ def file_part(data: str, name: str, param: str, options: MediaOptions) -> MediaP
 
 
 def media_kind(media_type: str, name: str) -> MediaKind:
-    """Return the kind of a file that is of that type, or, where that is not known, has that name."""
+    """Return the kind of a file by its media type or, if that is unknown, by its name."""
     if media_type in UNKNOWN_TYPES:
         return _KINDS.get(PurePath(name).suffix.lower(), "document")
     return next((kind for kind in _ENDINGS if media_type.startswith(f"{kind}/")), "document")

@@ -11,7 +11,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 class Tools:
-    """The tools that are given, in their order; what they look like is checked as they are added."""
+    """The given tools, in order. `add` checks them."""
 
     def __init__(self, free_form: FreeForm) -> None:
         self._free_form = free_form
@@ -29,9 +29,9 @@ class Tools:
         input_grammar: str | None = None,
         replaces: bool = False,
     ) -> None:
-        """Add the tool that stands at `where` in the body, with its schema in `field`.
+        """Add the tool at the path `where` of the body, whose schema is in `field`.
 
-        `replaces`: it may take the place of an earlier one. Raise OrchardError where its name or schema is not valid.
+        `replaces`: it may replace an earlier tool. Raise OrchardError if its name or schema is not valid.
         """
         if not _NAME.fullmatch(name):
             raise invalid(f"{where}.name", "must be 1 to 128 characters long: letters, digits, '_', '.' and '-'.")
@@ -40,7 +40,7 @@ class Tools:
         self._free_form.check(schema, f"{where}.{field}")
         kind = schema.get("type") if schema else None
         if schema and isinstance(kind, list) and "object" in kind:
-            schema = schema | {"type": "object"}  # a call's arguments are nothing else
+            schema = schema | {"type": "object"}  # the arguments of a call are always an object
         elif kind not in (None, "object"):
             raise invalid(f"{where}.{field}.type", "must be 'object': the arguments of a call are an object.")
         self._tools[name] = Tool(name, description, schema, bool(strict), input_grammar)
@@ -50,7 +50,7 @@ class Tools:
         return tuple(self._tools.values())
 
     def pick(self, names: Iterable[str], param: str) -> tuple[Tool, ...]:
-        """Return the tools that `param` names. Raise OrchardError where one isn't there."""
+        """Return the tools with these names, which the field `param` has. Raise OrchardError if one doesn't exist."""
         picked = set(names)
         if picked - set(self._tools):
             raise invalid(param, "names a tool that is not among the given tools that this server can serve.")

@@ -1,7 +1,7 @@
 """OpenAI's Embeddings: https://platform.openai.com/docs/api-reference/embeddings.
 
-`prompt_name` and `truncate` are Orchard's own fields, in the words of sentence-transformers and of other servers. So
-are inputs with pictures: mlx_vlm.server takes the parts of a message, too, each as an input of its own.
+`prompt_name` and `truncate` are extensions, named as in sentence-transformers and in other servers. Inputs with images
+are another extension: mlx_vlm.server also takes the parts of a message, each as a separate input.
 """
 
 import base64
@@ -34,7 +34,7 @@ from orchard.dialects.openai.fields import ImageUrl, image_part
 
 MAX_INPUTS = 2048
 MAX_MIXED = 64
-"""How many inputs may have media: those of all of them wait in memory."""
+"""The most inputs with media, because the media of all of them are in memory."""
 _MAX_ITEMS = 2**19
 
 _WORDS = (
@@ -44,7 +44,7 @@ _WORDS = (
 
 
 class InputPart(Struct):
-    """A text or a picture, as in a message of Chat Completions; under their names in Responses, or without one, too."""
+    """A text or an image, as in a message of Chat Completions. The type may be that of Responses, or absent."""
 
     type: Literal["text", "image_url", "input_text", "input_image"] | None = None
     text: str | None = None
@@ -85,13 +85,13 @@ BODY = BodyType(EmbeddingsBody, ("user",), "embedding model")
 
 
 class EmbeddingsCall(Struct, frozen=True):
-    """A parsed body; `base64`: the vectors are written as little-endian float32 in base64."""
+    """A parsed body; `base64`: encode the vectors as little-endian float32 in base64."""
 
     request: Request
     base64: bool
 
     def complete(self, result: Collected) -> bytes:
-        """Return the body of the answer."""
+        """Return the body of the response."""
         made = sorted(result.outputs, key=lambda output: output.choice)
         write = _base64 if self.base64 else _floats
         data = [
@@ -106,10 +106,10 @@ class EmbeddingsCall(Struct, frozen=True):
 def parse(
     body: bytes, request_id: str, priority: str | None = None, *, model: str | None = None, default: str | None = None
 ) -> EmbeddingsCall:
-    """Read the body of a request; `priority` is its header's.
+    """Read the body of a request; `priority` is from its header.
 
-    The model is `model`, which the address names, else the body's, else `default`. Raise OrchardError
-    (invalid_request), whose `param` names the field to blame.
+    The model is `model`, which the URL names, else the body's, else `default`. Raise OrchardError (invalid_request),
+    whose `param` names the field to blame.
     """
     decoded = BODY.decode(body, model, default)
     inputs = _inputs(decoded.input) if decoded.messages is None else (_conversation(decoded),)
@@ -126,7 +126,7 @@ def _conversation(body: EmbeddingsBody) -> Generate:
 
 
 def _inputs(given: Input | None) -> tuple[str | tuple[int, ...] | MixedInput, ...]:
-    """Return the inputs: one text, one list of tokens, several of either, or several of texts and of pictures."""
+    """Return the inputs: one text, one list of tokens, several of either, or several texts and images."""
     if given is None:
         raise invalid("input", f"is required: {_WORDS}.")
     if isinstance(given, str | InputPart):
@@ -149,7 +149,7 @@ def _is_tokens(item: str | int | InputPart | Items) -> bool:
 
 
 def _input(item: str | int | InputPart | Items, path: str, param: str) -> str | tuple[int, ...] | MixedInput:
-    """Return an input, whose place in the body is `path`; `param` is what errors of the whole of it name."""
+    """Return an input. `path` is its path in the body; `param` is the field that errors of the whole input name."""
     if isinstance(item, int):
         raise invalid("input", f"must be {_WORDS}; tokens don't mix with other items.")
     found: str | tuple[int, ...] | MixedInput
@@ -169,7 +169,7 @@ def _input(item: str | int | InputPart | Items, path: str, param: str) -> str | 
 
 
 def _joined(parts: Sequence[TextPart | MediaPart]) -> str | MixedInput:
-    """Return parts as one input: a text where none of them is a picture."""
+    """Return parts as one input: a text if none of them is an image."""
     if any(isinstance(part, MediaPart) for part in parts):
         return MixedInput(tuple(parts))
     return "".join(part.text for part in parts if isinstance(part, TextPart))

@@ -1,4 +1,4 @@
-"""OpenAI's error body, the same in all of its dialects, and Azure's."""
+"""OpenAI's error body, which all of its dialects share, and Azure's."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _CODES: dict[FailureKind, str | None] = {
     "timeout": "request_timeout",
     "internal": "internal_error",
 }
-# Azure's code is never null; where nothing is more exact, it is the status.
+# Azure's code is never null. By default it is the status.
 _AZURE_CODES: dict[FailureKind, str] = {
     "invalid_request": "BadRequest",
     "unauthorized": "401",
@@ -39,12 +39,12 @@ def error_body(error: OrchardError) -> dict[str, Any]:
 
 
 def fail(error: OrchardError, request_id: str = "") -> ErrorAnswer:
-    """Return the answer that tells of an error; the request's id is in a header of its own, not in OpenAI's body."""
+    """Return the response that reports an error; the request's id is in a header, not in OpenAI's body."""
     return error_answer(error, error_body(error), STATUSES[error.kind])
 
 
 def fail_azure(error: OrchardError, request_id: str = "") -> ErrorAnswer:
-    """Return the answer that tells of an error as Azure OpenAI does, with codes of its own."""
+    """Return the response that reports an error as Azure OpenAI does, with its own codes."""
     body = error_body(error)
     body["error"]["code"] = _AZURE_CODES.get(error.kind, body["error"]["code"])
     return error_answer(error, body, STATUSES[error.kind])

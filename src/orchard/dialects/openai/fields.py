@@ -1,4 +1,4 @@
-"""What the bodies of OpenAI's generating APIs share: their fields, and how they are read."""
+"""What the bodies of OpenAI's text APIs share: their fields, and how they are read."""
 
 from typing import Annotated, Any, Literal
 
@@ -36,7 +36,7 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
 class StructuredOutputs(Struct):
-    """The form of the answer, as vLLM takes it; only one of the fields at a time."""
+    """The format of the answer, in vLLM's form; only one of the fields may be set."""
 
     json: Schema | None = None
     regex: Text | None = None
@@ -47,7 +47,7 @@ class StructuredOutputs(Struct):
 
 
 class GenerationFields(ServingFields, kw_only=True):
-    """How tokens are sampled, what ends the answer, its form (in the fields of vLLM), and how the model is served."""
+    """How tokens are sampled, what ends the answer, its format (in vLLM's fields), and how the model is served."""
 
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
@@ -74,7 +74,7 @@ class GenerationFields(ServingFields, kw_only=True):
 
 
 class ConversationFields(GenerationFields, kw_only=True):
-    """The chat template's variables, thinking and media, beside what all of them have."""
+    """The fields of `GenerationFields`, and those for the chat template, thinking and media."""
 
     enable_thinking: bool | None = None
     thinking_budget: Natural | None = None
@@ -87,74 +87,74 @@ class ConversationFields(GenerationFields, kw_only=True):
 
 
 class StreamOptions(Struct):
-    """What a stream tells besides the answer."""
+    """What a stream has besides the answer."""
 
     include_usage: bool | None = None
 
 
 class ImageUrl(Struct):
-    """Where a picture is: a data: URL, or an http(s) one."""
+    """Where an image is: a data:, http or https URL."""
 
     url: NonEmpty
     detail: Detail | None = None
 
 
 class VideoUrl(Struct):
-    """Where a video is: a data: URL, or an http(s) one."""
+    """Where a video is: a data:, http or https URL."""
 
     url: NonEmpty
 
 
 def address(given: str | ImageUrl | VideoUrl | None, param: str) -> tuple[str, str]:
-    """Return a URL, and the field that holds it. Raise OrchardError where there is none."""
+    """Return a URL, and the path of its field. Raise OrchardError if there is none."""
     if isinstance(given, ImageUrl | VideoUrl):
         return given.url, f"{param}.url"
     return required(given, param), param
 
 
 def image_part(given: str | ImageUrl | None, detail: Detail | None, param: str, options: MediaOptions) -> MediaPart:
-    """Return a picture, whose own `detail` goes before that of the part that has it. Raise OrchardError."""
+    """Return an image. Its own `detail` overrides that of its part. Raise OrchardError if a field is wrong."""
     own = given.detail if isinstance(given, ImageUrl) else None
     return media_part("image", *address(given, param), detailed(options, own or detail, param))
 
 
 class InputAudio(Struct):
-    """A sound: base64, and its format."""
+    """Audio: base64, and its format."""
 
     data: NonEmpty
     format: str | None = None
 
 
 def include_usage(stream: bool | None, options: StreamOptions | None) -> bool:
-    """Return whether a stream ends with the usage. Raise OrchardError where there are options for no stream."""
+    """Return whether a stream ends with the usage. Raise OrchardError if there are options without a stream."""
     if options and not stream:
         raise invalid("stream_options", "is only allowed when `stream` is true.")
     return bool(options and options.include_usage)
 
 
 def sampling(body: GenerationFields) -> Sampling:
-    """Return how tokens are sampled, by fields of the same names."""
+    """Return how tokens are sampled; the fields of the body have the same names."""
     given = {name: getattr(body, name) for name in Sampling.__struct_fields__}
     return Sampling(**given | {"top_k": 0 if body.top_k == -1 else body.top_k, "logit_bias": body.logit_bias or {}})
 
 
 def stops(body: GenerationFields) -> tuple[str, ...]:
-    """Return the texts that end the answer; some clients send an empty one where they mean none."""
+    """Return the texts that end the answer, without empty ones, which some clients send for none."""
     given = [body.stop] if isinstance(body.stop, str) else body.stop or []
     return tuple(stop for stop in given if stop)
 
 
 def limit(name: str, value: int | None, least: int) -> int | None:
-    """Return how many tokens there may be; None: no limit. Raise OrchardError where it is below `least`."""
+    """Return the most tokens of an answer; None: no limit. Raise OrchardError if it is below `least`."""
     if value is not None and -1 < value < least:
         raise invalid(name, f"must be an integer from {least} to {INT64_MAX}, or -1 for no limit.")
     return None if value == -1 else value
 
 
 def grammar(body: GenerationFields, own: Grammar | None, free_form: FreeForm) -> Grammar | None:
-    """Return what the answer must look like; `own` is what the dialect's own field asks for.
+    """Return the grammar of the answer; `own` is that of the dialect's own field.
 
-    Raise OrchardError where several fields ask for a form, or one holds no schema.
+    Raise OrchardError if several fields set a grammar, or one has no valid schema.
     """
     guided = StructuredOutputs(body.guided_json, body.guided_regex, body.guided_choice, body.guided_grammar)
     given = [own] if own else []
@@ -169,7 +169,7 @@ def grammar(body: GenerationFields, own: Grammar | None, free_form: FreeForm) ->
 def json_schema(value: Any, param: str, field: str, free_form: FreeForm, *, strict: bool = True) -> Grammar:
     """Return the grammar of a JSON schema; None: any JSON object.
 
-    `field` is where the schema stands, `param` the field to blame where it can't be enforced, `strict` as in `Grammar`.
+    `field` is the path of the schema, `param` the field to blame if it can't be enforced, `strict` as in `Grammar`.
     """
     if value is None:
         return Grammar("json_object", None, param)
@@ -214,8 +214,8 @@ def template_args(
 ) -> dict[str, Any]:
     """Return the variables for the chat template.
 
-    `effort`, `thinking` and `budget` are what the request asks for, by whichever field. Effort and budget turn thinking
-    on or off where the request does not. Raise OrchardError where `chat_template_kwargs` contradicts them.
+    `effort`, `thinking` and `budget` are the request's values, from whichever field. Effort and budget turn thinking on
+    or off if `thinking` does not. Raise OrchardError if `chat_template_kwargs` contradicts them.
     """
     args = body.chat_template_kwargs or {}
     free_form.check(args, "chat_template_kwargs")

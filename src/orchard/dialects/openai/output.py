@@ -1,4 +1,4 @@
-"""What OpenAI's dialects share of an answer."""
+"""What the answers of OpenAI's dialects share."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,25 +11,25 @@ from orchard.dialects.openai.errors import error_body
 
 Fields = dict[str, Any]
 SYSTEM_FINGERPRINT = f"fp_orchard_{__version__}"
-"""Identifies what made the answer: with the same fingerprint, the same seed samples the same tokens."""
+"""Identifies the software that made the answer: with the same fingerprint, the same seed samples the same tokens."""
 DONE = b"data: [DONE]\n\n"
-"""Ends every stream of chunks."""
+"""The end of every stream of chunks."""
 
 _LEAST_LOGPROB = -9999.0  # what OpenAI writes for an almost impossible token; JSON has no -Infinity
 _json = msgspec.json.Encoder().encode
 
 
 def logprob(token: TokenLogprob) -> float | None:
-    """Return a token's log-probability as a number that JSON has; None for the first token of a prompt."""
-    # No comparison holds for NaN, so it becomes the least one as well.
+    """Return a token's log-probability as a finite number; None for the first token of a prompt."""
+    # No comparison holds for NaN, so max() turns it into the least value, too.
     return None if token.logprob is None else max(_LEAST_LOGPROB, token.logprob)
 
 
 def logprob_entries(sampled: Iterable[Logprob], *, named: bool = False, with_bytes: bool = True) -> list[Fields]:
-    """Return log-probabilities as Chat Completions and Responses have them.
+    """Return log-probabilities in the form of Chat Completions and Responses.
 
-    The texts of the sampled tokens make up the answer, so a token without bytes has none. With `named`, such a token
-    has its name among the likeliest ones.
+    The texts of the sampled tokens make up the answer, so a sampled token without bytes has no text. With `named`, such
+    a token has its name in the lists of likeliest tokens.
     """
 
     def entry(token: TokenLogprob, named: bool) -> Fields:
@@ -40,12 +40,12 @@ def logprob_entries(sampled: Iterable[Logprob], *, named: bool = False, with_byt
 
 
 def overflow(summary: Summary | None) -> Fields:
-    """Return the field that tells how many messages a summary replaced; no field where there is no summary."""
+    """Return the field with the number of messages that a summary replaced; empty without a summary."""
     return {"context_overflow": {"summarized_messages": summary.messages}} if summary else {}
 
 
 def usage(used: Usage, summary: Summary | None = None) -> Fields:
-    """Return the usage as Chat Completions and Completions have it; its sums exclude what a summary took."""
+    """Return the usage in the form of Chat Completions and Completions; its sums exclude a summary's tokens."""
     found: Fields = {
         "prompt_tokens": used.prompt_tokens,
         "completion_tokens": used.completion_tokens,
@@ -65,7 +65,7 @@ def usage(used: Usage, summary: Summary | None = None) -> Fields:
 
 
 class ChunkFrame:
-    """What surrounds the choices in each chunk of a stream: `head` and `tail`, encoded once."""
+    """The parts of a chunk before and after its choices, `head` and `tail`, encoded once for a stream."""
 
     def __init__(self, about: Fields, *, include_usage: bool) -> None:
         self._include_usage = include_usage
@@ -73,12 +73,12 @@ class ChunkFrame:
         self.tail = b'],"usage":null}\n\n' if include_usage else b"]}\n\n"
 
     def end(self, used: Usage, summary: Summary | None = None) -> bytes:
-        """Return what ends a stream, after the last choice's chunk: the usage, if it is asked for."""
+        """Return the end of a stream, after the last choice's chunk, with the usage if it is requested."""
         if not self._include_usage:
             return DONE
         return self.head + b'],"usage":' + _json(usage(used, summary)) + b"}\n\n" + DONE
 
 
 def failed_chunk(event: Failed) -> bytes:
-    """Return what ends a stream that failed."""
+    """Return the end of a stream that failed."""
     return b"data: " + _json(error_body(event.error())) + b"\n\n" + DONE

@@ -1,4 +1,4 @@
-"""Reranking in the shape that Cohere's and Jina's APIs have in common; errors are OpenAI's.
+"""Reranking, in the form that Cohere's and Jina's APIs share; errors have OpenAI's form.
 
 https://docs.cohere.com/reference/rerank, https://jina.ai/reranker
 """
@@ -55,14 +55,14 @@ BODY = BodyType(RerankBody, ("user",), "reranker")
 
 
 class RerankCall(Struct, frozen=True):
-    """A parsed body: `shown` are the documents as they are given back (None: they are not)."""
+    """A parsed body. `shown` are the documents to return; None: return none."""
 
     request: Request
     top_n: int
     shown: list[dict[str, Any]] | None
 
     def complete(self, result: Collected) -> bytes:
-        """Return the body of the answer: the most relevant documents first, those of equal scores as they came."""
+        """Return the body of the response: the most relevant documents first, those with equal scores in order."""
         scores = {output.choice: output.read(Relevance).score for output in result.outputs}
         best = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[: self.top_n]
         results: list[dict[str, Any]] = [{"index": index, "relevance_score": scores[index]} for index in best]
@@ -84,10 +84,10 @@ class RerankCall(Struct, frozen=True):
 def parse(
     body: bytes, request_id: str, priority: str | None = None, *, model: str | None = None, default: str | None = None
 ) -> RerankCall:
-    """Read the body of a request; `priority` is its header's.
+    """Read the body of a request; `priority` is from its header.
 
-    The model is `model`, which the address names, else the body's, else `default`. Raise OrchardError
-    (invalid_request), whose `param` names the field to blame.
+    The model is `model`, which the URL names, else the body's, else `default`. Raise OrchardError (invalid_request),
+    whose `param` names the field to blame.
     """
     decoded = BODY.decode(body, model, default)
     refuse_set(decoded, _REFUSED)

@@ -1,4 +1,4 @@
-"""OpenAI's Speech: turn a text into the bytes of an audio file, or into server-sent events with these bytes."""
+"""OpenAI's Speech: a text becomes an audio file, or server-sent events with the bytes of one."""
 
 import base64
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ _json = msgspec.json.Encoder().encode
 
 
 class VoiceId(Struct):
-    """A voice by its id, which is its name here."""
+    """A voice by its id, which is the same as its name here."""
 
     id: VoiceName
 
@@ -49,7 +49,7 @@ BODY = BodyType(SpeechBody, asked="speech model")
 
 
 class SpeechCall(Struct, frozen=True):
-    """A parsed body: its request, the type of the file, and whether events carry it."""
+    """A parsed body: its request, the type of the file, and whether to send it in server-sent events."""
 
     request: Request
     media_type: str
@@ -63,7 +63,7 @@ class SpeechCall(Struct, frozen=True):
 def parse(
     body: bytes, request_id: str, priority: str | None = None, *, model: str | None = None, default: str | None = None
 ) -> SpeechCall:
-    """Turn a body into a call; `model`, else the body's own, else `default` is asked. Raise OrchardError."""
+    """Turn a body into a call for `model`, else its own model, else `default`. Raise OrchardError (invalid_request)."""
     asked = BODY.decode(body, model, default)
     if not asked.input.strip():
         raise invalid("input", "must have more than white space.")
@@ -76,18 +76,18 @@ def parse(
 
 
 class SoundFile:
-    """An encoder that writes the file itself."""
+    """Encodes events as the file itself."""
 
     def __init__(self, media_type: str) -> None:
         self.media_type = media_type
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        """Return what these events add to the file."""
+        """Return the bytes of the file that these events have."""
         return b"".join(event.read(Sound).data for event in events if isinstance(event, Output))
 
 
 class SpeechEvents:
-    """An encoder of the file as server-sent events."""
+    """Encodes the file as server-sent events."""
 
     def encode(self, events: Sequence[Event]) -> bytes:
         """Return the server-sent events for these events."""
@@ -111,7 +111,7 @@ def _usage(used: Usage) -> dict[str, int]:
 
 
 def listed_voices(models: Sequence[tuple[str, Sequence[str]]]) -> dict[str, Any]:
-    """Return the list of the voices of models, each given with its id."""
+    """Return the list of voices; `models` are pairs of a model's id and its voices."""
     voices = [
         {"id": voice, "object": "audio.voice", "name": voice, "model": model}
         for model, names in models

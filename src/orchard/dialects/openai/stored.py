@@ -1,4 +1,4 @@
-"""What OpenAI's APIs share for stored objects: their metadata, pages of a list, and what is deleted."""
+"""What OpenAI's APIs share for stored objects: metadata, pages of lists, and deletions."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -27,12 +27,12 @@ _update = msgspec.json.Decoder(MetadataUpdate)
 
 
 def new_metadata(body: bytes) -> dict[str, str]:
-    """Read a request to replace a stored object's metadata. Raise OrchardError."""
+    """Return the new metadata of a stored object from a request body. Raise OrchardError if it is wrong."""
     return dict(decode(_update, body).metadata or {})
 
 
 def page(items: Sequence[tuple[str, bytes]], more: bool = False) -> bytes:
-    """Return one page of stored objects, each with its id; `more`: others follow."""
+    """Return one page of stored objects; `items` are pairs of an id and JSON, `more`: others follow."""
     return _json(
         {
             "object": "list",
@@ -45,5 +45,5 @@ def page(items: Sequence[tuple[str, bytes]], more: bool = False) -> bytes:
 
 
 def deleted(id_: str, kind: str) -> bytes:
-    """Return the body that tells that an object of a kind is deleted."""
+    """Return the response body for a deleted object."""
     return _json({"id": id_, "object": kind, "deleted": True})

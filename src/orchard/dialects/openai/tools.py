@@ -1,4 +1,4 @@
-"""Custom tools, which take free text: the model sees a function of one string, `input`."""
+"""Custom tools, which take free text: the model sees a function with one string argument, `input`."""
 
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ class InputGrammar(Struct):
 
 
 def add_custom(tools: Tools, where: str, name: str, description: str | None, grammar: InputGrammar | None) -> None:
-    """Add the custom tool that stands at `where`; `grammar` is what its input must look like."""
+    """Add the custom tool at the path `where`; `grammar` is enforced for its input."""
     text: dict[str, Any] = {"type": "string"}
     if grammar:
         hint = f"{_HINTS[grammar.syntax]}\n{grammar.definition}"
@@ -32,12 +32,12 @@ def add_custom(tools: Tools, where: str, name: str, description: str | None, gra
 
 
 def custom_arguments(text: str) -> str:
-    """Return the arguments of the function that stands for a custom tool."""
+    """Return the arguments of the function that represents a custom tool."""
     return msgspec.json.encode({"input": text}).decode()
 
 
 def custom_input(arguments: str) -> str:
-    """Return the input in `{"input": "..."}`; arguments of any other form are the input themselves."""
+    """Return the input in `{"input": "..."}`; other arguments are returned unchanged."""
     try:
         return msgspec.json.decode(arguments, type=dict[Literal["input"], str])["input"]
     except (msgspec.DecodeError, KeyError, RecursionError):

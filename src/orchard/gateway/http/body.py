@@ -1,4 +1,4 @@
-"""Reading requests' bodies: each is limited in size and time, and all together in memory."""
+"""Read request bodies, with limits on the size and the time of each one, and on the memory of all together."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.http.budget import Budget, Share
 
-# How much of a body that is too large is read and dropped, so that its sender begins to read the answer.
+# Of a body that is too large, read and drop at most this much, so that its sender begins to read the response.
 _DRAIN_BYTES = 256 * 1024 * 1024
 _DRAIN_SECONDS = 2.0
 
@@ -19,7 +19,7 @@ class BodyReader:
     """Reads the bodies of one server's requests."""
 
     def __init__(self, settings: Settings, budget: Budget) -> None:
-        """All bodies that are arriving hold their bytes of `budget`."""
+        """`budget`: the bytes of all bodies that are arriving."""
         self._limit = settings.max_body_bytes
         self._timeout = settings.body_timeout
         self._budget = budget
@@ -42,7 +42,7 @@ class BodyReader:
         body, share = bytearray(), Share(self._budget)
         try:
             if int(http.headers.get("content-length", 0)) > self._limit:
-                if "expect" not in http.headers:  # a client that asks first has not begun to send
+                if "expect" not in http.headers:  # a client with an Expect header has not begun to send
                     await drain(chunks)
                 raise too_large
             async with asyncio.timeout(self._timeout):
@@ -63,9 +63,9 @@ class BodyReader:
 
 
 def is_json(http: Request) -> bool:
-    """Return whether a body is JSON by its type, which a web page can't send to any server without asking first.
+    """Return whether a body's content type is JSON, which web pages can't send elsewhere without a CORS preflight.
 
-    A request without a content type passes, unless it has an origin, which means that a browser sends it.
+    A request without a content type passes, unless it has an Origin header: then a browser has sent it.
     """
     given = http.headers.get("content-type", "" if "origin" in http.headers else "application/json")
     kind = given.partition(";")[0].strip().lower()
@@ -73,7 +73,7 @@ def is_json(http: Request) -> bool:
 
 
 async def drain(chunks: AsyncIterator[bytes]) -> None:
-    """Drop what still arrives, up to the limits."""
+    """Read and drop the rest of a body, up to the limits."""
     drained = 0
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_SECONDS):

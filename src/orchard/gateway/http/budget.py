@@ -1,10 +1,10 @@
-"""Memory that many callers share, each with a part that nobody can take from it."""
+"""Limits on memory that many callers share, each with a reserved part."""
 
 from orchard.core.errors import OrchardError
 
 
 class Budget:
-    """Bytes that many share: at most `most`, and `own` more for each share. `what` is held, for the message."""
+    """At most `most` bytes for all shares together, and `own` more for each one. `what` names them in errors."""
 
     def __init__(self, most: int, what: str, own: int = 0) -> None:
         self.most = self.left = most
@@ -20,9 +20,9 @@ class Share:
         self._taken = 0
 
     def take(self, size: int) -> None:
-        """Hold `size` bytes from now on, instead of those held before.
+        """Change the number of bytes that this share holds to `size`.
 
-        Raise OrchardError: overloaded, or payload_too_large if there would be no room even if nobody else held any.
+        Raise OrchardError: overloaded, or payload_too_large if `size` exceeds the limit even without other shares.
         """
         wanted = max(0, size - self._budget.own)
         if wanted > self._budget.most:

@@ -1,5 +1,5 @@
-"""One HTTP connection: uvicorn's, with limits on connections, on the heads of requests and on what is sent ahead, with
-requests that are told of its end, and with errors in our own shape if what arrives is not HTTP."""
+"""An HTTP connection: uvicorn's, with limits on connections, request heads and pipelined requests. It tells all its
+requests when it ends, and answers invalid HTTP with errors in OpenAI's form."""
 
 import asyncio
 import logging
@@ -20,22 +20,22 @@ from orchard.gateway.http.budget import Budget, Share
 
 log = logging.getLogger("orchard.gateway.http.connection")
 
-# How many bytes are parsed at a time: the parser reports no header before it is whole.
+# Bytes to parse at a time: the parser reports a header only when it is complete.
 _PIECE = 8 * 1024
-# How many requests, and bytes of their bodies, may wait behind a request that is being answered.
+# The most requests, and bytes of their bodies, that may wait behind a request that is being answered.
 _MAX_PIPELINED = 16
 _MAX_AHEAD_BYTES = 64 * 1024
-# How long a client that is refused may go on sending, so that it begins to read the reason.
+# How long a rejected client may go on sending before the connection is closed, so that it can read the reason.
 _LINGER_SECONDS = 2.0
 _NO_HTTP = "this is not a valid HTTP/1.1 request (a client that uses https:// must use http:// instead)"
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-# Pauses between probes of a client that has closed its side. Some clients accept no more than five.
+# Pauses between probes of a client that has closed its sending side. Some clients accept only five probes.
 _PROBE_SECONDS = (0.05, 1.0, 5.0, 30.0, 120.0)
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's options can't do this: its concurrency limit answers in plain text, it waits for a head for ever and
-    keeps one of any size, and it tells only the newest request of a connection's end."""
+    """uvicorn's options can't do this: its concurrency limit answers in plain text, it waits for heads forever without
+    a limit on its size, and tells only the newest request when a connection ends."""
 
     def __init__(self, *args: Any, settings: Settings, head_budget: Budget, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -44,7 +44,7 @@ class Connection(HttpToolsProtocol):
         self._head = heads.Head()
         self._share = Share(head_budget)
         self._unfinished: dict[RequestResponseCycle, int] = {}
-        """Requests whose answer is not complete, oldest first, and the sizes of their heads."""
+        """Requests whose response is not complete, oldest first, and the sizes of their heads."""
         self._unread = 0
         """Bytes since the parser last reported anything but headers."""
         self._refusal: OrchardError | None = None
@@ -61,7 +61,7 @@ class Connection(HttpToolsProtocol):
             self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell every request, and forget the timer, which would keep the connection in memory."""
+        """Tell every request, and stop the timer, which would keep the connection in memory."""
         self._stop_timer()
         for cycle in self._unfinished:
             _end(cycle)
@@ -70,7 +70,7 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """Return whether our side stays open now that the client has closed its own: it may still wait for answers."""
+        """Return whether to keep our side open, after the client has closed its own, for pending responses."""
         self._stop_timer()
         self._drop_broken()
         self._half_closed = bool(self._unfinished)
@@ -79,7 +79,7 @@ class Connection(HttpToolsProtocol):
         return self._half_closed
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has arrived, unless something before it was refused."""
+        """Parse what has arrived, unless something before it was rejected."""
         self._unset_keepalive_if_required()
         view = memoryview(data)
         for begin in range(0, len(data), _PIECE):
@@ -87,25 +87,25 @@ class Connection(HttpToolsProtocol):
                 self._parse(view[begin : begin + _PIECE])
 
     def on_message_begin(self) -> None:
-        """Begin a further request."""
+        """Begin a request."""
         super().on_message_begin()
         self._head = heads.Head()
         self._unread = 0
         self._expect_head()
 
     def on_url(self, url: bytes) -> None:
-        """Take a part of the request's target."""
+        """Process a part of the request's target."""
         self._head.target(url)
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; trailers are counted and dropped, as the headers they come after have been acted on."""
+        """Process a header. Count and drop trailers, because the headers have been processed already."""
         self._head.field(name, value)
         if not self._head.is_complete:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Act on a head that is whole; the body has a time limit of its own."""
+        """Process a complete head. The body has its own time limit."""
         self._stop_timer()
         self._head.is_complete = True
         self._unread = 0
@@ -122,7 +122,7 @@ class Connection(HttpToolsProtocol):
         self._read_on()
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of the body."""
+        """Process a part of the body."""
         self._unread = 0
         super().on_body(body)
         if sum(len(cycle.body) for cycle, _ in self.pipeline) > _MAX_AHEAD_BYTES:
@@ -131,16 +131,16 @@ class Connection(HttpToolsProtocol):
         self._read_on()
 
     def on_message_complete(self) -> None:
-        """Act on a request that is whole."""
+        """Process a complete request."""
         self._unread = 0
         super().on_message_complete()
         if self.cycle:
-            self.cycle.more_body = False  # uvicorn leaves it, where the answer was complete before
+            self.cycle.more_body = False  # uvicorn does not set it if the response is complete already
 
     def on_response_complete(self) -> None:
-        """Go on with the next request, or refuse it."""
+        """Go on with the next request, or reject it."""
         self._unfinished = {cycle: size for cycle, size in self._unfinished.items() if not cycle.response_complete}
-        if self._refusal is None:  # else there may be more than it was granted
+        if self._refusal is None:  # a rejected head may exceed the budget
             self._share.take(self._unread + sum(self._unfinished.values()))
         super().on_response_complete()
         if self._unfinished or self.transport.is_closing():
@@ -163,13 +163,13 @@ class Connection(HttpToolsProtocol):
             else:
                 self._unsupported_upgrade_warning()
         except httptools.HttpParserError as error:
-            cause = error.__context__  # what one of our callbacks raised
+            cause = error.__context__  # the error of one of our callbacks
             self._refuse(cause if isinstance(cause, OrchardError) else OrchardError("invalid_request", _NO_HTTP))
         except OrchardError as error:
             self._refuse(error)
 
     def _check_head(self) -> None:
-        """Refuse heads that servers read in different ways, and take the host from the target if it has one."""
+        """Reject heads that servers may read in different ways. If the target has a host, take it from there."""
         names = [name for name, _ in self.headers]
         hosts = names.count(b"host")
         if hosts > 1 or (hosts == 0 and self.parser.get_http_version() == "1.1"):
@@ -181,7 +181,7 @@ class Connection(HttpToolsProtocol):
             self._take_absolute_target()
 
     def _take_absolute_target(self) -> None:
-        """Split `http://host/path` into the path and the Host header, which RFC 9112 (3.2.2) says to ignore then."""
+        """Split the target `http://host/path` into a path and a Host header; it overrides Host (RFC 9112, 3.2.2)."""
         target = httptools.parse_url(self.url)
         if target.host is None:
             raise OrchardError("invalid_request", "the target of the request must be a path")
@@ -191,7 +191,7 @@ class Connection(HttpToolsProtocol):
         self.url = (target.path or b"/") + (b"?" + target.query if target.query else b"")
 
     def _read_on(self) -> None:
-        """Go on reading: uvicorn stops while requests wait, and nobody would notice that the client leaves."""
+        """Resume reading, which uvicorn pauses while requests wait: otherwise a disconnect would go unnoticed."""
         if self.pipeline:
             self.flow.resume_reading()
 
@@ -206,7 +206,7 @@ class Connection(HttpToolsProtocol):
             self._timer.cancel()
 
     def _drop_broken(self) -> None:
-        """End the request whose body will never be whole, if there is one; it is the newest."""
+        """End the newest request if its body is not complete, because the rest will never arrive."""
         if self.cycle in self._unfinished and self.cycle.more_body:
             del self._unfinished[self.cycle]
             if self.pipeline:
@@ -214,25 +214,25 @@ class Connection(HttpToolsProtocol):
             _end(self.cycle)
 
     def _refuse(self, error: OrchardError) -> None:
-        """Read no more, and send the error once the earlier requests have been answered."""
+        """Stop reading, and send the error once the earlier requests have been answered."""
         self._stop_timer()
         self._refusal = error
         self._drop_broken()
         if self._unfinished:
             return
         if self.cycle and self.cycle.more_body and self.cycle.response_started:
-            self.transport.close()  # it is being answered, or has been
+            self.transport.close()  # its response has begun
         else:
             self._write_last(error)
 
     def _write_last(self, error: OrchardError) -> None:
-        """Write an answer, and close once the client has stopped sending: closing earlier may take the answer away."""
+        """Write a response, and close the connection later: closing it at once may destroy the response."""
         self._write(error)
         self.transport.write_eof()
         self._timer = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
 
     def _write(self, error: OrchardError) -> None:
-        """Write an answer without the application."""
+        """Write an error response without the application."""
         request_id = f"req_{uuid.uuid4().hex}"
         status, headers, body = fail(error)
         log.info("%s rejected with %d: %s", request_id, status, error.message)
@@ -242,8 +242,8 @@ class Connection(HttpToolsProtocol):
         self.transport.write("\r\n".join([*lines, "", ""]).encode() + body)
 
     def _probe(self, pauses: Sequence[float]) -> None:
-        """Find out whether a client that has closed its side is gone: a closed socket answers with a reset. An interim
-        response may precede any answer, but for HTTP/1.0; an answer that has begun is a probe itself."""
+        """Find out whether a client that has closed its sending side is gone: then it answers with a reset. The probe
+        is an interim response, which HTTP/1.1 allows before a response. A response that has begun is a probe itself."""
         sock = self.transport.get_extra_info("socket")
         if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.transport.abort()
@@ -256,6 +256,6 @@ class Connection(HttpToolsProtocol):
 
 
 def _end(cycle: RequestResponseCycle) -> None:
-    """Tell a request that its client is gone."""
+    """Tell a request that its client has disconnected."""
     cycle.disconnected = True
     cycle.message_event.set()

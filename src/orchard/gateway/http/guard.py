@@ -1,7 +1,7 @@
-"""Checks of a request's API key, of the name that it was sent to, and of the web page that sent it.
+"""Checks of a request's API key, its Host header, and the origin of the web page that sent it.
 
-A page of any site can make a browser send requests to this machine, and a site whose name suddenly resolves to this
-machine's address (DNS rebinding) can read the answers, too.
+A page of any site can make a browser send requests to this machine. A site whose name resolves to this machine's
+address later (DNS rebinding) can also read the responses.
 """
 
 import ipaddress
@@ -15,23 +15,23 @@ from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Callers
 
 _KEY_HEADERS = ("x-api-key", "api-key")
-# The paths that probes request before they know of a key.
+# Requests that need no key, such as those of health probes.
 _OPEN = {("GET", "/health"), ("GET", "/ready"), ("GET", "/"), ("HEAD", "/")}
 KEPT_IMAGES = "/v1/images/made/"
-"""Below it are the images whose addresses answers give; an <img> sends no key."""
+"""The path of the images whose URLs answers contain. They need no key, because an <img> sends none."""
 _READS = ("GET", "HEAD", "OPTIONS")
 _ELSEWHERE = {"cross-site", "same-site"}
 _APP = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]*://.*|https?://tauri\.localhost")
-# A name, or an address; in brackets with colons; a port may follow.
+# A name or an address (IPv6 in brackets), with or without a port.
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)(?:%[^\]]*)?\]|([^\s:/?#@\[\]]+?)\.?)(?::\d{0,5})?")
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def check_key(callers: Callers, scope: Scope) -> None:
-    """Set the caller of a request (`request.state.caller`), whose key is Authorization: Bearer, x-api-key or api-key.
+    """Set the caller of a request (`request.state.caller`) by its key: Authorization: Bearer, x-api-key or api-key.
 
-    OPTIONS, by which browsers ask what they may send, needs no key. Raise OrchardError("unauthorized").
+    OPTIONS, which browsers use for CORS preflights, needs no key. Raise OrchardError("unauthorized").
     """
     headers = Headers(scope=scope)
     given = [value for name in _KEY_HEADERS for value in headers.getlist(name)]
@@ -39,7 +39,7 @@ def check_key(callers: Callers, scope: Scope) -> None:
         scheme, _, key = value.partition(" ")
         if scheme.lower() == "bearer":
             given.append(key)
-    # Stripped as bytes: the last byte of a letter may look like a space of Latin-1.
+    # Strip bytes, not text: in Latin-1, the last byte of a UTF-8 letter may be a space.
     caller = scope["state"]["caller"] = callers.identify(key.encode("latin-1").strip() for key in given)
     method = scope.get("method")  # a WebSocket has none
     is_open = (method, scope["path"]) in _OPEN or (method == "GET" and scope["path"].startswith(KEPT_IMAGES))
@@ -52,10 +52,10 @@ def check_key(callers: Callers, scope: Scope) -> None:
 
 
 class Guard:
-    """Refuses requests to a name that is not this server's, unless it asks for keys, and requests by which a web page
-    of another origin would change something, unless CORS names it.
+    """Rejects requests to a host name that is not this server's, unless the server needs keys, and requests other than
+    reads from web pages of other origins, unless CORS allows the origin.
 
-    `answers` are the ends of paths that only ask for an answer.
+    `answers` are the ends of paths that generate answers, which desktop apps may use from their own origins.
     """
 
     def __init__(self, settings: Settings, answers: tuple[str, ...]) -> None:
@@ -102,13 +102,13 @@ class Guard:
 
 
 def host_of(authority: str) -> str | None:
-    """Return the name or address in a Host header, without port, brackets and final dot; None: there is none."""
+    """Return the name or the address in a Host header, without port, brackets and final dot; None if it has none."""
     found = _AUTHORITY.fullmatch(authority.strip().lower())
     return (found[1] or found[2]) if found else None
 
 
 def _address(host: str) -> Address | None:
-    """Return an address, as IPv4 if it is an IPv4 address in the form of IPv6; None if it is no address."""
+    """Return an IP address, as IPv4 if it is an IPv4-mapped IPv6 address; None if `host` is not an address."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

@@ -1,17 +1,17 @@
-"""Limits on the heads of requests: of each, and of all together before any key is known."""
+"""Limits on request heads: on each one, and on all together, because heads arrive before keys are checked."""
 
 from orchard.core.errors import OrchardError
 
 MAX_BYTES = 64 * 1024
 MAX_FIELDS = 128
-# Every connection has so much for itself, so that clients who fill the rest keep nobody out.
+# Bytes reserved for each connection, so that clients that use up the rest don't lock out others.
 OWN_BYTES = 4 * 1024
 SHARED_BYTES = 16 * 1024 * 1024
-_LINE_BYTES = 4  # the colon, the space and the line's end
+_LINE_BYTES = 4  # the colon, the space and the line end
 
 
 class Head:
-    """Counts one request's head, and the trailers that may follow its body."""
+    """Counts the bytes of a request's head, and of the trailers that may follow its body."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -33,6 +33,6 @@ class Head:
 
 
 def check_size(size: int) -> None:
-    """Raise OrchardError("head_too_large") if a head, or what has arrived of it, has more than `MAX_BYTES` bytes."""
+    """Raise OrchardError("head_too_large") if a head, or the part that has arrived, exceeds `MAX_BYTES`."""
     if size > MAX_BYTES:
         raise OrchardError("head_too_large", f"the headers of the request exceed the limit of {MAX_BYTES} bytes")

@@ -1,4 +1,4 @@
-"""The log: to the terminal, and to a file if the settings name one."""
+"""Logging to the terminal, and to a file if the settings name one."""
 
 import logging
 import os
@@ -9,7 +9,7 @@ from orchard.core.errors import OrchardError
 from orchard.gateway.http.request_context import add_request_id
 
 _FORMAT = "%(asctime)s %(levelname)-7s %(request_id)s %(message)s"
-# The file is rotated at this size, and so many old ones are kept. Workers, which write to it too, notice that.
+# The file is rotated at this size, and `_KEPT` old files are kept. Workers, which also write to it, notice that.
 _MAX_BYTES = 10_000_000
 _KEPT = 5
 
@@ -25,14 +25,14 @@ def configure(level: str, file: str | None) -> None:
     for handler in handlers:
         handler.addFilter(add_request_id)
     logging.basicConfig(level=level.upper(), format=_FORMAT, handlers=handlers, force=True)
-    # uvicorn's own lines (start, stop) repeat what the command line says; those on fetched media show whole URLs
-    # and headers, of which parts may be secret.
+    # uvicorn's own lines (start, stop) repeat those of the command line. httpx's and httpcore's show whole URLs and
+    # headers of fetched media, which may contain secrets.
     for name in ("uvicorn", "httpx", "httpcore"):
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLevelName(level.upper())))
 
 
 class _PrivateFile(RotatingFileHandler):
-    """A log file that only its owner may read: it names models, and folders on this machine."""
+    """A log file that only its owner may read, because it names models and folders on this machine."""
 
     def _open(self) -> TextIOWrapper:
         os.close(os.open(self.baseFilename, os.O_CREAT | os.O_WRONLY, 0o600))

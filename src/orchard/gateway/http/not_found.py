@@ -5,15 +5,15 @@ import re
 from collections.abc import Collection
 
 _MOST_SHOWN = 200
-# No route is this long.
+# Longer than any route.
 _MOST_CHARS = 1000
 _MOST_PARTS = 12
 _ALIKE = 0.88
-# Parameters of a route: with slashes, and without.
+# Parameters of a route that may contain slashes, and others.
 _PATH, _NAME = re.compile(r"\{\w+:path\}"), re.compile(r"\{\w+\}")
 
 _SERVED_KINDS = "text, vision, transcription, speech, image, embedding and rerank models are"
-# By a part of the path that no route has.
+# By a segment of the path that no route has.
 _NOT_SERVED = {
     "realtime": f"realtime sessions are not served yet; {_SERVED_KINDS}",
     "assistants": "assistants and threads are not served; /v1/responses and /v1/conversations are",
@@ -27,7 +27,7 @@ _NOT_SERVED = {
 }
 _PULL = "'orchard pull ID' on the server's machine downloads a model"
 _RM = "'orchard rm ID' on the server's machine deletes a model"
-# The routes of other servers: Ollama, LM Studio, llama.cpp and small servers.
+# Routes of other servers: Ollama, LM Studio, llama.cpp and small servers.
 _ELSEWHERE = {
     "/v1": "it is the beginning of routes such as /v1/chat/completions",
     "/api/chat": "use /v1/chat/completions",
@@ -55,7 +55,7 @@ _ELSEWHERE = {
 
 
 def advice(path: str, known: Collection[str]) -> str:
-    """Continue the sentence about a path that is not served; `known` are the paths of routes, as FastAPI has them."""
+    """Complete the sentence about a path that is not served; `known` are the paths of routes in FastAPI's form."""
     parts = [part for part in path.split("/") if part]
     plain = "/" + "/".join(parts)
     if len(path) <= _MOST_CHARS and len(parts) <= _MOST_PARTS:
@@ -73,7 +73,7 @@ def shown(path: str) -> str:
 
 
 def _served(parts: list[str], known: Collection[str]) -> str | None:
-    """Return the advice to use the longest end of a path that is served, alone or below /v1, or a similar route."""
+    """Advise to use the longest end of a path that is a route by itself or below /v1, else a similar route."""
     patterns = [re.compile(_NAME.sub("[^/]+", _PATH.sub(".+", path))) for path in known]
     fixed = [path for path in known if "{" not in path]
     for begin in range(len(parts)):

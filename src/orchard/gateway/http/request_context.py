@@ -1,4 +1,4 @@
-"""Every request's id, its log line, the checks before it, and the limit on requests at once."""
+"""Request ids, log lines of requests, checks before requests, and the limit on concurrent requests."""
 
 import contextlib
 import contextvars
@@ -18,17 +18,17 @@ log = logging.getLogger("orchard.access")
 _STARTS = ("http.response.start", "websocket.http.response.start", "websocket.accept")
 
 logged_request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="-")
-"""The id of the request that log records belong to."""
+"""The id of the request that a log record belongs to."""
 
 
 def add_request_id(record: logging.LogRecord) -> bool:
-    """Filter log records: set `record.request_id` to the request that each was written in, and drop none."""
+    """Set `record.request_id` to the id of the current request. Keep all records."""
     record.request_id = logged_request_id.get()
     return True
 
 
 class InHand:
-    """The requests that the server is working on, and how many there may be."""
+    """Counts the requests that the server is working on, and limits them."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -36,7 +36,7 @@ class InHand:
 
     @contextlib.contextmanager
     def one(self) -> Iterator[None]:
-        """Count a request for as long as this lasts. Raise OrchardError("overloaded")."""
+        """Count a request while the context lasts. Raise OrchardError("overloaded")."""
         if self._count >= self._most:
             raise OrchardError("overloaded", f"the server is working on {self._most} requests already", retry_after=1)
         self._count += 1
@@ -48,9 +48,9 @@ class InHand:
 
 class RequestContextMiddleware:
     """ASGI middleware: gives each request an id (`request.state.id`, the x-request-id header, log lines), logs and
-    counts it when its response is complete, refuses more than `max_requests` at once and those for which one of the
-    `checks` raises OrchardError. GET is always answered: it costs nothing, and a server that is busy must be able to
-    say so. Requests over a WebSocket count themselves (`request.state.in_hand`)."""
+    counts it when its response is complete, rejects more than `max_requests` at once and those for which one of the
+    `checks` raises OrchardError. GET requests don't count as concurrent, so that a busy server can report its state.
+    Requests over a WebSocket count themselves (`request.state.in_hand`)."""
 
     def __init__(
         self,
@@ -93,11 +93,11 @@ class RequestContextMiddleware:
                 for check in self._checks:
                     check(scope)
                 await self._app(scope, receive, send_with_id)
-        except OrchardError as error:  # those of the application are answered within it
+        except OrchardError as error:  # errors inside the application have been answered there
             await failure(scope, error)(scope, receive, send_with_id)
         finally:
-            if status:  # else the client went away before there was one
+            if status:  # 0: the client disconnected before the response
                 self._metrics.responses[route_of(scope), status] += 1
-            # The path as it came: decoded, it could hold line ends and colours for whoever reads the log.
+            # Log the undecoded path: a decoded one could contain line ends and terminal escapes.
             path = scope["raw_path"].decode("ascii", "backslashreplace")
             log.info("%s %s %d %.3f s", method, path, status, time.monotonic() - begin)

@@ -1,4 +1,4 @@
-"""The gateway process from its listening socket to its graceful end."""
+"""The gateway process, from its listening socket to its graceful shutdown."""
 
 import asyncio
 import errno
@@ -24,18 +24,18 @@ from orchard.gateway.pool.pool import Pool
 log = logging.getLogger("orchard.gateway")
 
 _BACKLOG = 2048
-# Longer than clients keep idle connections (httpx: 5 s), so that none is closed just as it is used again.
+# Longer than clients keep idle connections (httpx: 5 s), so that none is closed while a client reuses it.
 _KEEP_ALIVE_SECONDS = 75
-# The time in which running requests send their last events once their grace is over.
+# How long requests may still send their last events after the grace period.
 _LAST_WORDS_SECONDS = 2
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Open the listening socket; port 0 takes a free one. Raise OrchardError("invalid_request") with the reason."""
+    """Open the listening socket; port 0 chooses a free port. Raise OrchardError("invalid_request") with the reason."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    except (OSError, UnicodeError) as error:  # UnicodeError: a host that no name can be
+    except (OSError, UnicodeError) as error:  # UnicodeError: not a valid host name
         reason = str(getattr(error, "strerror", None) or error).partition(" (while ")[0]  # Python repeats the address
         if getattr(error, "errno", None) == errno.EADDRINUSE:
             reason = f"{reason}; choose another port with --port, or 0 for one that is free"
@@ -51,11 +51,9 @@ def run(
     on_ready: Callable[[], None] | None = None,
     on_tick: Callable[[Mapping[str, ModelStatus]], None] | None = None,
 ) -> None:
-    """Serve an application over a pool until SIGTERM or SIGINT.
+    """Serve an application until SIGTERM or SIGINT; running requests then have `settings.shutdown_grace` seconds.
 
-    Running requests then get `settings.shutdown_grace` seconds to finish.
-
-    `on_ready` is called once the server listens, `on_tick` ten times a second from then on, with each model's status.
+    Call `on_ready` once the server listens, and from then on `on_tick` ten times a second with the models' statuses.
     """
     logs.configure(settings.log_level, settings.log_file)
     messages = Budget(settings.max_body_bytes_in_flight, "messages on WebSockets")
@@ -74,14 +72,14 @@ def run(
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
     )
     server = _Server(config, pool, settings.shutdown_grace, on_ready, on_tick)
-    # Before uvicorn does, so that no signal is lost meanwhile.
+    # Before uvicorn installs its handlers, so that no signal is lost.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, server.handle_exit)
     server.run(sockets=[sock])
 
 
 def _quietly_cancelled(app: ASGIApp) -> ASGIApp:
-    """Return an application whose requests end without a traceback if they are cancelled, because the server ends."""
+    """Return an application that logs no traceback for requests that are cancelled at shutdown."""
 
     async def run_app(scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -111,7 +109,7 @@ class _Server(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop after the running requests; a second Ctrl-C ends them."""
+        """Stop once the running requests are finished; a second Ctrl-C ends them."""
         again = self.should_exit and sig == signal.SIGINT
         self._interrupted = self._interrupted or sig == signal.SIGINT
         self.should_exit = True
@@ -144,7 +142,7 @@ class _Server(uvicorn.Server):
         asyncio.get_running_loop().call_later(_LAST_WORDS_SECONDS, self._hang_up)
 
     def _hang_up(self) -> None:
-        """End what is left: connections whose clients don't read, and requests that wait for something else."""
+        """End the remaining connections, whose clients don't read, and the remaining requests."""
         for connection in list(self.server_state.connections):
             connection.transport.abort()
         for task in self.server_state.tasks:

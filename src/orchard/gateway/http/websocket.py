@@ -1,5 +1,5 @@
-"""One WebSocket: uvicorn's, with a limit on the bytes of messages that arrive on all of them, and with a shutdown that
-lets an answer finish."""
+"""A WebSocket: uvicorn's, with a limit on the bytes of messages that arrive on all WebSockets together, and with a
+shutdown that lets an answer finish."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,9 +14,10 @@ _TRY_AGAIN_LATER = 1013  # https://www.iana.org/assignments/websocket
 
 
 class Socket(WebSocketsSansIOProtocol):
-    """uvicorn bounds each message but not all of them together, and closes every socket when it shuts down.
+    """uvicorn limits each message but not all messages together, and closes every socket when it shuts down.
 
-    `message_budget` is for messages that arrive or wait, `past_budget` for responses that only their connections know.
+    `message_budget` is for messages that arrive or wait, `past_budget` for responses that are kept only for their
+    connections.
     """
 
     def __init__(self, *args: Any, message_budget: Budget, past_budget: Budget, **kwargs: Any) -> None:
@@ -30,7 +31,7 @@ class Socket(WebSocketsSansIOProtocol):
         self.app_state = {**self.app_state, "socket": self}
 
     def data_received(self, data: bytes) -> None:
-        """Take a piece of a message, unless all sockets together hold too much."""
+        """Process a piece of a message; close the socket if all sockets together hold too many bytes."""
         self._arriving += len(data)
         try:
             self._share.take(self._arriving)
@@ -43,10 +44,10 @@ class Socket(WebSocketsSansIOProtocol):
         super().data_received(data)
 
     def send_receive_event_to_app(self) -> None:
-        """Hand over a message; its reader counts it from now on."""
+        """Hand a message over to the application, which counts its bytes from now on."""
         self._arriving = 0
         self._share.take(0)
-        self.curr_msg_data_type = "bytes"  # of text too: uvicorn would log a traceback where it is no UTF-8
+        self.curr_msg_data_type = "bytes"  # also for text: uvicorn would log a traceback for invalid UTF-8
         super().send_receive_event_to_app()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -55,14 +56,14 @@ class Socket(WebSocketsSansIOProtocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """Close, once nothing is being answered."""
+        """Close the socket once nothing is being answered."""
         self._is_ending = True
         if not self.is_busy:
             super().shutdown()
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Keep the socket open for as long as this lasts, unless the client or the network closes it."""
+        """Keep the socket open while the context lasts, unless the client or the network closes it."""
         self.is_busy = True
         try:
             yield

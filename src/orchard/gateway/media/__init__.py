@@ -1,1 +1,1 @@
-"""Get the bytes of a request's media for the worker."""
+"""Media of requests: checks, uploads, and fetching their bytes for the worker."""

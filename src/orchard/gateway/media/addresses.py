@@ -1,12 +1,12 @@
-"""Addresses that the server may connect to on behalf of a caller: those of the public internet."""
+"""The IP addresses that the server may connect to for a caller: those of the public internet."""
 
 import ipaddress
 
-# IPv6 addresses that hold an IPv4 address, at which something translates: they may lead to a private network.
+# IPv6 addresses that embed an IPv4 address. Translators may route them to a private network.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-"""RFC 6052: networks without IPv4 reach all of it under this prefix."""
+"""RFC 6052: networks without IPv4 reach IPv4 addresses under this prefix."""
 _GLOBAL = ipaddress.IPv6Network("2000::/3")
-"""All that is assigned for the internet."""
+"""All addresses that are assigned for the internet."""
 _SPECIAL = tuple(
     map(
         ipaddress.IPv6Network,
@@ -30,12 +30,12 @@ _SPECIAL_V4 = tuple(
 
 
 def is_public(address: str) -> bool:
-    """Return whether an address, as the resolver gives it, is one of the public internet.
+    """Return whether an address, in the form that the resolver returns, belongs to the public internet.
 
     Private, loopback, link-local, shared, multicast, reserved and documentation addresses are not
-    (https://www.iana.org/assignments/iana-ipv4-special-registry and -ipv6-), and neither are those that only wrap one.
+    (https://www.iana.org/assignments/iana-ipv4-special-registry and -ipv6-), and neither are those that embed one.
     """
-    if "%" in address:  # it means something on one of this machine's networks only (RFC 4007)
+    if "%" in address:  # an address with a zone is local to one of this machine's networks (RFC 4007)
         return False
     found = ipaddress.ip_address(address)
     if isinstance(found, ipaddress.IPv6Address):

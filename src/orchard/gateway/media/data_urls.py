@@ -1,4 +1,4 @@
-"""Media that come with the request, in data: URLs (RFC 2397)."""
+"""Decode media in data: URLs (RFC 2397)."""
 
 import base64
 
@@ -8,14 +8,14 @@ from orchard.core.media import MAX_BYTES, MediaPart
 from orchard.dialects.common.json_body import invalid
 from orchard.gateway.media.errors import check_type, empty, too_large
 
-_STEP = 2**20  # characters: the interpreter's lock is never held for long
+_STEP = 2**20  # characters to decode at a time, so that the GIL is never held for long
 
 
 def decoded(part: MediaPart) -> MediaPart:
-    """Return a part with the bytes of its data: URL. It may take long: call it off the event loop.
+    """Return a part with the bytes of its data: URL. Call it in a thread, because it may take long.
 
-    Raise OrchardError: invalid_request where it is not base64, or of another kind than the part; payload_too_large,
-    before anything is decoded.
+    Raise OrchardError: invalid_request if it is not base64, or its media type does not match the kind of the part;
+    payload_too_large, before anything is decoded.
     """
     comma = part.url.find(",")
     head = part.url[len("data:") : comma] if comma >= 0 else ""
@@ -36,7 +36,7 @@ def decoded(part: MediaPart) -> MediaPart:
 
 
 def from_base64(text: str, begin: int = 0) -> bytes | None:
-    """Return what a text holds in base64 from a place on; None where it is no base64 (RFC 4648, 4)."""
+    """Return the bytes of base64 text from the character `begin` on; None if it is not base64 (RFC 4648, 4)."""
     if (len(text) - begin) % 4:
         return None
     pieces = []
@@ -45,6 +45,6 @@ def from_base64(text: str, begin: int = 0) -> bytes | None:
             pieces.append(base64.b64decode(text[start : start + _STEP], validate=True))
         except ValueError:
             return None
-        if start + _STEP < len(text) and len(pieces[-1]) != _STEP // 4 * 3:  # it ends too early
+        if start + _STEP < len(text) and len(pieces[-1]) != _STEP // 4 * 3:  # padding before the end
             return None
     return b"".join(pieces)

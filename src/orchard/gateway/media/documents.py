@@ -1,16 +1,16 @@
-"""Documents that are nothing but text."""
+"""Documents of plain text."""
 
 from orchard.core.media import MediaPart
 from orchard.core.tasks.generate import TextPart
 
 _PDF = b"%PDF-"
-_HEAD_BYTES = 1024  # so far into a file readers look for its beginning
+_HEAD_BYTES = 1024  # PDF readers search this much of a file for its header
 
 
 def as_text(part: MediaPart) -> MediaPart | TextPart:
-    """Return the text of a document in UTF-8, below its name; every other document as it is.
+    """Return the text of a UTF-8 document below its name; return every other document unchanged.
 
-    It may take long: call it off the event loop.
+    Call it in a thread, because it may take long.
     """
     is_text = part.media_type.startswith("text/") and not part.data.startswith(_PDF)
     if part.media_type == "application/pdf" or (_PDF in part.data[:_HEAD_BYTES] and not is_text):

@@ -6,7 +6,7 @@ from orchard.dialects.common.json_body import invalid
 from orchard.dialects.common.media import UNKNOWN_TYPES
 
 MAX_REQUEST_BYTES = 208 * 2**20
-"""How many bytes all media of a request may have together: a message to a worker has room for them and their texts."""
+"""The most bytes of all media of a request together: a frame to a worker has room for them and the texts."""
 _TYPES: dict[MediaKind, tuple[str, ...]] = {
     "image": ("image/",),
     "audio": ("audio/", "video/", "application/mp4", "application/ogg"),
@@ -22,7 +22,7 @@ _WHAT: dict[MediaKind, str] = {
 
 
 def too_large(part: MediaPart, most: int | None = None) -> OrchardError:
-    """Return the error of a medium whose file has more than `most` bytes; None: those that its kind may have."""
+    """Return the error of a medium whose file has more than `most` bytes; None: the limit of its kind."""
     message = f"`{part.param}` is too large: {_WHAT[part.kind]} may have {most or MAX_BYTES[part.kind]} bytes."
     return OrchardError("payload_too_large", message, param=part.param)
 
@@ -39,6 +39,6 @@ def empty(part: MediaPart) -> OrchardError:
 
 
 def check_type(part: MediaPart, media_type: str) -> None:
-    """Raise OrchardError (invalid_request) where a media type (RFC 6838) can't be that of a medium of its kind."""
+    """Raise OrchardError (invalid_request) if a media type (RFC 6838) does not match the kind of a medium."""
     if part.kind in _TYPES and media_type not in UNKNOWN_TYPES and not media_type.startswith(_TYPES[part.kind]):
         raise invalid(part.param, f"must be {_WHAT[part.kind]}, not {media_type[:64]!r}.")

@@ -1,4 +1,4 @@
-"""Fetching media over http and https, from addresses of the public internet only."""
+"""Fetch media over http and https, only from addresses of the public internet by default."""
 
 import asyncio
 import logging
@@ -38,26 +38,26 @@ def _direct(context: ssl.SSLContext) -> httpx.AsyncBaseTransport:
 
 
 class Fetcher:
-    """Fetches media, each over connections of its own, without cookies, proxies and credentials.
+    """Fetches media, each over its own connections, without cookies, proxies and credentials.
 
-    A name is resolved here, once for each request, and the connection goes to the address that was checked. `lookup` is
-    the system's resolver, `transport` makes what connects to an address.
+    It resolves a host name once for each HTTP request, and connects to the address that it has checked. `lookup` is the
+    system's resolver; `transport` makes the HTTP transport.
     """
 
     def __init__(
         self, allow_private: bool, lookup: Lookup = socket.getaddrinfo, transport: Transport = _direct
     ) -> None:
-        """`allow_private`: addresses are not checked."""
+        """`allow_private`: do not check addresses."""
         self._allow_private = allow_private
         self._lookup = lookup
         self._transport = transport
-        # A name server that doesn't answer keeps a thread busy: others' work must not wait for that.
+        # A separate pool, because a name server that doesn't answer keeps a thread busy.
         self._names = ThreadPoolExecutor(_LOOKUPS_AT_ONCE, thread_name_prefix="media names")
 
     async def fetch(self, part: MediaPart, hold: Callable[[int], None]) -> MediaPart:
-        """Return a part with what its URL leads to; the media type is what the server tells ("" where it doesn't).
+        """Return a part with the content of its URL, and the media type that the server gives ("" if it gives none).
 
-        A document becomes a picture, audio or a video where the server says that it is one. `hold` is called with the
+        A document becomes an image, audio or a video if the server's media type says so. `hold` is called with the
         number of bytes of each piece that arrives, and may raise OrchardError. Raise OrchardError: invalid_request,
         payload_too_large.
         """
@@ -76,7 +76,7 @@ class Fetcher:
         raise invalid(part.param, f"can't be fetched: there are more than {_MOST_REDIRECTS} redirects.")
 
     def close(self) -> None:
-        """Forget what is still being resolved."""
+        """Cancel pending name lookups."""
         self._names.shutdown(wait=False, cancel_futures=True)
 
     @cached_property
@@ -84,7 +84,7 @@ class Fetcher:
         return httpx.create_ssl_context()
 
     def _target(self, part: MediaPart, url: str) -> httpx.URL:
-        """Return where the next request goes. Raise OrchardError where it must not."""
+        """Return the URL of the next request. Raise OrchardError if it is not allowed."""
         target = httpx.URL(url)
         if target.scheme not in ("http", "https") or not target.host:
             raise invalid(part.param, "leads to something other than an http or https URL.")
@@ -93,7 +93,7 @@ class Fetcher:
         return target
 
     async def _addresses(self, part: MediaPart, target: httpx.URL) -> list[str]:
-        """Return the addresses of a host. Raise OrchardError where one of them is not public."""
+        """Return the addresses of a host. Raise OrchardError if it has none, or one that is not public."""
         host, loop = target.raw_host.decode("ascii"), asyncio.get_running_loop()
         port = target.port or (443 if target.scheme == "https" else 80)
         try:
@@ -104,7 +104,7 @@ class Fetcher:
             found = []
         addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
         if not addresses or not (self._allow_private or all(map(is_public, addresses))):
-            # The same for names that there aren't: what names a private network has is nobody's business.
+            # The same error for unknown names, so that callers can't find out the names of a private network.
             message = f"can't be fetched: there is no host {host[:256]!r} on the public internet"
             raise invalid(part.param, f"{message} (others are allowed with --allow-private-media).")
         return addresses
@@ -112,11 +112,11 @@ class Fetcher:
     async def _get(
         self, part: MediaPart, target: httpx.URL, addresses: list[str], hold: Callable[[int], None]
     ) -> MediaPart | str:
-        """Return the part with the content of a URL, or where that redirects; try one address after the other."""
+        """Return the part with the content of a URL, or the target of a redirect. Try one address after the other."""
         for last, address in enumerate(addresses, start=1 - len(addresses)):
             transport = self._transport(await asyncio.to_thread(lambda: self._context))
             timeout = httpx.Timeout(_SILENT_SECONDS, connect=_CONNECT_SECONDS)
-            # A client for one request remembers no cookies.
+            # A new client for each request, so that no cookies are kept.
             async with httpx.AsyncClient(transport=transport, trust_env=False, timeout=timeout) as client:
                 request = client.build_request(
                     "GET",
@@ -170,7 +170,7 @@ async def _content(part: MediaPart, response: httpx.Response, hold: Callable[[in
 
 
 def _reason(error: Exception) -> str:
-    """Say in a few words, which tell nothing of the server's network, why something can't be fetched."""
+    """Return in a few words why something can't be fetched, without revealing anything about the network."""
     match error:
         case httpx.TimeoutException():
             return "its server doesn't answer in time"

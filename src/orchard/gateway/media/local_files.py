@@ -1,4 +1,4 @@
-"""Media in files of this machine, in the one folder from which requests may read them."""
+"""Read media from local files, in the only folder that requests may read from."""
 
 import os
 import stat
@@ -17,15 +17,15 @@ from orchard.gateway.media.errors import empty, too_large
 def opened(part: MediaPart, folder: str | None) -> tuple[BinaryIO, int]:
     """Open the file that a part's file: URL names; return it and its size in bytes. The caller closes it.
 
-    It may take long: call it off the event loop. `folder` is where the file must be, also where its links lead; None:
-    no file may be read. Raise OrchardError: invalid_request, which tells nothing of what is elsewhere;
+    Call it in a thread, because it may take long. The file must be in `folder`, also after following links; None: no
+    file may be read. Raise OrchardError: invalid_request, which reveals nothing about files elsewhere;
     payload_too_large.
     """
     if folder is None:
         raise invalid(part.param, "is a file: URL: the server reads files only with --allowed-local-media.")
     try:
         file = _open(part.url, Path(folder))
-    except (OSError, ValueError, RuntimeError):  # the last for links that lead in a circle
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: circular links
         raise _unreadable(part) from None
     status = os.fstat(file)
     if not stat.S_ISREG(status.st_mode):
@@ -38,9 +38,9 @@ def opened(part: MediaPart, folder: str | None) -> tuple[BinaryIO, int]:
 
 
 def content(part: MediaPart, file: BinaryIO, size: int) -> MediaPart:
-    """Return a part with the first `size` bytes of a file. Raise OrchardError where it is empty.
+    """Return a part with the first `size` bytes of a file. Raise OrchardError if it is empty.
 
-    It may take long: call it off the event loop.
+    Call it in a thread, because it may take long.
     """
     data = file.read(size)
     if not data:
@@ -49,14 +49,14 @@ def content(part: MediaPart, file: BinaryIO, size: int) -> MediaPart:
 
 
 def _open(url: str, folder: Path) -> int:
-    """Open a file below a folder. Raise OSError or ValueError where it is none."""
+    """Open a regular file below a folder. Raise OSError or ValueError if it is not one."""
     place = urlsplit(url)
     if place.netloc not in ("", "localhost") or not place.path.startswith("/"):
         raise ValueError("no place on this machine")
     root = folder.resolve()
-    # The place is followed name by name, so that nothing can be replaced by a link meanwhile.
+    # Open the path name by name, so that no part of it can be replaced by a link meanwhile.
     *folders, name = Path(unquote(place.path)).resolve().relative_to(root).parts
-    # A pipe would keep the thread waiting.
+    # O_NONBLOCK: opening a pipe would block the thread.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     for one in folders:
@@ -65,7 +65,7 @@ def _open(url: str, folder: Path) -> int:
 
 
 def _entered(folder: int, name: str, flags: int) -> int:
-    """Open what has that name in a folder, and close the folder."""
+    """Open a name in an open folder, and close the folder."""
     try:
         return os.open(name, flags, dir_fd=folder)
     finally:

@@ -1,4 +1,4 @@
-"""Turns the URLs of a request's media into bytes, before a worker gets the request."""
+"""Replace the URLs of a request's media by bytes, before a worker gets the request."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,13 +22,13 @@ from orchard.gateway.media.errors import MAX_REQUEST_BYTES, too_many
 from orchard.gateway.media.fetch import Fetcher
 
 MAX_URLS = 256
-"""How many different http, https and file URLs the media of a request may have."""
+"""The most different http, https and file URLs of the media of a request."""
 _AT_ONCE = 8  # of one request
-_SMALL_CHARS = 64 * 1024  # decoding them takes less time than handing them to a thread
+_SMALL_CHARS = 64 * 1024  # decoding this many is quicker than using a thread
 
 
 class Resolved(Struct, frozen=True):
-    """A request whose media are here. `fetched` are those that came from http, https and file URLs, by these."""
+    """A request whose media have their bytes. `fetched` are the media from http, https and file URLs, by URL."""
 
     request: Request
     fetched: Mapping[str, MediaPart] = {}
@@ -37,7 +37,7 @@ class Resolved(Struct, frozen=True):
 class MediaResolver:
     """Resolves the media of one server's requests.
 
-    What arrives over the network and from files counts in `budget` until it is complete, like the bodies of requests.
+    Bytes that arrive from the network or from files count in `budget` until all are there, like request bodies.
     """
 
     def __init__(self, settings: Settings, budget: Budget, fetcher: Fetcher | None = None) -> None:
@@ -46,11 +46,11 @@ class MediaResolver:
         self._fetcher = fetcher or Fetcher(settings.allow_private_media)
 
     async def resolve(self, request: Request, kept: Mapping[str, bytes] = MappingProxyType({})) -> Resolved:
-        """Return a request whose media have their bytes in `data`, and whose documents of text have become texts.
+        """Return a request whose media have their bytes in `data`, with documents of plain text replaced by texts.
 
-        `kept` are the media of stored items, by their digests (`KeptMedium`). Cancelling ends all fetches. Raise
-        OrchardError, whose `param` is that of the medium to blame: invalid_request, payload_too_large, overloaded if
-        too many bytes are arriving already.
+        `kept` are the media of stored items by digest (`KeptMedium`). Cancelling ends all fetches. Raise OrchardError,
+        whose `param` names the medium to blame: invalid_request, payload_too_large, overloaded if too many bytes are
+        arriving already.
         """
         parts = list(unresolved(request))
         if not parts:
@@ -60,7 +60,7 @@ class MediaResolver:
             async with asyncio.TaskGroup() as tasks:
                 found = [tasks.create_task(task) for task in map(arrival.one, parts)]
         except ExceptionGroup as group:
-            # The others were cancelled.
+            # The task group has cancelled the others.
             raise next((one for one in group.exceptions if isinstance(one, OrchardError)), group) from None
         finally:
             arrival.share.take(0)
@@ -69,17 +69,17 @@ class MediaResolver:
         return Resolved(with_media(request, media), arrival.fetched())
 
     async def fetch(self, media: Sequence[MediaPart]) -> Mapping[str, MediaPart]:
-        """Return the media that come from http, https and file URLs, by these. Raise as `resolve` does."""
+        """Return the media from http, https and file URLs, by URL. Raise as `resolve` does."""
         request = Request("", "", Generate((Message("user", tuple(media)),)))
         return (await self.resolve(request)).fetched
 
     def close(self) -> None:
-        """End what is left of the work."""
+        """Cancel pending work."""
         self._fetcher.close()
 
 
 class _Arrival:
-    """The media of one request on their way here; each URL is fetched once."""
+    """Gets the media of one request, each URL only once."""
 
     def __init__(self, settings: Settings, fetcher: Fetcher, share: Share, kept: Mapping[str, bytes]) -> None:
         self.share = share
@@ -92,7 +92,7 @@ class _Arrival:
         self._bytes = self._arrived = 0
 
     async def one(self, part: MediaPart) -> MediaPart | TextPart:
-        """Return a part with its bytes, or a document's text. Raise OrchardError."""
+        """Return a part with its bytes, or the text of a document. Raise OrchardError."""
         if kept := KeptMedium.of(part.url):
             found = self._known(part, kept)
         elif part.url[:5].lower() == "data:":
@@ -106,7 +106,7 @@ class _Arrival:
         return as_text(found) if len(found.data) <= _SMALL_CHARS else await asyncio.to_thread(as_text, found)
 
     def fetched(self) -> dict[str, MediaPart]:
-        """Return what came from each URL, when all is here."""
+        """Return the medium from each URL, once all have arrived."""
         return {url: found.result() for (_, url), found in self._found.items()}
 
     def _known(self, part: MediaPart, kept: KeptMedium) -> MediaPart:
@@ -153,5 +153,5 @@ class _Arrival:
 
 
 def unresolved(request: Request) -> Iterator[MediaPart]:
-    """Yield the media of a request whose bytes are not here yet, in order."""
+    """Yield the media of a request that still need their bytes, in order."""
     yield from (part for part in request_media(request) if part.url)

@@ -1,4 +1,4 @@
-"""Where uploads lie while they are worked on: a folder of this process, which the next server deletes if it can't."""
+"""The folder for the uploads of this process. The next server deletes it if this process dies before it can."""
 
 import contextlib
 import fcntl
@@ -20,11 +20,11 @@ _LOCK = "lock"
 class UploadFolder:
     """A folder below `root` for one process, made when it is first needed.
 
-    The process holds a lock in it for as long as it lives, so that folders of dead processes can be told.
+    The process holds a lock in it while it lives, so that folders of dead processes can be recognised.
     """
 
     def __init__(self, root: Path | None = None) -> None:
-        """`root`: None: the folder `uploads` of Orchard's cache."""
+        """`root` None: the folder `uploads` of Orchard's cache."""
         self._root = root or cache_folder() / "uploads"
         self._own: Path | None = None
         self._lock = -1
@@ -44,7 +44,7 @@ class UploadFolder:
     def new_file(self) -> tuple[int, Path]:
         """Make an empty file that only its owner can read; return its descriptor and its path.
 
-        Raise OrchardError("unavailable") where the disk allows none.
+        Raise OrchardError("unavailable") if that fails.
         """
         try:
             own = self._own = self._own or self._made()
@@ -70,7 +70,7 @@ class UploadFolder:
 
 
 def no_room(error: OSError) -> OrchardError:
-    """Return the error of an upload that the disk doesn't take."""
+    """Return the error of an upload that can't be written to the disk."""
     return OrchardError("unavailable", f"the upload can't be stored: {error.strerror or error}", retry_after=60)
 
 
@@ -78,7 +78,7 @@ def _is_dead(folder: Path) -> bool:
     """Return whether no process holds the lock in the folder."""
     try:
         number = os.open(folder / _LOCK, os.O_RDWR)
-    except FileNotFoundError:  # its process died before it made one
+    except FileNotFoundError:  # the process died before it made the lock
         return True
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -91,7 +91,7 @@ def _is_dead(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock, so that no folder is deleted between its making and its own lock."""
+    """Hold a lock, so that no folder is deleted after it was made and before it has its own lock."""
     number = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(number, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Reading forms with files (multipart/form-data): they go to the disk as they arrive, never whole into memory."""
+"""Read forms with files (multipart/form-data). Files are written to disk as they arrive."""
 
 import asyncio
 import contextlib
@@ -26,15 +26,15 @@ from orchard.gateway.media.errors import check_type, empty, too_large
 from orchard.gateway.media.upload_folder import UploadFolder, no_room
 
 LEAST_RATE = 32 * 1024
-"""Bytes a second that a client must send on average, once the time limit of other bodies is over."""
+"""Bytes per second that a client must send on average after the time limit of other bodies."""
 MOST_FIELD_BYTES = 2**20
 _MOST_PARTS = 128
 _WRITTEN_AT_ONCE = 2**20
-_UPLOADS_AT_ONCE = 4  # of the largest size
+_UPLOADS_AT_ONCE = 4  # uploads of the largest size that fit on the disk together
 
 
 class Form(Struct):
-    """What a form holds: the values of its fields and its files, by name. `close` deletes the files."""
+    """A form: the values of its fields and its files, by name. `close` deletes the files."""
 
     fields: dict[str, list[str]] = field(default_factory=dict)
     files: dict[str, list[MediaPart]] = field(default_factory=dict)
@@ -48,9 +48,9 @@ class Form(Struct):
 
 
 class FileFields(Struct, frozen=True):
-    """Which fields of a form are files, all of a kind: the most that each may have, and the most bytes of each file.
+    """The fields of a form that are files of one kind: the most files of each field, and the most bytes of each file.
 
-    `most_bytes` None: as many as a medium of the kind may have.
+    `most_bytes` None: the limit of media of this kind.
     """
 
     kind: MediaKind
@@ -64,7 +64,7 @@ class FileFields(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """Their names, for a message."""
+        """The names of the fields, for a message."""
         return ", ".join(f"`{name}`" for name in self.most)
 
 
@@ -72,17 +72,17 @@ class UploadReader:
     """Reads the forms of one server's requests."""
 
     def __init__(self, settings: Settings, folder: UploadFolder, arriving: Budget) -> None:
-        """`arriving`: what of a form is in memory holds its bytes of it, until the form is complete."""
+        """`arriving`: the budget for the parts of forms that are in memory, until the form is complete."""
         self._arriving = arriving
         self._timeout = settings.body_timeout
         self._folder = folder
         self._budget = Budget(_UPLOADS_AT_ONCE * settings.max_upload_bytes, "uploads")
 
     async def read(self, http: Request, files: FileFields) -> Form:
-        """Return a form, whose files are in these fields; the caller closes it.
+        """Return a form with these fields of files. The caller closes it.
 
         Raise OrchardError: payload_too_large, timeout, overloaded if uploads take too much of the disk already,
-        unavailable if the disk is full, cancelled if the client leaves, invalid_request if it is no such form.
+        unavailable if the disk is full, cancelled if the client leaves, invalid_request if it is not such a form.
         """
         parts = _Parts(_boundary(http), files, self._folder, Share(self._budget), Share(self._arriving))
         chunks = http.stream()
@@ -93,7 +93,7 @@ class UploadReader:
             await self._receive(chunks, parts)
         except BaseException as error:
             parts.form.close()
-            # A client that asks first has not begun to send.
+            # A client with an Expect header has not begun to send.
             if isinstance(error, OrchardError) and "expect" not in http.headers:
                 with contextlib.suppress(ClientDisconnect):
                     await drain(chunks)
@@ -127,7 +127,7 @@ class UploadReader:
 
 
 class _OpenFile:
-    """A file that is being written. What of it is not on the disk yet is `pending`."""
+    """A file that is being written; `pending` are the bytes that are not on disk yet."""
 
     def __init__(self, number: int) -> None:
         self.pending = bytearray()
@@ -138,7 +138,7 @@ class _OpenFile:
     def write(self) -> None:
         """Write what is pending. Raise OSError."""
         pending, self.pending = self.pending, bytearray()
-        with self._writing:  # whoever waited for this may be gone, and the file be closed
+        with self._writing:  # the caller may be cancelled, and the file closed
             while pending and not self._closed:
                 del pending[: os.write(self._number, pending)]
 
@@ -172,7 +172,7 @@ class _Parts:
 
     @property
     def is_full(self) -> bool:
-        """Whether so much is in memory that it should be written."""
+        """Whether enough bytes are in memory to write them."""
         return self._pending >= _WRITTEN_AT_ONCE
 
     @property
@@ -194,7 +194,7 @@ class _Parts:
                 await asyncio.to_thread(writer.write)
 
     def check_complete(self) -> None:
-        """Raise OrchardError where the form has no end."""
+        """Raise OrchardError if the form is not complete."""
         if not self._complete:
             raise _broken("it ends too early")
 
@@ -282,7 +282,7 @@ class _Parts:
 
 
 def _boundary(http: Request) -> bytes:
-    """Return what separates the parts of a form. Raise OrchardError (invalid_request) where the body is no form."""
+    """Return the boundary of a form. Raise OrchardError (invalid_request) if the body is not a form."""
     given = http.headers.get("content-type", "")
     kind, options = parse_options_header(given)
     if kind != b"multipart/form-data":

@@ -1,1 +1,1 @@
-"""What the server counts, and how it reports that."""
+"""The server's counters, and how they are reported."""

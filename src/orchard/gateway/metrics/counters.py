@@ -17,19 +17,19 @@ from orchard.core.request import Request, Task
 
 Clock = Callable[[], float]
 
-# Upper ends of the histograms' buckets, in seconds; one more bucket takes what is above the last.
+# The upper bounds of the histograms' buckets in seconds. One more bucket has the values above the last bound.
 FIRST_TOKEN_BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 GAP_BOUNDS = (0.002, 0.004, 0.007, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0, 2.5, 5.0)
 LOAD_BOUNDS = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 RATE_SECONDS = 60
 _RECENT = 1000
 
-# The ASGI scope of the HTTP request that is being served; empty where there is none.
+# The ASGI scope of the HTTP request that is being served; empty if there is none.
 http_scope: ContextVar[Mapping[str, Any]] = ContextVar("http_scope", default={})  # noqa: B039 - nobody writes to it
 
 
 def route_of(scope: Mapping[str, Any]) -> str:
-    """Return the path of a request's route, with its parameters' names, or "" if it has none."""
+    """Return the path of a request's route, with the names of its parameters; "" if it has no route."""
     return getattr(scope.get("route"), "path", "")
 
 
@@ -43,26 +43,26 @@ class Histogram:
         self._recent: deque[float] = deque(maxlen=_RECENT)
 
     def add(self, value: float) -> None:
-        """Count a value; one on the end of a bucket belongs to it."""
+        """Count a value. A value that equals a bucket's upper bound belongs to this bucket."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
         self._recent.append(value)
 
     def quantiles(self, *shares: float) -> list[float | None]:
-        """Return the quantiles of the last thousand values at `shares` over 0 (nearest rank); None: no values."""
+        """Return the quantiles of the last thousand values at `shares` above 0 (nearest rank); None: no values."""
         ordered = sorted(self._recent)
         return [ordered[math.ceil(share * len(ordered)) - 1] if ordered else None for share in shares]
 
 
 class Rate:
-    """A number that grows, and its growth in the last minute."""
+    """A growing number, and its growth in the last minute."""
 
     def __init__(self) -> None:
         self.total = 0
         self._seconds: deque[list[int]] = deque(maxlen=RATE_SECONDS + 1)  # (second, count)
 
     def add(self, count: int, now: float) -> None:
-        """Add `count` at that time."""
+        """Add `count` at the time `now`, in seconds."""
         second = int(now)
         if not self._seconds or self._seconds[-1][0] != second:
             self._seconds.append([second, 0])
@@ -70,7 +70,7 @@ class Rate:
         self.total += count
 
     def last_minute(self, now: float) -> int:
-        """Return its growth in the minute before that time."""
+        """Return the growth in the minute before `now`."""
         return sum(count for second, count in self._seconds if second > now - RATE_SECONDS)
 
 
@@ -90,7 +90,7 @@ class ModelMetrics:
         """One per batch while an answer streams; exact when it ends."""
         self.reasoning_tokens = 0
         self.units: defaultdict[tuple[str, ...], float] = defaultdict(float)
-        """What finished requests had made or read besides tokens, by the unit of their task."""
+        """What finished requests made or read besides tokens, by the unit of their task."""
         self.first_token = Histogram(FIRST_TOKEN_BOUNDS)
         self.gap = Histogram(GAP_BOUNDS)
         self.load = Histogram(LOAD_BOUNDS)
@@ -103,7 +103,7 @@ class ModelMetrics:
 
 
 class Metrics:
-    """All counters of one server. Models are known by their ids, never by what a client wrote."""
+    """All counters of one server. Models are counted by their ids, never by names that a client chose."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self.clock = clock
@@ -118,16 +118,15 @@ class Metrics:
         return self.clock() - self._began
 
     def meter(self, request: Request, model_id: str) -> "Meter":
-        """Begin to observe a request of the HTTP request that is being served."""
+        """Return the observer of a request to a model that belongs to the current HTTP request."""
         return Meter(self.models[model_id], route_of(http_scope.get()), self.clock, request.task)
 
 
 class Meter:
     """Observes the events of one request as they come in.
 
-    All content that comes in at once is a batch. Of a task that draws tokens it is an engine step's, so mostly one
-    token of each choice; more where guesses were right, or where text was held back, as it may be part of a character
-    or of a tag.
+    All content that arrives at once is a batch. If the task samples tokens, a batch is that of one engine step: usually
+    one token of each choice, and more if guesses were right or text was held back, as part of a character or a tag.
     """
 
     def __init__(self, model: ModelMetrics, route: str, clock: Clock, task: Task) -> None:
@@ -143,7 +142,7 @@ class Meter:
         self._ended = False
 
     def see(self, events: Sequence[Event]) -> None:
-        """Take the next events, at least one; those of a request that was begun anew may repeat."""
+        """Observe the next events, at least one. Events of a restarted request may repeat."""
         if self._ended:
             return
         first = events[0]
@@ -170,7 +169,7 @@ class Meter:
             self.end(last.kind)
 
     def end(self, outcome: str) -> None:
-        """Count the request, once."""
+        """Count the request with its outcome, only once."""
         if not self._ended:
             self._ended = True
             self._model.requests[self._route, outcome] += 1

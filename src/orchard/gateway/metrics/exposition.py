@@ -1,6 +1,6 @@
-"""What the server counts, in the text formats of Prometheus and OpenMetrics.
+"""The server's counters in the text formats of Prometheus and OpenMetrics.
 
-Import it with the first scrape: prometheus_client would make the start of every server longer.
+Import it at the first scrape, because importing prometheus_client would delay the start of every server.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -71,9 +71,9 @@ _HISTOGRAMS: tuple[tuple[str, str, Callable[[ModelMetrics], Histogram]], ...] = 
 def render(
     metrics: Metrics, now: Mapping[str, ModelStatus], memory_limit: int | None, accept: str
 ) -> tuple[bytes, str]:
-    """Return the text in the best format that an Accept header takes, and its content type.
+    """Return the text in the best format that an Accept header allows, and its content type.
 
-    `now` is each model's status; `memory_limit`, in bytes, is that of all models together.
+    `now` has each model's status; `memory_limit`, in bytes, is for all models together.
     """
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Scrape(metrics, now, memory_limit))
@@ -83,7 +83,7 @@ def render(
 
 
 class _Scrape:
-    """The metrics of one scrape, as prometheus_client asks for them."""
+    """The metrics of one scrape, as a collector of prometheus_client."""
 
     def __init__(self, metrics: Metrics, now: Mapping[str, ModelStatus], memory_limit: int | None) -> None:
         self._metrics = metrics
@@ -91,7 +91,7 @@ class _Scrape:
         self._memory_limit = memory_limit
 
     def collect(self) -> Iterator[Metric]:
-        """Return each metric with all its samples."""
+        """Yield each metric with all its samples."""
         yield _family(GaugeMetricFamily, "orchard_info", "The running version.", ["version"], [([__version__], 1)])
         yield GaugeMetricFamily("orchard_uptime_seconds", "Seconds since the start.", self._metrics.uptime)
         if self._memory_limit is not None:
@@ -115,7 +115,7 @@ class _Scrape:
             family = HistogramMetricFamily(name, text, labels=["model"])
             for model, counted in models:
                 found = histogram(counted)
-                # The upper end of each bucket, and how many values are not above it.
+                # The upper bound of each bucket, and the number of values up to it.
                 buckets = list(zip([*map(str, found.bounds), "+Inf"], accumulate(found.counts), strict=True))
                 family.add_metric([model], buckets, found.sum)
             yield family

@@ -1,4 +1,4 @@
-"""What the server counts, as JSON for people and scripts."""
+"""The server's counters as JSON, for people and scripts."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from orchard.gateway.model_status import ModelStatus
 
 
 def stats(metrics: Metrics, now: Mapping[str, ModelStatus], memory_limit: int | None) -> dict[str, Any]:
-    """Return the body of /v1/stats. `now` is each model's status; `memory_limit` is that of all models together."""
+    """Return the body of /v1/stats. `now` has each model's status; `memory_limit`, in bytes, is for all."""
     models = {name: _model(metrics, metrics.models[name], here) for name, here in now.items()}
     return {
         "object": "stats",
@@ -26,7 +26,7 @@ def stats(metrics: Metrics, now: Mapping[str, ModelStatus], memory_limit: int | 
 
 
 def _model(metrics: Metrics, counted: ModelMetrics, now: ModelStatus) -> dict[str, Any]:
-    # The last minute, or the time since the start if that is shorter.
+    # The last minute, or the time since the start if it is shorter.
     seconds = min(RATE_SECONDS, max(1.0, metrics.uptime))
     outcomes: Counter[str] = Counter()
     for (_, outcome), count in counted.requests.items():
@@ -80,7 +80,7 @@ def _rounded(number: float | None, factor: float = 1, digits: int = 2) -> float 
 
 
 def _memory(*models: ModelStatus) -> dict[str, int | None]:
-    """Return the memory of all these models; None if none of them has reported it."""
+    """Return the memory of these models together in bytes; None if none of them has reported it."""
     mlx = [now.mlx_bytes for now in models if now.mlx_bytes is not None]
     rss = [now.rss_bytes for now in models if now.rss_bytes is not None]
     return {"mlx_bytes": sum(mlx) if mlx else None, "rss_bytes": sum(rss) if rss else None}

@@ -1,4 +1,4 @@
-"""Downloads from the Hugging Face Hub into its local cache, in a process each, so that they can be ended."""
+"""Downloads from the Hugging Face Hub into its local cache, each in its own process, so that it can be cancelled."""
 
 import asyncio
 import sys
@@ -17,10 +17,10 @@ _END_SECONDS = 5.0
 
 
 async def download(repo: str, revision: str | None, on_progress: Callable[[int, int], None]) -> str:
-    """Download what a model needs and return its folder in the cache; complete files are not downloaded again.
+    """Download the missing files of a model, and return its folder in the cache.
 
-    `on_progress` is called with the bytes that are here and the bytes of all missing files. Cancelling ends the
-    download. Raise OrchardError with a sentence that says what to do.
+    `on_progress` is called with the downloaded bytes and the bytes of all missing files. Cancelling ends the download.
+    Raise OrchardError with a sentence that says what to do.
     """
     try:
         process = await asyncio.create_subprocess_exec(
@@ -28,7 +28,7 @@ async def download(repo: str, revision: str | None, on_progress: Callable[[int, 
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env=environment_without_keys(),
-            start_new_session=True,  # Ctrl-C is for the parent, which ends it
+            start_new_session=True,  # Ctrl-C reaches only the parent, which ends the download
         )
     except OSError as error:
         raise OrchardError("unavailable", f"'{repo}' can't be downloaded: {error}") from None
@@ -41,7 +41,7 @@ async def download(repo: str, revision: str | None, on_progress: Callable[[int, 
             if report.total:
                 on_progress(report.done, report.total)
     finally:
-        process.stdin.close()  # which ends it
+        process.stdin.close()  # this ends the process
         await reap(process, _END_SECONDS)
     if report.failed:
         raise report.failed.error()
@@ -52,7 +52,7 @@ async def download(repo: str, revision: str | None, on_progress: Callable[[int, 
 
 
 class Downloads:
-    """The downloads of a server that are under way, one of each model."""
+    """The running downloads of a server, at most one of each model."""
 
     def __init__(self) -> None:
         self._running: dict[tuple[str, str | None], asyncio.Task[OrchardError | None]] = {}
@@ -60,13 +60,13 @@ class Downloads:
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     def progress(self, repo: str | None, revision: str | None) -> str:
-        """Return the progress of a model's download, in a few words."""
+        """Return the progress of a model's download in a few words."""
         return self._progress.get((repo or "", revision), "waiting for other downloads")
 
     async def fetch(self, repo: str, revision: str | None) -> None:
-        """Download a model, or wait for the download that is under way.
+        """Download a model, or wait for its running download. Raise OrchardError.
 
-        It goes on when nobody waits for it any more, as clients that lost patience ask again. Raise OrchardError.
+        The download continues when nobody waits for it any more, because clients that time out try again.
         """
         key = repo, revision
         if key not in self._running:
@@ -80,14 +80,14 @@ class Downloads:
             raise OrchardError(error.kind, without_folders(error.message), param="model")
 
     async def close(self) -> None:
-        """End all of them."""
+        """Cancel all downloads."""
         tasks = list(self._running.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self, repo: str, revision: str | None) -> OrchardError | None:
-        """Return what went wrong: an exception would be logged if nobody waits any more."""
+        """Return the error, if any: asyncio would log an exception that nobody awaits."""
 
         def tell(done: int, total: int) -> None:
             self._progress[repo, revision] = f"downloading {100 * done // total}%"

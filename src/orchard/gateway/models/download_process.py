@@ -1,7 +1,7 @@
 """The process that downloads one model: `python -m orchard.gateway.models.download_process REPO REVISION`.
 
-It reports on stdout, a line of JSON each time, and ends when its stdin is closed: when its parent cancels the download,
-or has died. huggingface_hub's own threads can't be ended in any other way.
+It reports on stdout in lines of JSON. It ends when its stdin is closed, because its parent has died or has cancelled
+the download: huggingface_hub's threads can't be ended in any other way.
 """
 
 import errno
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo
 
 _WANTED = ["*.safetensors", "*.npz", "*.json", "*.jsonl", "*.jinja", "*.txt", "*.model", "*.tiktoken", "*.mvn"]
-# Weights that repositories have a second time, in forms for other programs.
+# Second copies of the weights, in formats for other programs.
 _UNWANTED = ["consolidated*", "original/*", "metal/*", "onnx/*", "openvino/*", "coreml/*", "*.onnx*"]
-# A file that is cut off is downloaded anew, so few at once lose less.
+# An interrupted file is downloaded again, so with few files at once, less is lost.
 _FILES_AT_ONCE = 4
 _PART = ".incomplete"
 _LEFTOVER_SECONDS = 3600
-# huggingface_hub's bars for bytes: those it has received and those it has written. Xet writes late.
+# huggingface_hub's progress bars for bytes: received ones and written ones. Xet writes late.
 _BYTE_BARS = {"huggingface_hub.snapshot_download.transfer", "huggingface_hub.snapshot_download"}
 
 
 class Report(Struct, omit_defaults=True):
-    """How far a download is, in bytes of the missing files; in the end the model's folder, or why there is none."""
+    """The progress of a download, in bytes of the missing files; at the end, the model's folder or the error."""
 
     done: int = 0
     total: int = 0
@@ -49,9 +49,9 @@ class Report(Struct, omit_defaults=True):
 
 
 def snapshot(repo: str, revision: str | None, on_progress: Callable[[int, int], None]) -> str:
-    """Download what a model needs and the cache doesn't have, and return the model's folder in the cache.
+    """Download the files of a model that the cache lacks, and return the model's folder in the cache.
 
-    `on_progress` is called, from any thread, with the bytes that are here and the bytes of all missing files.
+    `on_progress` is called, from any thread, with the downloaded bytes and the bytes of all missing files.
     Raise OrchardError with a sentence that says what to do.
     """
     from huggingface_hub import HfApi, constants, snapshot_download
@@ -65,7 +65,7 @@ def snapshot(repo: str, revision: str | None, on_progress: Callable[[int, int], 
         _remove_leftovers(repo)
         cache = Path(constants.HF_HUB_CACHE)
         cache.mkdir(parents=True, exist_ok=True)
-        if total > (free := shutil.disk_usage(cache).free):  # before the disk fills up
+        if total > (free := shutil.disk_usage(cache).free):  # fail before the disk is full
             raise OSError(errno.ENOSPC, f"{total / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free")
         folder = snapshot_download(
             repo,
@@ -75,14 +75,14 @@ def snapshot(repo: str, revision: str | None, on_progress: Callable[[int, int], 
             max_workers=_FILES_AT_ONCE,
             tqdm_class=_byte_bar(lambda done: on_progress(min(done, total), total)),
         )
-    except Exception as error:  # what the HTTP library raises differs between huggingface_hub's versions
+    except Exception as error:  # which HTTP errors are raised depends on huggingface_hub's version
         raise _explained(error, repo, revision, api.endpoint) from None
-    on_progress(total, total)  # another process may have downloaded some of it
+    on_progress(total, total)  # another process may have downloaded some of the files
     return str(folder)
 
 
 def _missing_bytes(repo: str, info: "ModelInfo") -> int:
-    """Return the size of the files that a model needs and the cache doesn't have; the same content counts once."""
+    """Return the bytes of the files that a model needs and the cache lacks; count the same content only once."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.utils import filter_repo_objects
 
@@ -97,14 +97,14 @@ def _missing_bytes(repo: str, info: "ModelInfo") -> int:
 
 
 def _unwanted(info: "ModelInfo") -> list[str]:
-    """Return patterns of files that a model does not need: a pipeline's weights at the top are a second copy."""
+    """Return patterns of files that a model does not need, such as a pipeline's weights at the top, a second copy."""
     weights = [file.rfilename for file in info.siblings or () if file.rfilename.endswith(".safetensors")]
     is_pipeline = any(name.startswith("transformer/") for name in weights)
     return [*_UNWANTED, *(glob.escape(name) for name in weights if is_pipeline and "/" not in name)]
 
 
 def _remove_leftovers(repo: str) -> None:
-    """Delete what processes left that were killed in the middle of a file: no other process can use it."""
+    """Delete partial files of killed processes, which no other process can use."""
     folder = hub_cache.folder_of(repo)
     for part in Path(folder, "blobs").glob(f"*{_PART}") if folder else ():
         with suppress(OSError):
@@ -113,7 +113,7 @@ def _remove_leftovers(repo: str) -> None:
 
 
 def _byte_bar(tell: Callable[[int], None]) -> type:
-    """Return what huggingface_hub takes for its progress bars; `tell` is called with the bytes of all files so far."""
+    """Return a class for huggingface_hub's progress bars that calls `tell` with the bytes of all files so far."""
     from huggingface_hub.utils import tqdm
 
     counts: Counter[str] = Counter()
@@ -134,7 +134,7 @@ def _byte_bar(tell: Callable[[int], None]) -> type:
 
 
 def _explained(error: Exception, repo: str, revision: str | None, endpoint: str) -> OrchardError:
-    """Return what a caller is told about an exception of a download."""
+    """Return the error for a caller of an exception during a download."""
     from huggingface_hub import errors
 
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -165,7 +165,7 @@ def _end_with_stdin() -> None:
     """Wait until the parent closes stdin or dies, then delete the unfinished files and end the process."""
     import psutil
 
-    os.read(sys.stdin.fileno(), 1)  # a read by sys.stdin would hold a lock that the interpreter's end needs
+    os.read(sys.stdin.fileno(), 1)  # reading sys.stdin would hold a lock that the interpreter needs to exit
     try:
         for file in psutil.Process().open_files():
             if file.path.endswith(_PART):

@@ -19,13 +19,13 @@ from orchard.kinds import KINDS, Backend, kind_called
 
 
 class ModelEntry(Struct, frozen=True):
-    """A model that can be served: its name on the wire, its folder, and the tokens it can attend to (None: unknown).
+    """A model that can be served: its name in the APIs, its folder, and its context window in tokens (None: unknown).
 
-    `path` empty: it has to be downloaded first (`Registry.fetch`). `repo`, `revision`: its id and revision on the
+    `path` empty: it must be downloaded first (`Registry.fetch`). `repo`, `revision`: its id and revision on the
     Hugging Face Hub. `configured`: the configuration or the command line names it. `base`: the id of the model without
-    the adapter. `voices`: of a speech model. `ttl`: seconds without a request after which it is unloaded.
-    `size_bytes`: of its weights; `kept_bytes`: of those that are never quantised. `created`: when its files were made,
-    in seconds since the epoch.
+    the adapter. `voices`: those of a speech model. `ttl`: seconds without a request after which it
+    is unloaded. `size_bytes`: the size of its weights; `kept_bytes`: of those that are never quantised. `created`: when
+    its files were made, in seconds since the epoch.
     """
 
     id: str
@@ -54,19 +54,19 @@ class ModelEntry(Struct, frozen=True):
 
     @property
     def folder(self) -> str | None:
-        """Its folder with links followed, the same for the same files; None: it is not here."""
+        """Its folder with links followed, so that the same files have one folder; None: not on this machine."""
         return os.path.realpath(self.path) if self.path else None
 
     @property
     def adapter(self) -> str | None:
-        """The name of its LoRA adapter: that of the configuration, or the folder's."""
+        """The name of its LoRA adapter: its name in the configuration, or its folder's."""
         if self.base is not None:
             return self.id.removeprefix(f"{self.base}:")
         return Path(self.text.adapter_path).name if self.text.adapter_path else None
 
     @property
     def text(self) -> TextOptions:
-        """Its options as those of a text model; the defaults where it is none."""
+        """Its options as a text model; the defaults if it is not one."""
         return self.options if isinstance(self.options, TextOptions) else TextOptions()
 
     @property
@@ -76,19 +76,19 @@ class ModelEntry(Struct, frozen=True):
 
     @property
     def tasks(self) -> tuple[type[Task], ...]:
-        """What it can be asked for."""
+        """The tasks that it serves."""
         return self.backend.tasks_with(self.options)
 
     def serves(self, task: type[Task]) -> bool:
-        """Return whether it can do that task."""
+        """Return whether it can do a task."""
         return task in self.tasks
 
     def check(self, task: type[Task]) -> None:
-        """Raise OrchardError if it can't do that task."""
+        """Raise OrchardError if it can't do a task."""
         self.backend.check(self.id, task, self.options)
 
     def check_media(self, parts: Iterable[MediaPart]) -> None:
-        """Raise OrchardError if one of the media is of a kind that it can't read, as far as its files tell."""
+        """Raise OrchardError if, according to its files, it can't read one of the media."""
         if self.kind in ("text", "embeddings") and self.path:
             for part in parts:
                 if part.kind != "document":
@@ -96,9 +96,9 @@ class ModelEntry(Struct, frozen=True):
 
 
 def with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelSettings | Settings) -> ModelEntry:
-    """Return an entry with what a model's files say of it, and with the options of its kind that the settings have.
+    """Return an entry with the facts from a model's files, and with the settings' options for its kind.
 
-    Raise ValueError where it has an adapter, and models of its kind have none.
+    Raise ValueError if it has an adapter, but models of its kind can't have one.
     """
     windows = [window for window in (files.context_window, entry.text.context_length) if window]
     able = files.capabilities
@@ -107,7 +107,7 @@ def with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelS
     given = settings.model_type if isinstance(settings, ModelSettings) else None
     kind = kind_called(given) if given else files.kind
     backend, options = KINDS[kind].backend, entry.options
-    if not isinstance(options, backend.options):  # those of text models
+    if not isinstance(options, backend.options):  # the entry has the options of text models
         if entry.text.adapter_path:
             raise ValueError(f"models of the kind '{kind}' take no `adapters` and no `adapter_path`")
         if entry.text.draft_model_path:
@@ -131,5 +131,5 @@ def with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelS
 def _text(path: str) -> str:
     try:
         return Path(path).expanduser().read_text(errors="replace")
-    except OSError:  # the worker says so when it loads the model
+    except OSError:  # the worker reports this when it loads the model
         return ""

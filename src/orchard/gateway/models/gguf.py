@@ -1,4 +1,4 @@
-"""Models in GGUF, which can't be served: they are recognised, to tell the user how to get them in MLX format."""
+"""Models in GGUF, which can't be served: they are recognised to tell the user how to get an MLX model."""
 
 import logging
 import os
@@ -13,17 +13,17 @@ GGUF = (
     "model*.safetensors): look for the model under mlx-community on the Hugging Face Hub and fetch it with "
     "'orchard pull ID', or convert the original with 'mlx_lm.convert --hf-path ID'"
 )
-"""Why a model for llama.cpp can't be served, and how to get one that can."""
+"""Why a GGUF model can't be served, and how to get a model that can."""
 
 
 def is_gguf(names: Iterable[str]) -> bool:
-    """Return whether these files are those of a model in GGUF only."""
+    """Return whether these are the files of a model that is only in GGUF."""
     ends = {os.path.splitext(name)[1].lower() for name in names}
     return ".gguf" in ends and not ends & {".safetensors", ".npz"}
 
 
 def is_here(name: str, model_dir: str) -> bool:
-    """Return whether the cache or `model_dir` has a model of that name in GGUF."""
+    """Return whether the cache or `model_dir` has a GGUF model with this name."""
     repo, folder = hub_cache.folder_of(name), subfolders.subfolder(model_dir, name)
     places = [*(hub_cache.snapshots(repo) if repo else ()), *filter(None, [folder])]
     return any(is_gguf(subfolders.listing(place)) for place in places)

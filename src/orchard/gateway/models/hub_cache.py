@@ -1,4 +1,4 @@
-"""The local Hugging Face cache, read from its folders: huggingface_hub's own scan looks at every file.
+"""The local Hugging Face cache, read from its folders, because huggingface_hub's own scan reads every file.
 
 Layout: `models--ORG--NAME/refs/REVISION` holds the name of a folder in `models--ORG--NAME/snapshots`, which links to
 the files: https://huggingface.co/docs/huggingface_hub/guides/manage-cache.
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from orchard.gateway.models.subfolders import listing
 
 _PREFIX = "models--"
-# huggingface_hub's rules, without its import: letters, digits and `-_.` between letters or digits, at most one slash,
+# huggingface_hub's rules, without importing it: letters, digits and `-_.` between letters or digits, at most one slash,
 # no `--` and no `..`.
 _REPO_ID = re.compile(r"(?!.*(--|\.\.))(?:\w([\w.-]*\w)?/)?\w([\w.-]*\w)?", re.ASCII)
 _MAX_REPO_ID = 96
@@ -26,12 +26,12 @@ def root() -> str:
 
 
 def is_repo_id(name: str) -> bool:
-    """Return whether a model on the Hub can have this name, with or without its owner's."""
+    """Return whether a model on the Hub can have this name, with or without an owner."""
     return len(name) <= _MAX_REPO_ID and _REPO_ID.fullmatch(name) is not None
 
 
 def repos() -> list[tuple[str, str]]:
-    """Return the id and the folder of every model that the cache has something of, in order."""
+    """Return the id and the folder of every model of which the cache has any files, in order."""
     found = (
         (name.removeprefix(_PREFIX).replace("--", "/"), name) for name in listing(root()) if name.startswith(_PREFIX)
     )
@@ -39,17 +39,17 @@ def repos() -> list[tuple[str, str]]:
 
 
 def folder_of(repo_id: str) -> str | None:
-    """Return the folder of all that the cache has of a model; None if it has nothing."""
+    """Return a model's folder in the cache; None if it has none."""
     name = _PREFIX + repo_id.replace("/", "--")
-    # From a listing: file systems that ignore capitals would give the model two ids.
+    # Look in a listing: on file systems that ignore case, a model would have several ids.
     return os.path.join(root(), name) if is_repo_id(repo_id) and name in listing(root()) else None
 
 
 def snapshots(repo: str, revision: str | None = None) -> Iterator[str]:
-    """Yield the folders within a model's folder that may hold its files: that of a branch, a tag or a commit.
+    """Yield the folders within a model's folder that may have its files: that of a branch, a tag or a commit.
 
-    Without a revision it is the main branch's. The others follow, the newest first: a download may not be complete, and
-    there may be none of the main branch.
+    Without a revision it is that of the main branch. Then the others follow, newest first, because a download may not
+    be complete, and there may be none of the main branch.
     """
     commit = _commit(repo, revision or _MAIN)
     if revision and commit is None:
@@ -83,5 +83,5 @@ def _newest(repo: str) -> list[str]:
 
 
 def _is_name(text: str) -> bool:
-    """Return whether a text is the name of one file, and no path that leads elsewhere."""
+    """Return whether a text is the name of a file, and not a path to another folder."""
     return text not in ("", ".", "..") and "/" not in text and "\0" not in text

@@ -1,4 +1,4 @@
-"""The description of a model in its folder's files, read again when these change."""
+"""The facts in a model's files, read again when the files change."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from orchard.gateway.models.gguf import GGUF, is_gguf
 from orchard.gateway.models.pipeline_files import read_weights
 from orchard.kinds import KINDS, kind_of
 
-# A folder that has just changed may change again without a new time: file systems count in steps.
+# A folder that has just changed may change again without a new mtime, because mtimes are coarse.
 _SETTLED_NS = 2 * 10**9
 _MAX_JSON_BYTES = 64 * 1024 * 1024
 _LAST_DATE = 253_402_300_799  # the end of the year 9999
@@ -34,9 +34,9 @@ class ModelFiles(Struct, frozen=True):
     size_bytes: int
     created: int
     voices: tuple[str, ...] = ()
-    """Those that a speech model has."""
+    """The voices of a speech model."""
     kept_bytes: int = 0
-    """Those of the weights that stay as they are where a pipeline is quantised while it is loaded."""
+    """The bytes of weights that are never quantised while a pipeline is loaded."""
 
 
 class _NamedTemplate(Struct):
@@ -57,14 +57,14 @@ class _Index(Struct):
 
 
 class Folders:
-    """Models' folders by their paths. Several threads may use it at once."""
+    """Caches the facts in models' folders, by path. It is thread-safe."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[int, int], ModelFiles | str]] = {}
 
     def read(self, folder: str) -> ModelFiles:
-        """Return what the model in a folder is. Raise ValueError with the reason why the folder is no model."""
-        config = os.path.join(folder, "config.json")  # the file that somebody may edit
+        """Return the facts of the model in a folder. Raise ValueError with the reason if it can't be served."""
+        config = os.path.join(folder, "config.json")  # the file that users may edit
         try:
             state = os.stat(folder).st_mtime_ns, os.stat(config).st_mtime_ns if os.path.exists(config) else 0
         except (OSError, ValueError) as error:  # ValueError: a null byte
@@ -90,7 +90,7 @@ def _read(folder: str) -> ModelFiles | str:
         if not isinstance(config, dict):
             return "its config.json is not a JSON object"
         kind = kind_of(config, names)
-        if "model_type" not in config and kind != "transcription":  # Whisper's own and NeMo's files name none
+        if "model_type" not in config and kind != "transcription":  # OpenAI's Whisper and NeMo name no type
             return "its config.json names no model_type"
         size = _weights(folder, names, KINDS[kind].weights)
         able = capabilities(kind, _template(folder, names))
@@ -101,7 +101,7 @@ def _read(folder: str) -> ModelFiles | str:
 
 
 def _window(folder: str, names: Collection[str], config: dict[str, Any]) -> int | None:
-    """Return how many tokens a model reads: as config.json says, or fewer where sentence-transformers cuts texts."""
+    """Return a model's context window in tokens: config.json's, or fewer if sentence-transformers cuts texts."""
     windows = [context_window(config)]
     if "sentence_bert_config.json" in names:
         windows.append(_json(folder, "sentence_bert_config.json", _SentenceSettings).max_seq_length)
@@ -109,7 +109,7 @@ def _window(folder: str, names: Collection[str], config: dict[str, Any]) -> int 
 
 
 def _read_folders(folder: str, kind: str) -> ModelFiles:
-    """Read a model whose weights lie in sub-folders. Raise ValueError, OSError."""
+    """Read a model whose weights are in sub-folders. Raise ValueError or OSError."""
     if not KINDS[kind].in_folders:
         raise ValueError("it has no config.json")
     weights = read_weights(folder)
@@ -117,7 +117,7 @@ def _read_folders(folder: str, kind: str) -> ModelFiles:
 
 
 def _weights(folder: str, names: Collection[str], pattern: re.Pattern[str]) -> int:
-    """Return the size of all weights. Raise ValueError if there are none, or only some of them."""
+    """Return the bytes of all weights. Raise ValueError if there are none, or some are missing."""
     found = {name for name in names if pattern.fullmatch(name)}
     if not found:
         raise ValueError("it has no model*.safetensors")
@@ -144,7 +144,7 @@ def _json(folder: str, name: str, as_type: type[T]) -> T:
 
 
 def _template(folder: str, names: Collection[str]) -> str:
-    """Return the chat template as text, or all of them, from where transformers takes it; empty: none can be read."""
+    """Return the chat template, or all of them, as text, from where transformers reads it; empty if there is none."""
     with suppress(OSError):
         if "chat_template.jinja" in names:
             return _bytes(folder, "chat_template.jinja").decode(errors="replace")
@@ -157,12 +157,12 @@ def _template(folder: str, names: Collection[str]) -> str:
 
 
 def _created(folder: str, name: str = "") -> int:
-    """Return the time of a folder, or of a file in it, limited to what can be written as a date."""
+    """Return the mtime of a folder, or of a file in it, limited to valid dates."""
     return min(max(0, int(os.stat(os.path.join(folder, name)).st_mtime)), _LAST_DATE)
 
 
 def _bytes(folder: str, name: str) -> bytes:
-    """Return a file of limited size. Raise OSError, ValueError."""
+    """Return the content of a file of limited size. Raise OSError or ValueError."""
     with open(os.path.join(folder, name), "rb") as file:
         content = file.read(_MAX_JSON_BYTES + 1)
     if len(content) > _MAX_JSON_BYTES:

@@ -12,7 +12,7 @@ _MAX_CHARS = 200
 
 
 def closest(name: str, names: Sequence[str]) -> list[str]:
-    """Return the most similar names, whatever their capitals and their owner."""
+    """Return the most similar names. Case and owners don't matter."""
     if len(name) > _MAX_CHARS:
         return []
     plain = {known: known.casefold() for known in names}
@@ -20,29 +20,29 @@ def closest(name: str, names: Sequence[str]) -> list[str]:
     asked = name.casefold()
     whole = difflib.get_close_matches(asked, set(plain.values()), n=3)
     part = difflib.get_close_matches(asked.rpartition("/")[2], set(last.values()), n=3)
-    # The same name of another owner comes before one that is merely similar.
+    # The same name with another owner comes before one that is only similar.
     pairs = zip_longest(whole, part)
     found = [known for text, end in pairs for known in names if plain[known] == text or last[known] == end]
     return list(dict.fromkeys(found))[:_MAX_SHOWN]
 
 
 def unknown(name: str, names: Sequence[str]) -> str:
-    """Return the message that no model has a name, with the most similar names that this server has."""
+    """Return the message for an unknown model name, with the most similar names of this server."""
     if not (close := closest(name, names)):
         return f"no model '{name}' here; this server has {listed(names) or 'none'}"
     return f"no model '{name}' here; the closest {'name is' if len(close) == 1 else 'names are'} {listed(close)}"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names as a part of a sentence, not too many of them."""
+    """Return a limited number of names as a part of a sentence."""
     shown = ", ".join(f"'{name}'" for name in names[:_MAX_SHOWN])
     return shown if len(names) <= _MAX_SHOWN else f"{shown} and {len(names) - _MAX_SHOWN} more"
 
 
 def checked_name(name: str) -> str:
-    """Return a model's name. Raise OrchardError if no request can ask for it."""
+    """Return a model's name. Raise OrchardError if no request could use it."""
     try:
-        name.encode()  # it must fit into JSON
+        name.encode()  # JSON must be able to hold it
     except UnicodeEncodeError as error:
         raise OrchardError("model_not_found", f"{name!r} can't be the name of a model: {error}") from None
     if not name:
@@ -51,7 +51,7 @@ def checked_name(name: str) -> str:
 
 
 def checked_adapter(model: str, name: str, folder: str) -> str:
-    """Return the folder of an adapter. Raise OrchardError if it holds none in mlx-lm's format."""
+    """Return the folder of an adapter. Raise OrchardError if it has no adapter in mlx-lm's format."""
     path = Path(folder).expanduser()
     for file in ("adapter_config.json", "adapters.safetensors"):
         if not (path / file).is_file():

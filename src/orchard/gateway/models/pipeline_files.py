@@ -1,4 +1,4 @@
-"""How large the weights of a pipeline are: an image model, whose parts lie in sub-folders."""
+"""The size of the weights of a pipeline: an image model whose parts are in sub-folders."""
 
 import os
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 _INDEX = "model_index.json"
 _MAIN_PART = "transformer"
-# Beside the main part, mflux leaves this one as it is, because its quality would suffer.
+# mflux does not quantise this part of the pipelines `_KEPT_BY`, because their quality would suffer.
 _KEPT_PART = "text_encoder"
 _KEPT_BY = "QwenImage"
 _MAX_HEADER_BYTES = 64 * 2**20
@@ -18,19 +18,19 @@ _LENGTH_BYTES = 8
 
 
 class PipelineWeights(Struct, frozen=True):
-    """The bytes of all weights that are loaded, and of those that quantising leaves as they are."""
+    """The bytes of all weights that are loaded, and of those that are never quantised."""
 
     size_bytes: int
     kept_bytes: int
 
 
 def read_weights(folder: str) -> PipelineWeights:
-    """Return how large a pipeline is. Raise ValueError where it has no weights, OSError."""
+    """Return the size of a pipeline. Raise ValueError if it has no weights, or OSError."""
     files = sorted(Path(folder).rglob("*.safetensors"))
     if not files:
         raise ValueError("it has no weights in safetensors files")
     main = [file for file in files if file.parent == Path(folder) / _MAIN_PART]
-    if main:  # what lies at the top then is a copy for other programs
+    if main:  # then weights at the top are a copy for other programs
         files = [file for file in files if file.parent != Path(folder)]
     size = _size(files)
     if main and _is_quantised(main[0]):
@@ -44,7 +44,7 @@ def _size(files: Iterable[Path]) -> int:
 
 
 def _is_quantised(file: Path) -> bool:
-    """Return whether mflux has quantised a file's weights before it saved them.
+    """Return whether a file has weights that mflux has quantised.
 
     The format is https://huggingface.co/docs/safetensors/index#format.
     """
@@ -60,7 +60,7 @@ def _json(file: Path) -> dict[str, Any]:
 
 
 def _object(text: bytes) -> dict[str, Any]:
-    """Return a JSON object, or an empty one in place of anything else."""
+    """Return a JSON object; an empty one if the text is anything else."""
     try:
         found = msgspec.json.decode(text)
     except (ValueError, RecursionError):

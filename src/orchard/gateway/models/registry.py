@@ -1,8 +1,8 @@
 """Which models exist: those that the configuration names, and those that are found on this machine.
 
 The registry finds the bundled demo, the MLX models of the local Hugging Face cache, and the sub-folders of `model_dir`.
-The next request sees what has changed on disk. No client's name is used as a path, but for sub-folders of `model_dir`
-that a listing has; links to other places are the decision of whoever made them.
+The next request sees changes on disk. A name from a client is never used as a path, except for sub-folders of
+`model_dir` that are in a listing. These may be links to other places.
 """
 
 import os
@@ -25,16 +25,16 @@ from orchard.gateway.models.model_files import Folders, ModelFiles
 from orchard.gateway.models.names import checked_adapter, checked_name, listed, unknown
 
 _DEFAULTS = Settings()
-# Looking through all models for the names to suggest takes at most this share of the time.
+# Searching all models for names to suggest may take at most this share of the time.
 _LOOKING_SHARE = 0.05
 _FALLBACK_ADVICE = "; start the server with `--fallback-model NAME` to have one model answer for all unknown names"
 
 
 class _Configured(Struct):
-    """A model that the configuration names: as it was given, and as it was seen last (`entry`).
+    """A model that the configuration names: `given` is its configured entry, `entry` the latest one.
 
-    `settings` are its own. `further_names` are its names if no other model has them, `adapter_names` the spellings of
-    its adapter's path.
+    `settings` are the model's own. It has each of `further_names` if no other model has it. `adapter_names` are the
+    spellings of its adapter's path.
     """
 
     given: ModelEntry
@@ -46,18 +46,18 @@ class _Configured(Struct):
 
 
 class Registry:
-    """A server's models, by the names that clients have for them. Several threads may use it at once."""
+    """A server's models, by the names that clients use. It is thread-safe."""
 
     def __init__(self, entries: Sequence[ModelEntry] = (), settings: Settings = _DEFAULTS) -> None:
-        """Have these models and no others."""
+        """Make a registry of these models, which finds no others."""
         self._settings = settings
         self._finds = False
         self._model_dir = os.path.expanduser(settings.model_dir or "")
         self._folders = Folders()
         self.downloads = Downloads()
-        """Those that are under way; the next download of a model keeps the files that are complete."""
+        """The running downloads. The next download of a model keeps its complete files."""
         self._configured: dict[str, _Configured] = {}
-        self._names: dict[str, str] = {}  # every name that a configured model has, and its id
+        self._names: dict[str, str] = {}  # every name of a configured model, and its id
         self._shown: list[str] = []
         self._look_again = 0.0
         for entry in entries:
@@ -65,7 +65,7 @@ class Registry:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "Registry":
-        """Return a registry of the settings' models that finds others, too. Raise OrchardError if one is missing."""
+        """Return a registry of the settings' models, which also finds others. Raise OrchardError if one is wrong."""
         registry = cls((), settings)
         registry._finds = True
         for model in settings.models:
@@ -75,7 +75,7 @@ class Registry:
                 registry._names.setdefault(name, configured.entry.id)
         if settings.fallback_model is not None:
             registry.find(settings.fallback_model)
-        registry.all()  # whatever has to be read is read before the first request
+        registry.all()  # read all files before the first request
         gguf.warn(registry._model_dir)
         return registry
 
@@ -94,13 +94,13 @@ class Registry:
         return entries
 
     def configured(self) -> list[ModelEntry]:
-        """Return the models that the configuration names, as they were seen last."""
+        """Return the models that the configuration names, with the latest facts from their files."""
         return [one.entry for one in self._configured.values()]
 
     def find(self, name: str, adapter: Adapter | None = None) -> ModelEntry:
-        """Return the model that serves requests for that name, with that adapter; it may have to be downloaded.
+        """Return the model for requests with this name and adapter, which may have to be downloaded.
 
-        Raise OrchardError: model_not_found, or invalid_request if it has no such adapter or can't be served.
+        Raise OrchardError: model_not_found, or invalid_request if the model has no such adapter.
         """
         entry = self._here(name) or self._on_the_hub(name) or self._fallback(name)
         if adapter is not None:
@@ -108,20 +108,20 @@ class Registry:
         return entry
 
     def named(self, name: str) -> ModelEntry:
-        """Return the model that has that name itself; it may have to be downloaded. Raise OrchardError, like `find`."""
+        """Return the model with this name, never the fallback; it may have to be downloaded. Raise OrchardError."""
         entry = self._here(name) or self._on_the_hub(name)
         if entry is None:
             raise self._not_found(name)
         return entry
 
     def known(self, name: str) -> ModelEntry:
-        """Return the model of that name, or the fallback model. Raise OrchardError("model_not_found")."""
+        """Return the configured or local model of this name, else the fallback. Raise OrchardError."""
         return self._here(name) or self._fallback(name)
 
     async def fetch(self, entry: ModelEntry) -> ModelEntry:
-        """Download a model that is not here, and return it as it is then.
+        """Download a model, and return its new entry. Raise OrchardError if that fails.
 
-        All who fetch a model share one download; it goes on if one of them gives up. Raise OrchardError.
+        Callers that fetch the same model share one download, which continues if one of them gives up.
         """
         assert entry.repo
         await self.downloads.fetch(entry.repo, entry.revision)
@@ -183,7 +183,7 @@ class Registry:
             self._add(configured)
 
     def _check(self, configured: _Configured, source: sources.ModelSource) -> None:
-        """Raise OrchardError("model_not_found") if a configured model is not here."""
+        """Raise OrchardError("model_not_found") if a configured model is missing or can't be served."""
         try:
             configured.entry = self._described(configured.given, source, configured.settings)
         except ValueError as error:
@@ -193,12 +193,12 @@ class Registry:
             raise OrchardError("model_not_found", message) from None
 
     def _seen(self, configured: _Configured) -> ModelEntry:
-        """Return a configured model as its files are now."""
+        """Return a configured model with the current facts from its files."""
         if source := configured.source:
             try:
                 configured.entry = self._described(configured.given, source, configured.settings)
             except ValueError:
-                # Its load says what is wrong, unless it can be downloaded.
+                # Loading it reports what is wrong, unless it can be downloaded.
                 if self._may_download(source.repo):
                     return structs.replace(configured.entry, path="")
         return configured.entry
@@ -206,22 +206,22 @@ class Registry:
     def _described(
         self, entry: ModelEntry, source: sources.ModelSource, settings: ModelSettings | None = None
     ) -> ModelEntry:
-        """Return an entry with what a model's files say of it, and its aliases; `settings` are the model's own.
+        """Return an entry with the facts from a model's files, and its aliases; `settings` are the model's own.
 
-        Raise ValueError with what is wrong with the files.
+        Raise ValueError with the reason if the files are wrong.
         """
         described = self._with_draft(with_files(entry, *self._read(source), settings or self._settings))
         aliases = [*entry.aliases]
         if entry.repo is not None and self._names.get(entry.repo, entry.repo) == entry.id:
             built_in = [alias for alias, repo in sources.BUILT_IN_ALIASES.items() if repo == entry.repo]
-            # If no other model has that name.
+            # Add an alias if no other model has this name.
             aliases += [alias for alias in built_in if self._names.get(alias, entry.id) == entry.id]
         return structs.replace(described, aliases=tuple(aliases))
 
     def _with_draft(self, entry: ModelEntry) -> ModelEntry:
-        """Return an entry with the folder of the draft model that it uses, if any, which adds to its size.
+        """Return an entry with the folder and the size of its draft model, if it uses one.
 
-        Raise ValueError if the draft model is not here.
+        Raise ValueError if the draft model is not on this machine.
         """
         options = entry.text
         if (name := options.draft) is None:
@@ -234,7 +234,7 @@ class Registry:
         return structs.replace(entry, options=options, size_bytes=entry.size_bytes + files.size_bytes)
 
     def _here(self, name: str) -> ModelEntry | None:
-        """Return a model that is here, or configured, by its id or alias."""
+        """Return a configured model, or one on this machine, by its id or alias."""
         if (owner := self._names.get(name.rstrip("/") or name)) is not None:
             return self._seen(self._configured[owner])
         if not self._finds:
@@ -243,13 +243,13 @@ class Registry:
             return self._found(sources.BUNDLED[name])
         for repo, folder in ((name, hub_cache.folder_of(name)), (None, subfolders.subfolder(self._model_dir, name))):
             if folder and (found := self._found(sources.ModelSource(name, folder, repo))):
-                # A configured model of the same folder isn't loaded twice with other options.
+                # Prefer a configured model in the same folder, so that it isn't loaded twice with different options.
                 same = (one for one in self._configured.values() if one.entry.folder == found.folder)
                 return next((self._seen(one) for one in same if one.entry.base is None), found)
         return self._here(sources.BUILT_IN_ALIASES[name]) if name in sources.BUILT_IN_ALIASES else None
 
     def _on_the_hub(self, name: str) -> ModelEntry | None:
-        """Return a model that has to be downloaded."""
+        """Return the entry of a model that must be downloaded; None if that is not allowed."""
         repo = sources.BUILT_IN_ALIASES.get(name, name)
         if "/" not in repo or not self._may_download(repo):
             return None
@@ -266,7 +266,7 @@ class Registry:
         return repo is not None and self._settings.allow_download and hub_cache.is_repo_id(repo)
 
     def _found(self, source: sources.ModelSource) -> ModelEntry | None:
-        """Return a model that is not configured; None if nothing is there that can be served."""
+        """Return a model that is not configured; None if it can't be served."""
         try:
             source.name.encode()  # it must fit into JSON
             return self._described(self._unread(source), source)
@@ -274,11 +274,11 @@ class Registry:
             return None
 
     def _unread(self, source: sources.ModelSource) -> ModelEntry:
-        """Return a model that is not configured, without what its files say of it."""
+        """Return a model that is not configured, without the facts from its files."""
         return ModelEntry(source.name, "", None, options=self._settings.text, ttl=self._settings.ttl, repo=source.repo)
 
     def _read(self, source: sources.ModelSource) -> tuple[str, ModelFiles]:
-        """Return a model's folder and what its files say. Raise ValueError with the reason why it can't be served."""
+        """Return a model's folder and the facts in its files. Raise ValueError if it can't be served."""
         folders: Iterable[str] = [source.folder] if source.folder else []
         if source.repo:
             repo = source.folder or hub_cache.folder_of(source.repo)
@@ -292,7 +292,7 @@ class Registry:
         raise ValueError(reasons[0] if reasons else "it is not in the local Hugging Face cache")
 
     def _sources(self) -> Iterator[sources.ModelSource]:
-        """Yield what may be a model; the first of each name counts."""
+        """Yield folders that may be models. If several have the same name, the first one counts."""
         if self._finds:
             yield sources.BUNDLED[sources.DEMO]
             for repo, folder in hub_cache.repos():
@@ -326,7 +326,7 @@ class Registry:
 
 
 def resolve(name: str) -> ModelEntry:
-    """Find a model by what a user types: a bundled one's name, a folder, or an id in the local Hugging Face cache.
+    """Return the model that a user names: a bundled model, a folder, or an id in the local Hugging Face cache.
 
     Nothing is downloaded. Raise OrchardError("model_not_found") with a sentence that says what to do.
     """

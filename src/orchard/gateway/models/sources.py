@@ -17,7 +17,7 @@ BUILT_IN_ALIASES = {
 
 
 class ModelSource(Struct, frozen=True):
-    """A model's folder; if `repo` is its id on the Hugging Face Hub, its folder in the cache, which may be unknown."""
+    """A model's folder. If it has an id on the Hugging Face Hub (`repo`), its folder in the cache; None if unknown."""
 
     name: str
     folder: str | None = None
@@ -27,11 +27,11 @@ class ModelSource(Struct, frozen=True):
 
 _FOLDERS = {DEMO: MODEL_PATH, "demo-vision": VISION_MODEL_PATH, "demo-whisper": WHISPER_MODEL_PATH}
 BUNDLED = {name: ModelSource(name, str(folder)) for name, folder in _FOLDERS.items()}
-"""The bundled models. Only the first is listed; the others are there for who names them."""
+"""The bundled models. Only the first one is listed; the others can be named."""
 
 
 def source_of(name: str, revision: str | None = None) -> ModelSource:
-    """Return where a model is that a user names. Raise OrchardError (model_not_found, invalid_request)."""
+    """Return the source of the model that a user names. Raise OrchardError (model_not_found, invalid_request)."""
     bundled = BUNDLED.get(name)
     folder = None if bundled else folder_at(name)
     if (bundled or folder) and revision:
@@ -53,21 +53,21 @@ def source_of(name: str, revision: str | None = None) -> ModelSource:
 
 
 def further_names(path: str, source: ModelSource) -> tuple[str, ...]:
-    """Return the names that a model has besides those of its configuration: nothing is opened by them."""
+    """Return the names of a model besides the configured ones. They are only compared, never opened."""
     is_path = source.folder is not None and path not in BUNDLED
     return (source.name, path, *((Path(path).name, *spellings(path)) if is_path else ()))
 
 
 def spellings(path: str) -> tuple[str, ...]:
-    """Return the ways to write a folder's path: as it was configured, in full, and with links followed."""
+    """Return the spellings of a folder's path: as configured, absolute, and with links followed."""
     full = Path(path).expanduser().absolute()
     return path.rstrip("/"), str(full), str(full.resolve())
 
 
 def folder_at(name: str) -> Path | None:
-    """Return the folder that a user's text means, with links followed; None if there is none."""
+    """Return the folder that a user names, with links followed; None if there is none."""
     try:
         folder = Path(name).expanduser()
         return folder.resolve() if name and folder.is_dir() else None
-    except (OSError, RuntimeError, ValueError):  # too long, a home of nobody, a null byte
+    except (OSError, RuntimeError, ValueError):  # a path that is too long, the home of an unknown user, a null byte
         return None

@@ -1,11 +1,11 @@
-"""The folder (empty: none) whose sub-folders are models: `name`, or `org/name`."""
+"""The sub-folders of `model_dir` that are models: `name`, or `org/name`. An empty root has none."""
 
 import os
 from collections.abc import Iterator
 
 
 def folders(root: str) -> Iterator[str]:
-    """Yield the names of the folders that may be models, in order: `name`, and `org/name` where `org` is no model."""
+    """Yield the names of the folders that may be models, in order: `name`, and `org/name` if `org` is not a model."""
     for name in _folders_in(root):
         yield name
         if not _looks_like_a_model(os.path.join(root, name)):
@@ -13,7 +13,7 @@ def folders(root: str) -> Iterator[str]:
 
 
 def subfolder(root: str, name: str) -> str | None:
-    """Return the folder that a client's name means. Each part must be in a listing: none leads elsewhere."""
+    """Return the folder with a name from a client. Each part must be in a listing, so no part leads elsewhere."""
     parts = name.split("/")
     if len(parts) > 2:
         return None

@@ -1,1 +1,1 @@
-"""Which model is in memory, and the worker processes."""
+"""Which models are in memory, and the worker processes."""

@@ -22,12 +22,12 @@ def not_loadable(model: str, reason: str | None) -> Failed:
 
 
 def no_room(model: str) -> Failed:
-    """Return the failure of a request for which there is no free room, and whose model evicts no other."""
+    """Return the failure of a request for which there is no free memory, and whose model may not evict others."""
     text = f"there is no room for model '{model}' beside the models in memory, and it does not evict any of them"
     return Failed("unavailable", text, None, 5)
 
 
 def crashed(model: str, failure: str | None) -> Failed:
-    """Return the failure of a request whose process died; `failure`: why, as far as that is known."""
+    """Return the failure of a request whose process died; `failure`: why, if known."""
     how = f"ended: {failure}" if failure else "died"
     return Failed("worker_crashed", f"the process of model '{model}' {how}; it is being started again", None, 1)

@@ -1,4 +1,4 @@
-"""The states of a served model and the steps between them: the picture in docs/architecture.md is made from here."""
+"""The states of a served model and their transitions. The diagram in docs/architecture.md is made from this table."""
 
 from enum import Enum
 
@@ -6,14 +6,14 @@ from orchard.gateway.model_status import ShownState
 
 
 class ModelState(Enum):
-    """What a served model does: its name in the picture, and its name in /health, /v1/models and the metrics."""
+    """What a served model does: its name in the diagram, and its name in /health, /v1/models and the metrics."""
 
     UNLOADED = "unloaded", "unloaded"
     FAILED = "failed", "failed"
-    """It refuses requests until its pause is over; then the next one tries again."""
+    """It rejects requests until its pause is over. Then the next request loads it again."""
     DOWNLOADING = "downloading", "queued"
     RESTARTING = "restarting", "queued"
-    """Its process has died; it waits before it queues again."""
+    """Its process has died. It waits before it queues again."""
     QUEUED = "queued", "queued"
     """It waits for memory or a process."""
     STARTING = "starting", "loading"
@@ -21,13 +21,13 @@ class ModelState(Enum):
     LOADING = "loading", "loading"
     READY = "ready", "ready"
     HELD = "held", "ready"
-    """Another model waits for its memory: it finishes its requests, and new ones wait."""
+    """Another model needs its memory: it finishes its requests, and new ones wait."""
     LEAVING = "leaving", "ready"
-    """Somebody asked to unload it: it finishes its requests, and new ones wait."""
+    """A client has asked to unload it: it finishes its requests, and new ones wait."""
     UNLOADING = "unloading", "unloading"
-    """Its process frees it and goes to another model."""
+    """Its process frees it, and may then load another model."""
     ENDING = "ending", "unloading"
-    """Its process ends or has died; its memory is not back yet."""
+    """Its process ends or has died; its memory is not free yet."""
 
     def __init__(self, label: str, shown: ShownState) -> None:
         self.label = label
@@ -35,7 +35,7 @@ class ModelState(Enum):
 
 
 _S = ModelState
-# From each state, the states that may follow, and when they do.
+# For each state, the states that may follow, and when.
 TRANSITIONS: dict[ModelState, dict[ModelState, str]] = {
     _S.UNLOADED: {_S.QUEUED: "wanted", _S.DOWNLOADING: "wanted, not on disk"},
     _S.FAILED: {_S.QUEUED: "tried again", _S.DOWNLOADING: "tried again, not on disk"},
@@ -86,7 +86,7 @@ TRANSITIONS: dict[ModelState, dict[ModelState, str]] = {
 
 
 def step(old: ModelState, new: ModelState) -> ModelState:
-    """Return `new`. Raise RuntimeError where it may not follow `old`."""
+    """Return `new`. Raise RuntimeError if it may not follow `old`."""
     if new not in TRANSITIONS[old]:
         raise RuntimeError(f"a model can't go from {old.label} to {new.label}")
     return new

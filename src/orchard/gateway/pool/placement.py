@@ -1,7 +1,7 @@
-"""Which models may be in memory together, which ones make room, and which ones wait. Pure: no clock, no process.
+"""Plan which models are loaded, evicted, or wait. These are pure functions, without clocks and processes.
 
-Models that wait are served in the order in which they came, and none overtakes another: each gets its room once the
-models that have it have finished what they had begun.
+Waiting models are served in order, and none overtakes another. Each one gets its memory once the models that have it
+have finished their requests.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ class ResidentModel(Struct, frozen=True, kw_only=True):
     """A model as placement sees it; `need` is in bytes.
 
     `state`: an unloading model still takes its memory. `busy`: it has requests. `used`: when it was last used; later is
-    higher. `modest`: it takes free room, and evicts no model. `bundled`: it does not count as one of the models in
-    memory, and is evicted when it is idle and another model is loaded. `resident`: it was loaded with the server, and
-    is evicted only where the models that were loaded on demand make too little room.
+    higher. `modest`: it takes only free memory, and evicts no model. `bundled`: it does not count as one of the models
+    in memory, and is evicted when it is idle and another model is loaded. `resident`: it is loaded at startup, and is
+    evicted only if evicting on-demand models does not make enough room.
     """
 
     id: str
@@ -32,7 +32,7 @@ class ResidentModel(Struct, frozen=True, kw_only=True):
 
 
 class PlacementPlan(Struct):
-    """What is to be done. `hold`: models that get no new requests, so that they can be evicted soon."""
+    """What to do. `hold`: models that get no new requests, so that they can be evicted soon."""
 
     load: list[str] = field(default_factory=list)
     evict: dict[str, str] = field(default_factory=dict)
@@ -41,15 +41,15 @@ class PlacementPlan(Struct):
     refuse: dict[str, str] = field(default_factory=dict)
     """Models that can never be loaded beside the pinned ones, and why."""
     drop: list[str] = field(default_factory=list)
-    """Modest models that find no room."""
+    """Modest models for which there is no room."""
 
 
 def plan(
     waiting: Sequence[ResidentModel], placed: Sequence[ResidentModel], most: int, budget: int | None
 ) -> PlacementPlan:
-    """Return what to do with the models that wait, in their order, and with those that take memory.
+    """Return what to do with the models that wait, in order, and with those that take memory (`placed`).
 
-    At most `most` may be in memory, within `budget` bytes; None: the budget is not known until a process has started.
+    At most `most` models may be in memory, within `budget` bytes; None: unknown until a process has started.
     """
     made = PlacementPlan()
     models = list(placed)
@@ -69,7 +69,7 @@ def plan(
                 made.evict |= asides
                 made.hold |= asides.keys()
         elif model.modest:
-            # Room that is about to be free is as good as free.
+            # Count memory that is being freed as free.
             if not _fits(model, [one for one in models if one.state != "unloading"], most, budget):
                 made.drop.append(model.id)
         else:
@@ -79,7 +79,7 @@ def plan(
 
 
 def need(weights_bytes: int, budget: int | None) -> int:
-    """Return the bytes that a model gets at least: its weights and an eighth more, as far as the budget allows."""
+    """Return the least bytes that a model gets: its weights and an eighth more, as far as the budget allows."""
     wanted = weights_bytes + weights_bytes // 8
     return wanted if budget is None else max(weights_bytes, min(wanted, budget))
 
@@ -87,7 +87,7 @@ def need(weights_bytes: int, budget: int | None) -> int:
 def allowances(needs: Sequence[int], budget: int) -> list[int]:
     """Divide the budget between models: each gets what it needs, and an equal share of the rest."""
     total = sum(needs)
-    if total > budget:  # some take more than was known before they were loaded
+    if total > budget:  # some models take more than was known before they were loaded
         return [max(1, budget * one // total) for one in needs]
     return [one + (budget - total) // len(needs) for one in needs]
 
@@ -108,7 +108,7 @@ def _never(model: ResidentModel, models: Sequence[ResidentModel], most: int, bud
 
 
 def too_large(need_bytes: int, budget: int, pinned_bytes: int = 0) -> str:
-    """Return the reason for refusing a model that is too large."""
+    """Return the reason for rejecting a model that is too large."""
     beside = f"; pinned models take {pinned_bytes:,} of them" if pinned_bytes else ""
     return f"it needs {need_bytes:,} bytes of memory, and all models may take {budget:,}{beside}"
 
@@ -124,9 +124,9 @@ def _make_room(
         victims.append(candidates.pop(0))
         stay.remove(victims[-1])
     if not _fits(model, stay, most, budget):
-        return  # those that load now must have served first
+        return  # models that are loading now must be ready first
     for victim in reversed(victims):
-        if _fits(model, [*stay, victim], most, budget):  # one that came later is so large that this one may stay
+        if _fits(model, [*stay, victim], most, budget):  # a later victim is so large that this one can stay
             stay.append(victim)
             continue
         made.hold.add(victim.id)

@@ -1,4 +1,4 @@
-"""The pool: its models share the memory and the worker processes of one server."""
+"""The pool: all served models, which share the memory and the worker processes of a server."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -20,22 +20,22 @@ from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.replies.merge import Merge
 from orchard.kinds import TEXT
 
-_REFILL_SECONDS = 2.0  # after the last load; then it is looked again and again whether nothing runs
+_REFILL_SECONDS = 2.0  # after the last load, and between checks whether anything runs
 
 
 class Pool:
-    """All models that were asked for, of which some are in memory."""
+    """All models that are configured or were requested, some of which are in memory."""
 
     def __init__(self, registry: Registry, settings: Settings) -> None:
         self.registry = registry
         self.models: dict[str, ServedModel] = {}
-        """Those that the configuration names or that were asked for, by id."""
+        """Models that the configuration names or that were requested, by id."""
         self.processes = Processes(settings)
         self.metrics = Metrics()
         self._settings = settings
         self._most = settings.max_loaded_models or 1
         self._backend = TEXT
-        """What the next load is likely to want."""
+        """The backend that the next load will probably need."""
         self._queue: dict[str, ServedModel] = {}
         self._settling: asyncio.Handle | None = None
         self._refilling = Timer(self._refill)
@@ -43,7 +43,7 @@ class Pool:
         self._closing = False
 
     def start(self) -> None:
-        """Begin to load what the configuration names, as far as there is room."""
+        """Begin to load the models that are loaded at startup, as far as there is room."""
         models = [self._model(entry) for entry in self.registry.configured()]
         first = self._first()
         if self._settings.max_loaded_models is None:
@@ -55,16 +55,16 @@ class Pool:
 
     @property
     def is_ready(self) -> bool:
-        """Whether all models that are loaded with the server are ready, and requests are taken."""
+        """Whether all models that are loaded at startup are ready, and requests are accepted."""
         first = [model for model in self._first() if not self._steps_aside(model.entry)]
         return not self._draining and all(model.state.shown == "ready" for model in first)
 
     def is_bundled(self, entry: ModelEntry) -> bool:
-        """Whether it is a model that comes with Orchard, and none that was named beside others."""
+        """Whether it is a bundled model that is not configured together with other models."""
         return entry.bundled and not (entry.configured and len(self.registry.configured()) > 1)
 
     def listed(self, entries: Sequence[ModelEntry]) -> list[ModelEntry]:
-        """Return the models that clients are shown: the bundled one only while no other is configured or in memory."""
+        """Return the models to show to clients: a bundled one only while no other is configured or in memory."""
         return [entry for entry in entries if not self._steps_aside(entry)]
 
     def _steps_aside(self, entry: ModelEntry) -> bool:
@@ -72,16 +72,16 @@ class Pool:
         return self.is_bundled(entry) and any(one.id != entry.id for one in [*self.registry.configured(), *loaded])
 
     def statuses(self) -> Mapping[str, ModelStatus]:
-        """Return how each model stands that is here or being fetched; others that clients named may not exist."""
+        """Return the status of each model that is on this machine or being downloaded. Other names may not exist."""
         models = self.models.items()
         return {id_: model.status for id_, model in models if model.entry.path or model.state.shown == "queued"}
 
     def find(self, name: str, adapter: Adapter | None = None) -> ServedModel:
-        """Return the model of that name. Raises OrchardError("model_not_found")."""
+        """Return the model with this name. Raise OrchardError("model_not_found")."""
         return self._model(self.registry.find(name, adapter))
 
     def only(self, task: type[Task] = Generate) -> str | None:
-        """Return the model for requests that name none: the only one for the task, else the fallback."""
+        """Return the model for requests that name none: the only one for the task, else the fallback or None."""
         configured = [entry for entry in self.registry.configured() if entry.base is None]
         loaded = self.listed(
             [model.entry for model in self.models.values() if model.state.shown in ("loading", "ready")]
@@ -93,14 +93,14 @@ class Pool:
         return self._settings.fallback_model
 
     def named(self, name: str) -> ServedModel:
-        """Return the model that has that name itself, also one in memory whose files are gone. Raises OrchardError."""
+        """Return the model with this name, never the fallback; also a loaded one without files. Raise OrchardError."""
         model = self.models.get(name)
         return model if model and model.worker else self._model(self.registry.named(name))
 
     def open(self, *requests: Request) -> EventStream:
-        """Begin a request, or several as one, and give the events; the caller closes the stream.
+        """Begin a request, or several as one, and return the stream of events, which the caller closes.
 
-        Raises OrchardError if one of them can't begin.
+        Raise OrchardError if one of them can't begin.
         """
         if self._draining:
             raise SHUTTING_DOWN.error()
@@ -117,25 +117,25 @@ class Pool:
         return stream
 
     async def unload_all(self) -> list[str]:
-        """Unload every model that is not pinned, once its requests have ended; give the ids of those that went."""
+        """Unload all models that are not pinned, once their requests have ended; return the ids of unloaded models."""
         models = [model for model in self.models.values() if model.worker and not model.entry.pinned]
         gone = await asyncio.gather(*(model.unload() for model in models))
         return [model.entry.id for model, was in zip(models, gone, strict=True) if was]
 
     def drain(self, grace: float) -> None:
-        """Refuse new requests from now on, and end those that still run after `grace` seconds."""
+        """Reject new requests from now on, and end those that still run after `grace` seconds."""
         self._draining = True
         for model in self.models.values():
             asyncio.get_running_loop().call_later(grace, model.end_requests)
 
     def stop(self) -> None:
-        """End every request and every process at once; what they have not saved is lost."""
+        """End every request and every process at once; prompts that are not saved are lost."""
         self._draining = True
         self._close_models()
         self.processes.kill()
 
     async def close(self) -> None:
-        """End every process."""
+        """End every process, and wait for that."""
         self._close_models()
         await self.processes.close()
         await self.registry.downloads.close()
@@ -147,19 +147,19 @@ class Pool:
             model.close()
 
     def changed(self, model: ServedModel) -> None:
-        """Plan soon: this model waits or no longer does, or there may be more room."""
+        """Plan soon, because this model waits or no longer waits, or memory may have become free."""
         if model.waits:
             self._queue.setdefault(model.entry.id, model)
         if self._settling is None:
             self._settling = asyncio.get_running_loop().call_soon(self._settle)
 
     def rested(self) -> None:
-        """Plan soon, if a model waits: another has finished its requests and may be evicted."""
+        """Plan soon if a model waits, because another has finished its requests and may be evicted."""
         if self._queue and self._settling is None:
             self._settling = asyncio.get_running_loop().call_soon(self._settle)
 
     def _share(self) -> None:
-        """Divide the memory between the models in it; no model gets more before others have less."""
+        """Divide the memory between the loaded models. Lower allowances before raising others."""
         budget = self.processes.budget
         placed = [model for model in self.models.values() if model.worker]
         stay = [model for model in placed if model.state.shown != "unloading"]
@@ -171,13 +171,13 @@ class Pool:
             model.allow(share)
 
     def _first(self) -> list[ServedModel]:
-        """Return the models that are loaded with the server."""
+        """Return the models that are loaded at startup."""
         entries = [entry for entry in self.registry.configured() if not entry.on_demand]
         return [self._model(entry) for entry in entries]
 
     def _model(self, entry: ModelEntry) -> ServedModel:
         if entry.id not in self.models:
-            # Names of models that may not exist must not pile up.
+            # Forget names of models that may not exist.
             self.models = {id_: model for id_, model in self.models.items() if not model.forgettable}
             self.models[entry.id] = ServedModel(entry, self._settings, self)
         model = self.models[entry.id]
@@ -186,7 +186,7 @@ class Pool:
         return model
 
     def _resident(self, model: ServedModel) -> ResidentModel:
-        """Return how placement sees a model."""
+        """Return placement's view of a model."""
         entry, bundled = model.entry, self.is_bundled(model.entry)
         return ResidentModel(
             id=entry.id,
@@ -201,7 +201,7 @@ class Pool:
         )
 
     def _settle(self) -> None:
-        """Load what there is room for, and make room for what waits."""
+        """Load the waiting models for which there is room, and make room for others."""
         self._settling = None
         if self._closing:
             return
@@ -239,7 +239,7 @@ class Pool:
         return any(model.state.shown == "loading" for model in self.models.values())
 
     def _refill(self) -> None:
-        """Start a spare process when neither a load nor a request needs the CPU: it would slow them down."""
+        """Start a spare process once no load and no request runs, because it would slow them down."""
         if self._loads or any(model.is_busy for model in self.models.values()):
             self._refilling.start(_REFILL_SECONDS)
         else:

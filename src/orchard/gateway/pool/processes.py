@@ -1,5 +1,5 @@
-"""All worker processes of a server. One is kept spare: its libraries are imported, so that a load takes no longer than
-the model does."""
+"""All worker processes of a server. One is a spare, which has imported its libraries already, so that a load doesn't
+wait for them."""
 
 import asyncio
 import contextvars
@@ -13,30 +13,30 @@ _MOST_GROWTH_BYTES = 512 * 2**20
 
 
 class Processes:
-    """Starts processes, and hands them on from one model to the next."""
+    """Starts processes, and reuses them for other models."""
 
     def __init__(self, settings: Settings) -> None:
         self._memory_bytes: int | None = None
         self._settings = settings
         self._tasks: dict[WorkerProcess, asyncio.Task[None]] = {}
         self.spare: list[WorkerProcess] = []
-        """Those that have no model."""
+        """Processes without a model."""
         self._closing = False
 
     @property
     def budget(self) -> int | None:
-        """Bytes that all models may take together; None: no process has said yet what the device lets them use."""
+        """The bytes that all models may take together; None until a process has reported what the device offers."""
         for worker in self._tasks:
             self._memory_bytes = worker.memory_bytes or self._memory_bytes
         return self._settings.memory_limit or self._memory_bytes
 
     @property
     def all(self) -> list[WorkerProcess]:
-        """Every process that is not gone."""
+        """Every process that has not ended."""
         return list(self._tasks)
 
     def take(self, backend: Backend) -> WorkerProcess:
-        """Return a process to load a model in: a spare one, or else a new one."""
+        """Return a process to load a model in: a spare one, else a new one."""
         fit = [worker for worker in self.spare if worker.backend == backend]
         if not fit:
             return self._start(backend)
@@ -45,7 +45,7 @@ class Processes:
         return worker
 
     def give(self, worker: WorkerProcess) -> None:
-        """Take back an idle process; end it if it has not freed all of its memory."""
+        """Keep an idle process as a spare; end it after too many loads, or if it has not freed enough memory."""
         grown = worker.rss_bytes - worker.empty_rss_bytes
         if self._closing or worker.loads >= _MOST_LOADS or grown > _MOST_GROWTH_BYTES:
             worker.on_change = lambda: None
@@ -58,17 +58,17 @@ class Processes:
         return any(worker.backend == backend and worker.phase == "idle" for worker in self.spare)
 
     def refill(self, backend: Backend) -> None:
-        """Start a spare process, unless there is one."""
+        """Start a spare process for a backend, unless there is one."""
         if not any(worker.backend == backend for worker in self.spare):
             self._keep(self._start(backend))
 
     def trim(self) -> None:
-        """End all spare processes but one."""
+        """End all spare processes except one."""
         for worker in sorted(self.spare, key=_is_starting)[1:]:
             worker.close()
 
     def kill(self) -> None:
-        """End all processes at once; what they have not saved is lost. `close` waits for their end."""
+        """Kill all processes; prompts that are not saved are lost. `close` waits for their end."""
         self._closing = True
         for worker in self.all:
             worker.close()
@@ -93,7 +93,7 @@ class Processes:
 
     def _start(self, backend: Backend) -> WorkerProcess:
         worker = WorkerProcess(backend, self._settings)
-        # A context of its own: what the process's end logs belongs to no request.
+        # In a new context, because log lines about the process's end belong to no request.
         task = asyncio.create_task(worker.run(), context=contextvars.Context())
         self._tasks[worker] = task
         task.add_done_callback(lambda _: self._tasks.pop(worker))

@@ -1,4 +1,4 @@
-"""The requests of one model: those that wait until its process may have them, and those that are in it."""
+"""The requests of one model: those that wait for its process, and those that the process has."""
 
 from collections.abc import Callable
 
@@ -12,9 +12,9 @@ from orchard.gateway.replies.event_stream import EventStream
 
 
 class Lease(Struct, eq=False):
-    """A request, from its beginning until its stream is over; `timer` ends when it has waited too long.
+    """A request, until its stream is over; `timer` fires when it has waited too long.
 
-    `replayed`: its first process died, and the next one gets it.
+    `replayed`: its first process died, so it goes to the next one.
     """
 
     request: Request
@@ -25,7 +25,7 @@ class Lease(Struct, eq=False):
 
 
 class Requests:
-    """Keeps the requests in the order in which they came."""
+    """Keeps the requests in the order of their arrival."""
 
     def __init__(
         self,
@@ -34,10 +34,10 @@ class Requests:
         too_late: Callable[[], Failed | None],
         released: Callable[[Lease, bool], None],
     ) -> None:
-        """`note` returns what those that wait are waiting for.
+        """`note` returns what the waiting requests wait for.
 
-        A request that has not begun after `timeout` seconds ends as `too_late` says; None: it waits once more.
-        `released` is called when a stream is over, with whether a process had the request.
+        A request that has not begun after `timeout` seconds fails with the result of `too_late`; None: it waits again.
+        `released` is called when a stream is over; its second argument is whether a process had the request.
         """
         self._timeout = timeout
         self._note = note
@@ -48,16 +48,16 @@ class Requests:
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """How many requests wait."""
         return len(self._waiting)
 
     @property
     def submitted(self) -> int:
-        """How many the process has."""
+        """How many requests the process has."""
         return len(self._leases) - len(self._waiting)
 
     def add(self, request: Request, stream: EventStream, meter: Meter) -> None:
-        """Let a request wait."""
+        """Add a request to those that wait."""
         lease = Lease(request, stream, meter, Timer(lambda: self._give_up(lease)))
         self._leases[request.id] = self._waiting[request.id] = lease
         stream.on_end = lambda: self._release(lease)
@@ -65,30 +65,30 @@ class Requests:
         lease.timer.start(self._timeout)
 
     def take(self) -> list[Lease]:
-        """Return all that wait, for the process."""
+        """Return all waiting requests, and count them as those of the process."""
         taken = list(self._waiting.values())
         self._waiting.clear()
         return taken
 
     def wait_anew(self) -> None:
-        """Let those that wait do so for as long again."""
+        """Restart the timeouts of the waiting requests."""
         for lease in self._waiting.values():
             lease.timer.start(self._timeout)
 
     def fail_waiting(self, failed: Failed) -> None:
-        """End those that wait."""
+        """Fail the waiting requests."""
         for lease in list(self._waiting.values()):
             lease.stream.close(failed)
 
     def fail_all(self, failed: Failed) -> None:
-        """End every one."""
+        """Fail all requests."""
         for lease in list(self._leases.values()):
             lease.stream.close(failed)
 
     def replay(self, crash: Failed) -> None:
-        """Let those that a process died with wait for the next one, once, where no caller has seen anything of them.
+        """After a crash, queue the process's requests for the next one, once, if their callers have received nothing.
 
-        The others end with `crash`.
+        The others fail with `crash`.
         """
         again: dict[str, Lease] = {}
         for lease in [lease for id_, lease in self._leases.items() if id_ not in self._waiting]:
@@ -98,7 +98,7 @@ class Requests:
             lease.replayed = True
             again[lease.request.id] = lease
             lease.timer.start(self._timeout)
-        # Of requests that are merged, one that fails closes the others.
+        # If one of several merged requests fails, the others are closed.
         self._waiting = {id_: lease for id_, lease in (again | self._waiting).items() if not lease.stream.ended}
 
     def _release(self, lease: Lease) -> None:
@@ -106,7 +106,7 @@ class Requests:
         self._leases.pop(lease.request.id, None)
         was_waiting = self._waiting.pop(lease.request.id, None)
         lease.timer.stop()
-        lease.meter.end("cancelled")  # unless an event has told of another end
+        lease.meter.end("cancelled")  # does nothing if an event has ended the request
         self._released(lease, was_waiting is None)
 
     def _give_up(self, lease: Lease) -> None:

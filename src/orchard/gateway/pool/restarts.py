@@ -6,24 +6,24 @@ _BREAK_SECONDS = 60.0
 
 
 class Restarts:
-    """Counts a model's failures in a row: crashes, and loads that failed. Times are in seconds, of any one clock.
+    """Counts a model's failures in a row: crashes and failed loads. Times are in seconds of any clock.
 
-    After each failure there is a longer pause before the next load. A model that has crashed is loaded again after it,
-    and its requests wait for that. One that could not be loaded, or that crashed too often, refuses requests until the
-    pause is over; then one request may try again.
+    The pause before the next load grows with each failure. A model that has crashed is loaded again after the pause,
+    and its requests wait. One that could not be loaded, or has crashed too often, rejects requests until the pause is
+    over; then the next request loads it again.
     """
 
     def __init__(self) -> None:
         self.reason: str | None = None
-        """Why it failed last; None: it has been loaded since."""
+        """Why it failed last; None: it has not failed, or it has been loaded since."""
         self.count = 0
-        """Crashes ever."""
+        """All crashes."""
         self.refuses = False
         self._failures = 0
         self._until = 0.0
 
     def crashed(self, now: float, reason: str, *, loading: bool) -> None:
-        """Count a process that died; `loading`: while it loaded the model."""
+        """Count a crash; `loading`: the process died while it loaded the model."""
         self.count += 1
         self._failed(now, reason)
         too_often = self._failures >= _MOST_FAILURES
@@ -37,20 +37,20 @@ class Restarts:
         self.refuses = True
 
     def loaded(self) -> None:
-        """Forget the reason of the last failure: the model has been loaded."""
+        """Forget the reason of the last failure, because the model has been loaded."""
         self.reason = None
         self.refuses = False
 
     def served(self) -> None:
-        """Forget the failures in a row: a request has finished."""
+        """Reset the count of failures in a row, because a request has finished."""
         self._failures = 0
 
     def allow(self) -> None:
-        """End the pause: somebody asked for the load itself."""
+        """End the pause, because a client has explicitly requested the load."""
         self._until = 0.0
 
     def pause(self, now: float) -> float:
-        """Return the seconds until it may be loaded again."""
+        """Return the seconds until the model may be loaded again."""
         return max(0.0, self._until - now)
 
     def _failed(self, now: float, reason: str) -> None:

@@ -36,14 +36,14 @@ class Host(Protocol):
     registry: Registry
 
     def changed(self, model: "ServedModel") -> None:
-        """Look soon at who waits for room: this model may, or may have left some."""
+        """Plan soon, because this model waits or no longer waits, or memory may have become free."""
 
     def rested(self) -> None:
-        """Look soon, if anybody waits: a model has finished its requests."""
+        """Plan soon if a model waits, because another has finished its requests."""
 
 
 class ServedModel:
-    """A model's requests wait in it while it has no process, or must leave the one it has."""
+    """A model with its state, its requests and its process. Requests wait here until the process may have them."""
 
     def __init__(self, entry: ModelEntry, settings: Settings, host: Host) -> None:
         self.entry = entry
@@ -52,29 +52,29 @@ class ServedModel:
         self.worker: WorkerProcess | None = None
         self.used = 0.0
         self.allowance: int | None = None
-        """Bytes that it may take now."""
+        """The bytes of memory that it may take now."""
         self._settings = settings
         self._host = host
         self._requests = Requests(settings.queue_timeout, self._note, self._too_late, self._released)
         self._before = self.state
         """The state before this one."""
         self._wanted = False
-        """It is to be loaded though nobody waits for it."""
+        """It is to be loaded although no request waits for it."""
         self._weights_bytes = 0
         self._placed_at = 0.0
         self._asked_at: float | None = None
         self._fetch: asyncio.Task[ModelEntry] | None = None
         self._ttl: float | None = None
-        """Seconds without requests after which it is unloaded, as the last request has it."""
+        """The last request's seconds without requests after which the model is unloaded; None: the model's own."""
         self._idle = Timer(self._idle_too_long)
         self._pause = Timer(self._seek)
         self._load_waiters = Waiters()
         self._left_future: asyncio.Future[None] | None = None
-        """Is done when it has no process any more; None: nobody has asked to unload it."""
+        """Done once it has no process any more; None: no client has asked to unload it."""
 
     @property
     def waits(self) -> bool:
-        """Whether it is to be loaded as soon as there is room, or to take requests again."""
+        """Whether it waits for room, to be loaded or to take requests again."""
         return self._is_asked_for and self.state not in (ModelState.DOWNLOADING, ModelState.RESTARTING)
 
     @property
@@ -83,7 +83,7 @@ class ServedModel:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody waits for it."""
+        """Whether a request or a caller of `load` waits for it."""
         return bool(self._requests.waiting or self._load_waiters)
 
     @property
@@ -93,20 +93,20 @@ class ServedModel:
 
     @property
     def forgettable(self) -> bool:
-        """Whether it is not here and nobody waits for it."""
+        """Whether it is neither configured nor on this machine, and nothing waits for it."""
         return not (self.entry.path or self.entry.configured) and self.state in (ModelState.UNLOADED, ModelState.FAILED)
 
     @property
     def need(self) -> int:
-        """Bytes of memory that it takes at least."""
+        """The least bytes of memory that it takes."""
         if self.state.shown == "unloading" and self.allowance is not None:
-            return self.allowance  # nobody can tell it any more to take less
+            return self.allowance  # it can't be told any more to take less
         loaded = self.entry.options.loaded_bytes(self.entry.size_bytes, self.entry.kept_bytes)
         return placement.need(max(loaded, self._weights_bytes), self._host.processes.budget)
 
     @property
     def status(self) -> ModelStatus:
-        """How it stands, for the metrics and for /health."""
+        """Its status, for the metrics and /health."""
         worker, state = self.worker, self.state.shown
         note = self._note() if state in ("queued", "loading") else ""
         progress = worker.progress if worker and state == "loading" else None
@@ -121,17 +121,17 @@ class ServedModel:
         return worker.shown(status) if worker else status
 
     async def cache(self, request_id: str | None = None) -> CacheState:
-        """Return what the process has cached, or its report on one request; nothing where none is ready.
+        """Return what the process has cached, or its report on one request; an empty state if the model is not ready.
 
-        Raises OrchardError("unavailable") where it does not answer in time.
+        Raise OrchardError("unavailable") if the process does not answer in time.
         """
         if self.worker and self.state.shown == "ready":
             return await self.worker.cache(request_id)
         return CacheState()
 
     def submit(self, request: Request, stream: EventStream) -> None:
-        """Give the request to the process, now or as soon as there is one that is ready."""
-        # What has to be downloaded first may not even exist.
+        """Give a request to the process, once it is ready. Push a failure if the model rejects requests."""
+        # Count a model that must be downloaded first without a name, because it may not exist.
         meter = self._host.metrics.meter(request, self.entry.id if self.entry.path else "")
         stream.on_events = meter.see
         if self.restarts.refuses and self.restarts.pause(asyncio.get_running_loop().time()) > 0:
@@ -144,12 +144,12 @@ class ServedModel:
             self._seek()
 
     def want(self) -> None:
-        """Load it where there is free room."""
+        """Load it if there is free memory."""
         self._wanted = True
         self._seek()
 
     async def load(self) -> None:
-        """Load it now, as a request would, and wait until it is ready. Raises OrchardError."""
+        """Load it now, as a request would, and wait until it is ready. Raise OrchardError if that fails."""
         if self.state is ModelState.READY:
             return
         self.restarts.allow()
@@ -165,7 +165,7 @@ class ServedModel:
             self._seek()
 
     async def unload(self) -> bool:
-        """End its process once its requests have ended, and wait until its memory is back; False: it had none."""
+        """End its process once its requests have ended, and wait until its memory is free; False: it had no process."""
         self._wanted = False
         if self.worker is None:
             if not self._is_asked_for:
@@ -184,7 +184,7 @@ class ServedModel:
         return True
 
     def place(self) -> None:
-        """Take a process, now that there is room; `begin` loads it."""
+        """Take a process, because there is room now; `begin` loads the model."""
         self._become(ModelState.STARTING)
         self._wanted = False
         self._placed_at = asyncio.get_running_loop().time()
@@ -193,7 +193,7 @@ class ServedModel:
         self.worker.on_change = self._process_changed
 
     def begin(self) -> None:
-        """Load it into the process that it was given, once that has started."""
+        """Load it into its process, once that has started."""
         worker, budget = self.worker, self._host.processes.budget
         if self.state is not ModelState.STARTING or not worker or worker.phase != "idle":
             return
@@ -209,7 +209,7 @@ class ServedModel:
         worker.load(self.entry.id, self.entry.path, options)
 
     def hold(self, held: bool) -> None:
-        """Let new requests wait while another model waits for the room of this one, which is ready."""
+        """If it is ready, hold new requests while another model waits for its memory; `held` False: go on."""
         if held and self.state is ModelState.READY:
             self._become(ModelState.HELD)
         elif not held and self.state is ModelState.HELD:
@@ -218,23 +218,23 @@ class ServedModel:
             self._submit_waiting()
 
     def evict(self, other: str) -> None:
-        """Free its memory for another model, which may take the process over."""
+        """Free its memory for the model `other`, which may reuse its process."""
         self._count_unload("evicted", f"it makes room for {other}")
         self._let_go(end=False)
 
     def refuse(self, error: OrchardError) -> None:
-        """Fail all who wait for it to load, without blaming the model."""
+        """Fail all that wait for it to load, without counting a failure of the model."""
         self._wanted, self._asked_at = False, None
         self._fail_all(error)
         self._seek()
 
     def refuse_room(self, reason: str) -> None:
-        """Fail all who wait for it to load, because there can never be room for it."""
+        """Fail all that wait for it to load, because there can never be room for it."""
         self.restarts.reason = reason
         self.refuse(self._failed.error())
 
     def allow(self, memory_bytes: int) -> None:
-        """Let it take so much memory from now on."""
+        """Let it take this much memory from now on."""
         if own := self.entry.options.memory_limit:
             memory_bytes = min(own, memory_bytes)
         if memory_bytes != self.allowance:
@@ -264,14 +264,14 @@ class ServedModel:
             self._before, self.state = self.state, lifecycle.step(self.state, state)
 
     def _seek(self) -> None:
-        """Wait for what it needs to be loaded, if anybody wants that: its files, the end of a pause, or room."""
+        """If it is to be loaded, wait for what it needs next: its files, the end of a pause, or room."""
         if self._is_asked_for and self._asked_at is None:
             self._asked_at = asyncio.get_running_loop().time()
         if self.worker is None:
             is_missing = not self.entry.path and self.entry.repo
             if is_missing and self._is_asked_for and not self._pause.running and not self._fetch:
                 self._fetch = asyncio.create_task(self._host.registry.fetch(self.entry))
-                # Called at its end, which a coroutine does not have if it is cancelled before it has begun.
+                # A callback, because a coroutine that is cancelled before it begins runs no code at its end.
                 self._fetch.add_done_callback(self._fetched)
             if self._pause.running:
                 self._become(ModelState.RESTARTING)
@@ -289,7 +289,7 @@ class ServedModel:
             with suppress(asyncio.CancelledError):
                 self.entry = task.result()
             self._requests.wait_anew()
-            self._seek()  # also for somebody who came when the last one had gone
+            self._seek()  # also if a request came after the last one had gone
         except OrchardError as error:
             self.refuse(error)
 
@@ -320,7 +320,7 @@ class ServedModel:
             self._host.rested()
 
     def _too_late(self) -> Failed | None:
-        """Return why a request has waited too long; None: it goes on waiting for a download."""
+        """Return the failure of a request that has waited too long; None: it goes on waiting for a download."""
         if self.state is ModelState.DOWNLOADING:
             return None
         if self.state is ModelState.READY:
@@ -356,12 +356,12 @@ class ServedModel:
                 self._lose_process()
                 self._host.processes.give(worker)
             case "idle":
-                self._host.changed(self)  # which divides the memory, and calls `begin`
+                self._host.changed(self)  # divides the memory, and calls `begin`
             case "ready":
                 self._loaded(worker)
             case "unloading" if self.state is not ModelState.UNLOADING:
                 self._become(ModelState.ENDING)
-            case "ending":  # its socket is closed; its memory is not back yet
+            case "ending":  # its socket is closed; its memory is not free yet
                 self._become(ModelState.ENDING)
                 if worker.refused:
                     self._counted.failed_loads += 1
@@ -390,7 +390,7 @@ class ServedModel:
         self._host.changed(self)
 
     def _rest(self) -> None:
-        """Where it has nothing to do: go, if it must, or wait for the end of its time."""
+        """If it has no requests, unload it if a client has asked for that, else start the clock of its ttl."""
         if self.is_busy:
             return
         if self.state is ModelState.LEAVING:
@@ -400,24 +400,24 @@ class ServedModel:
 
     def _idle_too_long(self) -> None:
         self._count_unload("idle", "it had no requests for the time set as ttl")
-        # A process that is kept spares the next load the wait for one to start.
+        # Keep the process, unless a spare one has started, so that the next load need not wait for a start.
         self._let_go(end=self._host.processes.can_load(self.entry.backend))
 
     def _let_go(self, *, end: bool) -> None:
         """Free the model, and keep its process or end it."""
         assert self.worker
         self._idle.stop()
-        # Others may have what it does not need now. Prompts that are still to be saved would be lost thereby.
+        # Give up memory that it does not need now, unless it must save prompts, which would be dropped.
         if self.allowance is not None and not self.entry.options.saves:
             self.allow(min(self.allowance, self.need))
         self._become(ModelState.ENDING if end else ModelState.UNLOADING)
         if self.worker.phase == "ready":
-            self.worker.unload()  # also if it ends: it has less time for saving prompts than at the server's end
+            self.worker.unload()  # also if it ends: so it spends less time on saving prompts than at a shutdown
         if end:
             self.worker.close()
 
     def _gone(self, worker: WorkerProcess) -> None:
-        """Go on without the process: its memory is back."""
+        """Go on without the process, whose memory is free."""
         if worker.crashed and not worker.refused:
             now = asyncio.get_running_loop().time()
             self._counted.crashes += 1

@@ -1,4 +1,4 @@
-"""Waiting for what a model does, and for a time."""
+"""Callers that wait for a model, and timers."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ _FOR_EVER = 1e8  # seconds
 
 
 class Waiters:
-    """Callers who wait for the next time that something happens."""
+    """Callers that wait for the next time that an event happens."""
 
     def __init__(self) -> None:
         self._futures: set[asyncio.Future[None]] = set()
@@ -20,7 +20,7 @@ class Waiters:
 
     @contextmanager
     def one(self) -> Iterator["asyncio.Future[None]"]:
-        """Have one caller more for as long as this lasts; what it gets to wait for may raise an OrchardError."""
+        """Add a caller while the context lasts. Yield the future to await, which may raise OrchardError."""
         future = asyncio.get_running_loop().create_future()
         self._futures.add(future)
         try:
@@ -29,7 +29,7 @@ class Waiters:
             self._futures.discard(future)
 
     def tell(self, error: OrchardError | None = None) -> None:
-        """Tell all that it has happened, or that `error` prevents it."""
+        """Tell all callers that the event has happened, or that `error` prevents it."""
         futures, self._futures = self._futures, set()
         for future in futures:
             if future.done():
@@ -41,7 +41,7 @@ class Waiters:
 
 
 class Timer:
-    """Calls once, after some seconds, unless it is stopped before."""
+    """Calls a function once, after some seconds, unless it is stopped."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
@@ -49,17 +49,17 @@ class Timer:
 
     @property
     def running(self) -> bool:
-        """Whether it is going to call."""
+        """Whether a call is scheduled."""
         return self._handle is not None
 
     def start(self, seconds: float | None) -> None:
-        """Call in so many seconds, and not before; None: never."""
+        """Schedule the call in `seconds`, instead of any earlier schedule; None: never."""
         self.stop()
         if seconds is not None and seconds < _FOR_EVER:
             self._handle = asyncio.get_running_loop().call_later(max(0.0, seconds), self._over)
 
     def stop(self) -> None:
-        """Don't call."""
+        """Cancel the scheduled call."""
         if self._handle:
             self._handle.cancel()
             self._handle = None

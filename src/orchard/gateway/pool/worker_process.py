@@ -1,4 +1,4 @@
-"""One worker process as the gateway sees it: a socket, a process, and the streams that run through it."""
+"""The gateway's side of a worker process: its socket, its process, and the streams of its requests."""
 
 import asyncio
 import itertools
@@ -26,22 +26,22 @@ from orchard.kinds import Backend
 
 log = logging.getLogger("orchard.gateway.pool.worker_process")
 
-_CLOSE_SECONDS = 8.0  # it may save cached prompts, which it gives itself five seconds for
-_CRASH_SECONDS = 1.0  # for the process to end by itself, so that it is known how it did
-_START_SECONDS = 60.0  # while it imports its libraries it answers nothing
+_CLOSE_SECONDS = 8.0  # it may take five seconds to save cached prompts
+_CRASH_SECONDS = 1.0  # for the process to end by itself, so that its exit code is known
+_START_SECONDS = 60.0  # it answers nothing while it imports its libraries
 
-# starting: it imports its libraries. idle: it can load. ending: its socket is closed. gone: its memory is back, too.
+# starting: it imports its libraries. idle: it can load. ending: its socket is closed. gone: its memory is free, too.
 Phase = Literal["starting", "idle", "loading", "ready", "unloading", "ending", "gone"]
 
 
 class Watchdog:
     """Counts how long a worker has been silent.
 
-    The time is counted in ticks, and not by the clock: a gateway that was stopped for a while blames nobody.
+    Count ticks instead of reading a clock, so that a pause of the gateway is not taken for silence of the worker.
     """
 
     def __init__(self, limit: float) -> None:
-        """`limit`: seconds of silence that are too many; 0: none are."""
+        """`limit`: the most seconds of silence; 0: no limit."""
         self._limit = limit
         self._silent = 0.0
 
@@ -51,46 +51,46 @@ class Watchdog:
         return min(1.0, self._limit / 4) if self._limit else 1.0
 
     def heard(self, silent_seconds: float = 0.0) -> None:
-        """Note a sign of life; `silent_seconds`: how long the engine has worked at its present piece of work."""
+        """Note a sign of life. `silent_seconds`: how long the engine has worked on its current piece of work."""
         self._silent = silent_seconds
 
     def tick(self, at_least: float = 0.0) -> bool:
         """Count an interval; return whether the worker has been silent for too long.
 
-        `at_least`: seconds that its present work may take even where the limit is lower.
+        `at_least`: seconds that its current work may take even if the limit is lower.
         """
         self._silent += self.interval
         return self._limit > 0 and self._silent > max(self._limit, at_least)
 
 
 class WorkerProcess:
-    """One process, which `run` spawns. `on_change` is called when its phase has changed."""
+    """A process, which `run` spawns. `on_change` is called when its phase has changed."""
 
     def __init__(self, backend: Backend, settings: Settings) -> None:
         self.backend = backend
-        self._options = backend.options()  # of the model that it runs
+        self._options = backend.options()  # the load options of its model
         self.phase: Phase = "starting"
         self.on_change: Callable[[], None] = lambda: None
         self.name = "spare"
-        """The model it has, for the log."""
+        """The name of its model, for the log."""
         self.memory_bytes = 0
-        """What the device lets models use, once it is idle."""
+        """The bytes that the device offers to models; 0 until the process is idle."""
         self.progress = 0.0
         self.loaded = wire.Ready(0.0)
-        """What it said of the model loaded last."""
+        """The `Ready` of the model that was loaded last."""
         self.loads = 0
         self.failure: str | None = None
-        """Why it ended, or why it can't be started. It names no folders."""
+        """Why it ended or can't be started, without names of folders."""
         self.refused = False
-        """It could not load its model and ended in good order, or it could not be started."""
+        """It could not load its model and was closed, or it could not be started."""
         self.running = 0
         self.waiting = 0
         self.mlx_bytes = 0
         self.rss_bytes = 0
         self.speculation: SpeculationReport = {}
-        """What guesses have brought its model."""
+        """The totals of its model's guesses."""
         self.empty_rss_bytes = 0
-        """What it took before its first load."""
+        """The bytes of memory that it used before its first load."""
         self._settings = settings
         self._watchdog = Watchdog(settings.watchdog_timeout)
         self._ticking = Timer(self.tick)
@@ -112,12 +112,12 @@ class WorkerProcess:
 
     @property
     def progressed(self) -> Progressed | None:
-        """How much of all its requests that tell is done; None: none tells."""
+        """How much is done of all its requests that report progress; None: none does."""
         told = self._progress.values()
         return Progressed(sum(one.done for one in told), sum(one.total for one in told)) if told else None
 
     def shown(self, status: ModelStatus) -> ModelStatus:
-        """Return the status of its model with what the process adds to that."""
+        """Return the status of its model with the facts that the process adds."""
         return replace(
             status,
             running=self.running,
@@ -131,11 +131,11 @@ class WorkerProcess:
 
     @property
     def crashed(self) -> bool:
-        """Whether it ended unasked."""
+        """Whether it ended without having been closed."""
         return not self._closing
 
     async def run(self) -> None:
-        """Start the process, watch over it and carry its frames until it is gone."""
+        """Start the process, and receive its messages until it has ended."""
         try:
             reader = await self._spawn()
             self._ticking.start(self._watchdog.interval)
@@ -163,20 +163,20 @@ class WorkerProcess:
         self._become("loading")
 
     def unload(self) -> None:
-        """Free the model; it must be ready, and have no requests. It is idle again thereafter."""
+        """Free the model; it must be ready and have no requests. The process then becomes idle."""
         self._watchdog.heard()
         self._send(wire.Unload())
         self._become("unloading")
 
     def limit_memory(self, memory_bytes: int) -> None:
-        """Let the model take so much from now on; it must be loading or ready."""
+        """Limit the memory of the model from now on; it must be loading or ready."""
         self._send(wire.LimitMemory(memory_bytes))
 
     def submit(self, request: Request, stream: EventStream) -> None:
         """Submit a request; its events go to `stream`, and closing the stream cancels it."""
         try:
             self.backend.check(self.name, type(request.task), self._options)
-        except OrchardError as error:  # what kind of model it is was not known before its download
+        except OrchardError as error:  # the model's kind was unknown before its download
             stream.push([Failed.of(error)])
             return
         if not self._streams:
@@ -187,7 +187,7 @@ class WorkerProcess:
         self._write(wire.submission(request))
 
     async def cache(self, request_id: str | None) -> CacheState:
-        """Ask what is cached, or for the report on one request. Raises OrchardError("unavailable")."""
+        """Return what is cached, or the report on one request. Raise OrchardError("unavailable", "worker_crashed")."""
         number = next(self._numbers)
         answer: asyncio.Future[CacheState] = asyncio.get_running_loop().create_future()
         self._questions[number] = answer
@@ -205,7 +205,7 @@ class WorkerProcess:
         """Ask the process to end, by closing its socket."""
         if self.phase in ("ending", "gone"):
             return
-        if self.phase == "starting":  # it only listens when all is imported
+        if self.phase == "starting":  # it does not read its socket before it has imported everything
             self.kill()
         self._closing = True
         if self._writer:
@@ -213,7 +213,7 @@ class WorkerProcess:
         self._become("unloading")
 
     def tick(self) -> None:
-        """Ping the process, and kill it if it has work and has been silent for too long; do so again soon."""
+        """Ping the process, kill it if it has work and has been silent for too long, and schedule the next tick."""
         if self.phase in ("ending", "gone"):
             return
         self._ticking.start(self._watchdog.interval)
@@ -235,7 +235,7 @@ class WorkerProcess:
     async def _spawn(self) -> asyncio.StreamReader:
         """Start the process with one end of a socket pair.
 
-        Raise OSError where files or memory are short, OrchardError where its environment is missing.
+        Raise OSError if files or memory are short, OrchardError if its environment is missing.
         """
         ours, theirs = socket.socketpair()
         with theirs:
@@ -259,7 +259,7 @@ class WorkerProcess:
                 pass_fds=[fd],
                 stderr=self._last_words.write_end,
                 env=_environment(),
-                start_new_session=True,  # else a signal to the server's group ends it before it can ignore that
+                start_new_session=True,  # otherwise a signal to the server's group may end it before it ignores signals
             )
         finally:
             self._last_words.begin()
@@ -295,7 +295,7 @@ class WorkerProcess:
         self._watchdog.heard()
         match message:
             case wire.CacheIs(number, state):
-                # Whoever asked may have given up.
+                # The caller may have given up.
                 if (answer := self._questions.get(number)) and not answer.done():
                     answer.set_result(state)
             case wire.Pong(_, silent_seconds, mlx_bytes, rss_bytes):
@@ -307,7 +307,7 @@ class WorkerProcess:
                 pass
             case wire.Hello(memory_bytes):
                 self.memory_bytes = memory_bytes
-                self._ask_for_a_sign()  # so that it is known what it takes without a model
+                self._ask_for_a_sign()  # to learn its memory without a model
                 self._become("idle")
             case wire.Loading(fraction):
                 self.progress = fraction
@@ -327,7 +327,7 @@ class WorkerProcess:
     def _carry(self, step: wire.Step) -> None:
         self.running, self.waiting, self.speculation = step.running, step.waiting, step.speculation
         for request_id, batch in step.events:
-            # A stream that was cancelled a moment ago is no longer here.
+            # The stream may just have been cancelled.
             if stream := self._streams.get(request_id):
                 for event in batch:
                     if isinstance(event, Progressed):
@@ -338,7 +338,7 @@ class WorkerProcess:
                     self._progress.pop(request_id, None)
 
     async def _end(self) -> None:
-        """Tell the owner at once that the socket has closed, then wait for the end of the process."""
+        """Tell the owner that the socket has closed, then wait for the process to end."""
         self.running = self.waiting = 0
         self._streams.clear()
         self._progress.clear()
@@ -361,7 +361,7 @@ class WorkerProcess:
         self._become("gone")
 
     def kill(self) -> None:
-        """End the process at once."""
+        """Kill the process."""
         self._killed = True
         if self._process and self._process.returncode is None:
             self._process.kill()
@@ -370,15 +370,15 @@ class WorkerProcess:
 def _how_it_ended(code: int, said: str) -> str:
     known = {one.value: one.name for one in signal.Signals}
     how = f"ended with exit code {code}" if code >= 0 else f"was ended by {known.get(-code, f'signal {-code}')}"
-    # A process that aborts says why, as C++ does with an exception; one that is killed can't have known.
+    # A process that aborts has said why, as C++ does for an exception. A killed one can't have.
     why = f": {said}" if said and (code > 0 or code == -signal.SIGABRT) else ""
     return f"its process {how}{why}"
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of a worker, which downloads nothing and needs no API keys."""
-    quiet = {"TOKENIZERS_PARALLELISM": "false", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1"}  # that there is no PyTorch
+    """Return the environment variables of a worker, which downloads nothing and gets no API keys."""
+    quiet = {"TOKENIZERS_PARALLELISM": "false", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1"}  # no PyTorch warning
     offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-    # On CUDA, MLX 0.32.4 fails for good after 800 CUDA graphs of different forms, however many days that took.
+    # On CUDA, MLX 0.32.4 stops working after 800 different CUDA graphs, however long that took.
     lasting = {"MLX_ENABLE_CACHE_THRASHING_CHECK": "0"}
     return lasting | environment_without_keys() | quiet | offline

@@ -1,4 +1,4 @@
-"""Responses that tell of errors, each in the dialect of its route, whatever the names in the address look like."""
+"""Error responses, each in the dialect of its route."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -15,12 +15,12 @@ from orchard.dialects.openai.responses import errors as responses_errors
 
 log = logging.getLogger(__name__)
 
-# fail(error, request id) returns the answer that tells of the error.
+# fail(error, request id) returns the response that reports the error.
 Fail = Callable[[OrchardError, str], ErrorAnswer]
 
-# At these dialects' addresses a request that says that it speaks Anthropic's is answered in that one.
+# At the URLs of these dialects, a request with Anthropic's header gets errors in Anthropic's dialect.
 _SHARED: tuple[Fail, ...] = (openai_errors.fail, responses_errors.fail)
-# Who asks for an address that is not served, by the beginning of its path.
+# The dialects of URLs that are not served, by the beginning of the path.
 _PREFIXES: tuple[tuple[str, Fail], ...] = (
     ("/openai/", openai_errors.fail_azure),
     ("/v1/messages", anthropic_errors.fail),
@@ -29,36 +29,36 @@ _PREFIXES: tuple[tuple[str, Fail], ...] = (
 
 
 class Dialects:
-    """How the errors of each route are told."""
+    """The error dialect of each route."""
 
     def __init__(self) -> None:
         self._routes: list[tuple[BaseRoute, Fail]] = []
 
     def add(self, routes: Iterable[BaseRoute], fail: Fail) -> None:
-        """Let the errors of these routes be told so."""
+        """Use `fail` for the errors of these routes."""
         self._routes += [(route, fail) for route in routes]
 
     def of(self, scope: Scope) -> Fail:
-        """Return how the errors of a request are told, also before its route was found."""
+        """Return the `Fail` for a request, even if its route has not been determined yet."""
         found: dict[Match, Fail] = {}
         for route, fail in self._routes:
             found.setdefault(route.matches(scope)[0], fail)
         by_path = (fail for prefix, fail in _PREFIXES if scope["path"].startswith(prefix))
-        # A partial match is a route of another method.
+        # A partial match is a route with another method.
         fail = found.get(Match.FULL) or found.get(Match.PARTIAL) or next(by_path, openai_errors.fail)
         return anthropic_errors.fail if fail in _SHARED and names_anthropic(scope) else fail
 
 
 def failure(scope: Scope, error: OrchardError) -> Response:
-    """Make the response to the request of `scope`."""
+    """Return the error response to the request of `scope`."""
     dialects: Dialects = scope["state"]["dialects"]
     status, headers, body = dialects.of(scope)(error, scope["state"]["id"])
-    log.debug("why it is a %d: %r", status, error.message)  # quoted, as it may have pieces of the request
+    log.debug("why it is a %d: %r", status, error.message)  # quoted, because it may contain parts of the request
     if error.kind in ("payload_too_large", "timeout"):
-        headers["connection"] = "close"  # there may be more of that body
+        headers["connection"] = "close"  # the rest of the body may still arrive
     return Response(body, status, headers, media_type="application/json")
 
 
 def names_anthropic(scope: Scope) -> bool:
-    """Whether a request says that it speaks Anthropic's dialect, which has some paths of OpenAI's."""
+    """Return whether a request has Anthropic's header. Anthropic's API shares some paths with OpenAI's."""
     return any(name == b"anthropic-version" for name, _ in scope["headers"])

@@ -1,4 +1,4 @@
-"""From an event stream to an HTTP response, streamed or whole."""
+"""Turn an event stream into an HTTP response, streamed or whole."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -30,18 +30,19 @@ class Encoder(Protocol):
 
 @runtime_checkable
 class KeepsAlive(Protocol):
-    """An encoder of a dialect that has an event of its own for keeping a connection alive."""
+    """An encoder of a dialect that has its own keep-alive event."""
 
     def keep_alive(self) -> bytes:
-        """Return the event."""
+        """Return the keep-alive event."""
         ...
 
 
 class EventResponse(Response):
-    """Answers with what comes through `stream`; a client that goes away ends the work behind it.
+    """Answers with the events of `stream`. If the client disconnects, the request ends.
 
     The status waits for the first events, so that a request that fails before it has begun gets an error status. While
-    there are no events, a stream gets a comment every `keep_alive` seconds, and what the encoder has for that.
+    there are no events, a streamed response gets a comment or the encoder's keep-alive event every `keep_alive`
+    seconds; the first of these sends the status.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class EventResponse(Response):
         keep_alive: float,
         whole_type: str = "application/json",
     ) -> None:
-        """`whole_type` is the content type of an answer that is not streamed."""
+        """`whole_type` is the content type of a non-streamed response."""
         super().__init__()
         self._whole_type = whole_type
         self._stream = stream
@@ -79,7 +80,7 @@ class EventResponse(Response):
         self._stream.close(_GONE)
 
     async def _whole(self, answer: Callable[[Collected], bytes]) -> Response:
-        """Return the whole answer. Raise OrchardError."""
+        """Return the non-streamed response. Raise OrchardError if the request fails."""
         collected = await whole(self._stream)
         return Response(answer(collected), headers=summary_header(collected.summary), media_type=self._whole_type)
 
@@ -102,12 +103,12 @@ class EventResponse(Response):
                 events = await self._stream.next(self._keep_alive)
 
     async def _ending(self, body: bytes) -> bytes:
-        """Do what has to be done before the end of a stream goes out; return that end."""
+        """Return the bytes of the end of a stream; subclasses first do what must precede the end."""
         return body
 
 
 async def disconnected(receive: Receive) -> None:
-    """Return once the client has gone; the body of its request has been read."""
+    """Return once the client has disconnected. The body of its request must have been read."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -118,12 +119,12 @@ def summary_header(summary: Summary | None) -> dict[str, str]:
 
 
 def not_stored_header(error: OrchardError) -> dict[str, str]:
-    """Return the header that warns of an answer that was to be stored and is not (RFC 7234, 5.5)."""
+    """Return the header that warns that an answer could not be stored (RFC 7234, 5.5)."""
     reason = error.message.encode("ascii", "replace").decode().replace('"', "'")
     return {WARNING_HEADER: f'199 orchard "not stored: {reason}"'}
 
 
 def _silence(encoder: Encoder, note: str) -> bytes:
-    """Return what keeps the connection alive; a comment in it says what the caller waits for."""
+    """Return keep-alive bytes. A comment says what the caller waits for."""
     comment = f": {note}\n\n".encode() if note else b""
     return comment + encoder.keep_alive() if isinstance(encoder, KeepsAlive) else comment or _KEEP_ALIVE

@@ -1,4 +1,4 @@
-"""One request's events on their way from the worker's socket to the caller's."""
+"""The stream of a request's events, from the worker's socket to the caller's."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -6,26 +6,26 @@ from collections.abc import Callable, Sequence
 from orchard.core.events import Collected, Collector, Event, Failed, Finished, Output, Reasoning, Text, ToolArgs
 
 _WAIT_SECONDS = 60.0
-_LAG_BYTES = 256 * 1024  # unread
+_LAG_BYTES = 256 * 1024  # of unread events
 _MOST_BYTES_UNDER_WAY = 4 * 2**20
 _MOST_LAG_SECONDS = 120.0
 _TOO_LATE = Failed(
     "timeout", f"the client read nothing of this answer for {_MOST_LAG_SECONDS:g} seconds, so it was stopped"
 )
 _TOO_SLOW = Failed("timeout", "the client read this answer too slowly, so it was stopped")
-# What Python takes for an event and for a token's log-probability, and at most for a character.
+# The memory that Python uses for an event and a token's log-probability, and the most for a character.
 _EVENT_BYTES = 128
 _LOGPROB_BYTES = 256
 _CHAR_BYTES = 4
 
 
 class EventStream:
-    """A queue of events with one reader; it keeps the law of the stream whatever the writers do.
+    """A queue of events with one reader. It ends with the first `Finished` or `Failed`, and drops events after that.
 
     `on_drop` is called once if the stream is closed before it has ended, `on_end` once when it is over in either way.
-    `on_lag` is called with True when so much is unread that no more should be made, and with False once it is read. A
-    reader that lags for two minutes is given up, because its model could neither be unloaded nor make room meanwhile;
-    so is one for whom more goes on being made, because its memory must have a bound.
+    `on_lag` is called with True when so much is unread that no more should be made, and with False once it is read. The
+    stream fails if the reader lags for two minutes, because its model can't be unloaded or evicted meanwhile, or if too
+    many events still arrive while it lags, because its memory must be limited.
     """
 
     def __init__(self) -> None:
@@ -33,16 +33,16 @@ class EventStream:
         self.on_end: Callable[[], None] | None = None
         self.on_lag: Callable[[bool], None] | None = None
         self.on_events: Callable[[Sequence[Event]], None] | None = None
-        """Is shown all that is pushed, and the reason of a close."""
+        """Called with all pushed events, and with the reason of a close."""
         self.waits_for: Callable[[], str] = str
-        """Returns what the caller waits for, in a few words: a stream that has nothing to say yet shows them."""
+        """Returns what the caller waits for in a few words, for keep-alive comments."""
         self.begun = False
-        """Something has been pushed."""
+        """An event has been pushed."""
         self.ended = False
         self.finished = False
         """It has ended with `Finished`."""
         self.forget: Callable[[], None] | None = None
-        """Has the reader forget what it has read; None: somebody may have seen that."""
+        """Makes the reader forget the events that it has read; None: the caller may have seen them."""
         self._events: list[Event] = []
         self._unread_bytes = 0
         self._most_bytes = 0
@@ -51,11 +51,11 @@ class EventStream:
         self._waiter: asyncio.Future[None] | None = None
 
     def may_restart(self, forget: Callable[[], None] | None) -> None:
-        """Let the stream restart though it has been read, after `forget` has dropped what was read; None: no longer."""
+        """Allow a restart after events were read: `forget` must then drop them. None: disallow it."""
         self.forget = forget
 
     def push(self, events: Sequence[Event]) -> None:
-        """Append events; whatever comes after the end is dropped."""
+        """Append events; drop those after the end."""
         if self.ended:
             return
         self.begun = True
@@ -66,7 +66,7 @@ class EventStream:
             self._over()
 
     def restart(self) -> bool:
-        """Forget all events, unless somebody may have seen one or the stream has ended; return whether that is done."""
+        """Forget all events and return True; return False if the stream has ended, or the caller may have seen one."""
         if self.ended or not self._drop():
             return False
         self.begun = False
@@ -74,7 +74,7 @@ class EventStream:
         return True
 
     async def next(self, timeout: float) -> list[Event]:
-        """Return all events since the last call; wait for some up to `timeout` seconds ([] after that)."""
+        """Return all events since the last call. Wait up to `timeout` seconds for some; return [] after that."""
         if not self._events:
             loop = asyncio.get_running_loop()
             self._waiter = waiter = loop.create_future()
@@ -89,7 +89,7 @@ class EventStream:
         return events
 
     def close(self, reason: Failed | None = None) -> None:
-        """Stop the work behind the stream; a reader that still waits gets `reason`. Closing twice is fine."""
+        """Stop the request; a reader that still waits gets `reason`. Closing again does nothing."""
         if self.ended:
             return
         self.ended = True
@@ -149,7 +149,7 @@ class EventStream:
 
 
 async def whole(stream: EventStream) -> Collected:
-    """Gather all events of a stream, which may restart until its end. Raises OrchardError."""
+    """Return the collected events of a stream, which may restart until its end. Raise OrchardError if it fails."""
     collector = Collector()
     stream.may_restart(collector.clear)
     while collector.result is None:
@@ -163,7 +163,7 @@ def _wake(waiter: asyncio.Future[None]) -> None:
 
 
 def _nbytes(event: Event) -> int:
-    """Return about the most bytes of memory that an event takes."""
+    """Return roughly the most bytes of memory that an event takes."""
     match event:
         case Text():
             logprobs = sum(1 + len(one.top) for one in event.logprobs) if event.logprobs else 0

@@ -1,4 +1,4 @@
-"""From an event stream to an HTTP response whose body is a file that grows."""
+"""Turn an event stream into an HTTP response whose body is a file, streamed while it is made."""
 
 from typing import Protocol, runtime_checkable
 
@@ -17,10 +17,10 @@ class WritesFile(Encoder, Protocol):
 
 
 class FileResponse(EventResponse):
-    """Answers with a file, as its pieces come; a client that goes away ends the work behind it.
+    """Answers with the pieces of a file as they arrive. If the client disconnects, the request ends.
 
-    The status waits for the first piece, as nothing may come before it. A file whose making fails is cut off: its
-    connection is closed before the end of the body, so that no client takes it for a whole one.
+    The status waits for the first piece, because nothing may precede it. If the request fails later, the connection is
+    closed before the end of the body, so that no client takes the file for a complete one.
     """
 
     async def _streamed(self, encoder: Encoder, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""A response that needs something until it has been sent."""
+"""A response that holds a resource until it has been sent."""
 
 from collections.abc import Callable
 

@@ -24,10 +24,10 @@ Content = Text | Reasoning | ToolStart | ToolArgs | Output
 
 
 class Merge:
-    """Puts the streams of several requests into `stream`: the choices of the first come first, then the second's.
+    """Merges the streams of several requests into `stream`. The choices are numbered request by request.
 
-    `Started` comes once all have started, and what comes before it waits for it; where the stream may restart, all
-    events wait for the end of all. One that fails fails all; its failure, like closing `stream`, closes the others.
+    `Started` is sent once all requests have started; earlier content waits for it. If the stream may restart, all
+    events wait until all requests have finished. If one request fails, or `stream` is closed, all are closed.
     """
 
     def __init__(self, choices: Sequence[int]) -> None:
@@ -42,7 +42,7 @@ class Merge:
         self._started = False
 
     def take(self, part: "_Part", events: Sequence[Event]) -> None:
-        """Take the next events of one of the requests."""
+        """Process the next events of one of the requests."""
         for event in events:
             match event:
                 case Started():
@@ -54,13 +54,13 @@ class Merge:
                     self._close()
                     return
                 case Progressed():
-                    pass  # of one among several
+                    pass  # of only one of several requests
                 case _:
                     self._held.append(replace(event, choice=part.choices[event.choice]))
         self._give()
 
     def drop(self, part: "_Part") -> bool:
-        """Drop the events of one of the requests, unless some have been passed on; return whether that is done."""
+        """Drop the events of one of the requests and return True; return False if `Started` has been sent."""
         if self._started:
             return False
         self._held = [event for event in self._held if event.choice not in part.choices]

@@ -1,1 +1,1 @@
-"""OpenAI's Responses: created, streamed, and run in the background."""
+"""OpenAI's Responses: created, streamed, stored, and run in the background."""

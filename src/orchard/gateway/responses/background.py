@@ -1,4 +1,4 @@
-"""Responses that run in the background, whether or not anybody waits for them."""
+"""Responses that run in the background, whether or not a client waits for them."""
 
 import asyncio
 import zlib
@@ -16,9 +16,9 @@ _SEPARATOR = b"\n\n"
 
 
 class Run:
-    """One response that is being made, with all its events so far.
+    """A response that is being generated, with all its events so far.
 
-    Until somebody follows them it may begin again, in another process, if the first one dies.
+    Until a client follows the events, the response may restart in another process if the first one dies.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class Run:
     ) -> None:
         """Prepare a run: `begin` begins it, `keep` stores the response, with its events at the end; `user` owns it.
 
-        `keep` returns the error if that fails.
+        `keep` returns the error if storing fails.
         """
         self.user = user
         self._call = call
@@ -42,13 +42,13 @@ class Run:
         self._over = False
         self._news = asyncio.Event()
         self.stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done once the response is stored for the first time: only then its id is known. Raises OrchardError."""
+        """Done once the response is stored for the first time, so that clients can use its id. Raises OrchardError."""
         self.task: asyncio.Task[None]
-        """Makes the response, once it has been started."""
+        """The task that runs `make`."""
         self._begin_anew()
 
     async def make(self) -> None:
-        """Take events until the response has ended; begin nothing if it can't be stored."""
+        """Process events until the response has ended. Begin nothing if it can't be stored."""
         try:
             if error := await self._keep(self.encoder, None):
                 self.stored.set_exception(error)
@@ -67,7 +67,7 @@ class Run:
             self._tell([])
 
     async def stop(self, reason: Failed = _CANCELLED) -> None:
-        """End it, and wait until it is stored; its events so far stay."""
+        """End the run, and wait until the response is stored; its events so far are kept."""
         self._reason = reason
         if self._stream:
             self._stream.close(reason)
@@ -89,13 +89,13 @@ class Run:
 
     async def _go_on(self, events: Sequence[Event]) -> None:
         told = self.encoder.each(events)
-        # Stored first: a client that sees the end may continue from the response at once.
+        # Store it first, because a client that gets the end may continue the response at once.
         if self.encoder.ended and await self._keep(self.encoder, pack([*self._events, *told])):
-            told[-1:] = [self.encoder.unstored(end) for end in told[-1:]]  # a cancelled one has no last event
+            told[-1:] = [self.encoder.unstored(end) for end in told[-1:]]  # a cancelled response has no last event
         self._tell(told)
 
     async def follow(self, after: int, keep_alive: float) -> AsyncIterator[bytes]:
-        """Yield the events after that number, as they come; empty bytes if there is none for `keep_alive` seconds."""
+        """Yield the events after number `after` as they arrive; empty bytes after `keep_alive` seconds without any."""
         shown = after + 1
         self._followed = True
         if self._stream:
@@ -121,11 +121,11 @@ class Run:
 
 
 def pack(events: list[bytes]) -> bytes:
-    """Return a whole stream in the form in which it is stored."""
+    """Return a complete stream in its stored form."""
     return zlib.compress(b"".join(events))
 
 
 def unpack(packed: bytes, after: int) -> bytes:
-    """Return a stored stream's events after that number."""
+    """Return a stored stream's events after the number `after`."""
     events = zlib.decompress(packed).removesuffix(_SEPARATOR).split(_SEPARATOR)
     return b"".join(event + _SEPARATOR for event in events[after + 1 :])

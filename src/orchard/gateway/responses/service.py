@@ -1,4 +1,4 @@
-"""Making and storing responses, while the caller waits or in the background."""
+"""Make and store responses, while the caller waits or in the background."""
 
 import asyncio
 import contextlib
@@ -48,7 +48,7 @@ _LOST = "the server that ran this response ended before it was done, or could no
 
 
 class Responses:
-    """One server's responses: those that it makes, and those that it stores."""
+    """The responses of one server: those that it makes, and those that it stores."""
 
     def __init__(self, pool: Pool, settings: Settings, overflow: Overflow, media: MediaResolver) -> None:
         self.pool = pool
@@ -64,11 +64,11 @@ class Responses:
         self._sweeper: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to delete what expires."""
+        """Begin to delete expired responses."""
         self._sweeper = asyncio.create_task(self._sweep())
 
     async def close(self) -> None:
-        """End what runs in the background, and close the store."""
+        """End background responses, and close the store."""
         if self._sweeper:
             self._sweeper.cancel()
         reason = Failed("shutting_down", "the server was shut down before this response was done")
@@ -78,13 +78,13 @@ class Responses:
         self._owner.release()
 
     async def kept(self, function: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function of the store, in its thread and in a transaction. Raise OrchardError."""
+        """Call a function of the store, in its thread and in a transaction. Raise OrchardError if it fails."""
         return await self._work(partial(self._store.run, function, *args, **kwargs))
 
     async def unkept(
         self, function: Callable[Concatenate[Transaction, P], None], *args: P.args, **kwargs: P.kwargs
     ) -> OrchardError | None:
-        """Store an answer; return the error if that fails: the answer is whole all the same."""
+        """Store an answer. Return the error if that fails, because the answer can still be sent."""
         try:
             await self.kept(function, *args, **kwargs)
         except OrchardError as error:
@@ -93,7 +93,7 @@ class Responses:
 
     @contextlib.contextmanager
     def going_on_from(self, call: ResponseCall) -> Iterator[None]:
-        """Keep what a call continues for as long as this lasts."""
+        """Keep the response or the conversation that a call continues in the store while the context lasts."""
         used = Counter(filter(None, [call.body.previous_response_id or call.body.conversation_id]))
         self._gone_on_from += used
         try:
@@ -104,9 +104,9 @@ class Responses:
     async def prepare(
         self, caller: Caller, draft: Draft, request_id: str, priority: str | None, past: Past | None = None
     ) -> ResponseCall:
-        """Return the call, with the `past` that it continues, which is looked up unless given. Raise OrchardError."""
+        """Return the call with its media. `past` is what it continues; None: look it up. Raise OrchardError."""
         past = past or await self.past(caller, draft)
-        # An item that is referred to several times is copied as often.
+        # Count an item once for each reference, because each one makes a copy.
         referred = [past.referenced[id_] for id_ in draft.references if id_ in past.referenced]
         extent = Extent(len(referred), sum(map(len, referred)), 0)
         extent.check("what the request refers to", self.settings.max_body_bytes)
@@ -121,15 +121,15 @@ class Responses:
         return replace(call, request=resolved.request, fetched=resolved.fetched, kept=past.media)
 
     async def count(self, caller: Caller, draft: Draft, request_id: str) -> int:
-        """Return the number of tokens of a request's input. Raise OrchardError."""
+        """Return the number of tokens of a request's input. Raise OrchardError if it can't be counted."""
         call = await self.prepare(caller, draft, request_id, None)
         request = replace(call.request, task=Count(generation(call.request)))
-        if not call.droppable():  # else an answer would drop messages, so the input may be too long
+        if not call.droppable():  # otherwise an answer would drop messages, so the input may be too long
             request = self._overflow.as_answered(request)
         return await internal_request.count(self.pool, request)
 
     async def compact(self, caller: Caller, draft: Draft, request_id: str, priority: str | None) -> bytes:
-        """Return a conversation with a summary in place of what the assistant did, as JSON. Raise OrchardError."""
+        """Return a conversation with a summary in place of the assistant's items, as JSON. Raise OrchardError."""
         past = await self.past(caller, draft)
         call = await self.prepare(caller, draft, request_id, priority, past)
         if not any(message.role != "system" for message in generation(call.request).messages):
@@ -155,9 +155,9 @@ class Responses:
         return _Answer(self, stream, caller, call)
 
     async def open(self, call: ResponseCall) -> EventStream:
-        """Begin to make a response, and return its events; the caller closes them. Raise OrchardError.
+        """Begin a response, and return its stream of events, which the caller closes. Raise OrchardError.
 
-        The oldest messages are left out if the caller allows that: as few as possible, so that the request fits.
+        If the caller allows it, drop the oldest messages, as few as possible, so that the request fits.
         """
         dropped, least, most = 0, 0, call.droppable()
         while least < most:
@@ -190,16 +190,16 @@ class Responses:
             log.error("response %s broke", id_, exc_info=error)
 
     async def stop(self, caller: Caller, id_: str) -> None:
-        """End the run of a response, if this server runs it, and wait until it is stored."""
+        """End a background response if this server runs it, and wait until it is stored."""
         if run := self.run(caller, id_):
             await run.stop()
 
     async def keep(
         self, caller: Caller, call: ResponseCall, encoder: ResponseEncoder, events: bytes | None = None
     ) -> OrchardError | None:
-        """Store a response as it is now, unless its caller has refused that, or went while waiting for it.
+        """Store a response in its current state, unless `store` is false, or the waiting caller has disconnected.
 
-        Return the error if that fails.
+        Return the error if storing fails.
         """
         gone = encoder.error and encoder.error.kind == "cancelled" and not call.body.background
         if gone or call.body.store is False:
@@ -210,14 +210,14 @@ class Responses:
         return await self.unkept(store_responses.save, record)
 
     def run(self, caller: Caller, id_: str) -> Run | None:
-        """Return the run of a response, if this server runs it in the background and the caller may see it."""
+        """Return the run of a background response if this server runs it and the caller may see it."""
         run = self._runs.get(id_)
         return run if run and caller.sees(run.user) else None
 
     async def settled(self, caller: Caller, id_: str) -> Fields:
         """Return a stored response that this server does not run.
 
-        One that still seems to run has failed: the server that ran it is gone, or could not store its end.
+        If it is stored as running, but its server has ended or could not store its end, mark it as failed.
         """
         found, owner = await self.kept(store_responses.load, caller, id_)
         if found["status"] in RUNNING:
@@ -232,7 +232,7 @@ class Responses:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def past(self, caller: Caller, draft: Draft) -> Past:
-        """Return what a request continues. Raise OrchardError."""
+        """Return what a request continues. Raise OrchardError if it can't be read."""
         previous, conversation = draft.body.previous_response_id, draft.body.conversation_id
         if not (previous or conversation or draft.references):
             return Past([], {})
@@ -240,7 +240,7 @@ class Responses:
 
     async def _sweep(self) -> None:
         while True:
-            # Often enough for what is in use to be renewed before it expires.
+            # Often enough to renew threads in use before they expire.
             await asyncio.sleep(min(_SWEEP_SECONDS, self.settings.responses_ttl / 2))
             with contextlib.suppress(OrchardError):
                 await self._work(self._store.sweep)
@@ -254,7 +254,7 @@ class Responses:
 
 
 class _Answer(EventResponse):
-    """A response that is made while its caller waits; it is stored before the caller sees its end."""
+    """A response that is made while its caller waits. It is stored before its end is sent."""
 
     def __init__(self, responses: Responses, stream: EventStream, caller: Caller, call: ResponseCall) -> None:
         self._responses = responses
@@ -270,7 +270,7 @@ class _Answer(EventResponse):
             await super().__call__(scope, receive, send)
 
     async def _whole(self, answer: Callable[[Collected], bytes]) -> Response:
-        # Written as a stream would be, so that its items keep the order in which they came.
+        # Encode it like a stream, so that its items keep their order.
         self._stream.may_restart(self._begin_anew)
         while not self._encoder.ended:
             events = await self._stream.next(self._keep_alive)  # a restart replaces the encoder meanwhile

@@ -1,4 +1,4 @@
-"""Responses over one WebSocket: each event of the client requests one, and they are made one after the other."""
+"""Responses over one WebSocket: each event of the client requests one. They are made one after the other."""
 
 import asyncio
 import logging
@@ -74,7 +74,7 @@ class ResponsesSocket:
                 raise end
 
     async def _read_all(self) -> None:
-        """Take what the client sends, also while it is answered: otherwise nobody would notice that it leaves."""
+        """Read what the client sends, also while it is answered, so that a disconnect is noticed."""
         while (message := await self._socket.receive())["type"] != "websocket.disconnect":
             event = message["bytes"]
             try:
@@ -104,7 +104,7 @@ class ResponsesSocket:
         await self._socket.close()
 
     async def _answer(self, event: bytes) -> None:
-        """Make one response, and log it as a request of its own."""
+        """Make one response, and log it as a separate request."""
         request_id = f"req_{uuid.uuid4().hex}"
         logged_request_id.set(request_id)
         begin, how = time.monotonic(), "cancelled"
@@ -143,8 +143,8 @@ class ResponsesSocket:
             await self._remember(call, encoder, past)
 
     def _known(self, draft: Draft) -> Past | None:
-        """Return what a request continues if only this connection knows it. It is forgotten if that fails, as clients
-        expect."""
+        """Return what a request continues if only this connection has it, and forget it. So it is lost if the request
+        fails, as clients expect."""
         if self._last is None or self._last[0] != draft.body.previous_response_id:
             return None
         _, past = self._last
@@ -163,14 +163,14 @@ class ResponsesSocket:
                 raise events[0].error()
             begun = begun or bool(events)
             told = encoder.each(events)
-            # Stored first: a client that sees the end may continue from the response at once.
+            # Store it first, because a client that gets the end may continue the response at once.
             if encoder.ended and await self._responses.keep(self._caller, call, encoder):
                 told[-1] = encoder.unstored(told[-1])
             for event in told:
                 await self._socket.send_text(dialect.payload(event))
 
     async def _remember(self, call: ResponseCall, encoder: ResponseEncoder, past: Past) -> None:
-        """Keep a response that is not stored for the next one, unless all connections together hold too much."""
+        """Keep a response that is not stored for the next request, unless all connections together keep too much."""
         self._last = None
         response = encoder.response()
         if response["store"]:
@@ -188,7 +188,7 @@ class ResponsesSocket:
 
 
 def _packed(call: ResponseCall) -> tuple[list[Fields], dict[str, bytes]]:
-    """Return the items of an input without their media, and these."""
+    """Return the items of an input without their media, and the media by digest."""
     known = KnownMedia(call.fetched, call.kept)
     found = [packed(item, known) for item in call.input]
     return [item for item, _ in found], {digest: data for _, media in found for digest, data in media.items()}

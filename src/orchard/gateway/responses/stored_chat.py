@@ -1,4 +1,4 @@
-"""Chat completions that are stored before their caller sees the end."""
+"""Chat completions that are stored before their end is sent."""
 
 from collections.abc import Callable, Sequence
 
@@ -51,7 +51,7 @@ class StoredChat(EventResponse):
 
 
 class _GatheringEncoder:
-    """Encodes a stream, and gathers its events."""
+    """Encodes a stream, and collects its events."""
 
     def __init__(self, call: ChatCall) -> None:
         self.encoder = ChatEncoder(call)
@@ -59,12 +59,12 @@ class _GatheringEncoder:
         self._collector = Collector()
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        """Return the next events of the stream, encoded."""
+        """Return the server-sent events for the next events."""
         if not isinstance(events[-1], Failed):
             self._collector.add(events)
         return self.encoder.encode(events)
 
     def completion(self) -> dict[str, object] | None:
-        """Return the whole answer; None until the stream has ended well."""
+        """Return the whole answer; None unless the stream has finished."""
         result = self._collector.result
         return self._call.completion(result, self.encoder.created) if result else None

@@ -1,1 +1,1 @@
-"""The routes. Each connects a dialect with the pool: one file per dialect, each with an `add(app, site)`."""
+"""The routes. Each file connects an API with the pool, and has a function `add(routes, site)`."""

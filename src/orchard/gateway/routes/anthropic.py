@@ -1,4 +1,4 @@
-"""Anthropic's Messages, and its list of models for who sends Anthropic's header."""
+"""Anthropic's Messages, and its list of models for requests with Anthropic's header."""
 
 from typing import Any
 
@@ -22,12 +22,12 @@ from orchard.gateway.replies.errors import names_anthropic
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import TEXT, generation, object_of
 
-# The schema of its errors, for the OpenAPI.
+# The schema of its errors, for the OpenAPI document.
 ERROR = object_of(type={"const": "error"}, error=object_of(type=TEXT, message=TEXT), request_id=TEXT)
 
 
 class _AnthropicRoute(APIRoute):
-    """A route that is there only for Anthropic's clients; others find the next one of its path, which is OpenAI's."""
+    """A route that matches only Anthropic's clients. Others get the next route of the path, which is OpenAI's."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         is_ours = names_anthropic(scope) or scope["path"].startswith("/anthropic/")
@@ -35,7 +35,7 @@ class _AnthropicRoute(APIRoute):
 
 
 def add(routes: APIRouter, site: AppState) -> None:
-    """Add the routes; they must come before OpenAI's of the same paths."""
+    """Add the routes, which must precede OpenAI's routes of the same paths."""
     described = generation(BODY.schema())
     stable = site.settings.stable_prompts
 
@@ -62,12 +62,12 @@ def _add_models(routes: APIRouter, site: AppState) -> None:
 
     async def list_models(http: Request) -> dict[str, Any]:
         entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
-        # Unlike OpenAI's list, this one has no room to say of what kind a model is.
+        # Unlike OpenAI's list, this one can't show the kind of a model.
         served = [_described(site, entry) for entry in entries if entry.serves(Generate)]
         return anthropic_models.page(served, http.query_params)
 
     async def get_model(model_id: str) -> dict[str, Any]:
-        if not model_id:  # the list's address with a slash at its end
+        if not model_id:  # the URL of the list with a final slash
             raise HTTPException(404)
         return _described(site, site.pool.registry.known(model_id))
 

@@ -1,4 +1,4 @@
-"""The HTTP application: its routes, and the responses to errors."""
+"""The HTTP application: routes, middleware and error responses."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -32,9 +32,9 @@ from orchard.gateway.routes.table import ROUTES
 
 
 def create_app(pool: Pool, settings: Settings, fetcher: Fetcher | None = None) -> ASGIApp:
-    """Return the HTTP application over a pool; its lifespan starts and ends the pool's workers.
+    """Return the HTTP application of a pool. Its lifespan starts and ends the pool's workers.
 
-    `fetcher` fetches media, in place of one that the settings make.
+    `fetcher` fetches media; None: make one from the settings.
     """
     callers = Callers(settings.api_keys, settings.admin_keys)
     site = AppState(pool, settings, callers, fetcher)
@@ -60,13 +60,13 @@ def create_app(pool: Pool, settings: Settings, fetcher: Fetcher | None = None) -
         exception_handlers=dict.fromkeys((OrchardError, HTTPException, RequestValidationError, Exception), _fail),
     )
     dialects = _add_routes(app, site)
-    # Around the whole application, so that answers of its outermost error handler have a request id too.
+    # Around the whole application, so that responses of its outermost error handler also have a request id.
     answers = tuple(end for group in ROUTES for end in group.answers)
     checks = (Guard(settings, answers).check, partial(check_key, callers))
     wrapped = RequestContextMiddleware(app, settings.max_requests, checks, pool.metrics, dialects)
     if not settings.cors_origins:
         return wrapped
-    # Around everything else: a page must be able to read that its key is wrong, or the server busy.
+    # Around everything else, so that web pages can also read errors about keys and overload.
     return CORSMiddleware(
         wrapped,
         allow_origins=settings.cors_origins,
@@ -78,7 +78,7 @@ def create_app(pool: Pool, settings: Settings, fetcher: Fetcher | None = None) -
 
 
 def _add_routes(app: FastAPI, site: AppState) -> Dialects:
-    """Add all routes, and return how the errors of each are told."""
+    """Add all routes, and return their error dialects."""
     dialects = Dialects()
     for group in ROUTES:
         for prefix in group.prefixes:
@@ -86,14 +86,14 @@ def _add_routes(app: FastAPI, site: AppState) -> Dialects:
             tags: list[str | Enum] = [group.tag] if group.tag else []
             routes = APIRouter(prefix=prefix, tags=tags, include_in_schema=is_shown, responses=errors(group.error))
             group.add(routes, site)
-            # Not by include_router: a 405 looks among the application's own routes for the methods of an address.
+            # Not by include_router: for a 405, the methods of a URL are looked up in the application's own routes.
             app.routes.extend(routes.routes)
             dialects.add(routes.routes, group.fail)
     return dialects
 
 
 async def _fail(http: Request, error: Exception) -> Response:
-    """Answer with an error. Starlette logs the traceback of those that are unexpected."""
+    """Return an error response. Starlette logs the traceback of unexpected errors."""
     if isinstance(error, HTTPException):
         return _http_error(http, error)
     if isinstance(error, RequestValidationError):

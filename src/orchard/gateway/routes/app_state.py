@@ -1,4 +1,4 @@
-"""What every route needs."""
+"""The state that all routes share."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ from orchard.gateway.summarize.overflow import Overflow
 
 
 class AppState:
-    """One server's pool and settings, its callers, the reader of their requests' bodies, and its responses."""
+    """A server's pool, settings and callers, and its readers of bodies, forms and media."""
 
     def __init__(self, pool: Pool, settings: Settings, callers: Callers, fetcher: Fetcher | None = None) -> None:
         self.pool = pool
@@ -42,12 +42,12 @@ class AppState:
         self.responses = Responses(pool, settings, self.overflow, self.media)
 
     async def open(self, http: HttpRequest, request: Request) -> EventStream:
-        """Begin a request, whose body has been read, once its media are here; the caller closes the stream.
+        """Begin a request once its media have arrived, and return its stream, which the caller closes.
 
-        Raise OrchardError.
+        The body of the HTTP request must have been read. Raise OrchardError.
         """
         if any(unresolved(request)):
-            # Nothing is fetched for a model that isn't there, or that can't read it.
+            # Fetch nothing for a model that doesn't exist or can't read it.
             entry = self.pool.find(request.model, request.adapter).entry
             entry.check(type(request.task))
             entry.check_media(unresolved(request))
@@ -61,7 +61,7 @@ class AppState:
         answer: Encoder | Callable[[Collected], bytes],
         media_type: str = "application/json",
     ) -> Response:
-        """Begin a request, and answer with an encoder's stream or file, or with a whole body of a type.
+        """Begin a request, and return the response: an encoder's stream or file, or a whole body of `media_type`.
 
         Raise OrchardError.
         """

@@ -1,6 +1,6 @@
-"""Azure OpenAI: OpenAI's dialects at Azure's addresses, where a deployment may name the model.
+"""Azure OpenAI: OpenAI's dialects at Azure's URLs, where a deployment may name the model.
 
-Bodies and answers are the same; what is wrong is told in Azure's words.
+Bodies and responses are the same; errors have Azure's codes.
 """
 
 from typing import Any
@@ -42,7 +42,7 @@ def add(routes: APIRouter, site: AppState) -> None:
 
     @routes.post("/audio/speech", **_described(SPEECH_BODY, answer=SOUND))
     async def deployment_speech(http: Request, deployment: str) -> Response:
-        """Say a text with the model that the deployment names."""
+        """Speak a text with the model that the deployment names."""
         return await speech.answer(site, http, deployment)
 
 
@@ -51,7 +51,7 @@ def add_responses(routes: APIRouter, site: AppState) -> None:
 
     @routes.post("/responses", **_described(RESPONSES_BODY))
     async def deployment_responses(http: Request, deployment: str) -> Response:
-        """Answer with the model that the deployment names, and keep the answer."""
+        """Create a response with the model that the deployment names, and store it."""
         return await responses.answer(site, http, deployment)
 
 

@@ -71,7 +71,7 @@ def _add_stored(routes: APIRouter, site: AppState) -> None:
 
 
 async def answer(site: AppState, http: Request, model: str | None = None) -> Response:
-    """Answer a request; `model` is asked for whatever the body says."""
+    """Answer a request. `model` overrides the model of the body."""
     header = http.headers.get(PRIORITY_HEADER)
     body = await site.bodies.read(http)
     call = parse(body, http.state.id, header, model=model, default=site.pool.only())

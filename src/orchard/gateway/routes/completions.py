@@ -1,4 +1,4 @@
-"""OpenAI's Completions: texts that are continued as they are."""
+"""OpenAI's Completions, which continue raw texts."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -23,10 +23,10 @@ def add(routes: APIRouter, site: AppState) -> None:
 
 
 async def answer(site: AppState, http: Request, model: str | None = None) -> Response:
-    """Answer a request; `model` is asked for whatever the body says."""
+    """Answer a request. `model` overrides the model of the body."""
     header = http.headers.get(PRIORITY_HEADER)
     body = await site.bodies.read(http)
     call = parse(body, http.state.id, header, model=model, default=site.pool.only())
-    stream = site.pool.open(*call.requests)  # as if they were one, their choices one after the other
+    stream = site.pool.open(*call.requests)  # as one stream, with the choices one after the other
     keep_alive = site.settings.keep_alive_interval
     return EventResponse(stream, CompletionEncoder(call) if call.stream else call.complete, keep_alive)

@@ -1,4 +1,4 @@
-"""OpenAI's Conversations: items that responses are added to."""
+"""OpenAI's Conversations: lists of items that responses extend."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def _add_conversations(routes: APIRouter, site: AppState) -> None:
 
     @routes.post("/conversations", **_described(ConversationBody))
     async def create_conversation(http: Request) -> Response:
-        """Begin a conversation: https://platform.openai.com/docs/api-reference/conversations."""
+        """Create a conversation: https://platform.openai.com/docs/api-reference/conversations."""
         hex_id = http.state.id.removeprefix("req_")
         body = await site.bodies.read(http)
         unseal = await site.responses.unsealer(_COMPACTION in body)
@@ -45,7 +45,7 @@ def _add_conversations(routes: APIRouter, site: AppState) -> None:
 
     @routes.get(one, response_class=Response)
     async def get_conversation(http: Request, conversation_id: str) -> Response:
-        """Describe a conversation."""
+        """Return a conversation."""
         found = await site.responses.kept(store_conversations.load, http.state.caller, conversation_id)
         return _json(stored.conversation(conversation_id, *found))
 
@@ -59,7 +59,7 @@ def _add_conversations(routes: APIRouter, site: AppState) -> None:
 
     @routes.delete(one, response_class=Response)
     async def delete_conversation(http: Request, conversation_id: str) -> Response:
-        """Forget a conversation, with its items and its responses."""
+        """Delete a conversation, with its items and its responses."""
         await site.responses.kept(store_conversations.delete, http.state.caller, conversation_id)
         return Response(openai_stored.deleted(conversation_id, "conversation.deleted"), media_type="application/json")
 
@@ -95,7 +95,7 @@ def _add_items(routes: APIRouter, site: AppState) -> None:
 
     @routes.delete(f"{all_items}/{{item_id}}", response_class=Response)
     async def delete_item(http: Request, conversation_id: str, item_id: str) -> Response:
-        """Take an item out of a conversation."""
+        """Delete an item of a conversation."""
         await site.responses.kept(store_conversations.delete_item, http.state.caller, conversation_id, item_id)
         found = await site.responses.kept(store_conversations.load, http.state.caller, conversation_id)
         return _json(stored.conversation(conversation_id, *found))

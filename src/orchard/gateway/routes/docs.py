@@ -1,4 +1,4 @@
-"""The page at /docs: a list of the routes, made of the server's OpenAPI. It loads nothing from elsewhere."""
+"""The page at /docs: a list of the routes from the server's OpenAPI document. It loads nothing from elsewhere."""
 
 from html import escape
 from typing import Any
@@ -15,7 +15,7 @@ summary { cursor: pointer } pre { overflow-x: auto }</style>
 
 
 def page(spec: dict[str, Any]) -> str:
-    """Write the page of an OpenAPI document."""
+    """Return the HTML page for an OpenAPI document."""
     tags: dict[str, list[str]] = {}
     for path, methods in spec["paths"].items():
         for method, operation in methods.items():

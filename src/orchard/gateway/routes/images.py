@@ -1,4 +1,4 @@
-"""OpenAI's Images: generations, edits, and the images that answers gave the addresses of."""
+"""OpenAI's Images: generations, edits, and the images whose URLs answers contain."""
 
 from functools import partial
 from typing import Any
@@ -32,12 +32,12 @@ def add(routes: APIRouter, site: AppState) -> None:
 
     @routes.post("/images/generations", **generation(BODY.schema()))
     async def images(http: Request) -> Response:
-        """Make images of what a prompt describes: https://platform.openai.com/docs/api-reference/images."""
+        """Generate images from a prompt: https://platform.openai.com/docs/api-reference/images."""
         return await generate(site, http)
 
     @routes.post("/images/edits", **described())
     async def edits(http: Request) -> Response:
-        """Make images out of pictures: https://platform.openai.com/docs/api-reference/images/createEdit."""
+        """Edit images: https://platform.openai.com/docs/api-reference/images/createEdit."""
         return await edit(site, http)
 
 
@@ -46,28 +46,28 @@ def add_deployment(routes: APIRouter, site: AppState) -> None:
 
     @routes.post("/images/generations", **generation(BODY.schema(deployment=True)))
     async def deployment_images(http: Request, deployment: str) -> Response:
-        """Make images of what a prompt describes, with the model that the deployment names."""
+        """Generate images from a prompt, with the model that the deployment names."""
         return await generate(site, http, deployment)
 
     @routes.post("/images/edits", **described(deployment=True))
     async def deployment_edits(http: Request, deployment: str) -> Response:
-        """Make images out of pictures, with the model that the deployment names."""
+        """Edit images, with the model that the deployment names."""
         return await edit(site, http, deployment)
 
 
 def add_kept(routes: APIRouter, site: AppState) -> None:
-    """Add the route of the images that answers gave the addresses of."""
+    """Add the route of the images whose URLs answers contain."""
 
     @routes.get(KEPT_IMAGES + "{name}", response_class=Response, responses={200: {"content": PICTURE}})
     async def kept_image(name: str) -> Response:
-        """Return an image, whose address is in an answer. It needs no API key."""
+        """Return an image whose URL is in an answer. This needs no API key."""
         image = site.kept_images.find(name)
         headers = {"cache-control": "private, max-age=3600", "x-content-type-options": "nosniff"}
         return Response(image.data, headers=headers, media_type=image.media_type)
 
 
 async def generate(site: AppState, http: Request, model: str | None = None) -> Response:
-    """Answer a request; `model` is asked for whatever the body says. Raise OrchardError."""
+    """Answer a request. `model` overrides the model of the body. Raise OrchardError."""
     body = await site.bodies.read(http)
     header = http.headers.get(PRIORITY_HEADER)
     call = parse(body, http.state.id, header, model=model, default=site.pool.only(GenerateImages))
@@ -75,7 +75,7 @@ async def generate(site: AppState, http: Request, model: str | None = None) -> R
 
 
 async def edit(site: AppState, http: Request, model: str | None = None) -> Response:
-    """Answer a request, like `generate`; the files of a form are deleted once it has been answered.
+    """Answer a request, like `generate`. The files of a form are deleted after the response.
 
     Raise OrchardError.
     """
@@ -101,7 +101,7 @@ async def _answer(site: AppState, http: Request, call: ImagesCall) -> Response:
 
 
 def described(*, deployment: bool = False) -> dict[str, Any]:
-    """Return the keywords of a route that takes edits, as a form or as JSON."""
+    """Return the arguments that describe a route for edits, as a form or as JSON."""
     fields = BODY.schema(deployment=deployment)
     required, properties = [*fields["required"], "image"], fields["properties"] | _PICTURES
     form = {**fields, "required": required, "properties": properties}

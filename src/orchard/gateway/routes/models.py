@@ -1,4 +1,4 @@
-"""OpenAI's Models, and loading and unloading them by hand."""
+"""OpenAI's Models, and explicit loading and unloading."""
 
 from typing import Any
 
@@ -19,42 +19,42 @@ def add(routes: APIRouter, site: AppState) -> None:
 
     @routes.get("/models")
     async def list_models() -> dict[str, Any]:
-        """List the models that are here: what each can do, and whether it is loaded."""
+        """List the models on this machine: what each can do, and whether it is loaded."""
         entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
         return {"object": "list", "data": [describe(site.pool, entry, entry.id) for entry in entries]}
 
     @routes.get("/models/{model_id:path}")
     async def get_model(model_id: str) -> dict[str, Any]:
-        """Describe one model, by its id, which may hold slashes, or by another name that requests may have for it."""
-        if not model_id:  # the list's address with a slash at its end
+        """Describe a model by its id, which may contain slashes, or by another name that requests may use."""
+        if not model_id:  # the URL of the list with a final slash
             raise HTTPException(404)
         return describe(site.pool, site.pool.registry.known(model_id), model_id)
 
 
 def add_loading(routes: APIRouter, site: AppState) -> None:
-    """Add the routes that load and unload models by hand."""
+    """Add the routes that load and unload models."""
 
     @routes.post("/unload")
     async def unload_all() -> dict[str, Any]:
-        """Unload every model that is not pinned, once its requests have ended; their memory is back then."""
+        """Unload every model that is not pinned once its requests have ended, and wait until their memory is free."""
         return _unloaded(site, await site.pool.unload_all())
 
     @routes.post("/v1/models/{model_id:path}/load")
     async def load(model_id: str) -> dict[str, Any]:
-        """Load a model, where there is or can be room, and wait until it is ready; its id may hold slashes."""
+        """Load a model, if there is room or can be made, and wait until it is ready; its id may contain slashes."""
         model = site.pool.named(model_id)
         await model.load()
         return {"status": "success", "message": "Model loaded successfully", "model": model.entry.id}
 
     @routes.post("/v1/models/{model_id:path}/unload")
     async def unload(model_id: str) -> dict[str, Any]:
-        """Unload a model, also a pinned one, once its requests have ended; its memory is back then."""
+        """Unload a model, also a pinned one, once its requests have ended, and wait until its memory is free."""
         model = site.pool.named(model_id)
         return _unloaded(site, [model.entry.id] if await model.unload() else [])
 
 
 def _unloaded(site: AppState, ids: list[str]) -> dict[str, Any]:
-    """Say it as mlx_vlm.server does. A model with an adapter is a model of its own here: its id has both."""
+    """Return mlx_vlm.server's response. A model with an adapter is a separate model here, whose id names both."""
     if not ids:
         return {"status": "no_model_loaded", "message": "No model is currently loaded"}
     first = site.pool.models[ids[0]].entry
@@ -63,7 +63,7 @@ def _unloaded(site: AppState, ids: list[str]) -> dict[str, Any]:
 
 
 def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
-    """Return a model by the name that was asked for; `root` is its id."""
+    """Return the description of a model under the requested name; `root` is its id."""
     model = pool.models.get(entry.id)
     now = model.status if model else ModelStatus(state="unloaded")
     state = now.state if model or entry.path else "not_downloaded"

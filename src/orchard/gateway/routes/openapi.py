@@ -1,4 +1,4 @@
-"""The descriptions of routes in the server's OpenAPI."""
+"""The descriptions of routes in the server's OpenAPI document."""
 
 from collections.abc import Sequence
 from typing import Any, get_args
@@ -14,7 +14,7 @@ _TEXT_OR_NULL = {"type": ["string", "null"]}
 
 
 def object_of(**fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of an object that has all of these fields."""
+    """Return the schema of an object that requires these fields."""
     return {"type": "object", "required": list(fields), "properties": fields}
 
 
@@ -22,7 +22,7 @@ OPENAI_ERROR = object_of(error=object_of(message=TEXT, type=TEXT, param=_TEXT_OR
 
 
 def errors(schema: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
-    """Return the `responses` of routes that fail in a dialect's shape, of which this is the schema."""
+    """Return the `responses` of routes whose errors have this schema."""
     content = {"application/json": {"schema": schema}}
     return {
         "4XX": {"description": "The request can't be served; the message says why.", "content": content},
@@ -43,10 +43,10 @@ def generation(
     parameters: Sequence[dict[str, Any]] = (_PRIORITY,),
     answer: dict[str, Any] = _JSON,
 ) -> dict[str, Any]:
-    """Return the keywords of a route that takes a body and answers with JSON, or `answer`, or with server-sent events.
+    """Return the arguments that describe a route with a body whose response is `answer` or server-sent events.
 
-    `body` is the schema of its body in JSON, `form` that of its form with files; None: it takes none. `parameters` are
-    its headers.
+    `body` is the schema of its JSON body, `form` that of its form with files; None: it takes none. `parameters` are its
+    headers.
     """
     bodies = {"multipart/form-data": form, "application/json": body}
     content = {kind: {"schema": one} for kind, one in bodies.items() if one}

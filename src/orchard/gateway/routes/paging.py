@@ -19,6 +19,6 @@ async def _oldest(after: _After = None, limit: _Limit = DEFAULT_PAGE, order: Ord
     return PageQuery(after, limit, order)
 
 
-# A parameter of a route; the newest, or the oldest, come first unless the client wants it otherwise.
+# Parameters of routes. The newest or the oldest objects come first, unless the client sets another order.
 NewestFirst = Annotated[PageQuery, Depends(_newest)]
 OldestFirst = Annotated[PageQuery, Depends(_oldest)]

@@ -1,4 +1,4 @@
-"""OpenAI's Responses, which are stored."""
+"""OpenAI's Responses, created and stored."""
 
 import msgspec
 from fastapi import APIRouter
@@ -32,7 +32,7 @@ def add(routes: APIRouter, site: AppState) -> None:
 
     @routes.post("/responses", **described)
     async def create_response(http: Request) -> Response:
-        """Answer, and keep the answer: https://platform.openai.com/docs/api-reference/responses."""
+        """Create a response, and store it: https://platform.openai.com/docs/api-reference/responses."""
         return await answer(site, http)
 
     @routes.post("/responses/input_tokens", **described)
@@ -73,14 +73,14 @@ def _add_stored(routes: APIRouter, site: AppState) -> None:
 
     @routes.delete(one, response_class=Response)
     async def delete_response(http: Request, response_id: str) -> Response:
-        """Forget a response; one that runs is cancelled."""
+        """Delete a response; cancel it if it is running."""
         await site.responses.stop(http.state.caller, response_id)
         await site.responses.kept(store_responses.delete, http.state.caller, response_id)
         return Response(stored.deleted(response_id, "response"), media_type=_JSON)
 
     @routes.post(f"{one}/cancel", response_class=Response)
     async def cancel_response(http: Request, response_id: str) -> Response:
-        """End a response that runs in the background; one that has ended stays as it is."""
+        """Cancel a background response. One that has ended does not change."""
         await site.responses.stop(http.state.caller, response_id)
         found = await site.responses.settled(http.state.caller, response_id)
         if not found["background"]:
@@ -93,13 +93,13 @@ def _add_stored(routes: APIRouter, site: AppState) -> None:
 
     @routes.get(f"{one}/input_items", response_class=Response)
     async def list_input_items(http: Request, response_id: str, wanted: NewestFirst) -> Response:
-        """List what a response was made of, with the items of the responses before it."""
+        """List the input items of a response, including the items of the responses that it continues."""
         found = await site.responses.kept(store_responses.input_items, http.state.caller, response_id, wanted)
         return Response(stored.page(found.items, found.more), media_type=_JSON)
 
 
 async def answer(site: AppState, http: Request, model: str | None = None) -> Response:
-    """Answer a request; `model` is asked for whatever the body says."""
+    """Answer a request. `model` overrides the model of the body."""
     draft = parse(await site.bodies.read(http), model, site.pool.only())
     header = http.headers.get(PRIORITY_HEADER)
     caller = http.state.caller

@@ -1,4 +1,4 @@
-"""Routes about the server itself: what it is, its health, what it has cached, what it counts."""
+"""Routes about the server itself: its version, health, cache and counters."""
 
 import asyncio
 from typing import Any
@@ -29,7 +29,7 @@ def add(routes: APIRouter, site: AppState) -> None:
 def _add_root(routes: APIRouter) -> None:
     @routes.get("/")
     async def root() -> dict[str, str]:
-        """Say what this is, and where to read on."""
+        """Say what this server is, and where to read more."""
         return {"name": "Orchard", "version": __version__, "docs": "/docs", "openapi": "/openapi.json"}
 
     @routes.head("/", include_in_schema=False)
@@ -46,10 +46,10 @@ def _add_health(routes: APIRouter, site: AppState) -> None:
     async def health(http: Request) -> dict[str, Any]:
         """Say that the server is up, and for each model: unloaded, queued, loading, ready, unloading or failed.
 
-        `loaded_model` and `loaded_adapter` are the model in memory that was used last, or null. `percent` is how far a
-        load is, or the requests of a model that tell; `reason` is why a model failed, `restarts` how often its process
-        died.
-        Where the server asks for keys, who brings none is told the status alone.
+        `loaded_model` and `loaded_adapter` are the model in memory that was used last, or null. `percent` is how
+        much of a model is loaded, or how much of its requests is done, if it reports that; `reason` is why a model
+        failed, `restarts` how often its process died.
+        If the server needs keys, a caller without one gets only the status.
         """
         if not http.state.caller.known:
             return {"status": "healthy"}
@@ -66,7 +66,7 @@ def _add_health(routes: APIRouter, site: AppState) -> None:
 
     @routes.get("/ready")
     async def ready() -> Response:
-        """Answer 200 while all models that are loaded with the server are ready to answer, 503 otherwise."""
+        """Return 200 while all models that are loaded at startup are ready, else 503."""
         is_ready = site.pool.is_ready
         return JSONResponse({"status": "ready" if is_ready else "not_ready"}, 200 if is_ready else 503)
 
@@ -74,10 +74,10 @@ def _add_health(routes: APIRouter, site: AppState) -> None:
 def _add_cache(routes: APIRouter, site: AppState) -> None:
     @routes.get("/v1/cache")
     async def cache(http: Request, request_id: str | None = None) -> dict[str, Any]:
-        """Say what each model's prompt cache holds and how it served the last requests, or one of them.
+        """Report what each model's prompt cache has, and how much of the last requests, or of one request, was cached.
 
-        Where the server asks for keys, a caller finds its own requests only, without what is cached of others; an admin
-        key finds all.
+        If the server needs keys, callers get only their own requests, without cached text, which may be others'; admin
+        keys get everything.
         """
         names = list(site.pool.models)
         found = await asyncio.gather(*(model.cache(request_id) for model in site.pool.models.values()))
@@ -97,7 +97,7 @@ def _add_counts(routes: APIRouter, site: AppState) -> None:
 
     @routes.get("/metrics", response_class=PlainTextResponse)
     async def metrics(http: Request) -> Response:
-        """Return the metrics in Prometheus's text format, or in OpenMetrics's where that is asked for."""
+        """Return the metrics in Prometheus's text format, or in that of OpenMetrics if the request accepts it."""
         from orchard.gateway.metrics import exposition
 
         accept = http.headers.get("accept", "")
@@ -106,13 +106,13 @@ def _add_counts(routes: APIRouter, site: AppState) -> None:
 
     @routes.get("/v1/stats")
     async def stats() -> dict[str, Any]:
-        """Say what the server did and does: requests, tokens, times, memory, loads and crashes, for each model."""
+        """Return the counters of the server: requests, tokens, times, memory, loads and crashes, for each model."""
         return metrics_stats.stats(pool.metrics, pool.statuses(), pool.processes.budget)
 
 
 def _visible(callers: Callers, caller: Caller, state: CacheState) -> CacheState:
-    """Return what a caller may read of it: nothing that another user's prompts say."""
+    """Return the part of a state that a caller may read: nothing of other users' prompts."""
     own = [report for report in state.reports if callers.made(caller, report.request_id)]
-    # The closest cached text may be anybody's, if the server has keys.
+    # If the server has keys, the most similar cached text may be another user's.
     sees_all = caller.admin or caller.user is None
     return replace(state, reports=own if sees_all else [report.without_cached_text() for report in own])

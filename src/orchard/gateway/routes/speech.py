@@ -1,4 +1,4 @@
-"""OpenAI's Speech, and the voices that there are."""
+"""OpenAI's Speech, and the list of voices."""
 
 from typing import Any
 
@@ -19,12 +19,12 @@ def add(routes: APIRouter, site: AppState) -> None:
 
     @routes.post("/audio/speech", **generation(BODY.schema(), answer=SOUND))
     async def speech(http: Request) -> Response:
-        """Say a text: https://platform.openai.com/docs/api-reference/audio/createSpeech."""
+        """Speak a text: https://platform.openai.com/docs/api-reference/audio/createSpeech."""
         return await answer(site, http)
 
     @routes.get("/audio/voices")
     async def list_voices(model: str | None = None) -> dict[str, Any]:
-        """List the voices of all speech models that are here, or of one."""
+        """List the voices of all speech models on this machine, or of one model."""
         if model is not None:
             entries = [site.pool.find(model).entry]
             entries[0].check(Speak)
@@ -34,7 +34,7 @@ def add(routes: APIRouter, site: AppState) -> None:
 
 
 async def answer(site: AppState, http: Request, model: str | None = None) -> Response:
-    """Answer a request; `model` is asked for whatever the body says. Raise OrchardError."""
+    """Answer a request. `model` overrides the model of the body. Raise OrchardError."""
     body = await site.bodies.read(http)
     header = http.headers.get(PRIORITY_HEADER)
     call = parse(body, http.state.id, header, model=model, default=site.pool.only(Speak))

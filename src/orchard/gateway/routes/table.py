@@ -1,4 +1,4 @@
-"""All routes: which file has them, below which paths they are, and in which dialect their errors are told."""
+"""The table of all routes: their files, their path prefixes, and the dialects of their errors."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -29,10 +29,10 @@ from orchard.gateway.routes.openapi import OPENAI_ERROR
 
 
 class RouteGroup(NamedTuple):
-    """The routes that `add(routes, site)` adds, below each of the prefixes; `fail` tells of their errors.
+    """The routes that `add(routes, site)` adds below each of the prefixes; `fail` encodes their errors.
 
-    `answers` are the ends of those paths that only ask for an answer: desktop apps may use them from origins of their
-    own. `tag`: the part of the OpenAPI that shows the routes of the first prefix; None: no part does. `error` is the
+    `answers` are the ends of the paths that generate answers, which desktop apps may use from their own origins. `tag`:
+    the section of the OpenAPI document for the routes of the first prefix; None: they are not shown. `error` is the
     schema of their errors.
     """
 
@@ -50,7 +50,7 @@ _AZURE = ("/openai", "/openai/v1")
 _DEPLOYMENT = ("/openai/deployments/{deployment:path}",)
 _AZURE_AI = ("/models",)
 
-# Where two have the same address, the first one answers.
+# If two routes have the same URL, the first one answers.
 ROUTES: list[RouteGroup] = [
     RouteGroup(
         anthropic.add,

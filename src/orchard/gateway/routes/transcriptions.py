@@ -24,12 +24,12 @@ def add(routes: APIRouter, site: AppState) -> None:
 
     @routes.post("/audio/transcriptions", **described())
     async def transcriptions(http: Request) -> Response:
-        """Write down what is said in a recording: https://platform.openai.com/docs/api-reference/audio."""
+        """Transcribe a recording: https://platform.openai.com/docs/api-reference/audio."""
         return await answer(site, http)
 
     @routes.post("/audio/translations", **described())
     async def translations(http: Request) -> Response:
-        """Write down in English what is said in a recording."""
+        """Translate a recording into English text."""
         return await answer(site, http, translate=True)
 
 
@@ -38,17 +38,17 @@ def add_deployment(routes: APIRouter, site: AppState) -> None:
 
     @routes.post("/audio/transcriptions", **described(deployment=True))
     async def deployment_transcriptions(http: Request, deployment: str) -> Response:
-        """Write down what is said in a recording, with the model that the deployment names."""
+        """Transcribe a recording, with the model that the deployment names."""
         return await answer(site, http, deployment)
 
     @routes.post("/audio/translations", **described(deployment=True))
     async def deployment_translations(http: Request, deployment: str) -> Response:
-        """Write down in English what is said in a recording, with the model that the deployment names."""
+        """Translate a recording into English text, with the model that the deployment names."""
         return await answer(site, http, deployment, translate=True)
 
 
 async def answer(site: AppState, http: Request, model: str | None = None, *, translate: bool = False) -> Response:
-    """Answer a request; `model` is asked for whatever the form says. Raise OrchardError."""
+    """Answer a request. `model` overrides the model of the form. Raise OrchardError."""
     form = await site.uploads.read(http, FileFields("audio", {"file": 1}, site.settings.max_upload_bytes))
     try:
         call = parse(
@@ -68,6 +68,6 @@ async def answer(site: AppState, http: Request, model: str | None = None, *, tra
 
 
 def described(*, deployment: bool = False) -> dict[str, Any]:
-    """Return the keywords of a route that takes the form."""
+    """Return the arguments that describe a route with the form."""
     body = BODY.schema(deployment=deployment)
     return generation(form={**body, "required": ["file"], "properties": {**_FILE, **body["properties"]}})

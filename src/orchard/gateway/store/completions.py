@@ -1,5 +1,5 @@
-"""Stored chat completions: each is a thread of its own, and its items are the messages of its request. What a caller
-may not see doesn't exist for it: OrchardError ("completion_not_found")."""
+"""Stored chat completions. Each is a thread, whose items are the messages of its request. Functions raise OrchardError
+("completion_not_found") also for what the caller may not see."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from orchard.gateway.store.store import Transaction
 
 _VISIBLE = "t.expires > :now AND (:admin OR t.user IS :user)"
 _LIVE = f"SELECT c.body FROM completions c JOIN threads t ON t.id = c.id WHERE c.id = :id AND {_VISIBLE}"  # noqa: S608
-# Those that have all of the wanted metadata, perhaps among others.
+# Completions that have all of the requested metadata.
 _LISTED = f"""
 WITH listed AS (
     SELECT c.number, c.id, c.number AS place FROM completions c JOIN threads t ON t.id = c.id
@@ -57,7 +57,7 @@ def delete(tx: Transaction, caller: Caller, id_: str) -> None:
 
 
 def messages(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
-    """Return a page of the messages of its request. Raise OrchardError ("item_not_found")."""
+    """Return a page of the messages of a completion's request. Raise OrchardError ("item_not_found")."""
     tx.find(_LIVE, "completion_not_found", caller, id_)
     return store_items.page(tx.db, store_items.THREAD, {"id": id_}, wanted)
 
@@ -65,7 +65,7 @@ def messages(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Pa
 def completions(
     tx: Transaction, caller: Caller, model: str | None, metadata: Mapping[str, str], wanted: PageQuery
 ) -> Page:
-    """Return a page of the caller's completions: those of a model, if one is given, with all of this metadata.
+    """Return a page of the caller's completions of `model`, if it is given, that have all of `metadata`.
 
     Raise OrchardError ("item_not_found") if `after` is unknown.
     """
@@ -74,5 +74,5 @@ def completions(
 
 
 def _text(metadata: Mapping[str, str]) -> str:
-    """Return metadata as text, the only form of JSON that SQLite reads."""
+    """Return metadata as JSON text, the only form that SQLite can read."""
     return msgspec.json.encode(metadata).decode()

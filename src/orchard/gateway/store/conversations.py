@@ -1,5 +1,5 @@
-"""Stored conversations and their items. What a caller may not see doesn't exist for it: OrchardError
-("conversation_not_found")."""
+"""Stored conversations and their items. Functions raise OrchardError ("conversation_not_found") also for what the
+caller may not see."""
 
 from collections.abc import Sequence
 
@@ -17,8 +17,8 @@ LIVE = """
 SELECT created, metadata FROM threads
 WHERE id = :id AND metadata NOT NULL AND expires > :now AND (:admin OR user IS :user)
 """
-"""When a conversation began, and its metadata as JSON."""
-# Only what new items may refer to: the calls that they answer, and items of the same ids.
+"""The time at which a conversation was created, and its metadata as JSON."""
+# Only the items that new ones may refer to: calls that they answer, and items with the same ids.
 _RELATED = f"""{store_items.THREAD}
 SELECT i.item FROM listed l JOIN items i ON i.number = l.number
 WHERE i.id IN (SELECT value FROM json_each(:ids)) OR (:calls != '[]' AND
@@ -36,7 +36,7 @@ def create(
     *,
     known: KnownMedia = store_media.NONE,
 ) -> float:
-    """Begin a conversation; return when it began. `known` are media of the items.
+    """Create a conversation; return the time in seconds since the epoch. `known` are media of the items.
 
     Raise OrchardError ("payload_too_large").
     """
@@ -46,13 +46,13 @@ def create(
 
 
 def load(tx: Transaction, caller: Caller, id_: str) -> tuple[float, Fields]:
-    """Return when a conversation began, and its metadata."""
+    """Return the time at which a conversation was created, and its metadata."""
     created, metadata = tx.find(LIVE, "conversation_not_found", caller, id_)
     return created, msgspec.json.decode(metadata)
 
 
 def update(tx: Transaction, caller: Caller, id_: str, metadata: Fields) -> float:
-    """Replace a conversation's metadata; return when it began."""
+    """Replace a conversation's metadata; return the time at which it was created."""
     created, _ = tx.find(LIVE, "conversation_not_found", caller, id_)
     tx.db.execute("UPDATE threads SET metadata = ? WHERE id = ?", (msgspec.json.encode(metadata), id_))
     tx.store.written(tx.db, id_)
@@ -75,16 +75,16 @@ def related(tx: Transaction, caller: Caller, id_: str, ids: Sequence[str], calls
 def add_items(
     tx: Transaction, caller: Caller, id_: str, items: Sequence[Fields], *, known: KnownMedia = store_media.NONE
 ) -> None:
-    """Add items to a conversation; `known` are media of theirs.
+    """Add items to a conversation; `known` are media of the items.
 
-    Raise OrchardError ("payload_too_large") if it would have too many.
+    Raise OrchardError ("payload_too_large") if the conversation would be too large.
     """
     tx.find(LIVE, "conversation_not_found", caller, id_)
     _add(tx, id_, items, known)
 
 
 def items(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
-    """Return a page of a conversation's items. Raise OrchardError ("item_not_found") if `after` is none of them."""
+    """Return a page of a conversation's items. Raise OrchardError ("item_not_found") for an unknown `after`."""
     tx.find(LIVE, "conversation_not_found", caller, id_)
     return store_items.page(tx.db, store_items.THREAD, {"id": id_}, wanted)
 

@@ -1,4 +1,4 @@
-"""The file of stored responses: SQLite in WAL mode, which several servers may have open at once."""
+"""The database file of stored responses: SQLite in WAL mode, which several servers may have open at once."""
 
 import contextlib
 import logging
@@ -16,7 +16,7 @@ from orchard.gateway.throttle import Throttle
 log = logging.getLogger("orchard.gateway.store.store")
 
 MEMORY = ":memory:"
-"""The path of a store in memory."""
+"""The path of an in-memory store."""
 _BUSY_SECONDS = 10.0
 _WAL_BYTES = 16 * 1024 * 1024
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class StoreFile:
-    """One connection, for one thread. The file is created when it is first needed; only its owner may read it."""
+    """A connection, for one thread. The file is created when it is first needed. Only its owner can read it."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -34,14 +34,14 @@ class StoreFile:
 
     @property
     def begun(self) -> bool:
-        """Whether there may be something in it."""
+        """Whether the file may have content."""
         return self._connection is not None or Path(self.path).exists()
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do some work in one transaction, and return its result.
+        """Call `work` in one transaction, and return its result.
 
-        A broken file is renamed, and the work is done in a new one. Raise OrchardError ("unavailable") if the file
-        can't be used at the moment.
+        Rename a broken file, and call `work` with a new one. Raise OrchardError ("unavailable") if the file can't be
+        used at the moment.
         """
         try:
             try:
@@ -61,18 +61,18 @@ class StoreFile:
         """Release empty pages; do nothing while other servers are using the file."""
         if self._connection:
             with contextlib.suppress(sqlite3.OperationalError):
-                # A script runs to its end; `execute` would release one page.
+                # `executescript` runs until all pages are released; `execute` would release one.
                 self._connection.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
-        """Close the connection; the next work opens another."""
+        """Close the connection; the next `run` opens another."""
         if self._connection:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
         self._connection = None
 
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do some work in one transaction. Writers wait for each other at its beginning, so none fails half-way."""
+        """Call `work` in one transaction. Writers wait for each other at its beginning, so none fails half-way."""
         connection = self._connection = self._connection or self._open()
         with connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -81,7 +81,7 @@ class StoreFile:
     def _open(self) -> sqlite3.Connection:
         if self.path != MEMORY:
             Path(self.path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # SQLite gives its other files the permissions of this one.
+            # SQLite gives its additional files the permissions of this one.
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             Path(self.path).chmod(0o600)
         connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
@@ -116,7 +116,7 @@ class StoreFile:
             raise error
 
     def _recover(self, error: sqlite3.DatabaseError) -> None:
-        """Open the file again, as another server may have replaced it by now; else rename it."""
+        """Reopen the file, because another server may have replaced it; rename it if it is still broken."""
         self.close()
         try:
             self._run(_check)
@@ -130,7 +130,7 @@ class StoreFile:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """Yield the statements of a script, of which triggers hold semicolons."""
+    """Yield the statements of a script. Triggers may contain semicolons."""
     statement = ""
     for piece in script.split(";"):
         statement += piece

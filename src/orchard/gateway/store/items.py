@@ -1,6 +1,6 @@
-"""The items of threads: writing them, listing them page by page, and limits on how many there are.
+"""The items of threads: writing them, listing them page by page, and limits on their number and size.
 
-THREAD, CHAIN, UP_TO and MADE_OF begin queries: each defines `listed`, the numbers, ids and places of items.
+THREAD, CHAIN, UP_TO and MADE_OF are beginnings of queries. Each defines `listed`: numbers, ids and places of items.
 """
 
 import sqlite3
@@ -21,7 +21,7 @@ MAX_ITEMS = 8192
 MAX_PARTS = 32_768
 
 
-# A conversation gets a response's input and output when the response is done.
+# A conversation includes a response's input and output only once the response is done.
 _SAID = "(r.status IS NULL OR r.status IN ('completed', 'incomplete'))"
 THREAD = f"""
 WITH listed AS (
@@ -42,7 +42,7 @@ CHAIN = f"""{_RESPONSES}, listed AS (
     FROM chain JOIN items i ON i.response = chain.id
 )
 """  # noqa: S608
-"""The items of a response and of all that it continues."""
+"""The items of a response, and of all responses that it continues."""
 _WHOLE = f"""{_RESPONSES}, before (number, id) AS (
     SELECT i.number, i.id FROM responses own JOIN threads t ON t.id = own.thread
     JOIN items i ON i.thread = t.id LEFT JOIN responses r ON r.id = i.response
@@ -56,9 +56,9 @@ _WHOLE = f"""{_RESPONSES}, before (number, id) AS (
 """  # noqa: S608
 _PLACED = "SELECT number, id, row_number() OVER (ORDER BY depth DESC, output, number) AS place FROM whole"
 UP_TO = f"{_WHOLE}, listed AS ({_PLACED})"
-"""What a response was made of, and its output."""
+"""The items before a response, in its chain or its conversation, its input, and its output."""
 MADE_OF = f"{_WHOLE}, listed AS ({_PLACED} WHERE NOT (depth = 0 AND output))"
-"""What a response was made of: what came before it, in its chain or its conversation, and its own input."""
+"""The items before a response, in its chain or its conversation, and its input."""
 _MISSING = f"""{_RESPONSES}
 SELECT chain.parent FROM chain LEFT JOIN responses r ON r.id = chain.parent
 WHERE chain.parent NOT NULL AND r.id IS NULL
@@ -68,7 +68,7 @@ _ITEMS = f"SELECT i.id, i.item, i.number {_CONTENT}"
 
 
 class PageQuery(Struct, frozen=True):
-    """A page of a list: at most `limit` items after the item `after`; `desc`: the newest first."""
+    """A page of a list: at most `limit` items after the item `after`; `desc`: newest first."""
 
     after: str | None = None
     limit: int = 20
@@ -76,7 +76,7 @@ class PageQuery(Struct, frozen=True):
 
 
 class Page(Struct, frozen=True):
-    """Some items of a list: the id and the JSON of each. `more`: others follow."""
+    """Some items of a list: the id and the JSON of each one. `more`: others follow."""
 
     items: list[tuple[str, bytes]]
     more: bool = False
@@ -97,7 +97,7 @@ class Extent(Struct, frozen=True):
         )
 
     def check(self, what: str, max_bytes: int) -> None:
-        """Raise OrchardError ("payload_too_large") if it is more than a request may continue."""
+        """Raise OrchardError ("payload_too_large") if a request may not continue so much; `what` begins the message."""
         limits = (
             (self.items, MAX_ITEMS, "items"),
             (self.bytes, max_bytes, "bytes of items"),
@@ -140,17 +140,14 @@ def whole(db: sqlite3.Connection, listed: str, id_: str) -> list[bytes]:
 
 
 def one(db: sqlite3.Connection, listed: str, id_: str, item_id: str) -> bytes | None:
-    """Return the listed item of that id, the newest of several; None where there is none."""
+    """Return the listed item with this id, the newest of several; None if there is none."""
     query = f"{listed} {_ITEMS} WHERE i.id = :item ORDER BY l.place DESC LIMIT 1"
     found = db.execute(query, {"id": id_, "item": item_id}).fetchone()
     return store_media.whole(db, found[2], found[1]) if found else None
 
 
 def some(db: sqlite3.Connection, listed: str, id_: str, ids: Sequence[str]) -> dict[str, bytes]:
-    """Return those listed items that have one of these ids, by their ids; of several with one id, the newest.
-
-    They are without their media.
-    """
+    """Return the listed items with one of these ids, by id, without their media; of several with one id, the newest."""
     query = f"{listed} {_ITEMS} WHERE i.id IN (SELECT value FROM json_each(:ids)) ORDER BY l.place"  # noqa: S608
     given = {"id": id_, "ids": msgspec.json.encode(ids).decode()}
     return {found: item for found, item, _ in db.execute(query, given)}
@@ -163,9 +160,9 @@ def extent(db: sqlite3.Connection, listed: str, id_: str) -> Extent:
 
 
 def page(db: sqlite3.Connection, listed: str, given: Fields, wanted: PageQuery, content: str = _ITEMS) -> Page:
-    """Return one page of a list; `given` has the parameters of that query.
+    """Return one page of a list; `given` has the parameters of the query `listed`.
 
-    `content` selects ids, JSON, and the numbers of items (null for what is no item).
+    `content` selects ids, JSON, and the numbers of items (null for other objects).
 
     Raise OrchardError ("item_not_found") if there is no item `after`.
     """
@@ -185,9 +182,9 @@ def page(db: sqlite3.Connection, listed: str, given: Fields, wanted: PageQuery, 
 
 
 def check_chain(db: sqlite3.Connection, id_: str) -> None:
-    """Raise OrchardError ("response_not_found") if something that a response continues is gone.
+    """Raise OrchardError ("response_not_found") if a response that this one continues was deleted.
 
-    It can only be gone if it had expired before this response was done.
+    That can only happen if it expired before this response was done.
     """
     if missing := db.execute(_MISSING, {"id": id_}).fetchone():
         message = f"response '{id_}' continues '{missing[0]}', which has expired"
@@ -195,7 +192,7 @@ def check_chain(db: sqlite3.Connection, id_: str) -> None:
 
 
 def bytes_of_thread(db: sqlite3.Connection, thread: str) -> int:
-    """Return the bytes of all that a thread holds."""
+    """Return the size of a thread in bytes, including its media."""
     queries = (
         "SELECT coalesce(sum(length(item)), 0) FROM items WHERE thread = ?",
         "SELECT coalesce(sum(coalesce(length(body), 0) + coalesce(length(events), 0)), 0) FROM responses "

@@ -1,6 +1,6 @@
-"""Media of stored items: each is kept once, by the hash of its bytes, and stands in the items by a `KeptMedium`.
+"""Media of stored items. Each is stored once, by the hash of its bytes; items refer to it by a `KeptMedium`.
 
-A medium goes with the last item that refers to it: the database's trigger sees to that.
+A trigger of the database deletes a medium with the last item that refers to it.
 """
 
 import base64
@@ -22,7 +22,7 @@ from orchard.gateway.media.errors import MAX_REQUEST_BYTES
 Fields = dict[str, Any]
 
 _MARK = b"orchard-media:"
-_HOLDERS = ("content", "output", "content_parts")  # of parts, or of one
+_HOLDERS = ("content", "output", "content_parts")  # each has a list of parts, or one part
 _URLS = ("image_url", "video_url", "file_url", "file_data")
 _NESTED = (("image_url", "url"), ("video_url", "url"), ("input_audio", "data"), ("file", "file_data"))
 _BASE64 = ("data", "file_data")
@@ -36,7 +36,7 @@ WHERE m.hash IN (
 
 
 class KnownMedia(Struct, frozen=True):
-    """Media that new items refer to: those that were `fetched`, by their URLs, and those `kept` before, by digests."""
+    """Media that new items refer to: those that were `fetched`, by URL, and stored ones (`kept`), by digest."""
 
     fetched: Mapping[str, MediaPart] = {}
     kept: Mapping[str, bytes] = {}
@@ -46,9 +46,9 @@ NONE = KnownMedia()
 
 
 def packed(item: Fields, known: KnownMedia = NONE) -> tuple[Fields, dict[str, bytes]]:
-    """Return an item without its media, and these by their digests.
+    """Return an item without its media, and the media by digest.
 
-    What can't be read as a medium stays where it is, and so do URLs that weren't fetched.
+    Values that can't be read as a medium, and URLs that weren't fetched, stay in the item.
     """
     media: dict[str, bytes] = {}
     if not any(_places(item)):
@@ -69,7 +69,7 @@ def packed(item: Fields, known: KnownMedia = NONE) -> tuple[Fields, dict[str, by
 
 
 def restored(item: bytes, media: Mapping[str, bytes]) -> bytes:
-    """Return an item, as JSON, as it was before it was packed."""
+    """Return a packed item, as JSON, with its media."""
     if _MARK not in item:
         return item
     found = msgspec.json.decode(item)
@@ -81,21 +81,21 @@ def restored(item: bytes, media: Mapping[str, bytes]) -> bytes:
 
 
 def add(db: sqlite3.Connection, number: int, media: Mapping[str, bytes]) -> None:
-    """Keep the media of the item of that number."""
+    """Store the media of the item with a number."""
     for digest, data in media.items():
         db.execute("INSERT OR IGNORE INTO media VALUES (?, ?)", (digest, data))
         db.execute("INSERT INTO item_media VALUES (?, ?)", (number, digest))
 
 
 def whole(db: sqlite3.Connection, number: int | None, item: bytes) -> bytes:
-    """Return the item of that number, as JSON, with its media."""
+    """Return the item with a number, as JSON, with its media."""
     return restored(item, dict(db.execute(_OF_ITEM, (number,)))) if _MARK in item else item
 
 
 def of_listed(db: sqlite3.Connection, listed: str, id_: str, ids: Sequence[str] | None = None) -> dict[str, bytes]:
-    """Return the media of the listed items (of those with one of the `ids`) by their digests.
+    """Return the media of the listed items, or only of those with one of the `ids`, by digest.
 
-    Raise OrchardError ("payload_too_large") where they are more than a request may have.
+    Raise OrchardError ("payload_too_large") if they are larger than a request may have.
     """
     given = {"id": id_, "ids": None if ids is None else msgspec.json.encode(ids).decode()}
     query = f"{listed} SELECT coalesce(sum(length(m.data)), 0) FROM media m {_OF_LISTED}"  # noqa: S608
@@ -107,7 +107,7 @@ def of_listed(db: sqlite3.Connection, listed: str, id_: str, ids: Sequence[str] 
 
 
 def _places(item: Fields) -> Iterator[tuple[Fields, str]]:
-    """Yield where an item may hold media: an object, and the name of a text in it."""
+    """Yield the places where an item may have media: an object, and the name of a text in it."""
     for parts in (item.get(name) for name in _HOLDERS):
         for part in parts if isinstance(parts, list) else (parts,):
             if isinstance(part, dict):
@@ -117,7 +117,7 @@ def _places(item: Fields) -> Iterator[tuple[Fields, str]]:
 
 
 def _medium(value: str, name: str, known: KnownMedia) -> tuple[bytes | None, str, str]:
-    """Return the bytes that a value stands for (None: it holds no medium), their type, and what remains of it."""
+    """Return the bytes of a value (None: not a medium), their media type, and the `original` for a `KeptMedium`."""
     if found := known.fetched.get(value):
         return found.data, found.media_type, value
     if value[:5].lower() == "data:":

@@ -1,5 +1,5 @@
-"""Stored responses: their output, their input, and what they continue. What a caller may not see doesn't exist for it:
-OrchardError ("response_not_found")."""
+"""Stored responses: their output, their input, and what they continue. Functions raise OrchardError
+("response_not_found") also for what the caller may not see."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ _LIVE = """
 SELECT r.status, r.owner, r.body FROM responses r JOIN threads t ON t.id = r.thread
 WHERE r.id = :id AND r.body NOT NULL AND t.expires > :now AND (:admin OR t.user IS :user)
 """
-# An id that a caller chose may be another item's in another thread; this server makes those of outputs.
+# Only outputs, whose ids this server makes: ids from callers may occur in several threads.
 _NEWEST = """
 SELECT r.id FROM items i JOIN responses r ON r.id = i.response JOIN threads t ON t.id = i.thread
 WHERE i.id IN (SELECT value FROM json_each(:ids)) AND i.output AND r.body NOT NULL AND t.expires > :now
@@ -33,10 +33,10 @@ ORDER BY i.number DESC LIMIT 1
 
 
 class ResponseRecord(Struct, frozen=True):
-    """A response to be stored, with its input. `owner`: the server that runs it, while it runs.
+    """A response to store, with its input. `owner`: the server that runs it, while it runs.
 
-    `user` owns it if it begins a thread. `events`: its stream, if it ran in the background. `media` are those that the
-    input refers to.
+    `user` owns the thread if the response begins one. `events`: its stream, if it ran in the background. `media`: the
+    media that the input refers to.
     """
 
     response: Fields
@@ -48,9 +48,9 @@ class ResponseRecord(Struct, frozen=True):
 
 
 class Past(Struct, frozen=True):
-    """What a new response continues: the items before it, and others that its input refers to, by their ids.
+    """What a new response continues: the items before it, and others that its input refers to, by id.
 
-    `media` are those of all these items, which are without them, by their digests.
+    `media` are the media of all these items, by digest; the items are without them.
     """
 
     items: list[bytes]
@@ -60,14 +60,14 @@ class Past(Struct, frozen=True):
 
 
 def save(tx: Transaction, record: ResponseRecord) -> None:
-    """Store a response, or its new state. Raise OrchardError ("payload_too_large") if there is no room for it."""
+    """Store a response or its new state. Raise OrchardError ("payload_too_large") if there is no room for it."""
     response = record.response
     id_, parent = response["id"], response["previous_response_id"]
     thread = _thread(tx, record)
     body = msgspec.json.encode({**response, "output": []})
     row = (id_, thread, parent, response["status"], record.owner, body, record.events)
     tx.db.execute("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-    # All again, so that one response's items stay together if several run in one conversation.
+    # Insert all items again, so that a response's items stay together if several run in one conversation.
     tx.db.execute("DELETE FROM items WHERE response = ?", (id_,))
     for output, items in enumerate((record.input, response["output"])):
         store_items.insert(tx.db, thread, items, record.media, response=id_, output=output)
@@ -75,7 +75,7 @@ def save(tx: Transaction, record: ResponseRecord) -> None:
 
 
 def load(tx: Transaction, caller: Caller, id_: str) -> tuple[Fields, str | None]:
-    """Return a response, and the server that runs it, if it is not done."""
+    """Return a response and, if it is not done, the server that runs it."""
     _, owner, body = tx.find(_LIVE, "response_not_found", caller, id_)
     response = msgspec.json.decode(body)
     output = tx.db.execute("SELECT item FROM items WHERE response = ? AND output ORDER BY number", (id_,))
@@ -84,7 +84,7 @@ def load(tx: Transaction, caller: Caller, id_: str) -> tuple[Fields, str | None]
 
 
 def events(tx: Transaction, caller: Caller, id_: str) -> bytes | None:
-    """Return the stream of a response that ran in the background."""
+    """Return the stream of events of a background response; None if there is none."""
     tx.find(_LIVE, "response_not_found", caller, id_)
     row: tuple[bytes | None] = tx.db.execute("SELECT events FROM responses WHERE id = ?", (id_,)).fetchone()
     return row[0]
@@ -99,16 +99,16 @@ def fail(tx: Transaction, caller: Caller, id_: str, reason: str) -> None:
 
 
 def delete(tx: Transaction, caller: Caller, id_: str) -> None:
-    """Delete a response. Its output stays a part of the responses that continue it."""
+    """Delete a response. The responses that continue it keep its items."""
     tx.find(_LIVE, "response_not_found", caller, id_)
     tx.db.execute("UPDATE responses SET body = NULL, events = NULL WHERE id = ?", (id_,))
     _prune(tx.db, id_)
 
 
 def input_items(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
-    """Return a page of what a response was made of: the items before it, and its own input.
+    """Return a page of the items before a response, and of its input.
 
-    Raise OrchardError ("item_not_found") if `after` is none of them.
+    Raise OrchardError ("item_not_found") for an unknown `after`.
     """
     tx.find(_LIVE, "response_not_found", caller, id_)
     store_items.check_chain(tx.db, id_)
@@ -124,9 +124,9 @@ def past(
 ) -> Past:
     """Return what a new response continues.
 
-    References count if there is neither a previous response nor a conversation: those that are in one chain are found.
-    Raise OrchardError: "response_not_found", "conversation_not_found", "invalid_request" if the previous response still
-    runs, "payload_too_large" if it is too much to continue.
+    Without a previous response and a conversation, look up the references, as far as they are in one chain. Raise
+    OrchardError: "response_not_found", "conversation_not_found", "invalid_request" if the previous response is still
+    running, "payload_too_large" if it is too much to continue.
     """
     if previous is not None:
         param = "previous_response_id"
@@ -139,7 +139,7 @@ def past(
         tx.find(store_conversations.LIVE, "conversation_not_found", caller, conversation, "conversation")
         listed, begin = store_items.THREAD, conversation
     else:
-        # The chain that ends with the response of the newest one.
+        # The chain that ends with the response that has the newest referenced output.
         given = tx.store.visible(caller, "") | {"ids": msgspec.json.encode(references).decode()}
         newest = tx.db.execute(_NEWEST, given).fetchone()
         if not newest:
@@ -166,7 +166,7 @@ def _thread(tx: Transaction, record: ResponseRecord) -> str:
 
 
 def _prune(db: sqlite3.Connection, id_: str | None) -> None:
-    """Remove a deleted response that nothing continues, and those deleted before it that it kept alive."""
+    """Remove a deleted response that nothing continues, and deleted ones that only it continued."""
     while id_ is not None:
         row = db.execute("SELECT parent, thread, body IS NULL FROM responses WHERE id = ?", (id_,)).fetchone()
         if row is None or not row[2] or db.execute("SELECT 1 FROM responses WHERE parent = ?", (id_,)).fetchone():

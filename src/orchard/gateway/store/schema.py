@@ -1,7 +1,7 @@
 """The tables of stored responses.
 
-The `user_version` of a file is the number of these scripts that made it; the others run when it is opened. A released
-script never changes: each change is one more script.
+A file's `user_version` is the number of scripts that have run on it; the others run when it is opened. Never change a
+released script: add a new one.
 """
 
 _FIRST = """
@@ -35,11 +35,11 @@ CREATE INDEX items_by_id ON items (id);
 CREATE INDEX items_by_thread ON items (thread);
 CREATE INDEX items_by_response ON items (response, output);
 """
-# A digest of the API key whose thread it is; null: it was stored without one.
+# A digest of the API key that owns the thread; null: it was stored without a key.
 _USERS = "ALTER TABLE threads ADD COLUMN user TEXT"
-# How many content parts an item has: a request can't go on from any number of them.
+# The number of an item's content parts, which is limited for all that a request continues.
 _PARTS = "ALTER TABLE items ADD COLUMN parts INTEGER NOT NULL DEFAULT 0"
-# Chat completions, each with a thread of the same id, in which its messages are the items.
+# Chat completions. Each has a thread with the same id, whose items are the messages.
 _COMPLETIONS = """
 CREATE TABLE completions (
     number INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,6 +1,6 @@
-"""The files beside the database: marks of the servers that run responses, and the key of compacted conversations.
+"""The files beside the database: marks of servers that run responses, and the key of compacted conversations.
 
-What they do blocks: use the store's thread.
+All calls block, so use the store's thread.
 """
 
 import contextlib
@@ -18,20 +18,20 @@ _KEY_BYTES = 32
 
 
 class Owner:
-    """This server's mark on its background runs: a file that is locked as long as the process lives.
+    """This server's mark on its background runs: a file that is locked while the process lives.
 
-    A process id may be used twice; the lock ends with the process, however that ends.
+    Process ids can be reused, but a lock always ends with its process.
     """
 
     def __init__(self, path: str) -> None:
-        """Lock nothing yet; `path` is that of the database."""
+        """`path` is that of the database. `hold` locks the mark."""
         self.token = uuid.uuid4().hex
         self._path = path
         self._file: int | None = None
         self._log = Throttle(log)
 
     def hold(self) -> None:
-        """Lock the mark before the first run begins. Raise OrchardError ("unavailable")."""
+        """Lock the mark, before the first run begins. Raise OrchardError ("unavailable")."""
         if self._file is not None or self._path == MEMORY:
             return
         mark = self._mark(self.token)
@@ -44,13 +44,13 @@ class Owner:
             raise OrchardError("unavailable", "the response can't be stored; try again", retry_after=1) from error
 
     def lives(self, token: str) -> bool:
-        """Return whether the server of that mark, another one, is still running."""
+        """Return whether another server, which has the mark `token`, is still running."""
         mark = self._mark(token)
         try:
             file = os.open(mark, os.O_RDWR)
         except FileNotFoundError:
             return False
-        except OSError:  # another user's
+        except OSError:  # the mark of another user's server
             return True
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -62,7 +62,7 @@ class Owner:
         return False
 
     def release(self) -> None:
-        """Delete the mark: this server's runs have ended."""
+        """Delete the mark, because this server's runs have ended."""
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self._mark(self.token).unlink()
@@ -74,13 +74,13 @@ class Owner:
 
 
 class SealKey:
-    """The key that signs compacted conversations, which callers keep for all servers that share a store.
+    """The key that signs compacted conversations, which all servers that share a store can read.
 
-    The file is created when it is first needed, and only its owner may read it.
+    The file is created when it is first needed. Only its owner can read it.
     """
 
     def __init__(self, path: str) -> None:
-        """Read nothing yet; `path` is that of the database."""
+        """`path` is that of the database. `load` reads the key."""
         self._file = None if path == MEMORY else Path(f"{path}.key")
         self._key = secrets.token_bytes(_KEY_BYTES) if self._file is None else b""
         self._log = Throttle(log)
@@ -103,7 +103,7 @@ class SealKey:
 
 
 def _make_key(file: Path) -> None:
-    """Write a key, unless another server has just done so: the first one stays."""
+    """Write a new key, unless another server has just written one."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     own = file.with_name(f"{file.name}-{secrets.token_hex(8)}")
     try:

@@ -1,8 +1,8 @@
 """Stored responses, conversations and chat completions, and how long they are kept.
 
-A **thread** is kept and deleted as a whole: a conversation object with its responses, a response with all that continue
-it, or a chat completion. Its time to live starts again whenever something is added to it. The functions of `responses`,
-`conversations` and `completions` read and write threads.
+A **thread** is kept and deleted as a whole: a conversation object with its responses, a response with all responses
+that continue it, or a chat completion. Its time to live restarts whenever something is added to it. The functions of
+`responses`, `conversations` and `completions` read and write threads.
 """
 
 import os
@@ -24,14 +24,14 @@ from orchard.gateway.store.database import StoreFile, log
 from orchard.gateway.store.items import Fields
 from orchard.gateway.throttle import Throttle
 
-_LEFT = 0.9  # of the room, once it is full: the next response doesn't fill it again
-# The threads of what requests and runs continue, which are given by their own ids.
+_LEFT = 0.9  # the part of the limit to shrink to once it is exceeded, so that it isn't exceeded again at once
+# The threads of the responses and conversations that are in use, given by their own ids.
 _USED = """
 SELECT value FROM json_each(:used)
 UNION SELECT thread FROM responses WHERE id IN (SELECT value FROM json_each(:used))
 """
 _RENEW = f"UPDATE threads SET expires = max(expires, :expires) WHERE id IN ({_USED})"  # noqa: S608
-# A run of another server is in use as well.
+# Not those in use, and not those with runs, also of other servers.
 _LEAST_RECENTLY_USED = f"""
 SELECT id FROM threads WHERE id != :kept AND id NOT IN ({_USED})
 AND id NOT IN (SELECT thread FROM responses WHERE status IN ('queued', 'in_progress'))
@@ -43,17 +43,17 @@ T = TypeVar("T")
 
 
 class ResponseStore:
-    """The threads of one file. Each call is one transaction, and blocks: use one thread.
+    """The threads of one file. Each call is one transaction and blocks; make all calls in the same thread.
 
-    Everything raises OrchardError: "unavailable" if the file can't be used, and "payload_too_large" for what has no
-    room even if all else is deleted.
+    Methods raise OrchardError: "unavailable" if the file can't be used, and "payload_too_large" for data that has no
+    room even if all other threads are deleted.
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         self.max_past_bytes = settings.max_body_bytes
-        """How much a request may continue."""
+        """The most bytes that a request may continue."""
         self.in_use: Set[str] = frozenset()
-        """The ids of the conversations and responses that requests continue now, and of runs: they stay."""
+        """The ids of conversations and responses that requests or runs use now. They are not deleted."""
         self.file = StoreFile(os.path.expanduser(settings.responses_path))
         self._ttl = settings.responses_ttl
         self._max_bytes = settings.responses_max_bytes
@@ -63,15 +63,15 @@ class ResponseStore:
         self._log = Throttle(log)
 
     def run(self, work: Callable[Concatenate["Transaction", P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function that reads or writes threads, in a transaction of its own."""
+        """Call a function that reads or writes threads, in a new transaction."""
         return self.file.run(lambda db: work(Transaction(self, db), *args, **kwargs))
 
     def visible(self, caller: Caller, id_: str) -> Fields:
-        """Return the parameters of a query for something that a caller may see and that has not expired."""
+        """Return the parameters of a query for an object that a caller may see and that has not expired."""
         return {"id": id_, "now": self._clock(), "user": caller.user, "admin": caller.admin}
 
     def begin(self, db: sqlite3.Connection, id_: str, user: str | None, metadata: Fields | None = None) -> float:
-        """Begin a thread, unless it exists, and return the time; `metadata`: it is a conversation object."""
+        """Create a thread, unless it exists, and return the time. A conversation object has `metadata`."""
         now = self._clock()
         about = None if metadata is None else msgspec.json.encode(metadata)
         query = "INSERT OR IGNORE INTO threads (id, created, expires, metadata, user) VALUES (?, ?, ?, ?, ?)"
@@ -79,9 +79,9 @@ class ResponseStore:
         return now
 
     def written(self, db: sqlite3.Connection, thread: str) -> None:
-        """Renew the time of a thread, and make room for what was added to it.
+        """Restart the time to live of a thread, and make room for what was added to it.
 
-        Raise OrchardError ("payload_too_large"), which takes the addition back, if there can't be room enough.
+        Raise OrchardError ("payload_too_large"), which rolls the addition back, if there can't be enough room.
         """
         now = self._clock()
         db.execute("UPDATE threads SET expires = ? WHERE id = ?", (now + self._ttl, thread))
@@ -96,7 +96,7 @@ class ResponseStore:
             raise OrchardError("payload_too_large", message)
 
     def sweep(self) -> None:
-        """Delete what has expired, and what was used least recently if all of it takes too much room."""
+        """Delete expired threads and, if all take too much room, the least recently used ones."""
 
         def work(db: sqlite3.Connection) -> int:
             now = self._clock()
@@ -109,7 +109,7 @@ class ResponseStore:
             self.file.shrink()
 
     def _make_room(self, db: sqlite3.Connection, now: float, kept: str = "") -> int:
-        """Delete what was used least recently, but for `kept`; return how many threads were deleted."""
+        """Delete the least recently used threads, except `kept`, if needed; return how many were deleted."""
         gone = 0
         enough = self._max_bytes * (_LEFT if _size(db) > self._max_bytes else 1)
         while _size(db) > enough:
@@ -122,7 +122,7 @@ class ResponseStore:
         return gone
 
     def _end(self, db: sqlite3.Connection, thread: str, now: float, *, forced: bool) -> bool:
-        """Archive a thread and delete it; unless forced, it stays if it can't be archived."""
+        """Archive and delete a thread; unless `forced`, keep it if archiving fails. Return whether it is deleted."""
         if self._archive is not None:
             try:
                 _write(self._archive, thread, _archived(db, thread, now))
@@ -135,15 +135,15 @@ class ResponseStore:
 
 
 class Transaction(NamedTuple):
-    """A transaction on a store: what the functions that read and write threads need."""
+    """A transaction on a store, for the functions that read and write threads."""
 
     store: ResponseStore
     db: sqlite3.Connection
 
     def find(self, query: str, kind: FailureKind, caller: Caller, id_: str, param: str | None = None) -> Any:
-        """Return the row of something that the caller may see; else raise OrchardError, of a kind "…_not_found".
+        """Return the row of an object. Raise OrchardError of a kind "…_not_found" if the caller can't see one.
 
-        `param` is the field that names it.
+        `param` is the field that names the object.
         """
         row = self.db.execute(query, self.store.visible(caller, id_)).fetchone()
         if row is None:
@@ -154,7 +154,7 @@ class Transaction(NamedTuple):
 
 
 def _archived(db: sqlite3.Connection, thread: str, now: float) -> Fields:
-    """Return a thread in the form in which it is archived."""
+    """Return a thread in its archived form."""
     created, metadata = db.execute("SELECT created, metadata FROM threads WHERE id = ?", (thread,)).fetchone()
     responses = []
     query = "SELECT id, body FROM responses WHERE thread = ? AND body NOT NULL"
@@ -174,7 +174,7 @@ def _archived(db: sqlite3.Connection, thread: str, now: float) -> Fields:
 
 
 def _write(folder: str, name: str, conversation: Fields) -> None:
-    """Write `name`.json, which only its owner may read; replace a file of that name. Raise OSError."""
+    """Write `name`.json, which only its owner can read, and replace any existing file. Raise OSError."""
     target = Path(folder) / f"{name}.json"
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished = target.with_suffix(".tmp")

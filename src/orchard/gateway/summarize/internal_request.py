@@ -1,4 +1,4 @@
-"""Requests that the gateway makes itself, for a caller who waits."""
+"""Requests that the gateway itself makes for a waiting caller."""
 
 import asyncio
 import itertools
@@ -20,9 +20,9 @@ T = TypeVar("T")
 
 
 async def attended(http: HttpRequest, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of `work`, which ends when the caller goes; the body of the request has been read.
+    """Return the result of `work`; cancel it if the caller disconnects. The body of the request must have been read.
 
-    Raise OrchardError ("cancelled") then, and what the work raises.
+    Raise OrchardError ("cancelled") if the caller disconnects, and the errors of `work`.
     """
     task, watch = asyncio.create_task(work), asyncio.create_task(disconnected(http.receive))
     try:
@@ -37,13 +37,13 @@ async def attended(http: HttpRequest, work: Coroutine[Any, Any, T]) -> T:
 
 
 def _passed_over(task: asyncio.Task[Any]) -> None:
-    """Take note of how work ended that nobody waits for: it may have failed before it was cancelled."""
+    """Retrieve the error of work that nobody awaits, which may have failed before it was cancelled."""
     if not task.cancelled():
-        task.exception()  # which asyncio would log
+        task.exception()  # asyncio would log it otherwise
 
 
 async def ask(pool: Pool, request: Request) -> Collected:
-    """Return the whole answer; cancelling ends the work. Raise OrchardError."""
+    """Return the whole answer; cancelling ends the request. Raise OrchardError if it fails."""
     stream = pool.open(request)
     try:
         return await whole(stream)
@@ -52,12 +52,12 @@ async def ask(pool: Pool, request: Request) -> Collected:
 
 
 async def count(pool: Pool, request: Request) -> int:
-    """Return the number of a prompt's tokens; `request` is one to count them. Raise OrchardError."""
+    """Return the number of a prompt's tokens; the task of `request` is `Count`. Raise OrchardError if it fails."""
     return (await ask(pool, request)).usage.prompt_tokens
 
 
 async def unless_too_long(tokens: Awaitable[int]) -> int | None:
-    """Return a count of tokens; None if the prompt is too long to be counted. Raise OrchardError."""
+    """Return a count of tokens; None if the prompt is too long to be counted. Raise other OrchardErrors."""
     try:
         return await tokens
     except OrchardError as error:
@@ -67,7 +67,7 @@ async def unless_too_long(tokens: Awaitable[int]) -> int | None:
 
 
 class InternalRequest:
-    """Requests on behalf of another one: with its id and a number, to its model, with its priority."""
+    """Makes requests for another one: to its model, with its priority, and with its id and a number as id."""
 
     def __init__(self, pool: Pool, request: Request) -> None:
         self._pool = pool
@@ -75,11 +75,11 @@ class InternalRequest:
         self._numbers = itertools.count(1)
 
     async def answer(self, task: Generate) -> Collected:
-        """Return the whole answer to a task. Raise OrchardError."""
+        """Return the whole answer to a task. Raise OrchardError if it fails."""
         return await ask(self._pool, self._request(task))
 
     async def count(self, task: Generate) -> int:
-        """Return the number of tokens of a task's prompt. Raise OrchardError."""
+        """Return the number of tokens of a task's prompt. Raise OrchardError if it can't be counted."""
         return await count(self._pool, self._request(Count(task)))
 
     def _request(self, task: Generate | Count) -> Request:

@@ -10,10 +10,10 @@ from orchard.core.media import MediaPart
 from orchard.core.tasks import generate
 
 KEPT = 6
-"""How many of the last messages stay as they are; system messages don't count."""
+"""How many of the last messages are never summarised, not counting system messages."""
 
-_SHOWN_CHARS = 2000  # of a call's arguments, and of its result
-_WORDS_PER_TOKEN = 0.6  # fewer than prose has
+_SHOWN_CHARS = 2000  # the most characters of a call's arguments, and of its result
+_WORDS_PER_TOKEN = 0.6  # lower than in prose
 _SPEAKERS = {"user": "User", "assistant": "Assistant", "tool": "Tool"}
 
 _TASK = (
@@ -22,7 +22,7 @@ _TASK = (
 )
 _EARLIER = "Summary of what came before this part:\n<summary>\n{earlier}\n</summary>"
 _QUOTED = "{what}\n<conversation>\n{transcript}\n</conversation>"
-# Greedy, whatever the model's own settings say.
+# Greedy, whatever the model's defaults are.
 _PLAIN = generate.Sampling(
     temperature=0.0, repetition_penalty=1.0, presence_penalty=0.0, frequency_penalty=0.0, xtc_probability=0.0
 )
@@ -35,14 +35,14 @@ _WISHES = (
 
 
 class ReadPosition(Struct, frozen=True):
-    """How far a conversation has been read: up to that message, and within it, up to that character."""
+    """How far a conversation has been read: to the character `char` of the message `message`."""
 
     message: int
     char: int = 0
 
 
 class LongConversation:
-    """The messages of a request. System messages always stay, and no count includes them."""
+    """The messages of a request. System messages are always kept, and counts exclude them."""
 
     def __init__(self, messages: Sequence[generate.Message]) -> None:
         self._messages = messages
@@ -52,13 +52,13 @@ class LongConversation:
         """The most messages that a summary may replace."""
 
     def may_replace(self, count: int) -> bool:
-        """Return whether the first `count` messages may go: the last stay, and no call is parted from its results."""
+        """Return whether the first `count` messages may be replaced: no recent ones, no call without its results."""
         if not 0 < count <= len(self._spoken) - KEPT or self._torn[count]:
             return False
         return not any(isinstance(part, generate.ToolResultPart) for part in self._spoken[count].parts)
 
     def transcript(self) -> list[str]:
-        """Return the texts of the messages that may go."""
+        """Return the texts of the messages that may be replaced."""
         return transcript(self._spoken[: self.furthest])
 
     def with_summary(self, count: int, summary: str) -> tuple[generate.Message, ...]:
@@ -75,8 +75,8 @@ class LongConversation:
 
 
 def _torn(messages: Sequence[generate.Message]) -> list[bool]:
-    """Return for each place whether a cut before that message would part a call from one of its results."""
-    reach = [0] * len(messages)  # the place of the last result of a message's calls
+    """Return for each message whether a cut before it would separate a call from one of its results."""
+    reach = [0] * len(messages)  # by message: the place of the last result of its calls
     calls: dict[str, int] = {}
     for place, message in enumerate(messages):
         for part in message.parts:
@@ -88,7 +88,7 @@ def _torn(messages: Sequence[generate.Message]) -> list[bool]:
 
 
 def transcript(messages: Iterable[generate.Message]) -> list[str]:
-    """Return a text for each message that is no system message: what a summary of them is made from."""
+    """Return a text for each message except system messages, as input for a summary."""
     texts = []
     names: dict[str, str] = {}
     for message in messages:
@@ -100,7 +100,7 @@ def transcript(messages: Iterable[generate.Message]) -> list[str]:
 
 
 def _line(part: generate.Part, names: dict[str, str]) -> str:
-    """Return a part as text, without reasoning. `names` are those of the calls, by their ids."""
+    """Return a part as text; empty for reasoning. `names` are the names of calls, by id."""
     match part:
         case generate.TextPart():
             return part.text
@@ -125,7 +125,7 @@ def _abbreviated(text: str) -> str:
 
 
 def keys(about: str, transcript: Sequence[str]) -> list[bytes]:
-    """Return the keys of the summaries of the first 0, 1, 2, ... messages; `about` is who makes them."""
+    """Return the keys of the summaries of the first 0, 1, 2, ... messages; `about` identifies what makes them."""
     found = [hashlib.sha256(about.encode(errors="surrogatepass")).digest()]
     for text in transcript:
         found.append(hashlib.sha256(found[-1] + text.encode(errors="surrogatepass")).digest())
@@ -133,9 +133,9 @@ def keys(about: str, transcript: Sequence[str]) -> list[bytes]:
 
 
 def piece(transcript: Sequence[str], place: ReadPosition, chars: int) -> tuple[str, ReadPosition]:
-    """Return the next text of at most `chars` (at least 1) characters, and the place where it ends.
+    """Return the next text of at most `chars` (at least 1) characters, and the position at its end.
 
-    A longer message is cut; others are taken whole, as many as there is room for.
+    It has as many whole messages as fit. A message that is longer than `chars` is cut.
     """
     taken: list[str] = []
     message, char = place.message, place.char
@@ -152,9 +152,9 @@ def piece(transcript: Sequence[str], place: ReadPosition, chars: int) -> tuple[s
 def summariser(
     transcript: str, earlier: str, max_tokens: int, guides: Sequence[generate.Message] = ()
 ) -> generate.Generate:
-    """Return the task of summarising a part of a conversation, with the summary of what came before it.
+    """Return the task to summarise a part of a conversation, together with the summary of the earlier part.
 
-    `guides` are system messages that the model follows in this.
+    `guides` are system messages that the model follows.
     """
     part = "this part of the conversation" if earlier else "this conversation"
     what = "the summary and this part of the conversation together" if earlier else part
@@ -168,7 +168,7 @@ def summariser(
         (*guides, generate.Message("user", (generate.TextPart("\n\n".join(texts)),))),
         sampling=_PLAIN,
         max_tokens=max_tokens,
-        # Templates that can't turn the thinking off open it: then it ends at once.
+        # Some templates can't turn thinking off: then it ends at once.
         template_args={"enable_thinking": False},
         thinking_budget=0,
         hide_reasoning=True,

@@ -1,7 +1,7 @@
 """Conversations that exceed the context window: a summary replaces their older messages, if the caller wants that.
 
-A request goes to the model as it came. It is shortened and tried again, once, if the model refuses it for its length
-and nobody has seen anything of an answer yet. The caller gets the first refusal if that doesn't help.
+A request first goes to the model unchanged. If the model rejects it for its length, it is shortened and tried again,
+but only once. If it is still too long, the caller gets the first error.
 """
 
 import asyncio
@@ -26,21 +26,21 @@ from orchard.gateway.summarize.summaries import Made, Maker, Room, Summaries
 
 log = logging.getLogger("orchard.gateway.summarize.overflow")
 
-_SHARE = 8  # the part of the window, one in so many, that is for a summary, and that is left for the answer
+_SHARE = 8  # 1/8 of the context window is for a summary, and 1/8 is left for the answer
 _MOST_SUMMARY = 4096
 _LEAST_SUMMARY = 32
 _CANCELLED = Failed("cancelled", "the request was cancelled")
 
 
 class Shortened(Struct, frozen=True):
-    """A request with a summary in place of its older messages, and what the caller is told of it."""
+    """A request with a summary in place of its older messages, and the `Summary` for the caller."""
 
     request: Request
     summary: Summary
 
 
 class Overflow:
-    """Shortens a server's conversations that are too long, and has its summaries."""
+    """Shortens conversations that are too long, and has the summaries of the server."""
 
     def __init__(self, pool: Pool, settings: Settings) -> None:
         self.pool = pool
@@ -48,7 +48,7 @@ class Overflow:
         self._summaries = Summaries()
 
     def open(self, request: Request) -> EventStream:
-        """Begin a request; the caller closes the stream, as one of the pool. Raise OrchardError."""
+        """Begin a request, and return its stream, which the caller closes. Raise OrchardError if it can't begin."""
         stream = self.pool.open(self.as_answered(request))
         task = request.task
         if not self._is_wanted(request) or not isinstance(task, Generate) or task.prompt is not None:
@@ -56,7 +56,7 @@ class Overflow:
         return _Shortening(self, request, stream)
 
     def as_answered(self, request: Request) -> Request:
-        """Return a request to count that fails if an answer would: if nothing would be summarised for it."""
+        """Return the request. If it counts tokens, it must fit into the window, unless summaries are on."""
         if not isinstance(request.task, Count) or self._is_wanted(request):
             return request
         return replace(request, task=Count(request.task.of, must_fit=True))
@@ -65,7 +65,7 @@ class Overflow:
         return (request.overflow or self._otherwise) == "summarize"
 
     async def summarise(self, request: Request) -> Made:
-        """Make a summary of a whole conversation, guided by its system messages. Raise OrchardError."""
+        """Return a summary of a whole conversation, guided by its system messages. Raise OrchardError if it fails."""
         task, inquiry = generation(request), InternalRequest(self.pool, request)
         entry = self.pool.find(request.model, request.adapter).entry
         guides = [message for message in task.messages if message.role == "system"]
@@ -89,7 +89,7 @@ class Overflow:
         window = await _limit(entry, inquiry, task, refused)
         share = max(1, window // _SHARE)
         answer = min(task.max_tokens or share, share)
-        # A cut that does not move from turn to turn leaves the prompt's head as it is, and costs no new summary.
+        # Reusing a summary keeps the prompt's beginning the same from turn to turn, and costs no new summary.
         if known := await self._known(inquiry, conversation, names, window - answer):
             return known
         kept = await inquiry.count(replace(task, messages=conversation.with_summary(count, "")))
@@ -102,7 +102,7 @@ class Overflow:
         except OrchardError as error:
             if error.kind != "context_length_exceeded":
                 raise
-            # It may have come far enough.
+            # The part that was summarised may be enough.
             known = await self._known(inquiry, conversation, names, window - answer)
             if known is None:
                 raise
@@ -113,7 +113,7 @@ class Overflow:
     async def _known(
         self, inquiry: InternalRequest, conversation: LongConversation, names: Sequence[bytes], most: int
     ) -> Shortened | None:
-        """Return the request with the longest summary that is known already, if that makes it short enough."""
+        """Return the request with the longest existing summary, if that makes it short enough."""
         known, text = self._summaries.longest(names, conversation.may_replace)
         if not known:
             return None
@@ -130,23 +130,23 @@ def _shortened(request: Request, conversation: LongConversation, count: int, mad
 
 
 def _by_messages(failed: Failed) -> bool:
-    """Return whether shorter messages may help: a prediction, too, may be too long, and memory is no field's fault."""
+    """Return whether shorter messages may help. Not if another field, such as a prediction, is too long."""
     return failed.kind == "context_length_exceeded" and failed.param in (None, "messages")
 
 
 async def _limit(entry: ModelEntry, inquiry: InternalRequest, task: Generate, refused: Failed) -> int:
-    """Return how many tokens prompt and answer may have together, as far as that is known. Raise OrchardError."""
+    """Return the most tokens that prompt and answer may have together, as far as known. Raise OrchardError."""
     window = entry.context_window
     if window is not None and refused.param is not None:
         return window
-    # Of an unknown window, or of a memory that is smaller than the window (which is nobody's field's fault), all that
-    # is known is that this conversation is too long for it.
+    # If the window is unknown, or the memory is smaller than the window (then the error names no field), all that is
+    # known is that this conversation is too long.
     tokens = await inquiry.count(task)
     return tokens - 1 if window is None else min(window, tokens - 1)
 
 
 class _Shortening(EventStream):
-    """A request's events, or those of its shortened form; it is shortened only if its first event refuses it."""
+    """The events of a request or, if its first event is a failure for its length, of its shortened form."""
 
     def __init__(self, overflow: Overflow, request: Request, inner: EventStream) -> None:
         super().__init__()
@@ -161,7 +161,7 @@ class _Shortening(EventStream):
         self.waits_for = lambda: "summarising earlier messages" if self._work else self._inner.waits_for()
 
     async def next(self, timeout: float) -> list[Event]:
-        """Return the next events; wait for some up to `timeout` seconds ([] after that)."""
+        """Return the next events. Wait up to `timeout` seconds for some; return [] after that."""
         if self._begun:
             return self._told(await self._inner.next(timeout))
         clock = asyncio.get_running_loop().time
@@ -182,19 +182,19 @@ class _Shortening(EventStream):
             return self._told(events)
 
     def may_restart(self, forget: Callable[[], None] | None) -> None:
-        """Let the stream restart though it has been read, after `forget` has dropped what was read; None: no longer."""
+        """Allow a restart after events were read: `forget` must then drop them. None: disallow it."""
         super().may_restart(forget)
         self._inner.may_restart(forget)
 
     def close(self, reason: Failed | None = None) -> None:
-        """Stop the work; a reader that still waits gets `reason`."""
+        """Stop the request; a reader that still waits gets `reason`."""
         self._closed = self._closed or reason or _CANCELLED
         if self._work:
             self._work.cancel()
         self._inner.close(reason)
 
     async def _shortened(self, work: "asyncio.Task[Shortened]", timeout: float) -> bool:
-        """Go on with the result of the work, if it ends in time; return whether it did."""
+        """Continue with the result of `work`, if it ends within `timeout` seconds; return whether it did."""
         await asyncio.wait({work}, timeout=max(0.0, timeout))
         if not work.done():
             return False
@@ -211,7 +211,7 @@ class _Shortening(EventStream):
         return True
 
     def _told(self, events: list[Event]) -> list[Event]:
-        """Return the next events, of which the first of all tells of the summary."""
+        """Return the next events. Add the summary to `Started`; replace a second failure for length by the first."""
         first = events[0] if events else None
         if isinstance(first, Started) and self._summary:
             return [replace(first, summary=self._summary), *events[1:]]

@@ -1,4 +1,4 @@
-"""Summaries: made piece by piece, kept by what they replace, and shared by requests that need the same one at once."""
+"""Summaries: made piece by piece, cached by the messages that they replace, and shared by concurrent requests."""
 
 import asyncio
 from collections import Counter, OrderedDict
@@ -13,14 +13,14 @@ from orchard.gateway.summarize.messages import ReadPosition, piece, summariser
 
 _MOST_KEPT = 512
 _MOST_PIECES = 32  # longer conversations are not summarised
-_MOST_COUNTS = 8  # of one piece, each of them for a shorter one
-_CHARS_PER_TOKEN = 3.0  # fewer than prose has; the first count corrects it
+_MOST_COUNTS = 8  # the most counts for one piece, each for a shorter one
+_CHARS_PER_TOKEN = 3.0  # lower than in prose; the first count corrects it
 _LEAST_CHARS = 64
-_SPARE = 0.9  # a piece that was too long becomes shorter than the numbers say, so that the next count is the last
+_SPARE = 0.9  # shorten a piece that was too long a bit more than computed, so that the next count is the last one
 
 
 class Made(Struct, frozen=True):
-    """A summary, and the tokens that were spent on it now."""
+    """A summary, and the tokens that were used to make it now."""
 
     text: str
     prompt_tokens: int = 0
@@ -28,14 +28,14 @@ class Made(Struct, frozen=True):
 
 
 class Room(Struct, frozen=True):
-    """Tokens: how many prompt and answer of one request may have together, and how many of these a summary may have."""
+    """In tokens: the most of prompt and answer of one request together, and the most of these for a summary."""
 
     window: int
     summary: int
 
 
 class Summaries:
-    """The summaries that were used last, and those that are being made."""
+    """The most recently used summaries, and those that are being made."""
 
     def __init__(self, most: int = _MOST_KEPT) -> None:
         self._most = most
@@ -44,16 +44,16 @@ class Summaries:
         self._waiters: Counter[bytes] = Counter()
 
     def put(self, key: bytes, text: str) -> None:
-        """Keep a summary; if there are too many, drop the one that was used least recently."""
+        """Keep a summary; if there are too many, drop the least recently used one."""
         self._kept[key] = text
         self._kept.move_to_end(key)
         if len(self._kept) > self._most:
             self._kept.popitem(last=False)
 
     def longest(self, keys: Sequence[bytes], allowed: Callable[[int], bool]) -> tuple[int, str]:
-        """Return the most messages for which there is a summary, and that; `keys` has a key for each number.
+        """Return the highest allowed number of messages with a summary, and the summary; (0, "") if there is none.
 
-        Without any, it is an empty summary of 0 messages.
+        `keys[n]` is the key of the summary of the first n messages.
         """
         for count in range(len(keys) - 1, 0, -1):
             if keys[count] in self._kept and allowed(count):
@@ -62,9 +62,9 @@ class Summaries:
         return 0, ""
 
     async def made(self, key: bytes, make: Callable[[], Awaitable[Made]]) -> Made:
-        """Wait until the first who asked has made it: the others have spent nothing. Raise what making it raises.
+        """Return a summary, made by one call of `make` for all concurrent callers; only the first one has used tokens.
 
-        The work ends if nobody waits any more.
+        Raise the errors of `make`, which is cancelled once nobody waits any more.
         """
         shared = key in self._work
         if not shared:
@@ -82,7 +82,7 @@ class Summaries:
 
 
 class Maker:
-    """Makes the summary of a conversation, piece by piece: each time from the summary so far and the next piece."""
+    """Makes the summary of a conversation piece by piece: each time from the summary so far and the next piece."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Maker:
         *,
         guided_by: Sequence[Message] = (),
     ) -> None:
-        """Begin with no tokens spent. `guided_by`: the system messages with which the model summarises."""
+        """`guided_by` are system messages that the model follows when it summarises."""
         self._guided_by = guided_by
         self._inquiry = inquiry
         self._summaries = summaries
@@ -101,10 +101,10 @@ class Maker:
         self._keys = keys
         self._chars_per_token = _CHARS_PER_TOKEN
         self.spent = (0, 0)
-        """Tokens of prompts and of answers."""
+        """The tokens of prompts and of answers that were used."""
 
     async def make(self, room: Room) -> Made:
-        """Return the summary; go on from the longest part that is known. Raise OrchardError."""
+        """Return the summary. Continue from the longest existing part. Raise OrchardError if it fails."""
         done, text = self._summaries.longest(self._keys, lambda _: True)
         place = ReadPosition(done)
         for _ in range(_MOST_PIECES):
@@ -128,7 +128,7 @@ class Maker:
         raise _failed(f"the earlier messages were not summarised in {_MOST_PIECES} pieces")
 
     async def _next(self, place: ReadPosition, earlier: str, room: Room) -> tuple[str, ReadPosition]:
-        """Return the longest piece that fits, or one not much shorter, and the place where it ends."""
+        """Return the longest piece that fits, or one not much shorter, and the position at its end."""
         most = room.window - room.summary
         chars = int(most * self._chars_per_token)
         for _ in range(_MOST_COUNTS):
@@ -137,7 +137,7 @@ class Maker:
             transcript, end = piece(self._transcript, place, chars)
             tokens = await unless_too_long(self._inquiry.count(self._task(transcript, earlier, room)))
             if tokens is not None and tokens <= most:
-                if tokens > most // 2:  # else it was short for other reasons, and says little
+                if tokens > most // 2:  # a short piece says little about the ratio
                     self._chars_per_token = len(transcript) / tokens
                 return transcript, end
             chars = int(min(chars, len(transcript)) * _SPARE * (most / tokens if tokens else 0.25))

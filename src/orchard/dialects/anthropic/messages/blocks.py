@@ -1,4 +1,4 @@
-"""The blocks of Messages that the model sees: texts, images, documents and search results."""
+"""The content blocks that the model sees: texts, images, documents and search results."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,20 +10,20 @@ from orchard.dialects.common.json_body import invalid, required
 from orchard.dialects.common.media import checked_type, encoded_part, file_part, is_data_url, media_part
 
 SHOWN = ("text", "image", "document", "search_result")
-"""Their types."""
+"""The types of blocks that the model sees."""
 
 
 class BlockReader:
-    """A reader of blocks that a user or a tool shows; the model looks at their media as `options` says.
+    """Reads blocks of users and tools; `options` says how the model reads their media.
 
-    Its methods raise OrchardError naming the field that can't be read.
+    Methods raise OrchardError, whose `param` names the field that can't be read.
     """
 
     def __init__(self, options: MediaOptions) -> None:
         self._options = options
 
     def read(self, block: wire.Block | wire.ResultBlock, where: str) -> Iterator[TextPart | MediaPart]:
-        """Return what a block of one of the types SHOWN shows."""
+        """Yield the text and media parts of a block whose type is in SHOWN."""
         match block.type:
             case "text":
                 yield TextPart(required(block.text, f"{where}.text"))
@@ -77,7 +77,7 @@ class BlockReader:
 
 
 def _encoded(source: wire.ImageSource, where: str) -> tuple[str, str]:
-    """Return a source's media type and its base64."""
+    """Return a source's media type and its base64 data."""
     media_type = required(source.media_type, f"{where}.media_type", empty=False)
     data = required(source.data, f"{where}.data", empty=False)
     return checked_type(media_type, f"{where}.media_type"), data

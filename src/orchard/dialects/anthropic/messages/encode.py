@@ -1,4 +1,4 @@
-"""Encode Anthropic's Messages: turn events into its stream of events, or into one whole message."""
+"""Encode Anthropic's Messages: turn events into server-sent events, or into one whole message."""
 
 import base64
 import re
@@ -21,15 +21,15 @@ _json = msgspec.json.Encoder().encode
 
 
 def token_count(result: events.Collected) -> bytes:
-    """Return the body of the answer to a request to count tokens."""
+    """Return the response body for a request to count tokens."""
     return _json({"input_tokens": result.usage.prompt_tokens})
 
 
 class MessagesCall(Struct, frozen=True):
     """A parsed body.
 
-    `omits_thinking`: the answer says that the model thought, but not what. `warms_up`: the prompt is only to be cached,
-    and the answer is empty.
+    `omits_thinking`: thinking blocks of the answer are empty. `warms_up`: only cache the prompt, and answer with an
+    empty message.
     """
 
     request: Request
@@ -38,7 +38,7 @@ class MessagesCall(Struct, frozen=True):
     warms_up: bool = False
 
     def complete(self, result: events.Collected) -> bytes:
-        """Return the body of an answer that is not streamed."""
+        """Return the body of a non-streamed response."""
         (choice,) = result.choices
         content = [] if self.warms_up else self._content(choice)
         stop = self.stop(choice.reason, choice.stop, result.usage)
@@ -47,7 +47,7 @@ class MessagesCall(Struct, frozen=True):
     def message(
         self, content: list[Any], stop: dict[str, str | None], used: events.Usage, summary: events.Summary | None = None
     ) -> dict[str, Any]:
-        """Return a message as it is at its end or, without content and summary, at its start."""
+        """Return a message as it is at its end or, if `content` is empty and `summary` None, at its start."""
         return {
             "id": f"msg_{hex_id(self.request.id)}",
             "type": "message",
@@ -65,7 +65,7 @@ class MessagesCall(Struct, frozen=True):
 
     def stop(self, reason: str, stop: str | None, used: events.Usage) -> dict[str, str | None]:
         """Return the fields that say why the answer ended."""
-        if self.warms_up:  # whatever ended the token that is not shown
+        if self.warms_up:  # whatever ended the answer, whose only token is not shown
             return {"stop_reason": "max_tokens", "stop_sequence": None}
         limit = generation(self.request).max_tokens
         if stop is not None:
@@ -77,10 +77,10 @@ class MessagesCall(Struct, frozen=True):
         return {"stop_reason": reason, "stop_sequence": stop}
 
     def usage(self, used: events.Usage, summary: events.Summary | None = None) -> dict[str, Any]:
-        """Return the usage; as in Anthropic's API, `input_tokens` are those that were not cached.
+        """Return the usage; as in Anthropic's API, `input_tokens` excludes cached tokens.
 
-        What a summary of older messages took is an iteration of its own, and not part of the other counts. The one
-        token of an answer that is empty by intent is left out.
+        The tokens of a summary of older messages are an iteration of their own, and not part of the other counts. The
+        single token that is generated for a warm-up is not counted.
         """
         if self.warms_up:
             used = replace(used, completion_tokens=0, reasoning_tokens=0)
@@ -93,7 +93,7 @@ class MessagesCall(Struct, frozen=True):
 
     @property
     def signature(self) -> str:
-        """The signature that clients expect of a thinking block; nothing reads it when it comes back."""
+        """The signature that clients expect of a thinking block; it is ignored when it is sent back."""
         return base64.b64encode(f"orchard {self.request.id}".encode()).decode()
 
     def _content(self, choice: events.Choice) -> list[dict[str, Any]]:
@@ -112,7 +112,7 @@ class MessagesCall(Struct, frozen=True):
 
 
 class MessagesEncoder:
-    """An encoder of one stream of events as server-sent events.
+    """Encodes one stream of events as server-sent events.
 
     A block is closed before the next one opens. The arguments of a call follow its start, with nothing in between.
     """
@@ -121,16 +121,16 @@ class MessagesEncoder:
         self._call = call
         self._started = False
         self._summary: events.Summary | None = None
-        self._open: str | None = None  # the type of the block that is open
-        self._index = -1  # its place, or that of the last one
-        self._held = ""  # the white space that a text begins with; a text of nothing else is no block
+        self._open: str | None = None  # the type of the open block
+        self._index = -1  # the index of the open block, or of the last one
+        self._held = ""  # leading white space of a text; white space alone makes no block
 
     def encode(self, new: Sequence[events.Event]) -> bytes:
-        """Return the next events of the stream, encoded; empty where they show nothing."""
+        """Return the server-sent events for the next events; empty if there are none."""
         return escape_line_ends(b"".join(map(self._event, events.merge(new))))
 
     def keep_alive(self) -> bytes:
-        """Return what to send while there is no event; before the message has started, it must not be an event."""
+        """Return what to send while there are no events: a comment before the message starts, then a ping event."""
         return _sse({"type": "ping"}) if self._started else b": keep-alive\n\n"
 
     def _event(self, event: events.Event) -> bytes:
@@ -212,7 +212,7 @@ def _counts(read: int, cached: int, written: int) -> dict[str, Any]:
 
 
 def _edits(summary: events.Summary | None) -> dict[str, Any]:
-    """Return the field that tells how many messages a summary replaced; no field where there is no summary."""
+    """Return the field with the number of messages that a summary replaced; empty without a summary."""
     if summary is None:
         return {}
     edit = {"type": "summarize_messages", "summarized_messages": summary.messages}
@@ -224,13 +224,13 @@ def _sse(event: dict[str, Any]) -> bytes:
 
 
 def _tool_use(call_id: str, name: str, input_: Any) -> dict[str, Any]:
-    # Some models make ids of their own, such as `functions.add:0`; Anthropic's ids have none of these characters.
+    # Some models make their own ids, such as `functions.add:0`, with characters that Anthropic's ids never have.
     own = re.sub("^call_", "toolu_", _NOT_IN_IDS.sub("_", call_id))
     return {"type": "tool_use", "id": own, "name": name, "input": input_}
 
 
 def _input(call: events.ToolCall) -> Any:
-    """Return the arguments as the model wrote them; what is no JSON object is wrapped as Anthropic documents it."""
+    """Return the arguments as the model wrote them; wrap text that is not a JSON object, as Anthropic documents."""
     arguments = call.arguments.strip() or "{}"
     try:
         msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])

@@ -1,4 +1,4 @@
-"""Parse Messages: turn a body into a `core.Request`, and reject what can't be served, with the reason."""
+"""Parse Messages: turn a body into a `core.request.Request`, and reject what can't be served, with the reason."""
 
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -21,7 +21,7 @@ from orchard.dialects.common.media import media_options
 P = TypeVar("P", bound=generate.Part)
 
 MAX_ITEMS = 32_768
-"""How many blocks all messages may have together, including those within results and documents."""
+"""The most blocks of all messages together, including those in tool results and documents."""
 
 _SKIPPED = {
     "advisor_tool_result",
@@ -41,7 +41,7 @@ _SKIPPED = {
     "web_fetch_tool_result",
     "web_search_tool_result",
 }
-"""Blocks that other servers wrote for themselves, and directives that change nothing here."""
+"""Blocks that only Anthropic's servers can use, and directives that have no effect here."""
 _COMPACT = "compact_20260112"
 _ALLOWED = {
     "user": (*SHOWN, "tool_result"),
@@ -58,10 +58,10 @@ def parse(
     stable_prompts: bool = True,
     default: str | None = None,
 ) -> MessagesCall:
-    """Read the body of a request; `priority` is its header's, `default` the model of a body that names none.
+    """Read the body of a request; `priority` is from its header, `default` the model of a body that names none.
 
-    `stable_prompts`: see `stable_prompt`. Raise OrchardError (invalid_request, whose `param` names the field to blame;
-    response_not_found where it continues messages that were never stored).
+    `stable_prompts`: see `stable_prompt`. Raise OrchardError: invalid_request, whose `param` names the field to blame;
+    response_not_found if it continues messages that were never stored.
     """
     decoded = wire.BODY.decode(body, default=default)
     task, turn = _task(decoded, stable_prompts), header_priority(priority)
@@ -98,12 +98,12 @@ def _task(body: wire.Body, stable_prompts: bool) -> generate.Generate:
     }
     return generate.Generate(
         messages=messages,
-        # The assistant's own message is not complete, unless it waits for a result.
+        # A last message of the assistant is to be continued, unless it waits for a tool's result.
         continue_last=last.role == "assistant" and not waits,
         tools=tools,
         must_call=must_call,
         parallel_tool_calls=not (body.tool_choice and body.tool_choice.disable_parallel_tool_use),
-        # An answer that must be a call has no text.
+        # An answer that must be a call has no text to match a grammar.
         grammar=None if must_call else _grammar(body, free_form),
         sampling=generate.Sampling(temperature=body.temperature, top_p=body.top_p, top_k=body.top_k),
         max_tokens=1 if body.max_tokens == 0 else body.max_tokens,
@@ -116,7 +116,7 @@ def _task(body: wire.Body, stable_prompts: bool) -> generate.Generate:
 
 
 class _Conversation:
-    """A reader of messages in order, which remembers the tools they define and the calls that results refer to."""
+    """Reads messages in order. Remembers the tools that they define and the calls that results refer to."""
 
     def __init__(self, free_form: FreeForm, options: MediaOptions) -> None:
         self.added_tools: list[tuple[wire.ToolEntry, str]] = []
@@ -136,18 +136,18 @@ class _Conversation:
             if message.clear_at != "next_user_message" or i > last_user:
                 read += self._message(message, f"messages[{i}]")
         if read and read[-1].role == "assistant" and not any(map(_says_something, read[-1].parts)):
-            read.pop()  # thoughts alone are no beginning of an answer
+            read.pop()  # reasoning alone is not the beginning of an answer
         return tuple(read)
 
     def _message(self, message: wire.Message, where: str) -> list[generate.Message]:
-        """Return a message; the results of tools are one of their own, before the rest."""
+        """Return a message; tool results become a separate message before it."""
         parts: list[generate.Part] = [generate.TextPart(message.content)] if isinstance(message.content, str) else []
         for i, block in enumerate(_blocks(message)):
             parts += self._parts(block, message.role, f"{where}.content[{i}]")
         results = tuple(part for part in parts if isinstance(part, generate.ToolResultPart))
         rest = _without_empty(part for part in parts if not isinstance(part, generate.ToolResultPart))
         read = [generate.Message("tool", results)] if results else []
-        # A user may say nothing, even in empty texts; but a message of which nothing is left is dropped.
+        # Keep a user's empty message, also one of empty texts; drop other messages of which nothing is left.
         if rest or (message.role == "user" and all(block.type == "text" for block in _blocks(message))):
             read.append(generate.Message(message.role, rest))
         return read
@@ -212,7 +212,7 @@ def _blocks(message: wire.Message) -> list[wire.Block]:
 
 
 def _without_empty(parts: Iterable[P]) -> tuple[P, ...]:
-    """Return the parts but for empty texts."""
+    """Return the parts without empty texts."""
     return tuple(part for part in parts if not isinstance(part, generate.TextPart) or part.text)
 
 
@@ -241,7 +241,7 @@ def _grammar(body: wire.Body, free_form: FreeForm) -> generate.Grammar | None:
 
 
 def _overflow(body: wire.Body) -> Overflow | None:
-    """Return what becomes of a conversation that is too long."""
+    """Return how to treat a conversation that is too long."""
     managed = body.context_management
     if body.context_overflow is None and isinstance(managed, dict) and asks_for(managed.get("edits"), _COMPACT):
         return "summarize"

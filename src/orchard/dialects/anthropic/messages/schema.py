@@ -1,6 +1,6 @@
 """The body of a Messages request: https://platform.claude.com/docs/en/api/messages/create.
 
-A field that isn't here is ignored, whatever it holds. `null` means absent, for every field.
+A field that isn't here is ignored, whatever its value. For every field, `null` means absent.
 """
 
 from typing import Annotated, Any, Literal
@@ -34,11 +34,11 @@ IGNORED = (
     "user_profile_id",
     "workspace_id",
 )
-"""Anthropic's fields that change nothing in the answer of a local server; the documentation lists them."""
+"""Anthropic's fields that have no effect here; the documentation lists them."""
 
 
 class ImageSource(Struct):
-    """Where a picture is: in `data`, at `url`, or in a file store, which is not here."""
+    """Where an image is: in `data`, or at `url`. File ids are not supported."""
 
     type: str
     media_type: str | None = None
@@ -47,7 +47,7 @@ class ImageSource(Struct):
 
 
 class AnyBlock(Struct):
-    """A block of any kind. A text may come under the name that OpenAI's Responses has for it, `input_text`."""
+    """A block of any kind. A text may also have the type that OpenAI's Responses uses, `input_text`."""
 
     type: str
 
@@ -64,7 +64,7 @@ class InnerBlock(AnyBlock):
 
 
 class Source(ImageSource):
-    """Where a picture or a document is; a document may be given as blocks."""
+    """Where an image or a document is; a document may consist of blocks."""
 
     content: str | Annotated[list[InnerBlock], Meta(max_length=MAX_BLOCKS)] | None = None
 
@@ -96,7 +96,7 @@ class ToolEntry(Struct):
 
 
 class ToolChange(Struct):
-    """A tool that is added in mid-conversation: by its definition, or by the name of one that `tools` has."""
+    """A tool that is added during the conversation: by its definition, or by the name of one of `tools`."""
 
     type: str | None = None
     definition: ToolEntry | None = None
@@ -116,7 +116,7 @@ class Block(ShownBlock):
 
 
 class Message(Struct):
-    """One turn. `clear_at` is a system message's: "next_user_message" hides it once the user has spoken again."""
+    """One turn. `clear_at` "next_user_message", of a system message, hides it once a user message follows."""
 
     role: Literal["user", "assistant", "system"]
     content: str | Annotated[list[Block], Meta(max_length=MAX_BLOCKS)] | None = None
@@ -130,7 +130,7 @@ class SystemBlock(AnyBlock):
 
 
 class Thinking(Struct):
-    """Whether the model is to think before it answers, for how many tokens at most, and whether that is shown."""
+    """Whether the model thinks before it answers, for how many tokens at most, and whether its thinking is shown."""
 
     type: Literal["enabled", "adaptive", "disabled", "between_tools"]
     budget_tokens: Natural | None = None
@@ -146,14 +146,14 @@ class ToolChoice(Struct):
 
 
 class OutputFormat(Struct):
-    """The form of the answer's text."""
+    """The format of the answer's text."""
 
     type: Literal["json_schema"]
     schema: dict[str, Any]
 
 
 class OutputConfig(Struct):
-    """How much effort the answer is worth, and its form."""
+    """The effort of the answer, and its format."""
 
     effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
     format: OutputFormat | None = None

@@ -1,17 +1,17 @@
-"""Keep the head of a prompt the same from turn to turn, so that its cache can be used.
+"""Keep the beginning of a prompt the same from turn to turn, so that it stays cached.
 
 Coding agents write lines into their system prompt that differ in each request. Everything after the first difference
 would have to be prefilled again. These whole lines of the leading system messages are known:
 
-- `x-anthropic-billing-header: ...`: dropped, as it is no business of the model; from later system messages too.
+- `x-anthropic-billing-header: ...`: dropped, also from later system messages: it is not meant for the model.
 - counters of the tokens that are left in the vendor's window (`<total_tokens>15000 tokens left</total_tokens>`,
-  `Token usage: 10/200; 190 remaining`): dropped, as they aren't about this model.
+  `Token usage: 10/200; 190 remaining`): dropped: they don't describe this model.
 - a date (`Today's date is 2026-01-31.`, `Current date: ...`): moved to the beginning of the first user message. The
   system prompt and tools, which conversations share, stay cached; a new date makes only the conversation uncached.
 - a date with a time of day: moved to the end of the last user message that has a text.
 
-Later system messages lose only the first of these: agents send them again at the same place. A head of more than
-MAX_CHARS is no agent's, and stays as it is.
+Only the first of these lines is dropped from later system messages, which agents resend at the same place. Leading
+system messages of more than MAX_CHARS characters are not an agent's and stay unchanged.
 """
 
 import itertools
@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from orchard.core.tasks.generate import Message, TextPart
 
 MAX_CHARS = 256 * 1024
-"""Matching the patterns takes up to 0.1 s for this many."""
+"""In characters. Matching the patterns takes up to 0.1 s for this many."""
 
 _BILLING_NAME = "x-anthropic-billing-header:"
 _BILLING = re.compile(rf"^{_BILLING_NAME}[^\n]*(?:\n|\Z)", re.MULTILINE)
@@ -56,7 +56,7 @@ def stabilised(messages: Sequence[Message]) -> tuple[Message, ...]:
         last = next((place for place in reversed(users) if _texts(rest[place])), users[-1])
         rest[last] = replace(rest[last], parts=(*rest[last].parts, *clocks))
         rest[users[0]] = replace(rest[users[0]], parts=(*dates, *rest[users[0]].parts))
-    # A system message that was nothing else is left out.
+    # Omit system messages that had only such lines.
     return tuple(message for message in (*head, *rest) if message.parts or message.role != "system")
 
 
@@ -73,7 +73,7 @@ def _found(message: Message, lines: re.Pattern[str]) -> list[str]:
 
 
 def _without(message: Message, lines: re.Pattern[str]) -> Message:
-    """Drop lines from the message's texts, and texts that have nothing else."""
+    """Drop lines from the message's texts, and texts that become empty."""
     if not _found(message, lines):
         return message
     texts = [lines.sub("", part.text) for part in _texts(message)]

@@ -1,4 +1,4 @@
-"""The tools of a Messages request: the caller's own, and those that Anthropic defined and callers run."""
+"""The tools of a Messages request: the caller's own, and those that Anthropic defines and callers run."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ def choose(
 ) -> tuple[tuple[Tool, ...], bool]:
     """Return the tools that the model sees, and whether it must call one. Raise OrchardError (invalid_request).
 
-    `added` are those that messages define, each with its place in the body.
+    `added` are tools that messages define, each with its path in the body.
     """
     tools = Tools(free_form)
     for i, entry in enumerate(body.tools or ()):
@@ -33,7 +33,7 @@ def choose(
 
 
 def _add(tools: Tools, entry: wire.ToolEntry, where: str, *, replaces: bool) -> None:
-    """Add a tool, unless only Anthropic's servers could run it."""
+    """Add a tool, unless only Anthropic's servers can run it."""
     description, schema = entry.description, entry.input_schema
     if schema is None and entry.type not in (None, "custom"):
         known = next((known for pattern, known in _KNOWN.items() if re.fullmatch(pattern, entry.type or "")), None)
@@ -42,7 +42,7 @@ def _add(tools: Tools, entry: wire.ToolEntry, where: str, *, replaces: bool) -> 
         description, schema = known
     name = required(entry.name, f"{where}.name")
     schema = required(schema, f"{where}.input_schema")
-    schema = {key: value for key, value in schema.items() if key != "$schema"}  # of no use to the model
+    schema = {key: value for key, value in schema.items() if key != "$schema"}  # useless to the model
     tools.add(where, name, description, schema, entry.strict, field="input_schema", replaces=replaces)
 
 
@@ -84,7 +84,7 @@ _EDITS = {
 
 
 def _editor(**inserted: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return an editor of text files; `inserted` is the field that its version has for the text to insert."""
+    """Return the text editor tool; `inserted` is the field for the text to insert, which depends on the version."""
     return "Views, creates and edits text files.", _object(("command", "path"), **_EDITS | inserted)
 
 

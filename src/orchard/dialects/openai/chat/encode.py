@@ -26,10 +26,10 @@ _json = msgspec.json.Encoder().encode
 
 
 class ChatCall(Struct, frozen=True):
-    """A parsed body. `stored`: the answer is to be kept.
+    """A parsed body. `stored`: the answer is stored.
 
-    `legacy_functions`: the caller gave `functions`, so the answer has a `function_call`.
-    `custom_tools`: the names of the tools that take free text.
+    `legacy_functions`: the caller gave `functions`, so a call is a `function_call`. `custom_tools`: the names of the
+    tools that take free text.
     """
 
     request: Request
@@ -45,7 +45,7 @@ class ChatCall(Struct, frozen=True):
         return f"chatcmpl-{hex_id(self.request.id)}"
 
     def about(self, kind: str, created: int, summary: events.Summary | None) -> Fields:
-        """Return what the whole answer, and each of its chunks, says about itself."""
+        """Return the fields that describe the answer, which each chunk repeats."""
         return {
             "id": self.completion_id,
             "object": kind,
@@ -57,11 +57,11 @@ class ChatCall(Struct, frozen=True):
         }
 
     def complete(self, result: events.Collected) -> bytes:
-        """Return the body of an answer that is not streamed."""
+        """Return the body of a non-streamed response."""
         return _json(self.completion(result))
 
     def completion(self, result: events.Collected, created: int | None = None) -> Fields:
-        """Return the whole answer; `created` is its time in seconds since 1970, now by default."""
+        """Return the whole answer; `created` is its time in seconds since the epoch, now by default."""
         created = int(time.time()) if created is None else created
         return {
             **self.about("chat.completion", created, result.summary),
@@ -100,23 +100,23 @@ class ChatCall(Struct, frozen=True):
 
 
 class ChatEncoder:
-    """An encoder of one stream of events as server-sent events.
+    """Encodes one stream of events as server-sent events.
 
-    Everything in a chunk but its delta is encoded once: a delta costs little more than the JSON encoding of its text.
+    All parts of a chunk except its delta are encoded only once, so a chunk costs little more than encoding its text.
     """
 
     def __init__(self, call: ChatCall) -> None:
         self._call = call
         self.created = int(time.time())
         self._without_role = set(range(call.request.task.choices))
-        self._without_answer = set(self._without_role)  # the choices that have neither text nor calls
-        # The arguments so far of a call of a custom tool, by choice: its input is written when it is complete.
+        self._without_answer = set(self._without_role)  # choices that have no text and no calls so far
+        # By choice: the index and the arguments so far of a custom tool's call. Its input is sent when it is complete.
         self._custom: dict[int, tuple[int, str]] = {}
         self._has_logprobs = generation(call.request).top_logprobs is not None
         self._begin()
 
     def _begin(self, summary: events.Summary | None = None) -> None:
-        """Encode what all chunks have."""
+        """Encode what all chunks share."""
         about = self._call.about("chat.completion.chunk", self.created, summary)
         self._summary = summary
         self._frame = ChunkFrame(about, include_usage=self._call.include_usage)
@@ -126,18 +126,18 @@ class ChatEncoder:
         self._heads = [self._frame.head + b'{"index":%d,"delta":' % index for index in choices]
 
     def encode(self, new: Sequence[events.Event]) -> bytes:
-        """Return the next events of the stream, encoded; empty where they show nothing."""
+        """Return the server-sent events for the next events; empty if there are none."""
         return escape_line_ends(b"".join(map(self._event, events.merge(new))))
 
     def unstored(self, told: bytes) -> bytes:
-        """Return `told`, the end of the stream, with a chunk that says that the answer could not be stored."""
+        """Return `told`, the end of the stream, with a further chunk that says that the answer could not be stored."""
         about = self._frame.head.removesuffix(b'"choices":[')
         return told.removesuffix(DONE) + about + b'"store":false,"choices":[' + self._end + DONE
 
     def _event(self, event: events.Event) -> bytes:
         chunk = b""
         match event:
-            # Nearly all chunks are of this kind.
+            # Fast path: nearly all chunks are of this kind.
             case events.Text() if event.text and not (event.choice in self._without_role or self._has_logprobs):
                 self._without_answer.discard(event.choice)
                 chunk = self._heads[event.choice] + b'{"content":' + _json(event.text) + b"}" + self._tail
@@ -164,7 +164,7 @@ class ChatEncoder:
     def _delta(
         self, choice: int, delta: Fields, *, first: str | None = None, logprobs: Fields | None = None, reason: str = ""
     ) -> bytes:
-        """Return a chunk; before the first one of its choice comes that of the role, whose content is `first`."""
+        """Return a chunk. Before the first one of a choice, add one with the role, whose content is `first`."""
         head, tail, role = self._heads[choice], self._tail, b""
         if choice in self._without_role:
             self._without_role.discard(choice)
@@ -188,7 +188,7 @@ class ChatEncoder:
         return before + self._delta(event.choice, {"tool_calls": [call]})
 
     def _custom_input(self, choice: int) -> bytes:
-        """Return the input of the custom tool's call that is now complete, if there is one."""
+        """Return a chunk with the input of the custom tool's call that is now complete; empty if there is none."""
         if choice not in self._custom:
             return b""
         index, arguments = self._custom.pop(choice)
@@ -206,7 +206,7 @@ class ChatEncoder:
 
     def _ended(self, choice: int, reason: str) -> bytes:
         before = self._custom_input(choice)
-        # After nothing but thinking, the content has been null so far.
+        # If the choice has only reasoning, its content has been null so far.
         is_null = choice in self._without_answer and choice not in self._without_role
         delta = {"content": ""} if is_null else {}
         return before + self._delta(choice, delta, first="", reason=self._call.finish_reason(reason))

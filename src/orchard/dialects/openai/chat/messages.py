@@ -1,4 +1,4 @@
-"""The messages of a Chat Completions body, as a `core.Request` has them."""
+"""Turn the messages of a Chat Completions body into those of a `core.request.Request`."""
 
 import itertools
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from orchard.dialects.openai.fields import address, image_part
 from orchard.dialects.openai.tools import custom_arguments
 
 MAX_ITEMS = 32_768
-"""How many content parts and tool calls all messages may have together."""
+"""The most content parts and tool calls of all messages together."""
 
 _ROLES: dict[str, generate.Role] = {
     "system": "system",
@@ -24,7 +24,7 @@ _ROLES: dict[str, generate.Role] = {
 }
 _SHOWN = ("text", "image_url", "input_audio", "video_url", "file")
 _PART_TYPES = {"assistant": ("text", "refusal"), "user": _SHOWN, "tool": _SHOWN, "function": _SHOWN}
-# Those of Responses, and mlx-vlm's own.
+# The names that Responses and mlx-vlm use.
 _OTHER_NAMES = {
     "input_text": "text",
     "output_text": "text",
@@ -34,18 +34,18 @@ _OTHER_NAMES = {
 
 
 class MessageReader:
-    """A reader of messages in order, which remembers the calls that later results refer to."""
+    """Reads messages in order. Remembers the calls that later results refer to."""
 
     def __init__(self, free_form: FreeForm, options: MediaOptions) -> None:
-        """`options` says how the model is to look at media."""
+        """`options` says how the model reads media."""
         self._free_form = free_form
         self._options = options
-        # A tool's result names its call by the id; a function's, which has none, by the function's name.
+        # A tool's result names its call by id; the result of a legacy function names it by the function's name.
         self._calls: dict[str, dict[str | None, str]] = {"tool": {}, "function": {}}
         self._numbers = itertools.count()
 
     def read(self, messages: Sequence[wire.Message]) -> tuple[generate.Message, ...]:
-        """Return the conversation. Raise OrchardError naming the field of a message that can't be read."""
+        """Return the conversation. Raise OrchardError, whose `param` names the field that can't be read."""
         lists = [found for message in messages for found in (message.content, message.tool_calls)]
         items = sum(len(found) for found in lists if isinstance(found, list))
         if items > MAX_ITEMS:

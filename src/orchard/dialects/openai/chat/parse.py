@@ -1,4 +1,4 @@
-"""Parse Chat Completions: turn a body into a `core.Request`, and reject what can't be served, with the reason."""
+"""Parse Chat Completions: turn a body into a `core.request.Request`, and reject what can't be served, with a reason."""
 
 from typing import Any, TypeVar
 
@@ -25,10 +25,10 @@ _UNSUPPORTED = {
 def parse(
     body: bytes, request_id: str, priority: str | None = None, *, model: str | None = None, default: str | None = None
 ) -> ChatCall:
-    """Read the body of a request; `priority` is its header's.
+    """Read the body of a request; `priority` is from its header.
 
-    The model is `model`, which the address names, else the body's, else `default`. Raise OrchardError
-    (invalid_request), whose `param` names the field to blame.
+    The model is `model`, which the URL names, else the body's, else `default`. Raise OrchardError (invalid_request),
+    whose `param` names the field to blame.
     """
     decoded = wire.BODY.decode(body, model, default)
     turn = decoded.priority or header_priority(priority)
@@ -60,9 +60,9 @@ def _task(body: wire.Body) -> Generate:
         continue_last=_continues(body),
         tools=tools,
         must_call=must_call,
-        # The old form of an answer has room for one call.
+        # The legacy form of an answer has room for only one call.
         parallel_tool_calls=body.parallel_tool_calls is not False and not body.functions,
-        # An answer that is nothing but calls has no text that could break its form.
+        # An answer that must be a call has no text to match a grammar.
         grammar=None if must_call else form,
         sampling=sampling(body),
         max_tokens=_same(
@@ -89,7 +89,7 @@ def _predicted(prediction: wire.Prediction | None) -> str:
 
 
 def _thinking(body: wire.Body, free_form: FreeForm) -> tuple[dict[str, Any], int | None, bool]:
-    """Return the variables for the chat template, the budget for thinking, and whether it is hidden."""
+    """Return the variables for the chat template, the thinking budget in tokens, and whether reasoning is hidden."""
     own = body.reasoning if isinstance(body.reasoning, wire.Reasoning) else wire.Reasoning()
     budget = _same("thinking_budget", body.thinking_budget, "reasoning.max_tokens", own.max_tokens)
     variables = template_args(
@@ -103,7 +103,7 @@ def _thinking(body: wire.Body, free_form: FreeForm) -> tuple[dict[str, Any], int
 
 
 def _same(name: str, value: T | None, other_name: str, other: T | None) -> T | None:
-    """Return the value that two fields for the same thing give. Raise OrchardError where they differ."""
+    """Return the value of two fields with the same meaning. Raise OrchardError if their values differ."""
     if value is not None and other is not None and value != other:
         raise invalid(other_name, f"and `{name}` are two names of one field: give only one of them.")
     return other if value is None else value

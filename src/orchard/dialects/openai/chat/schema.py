@@ -1,6 +1,6 @@
 """The body of a Chat Completions request: https://platform.openai.com/docs/api-reference/chat/create.
 
-A field that isn't here is ignored, whatever it holds. `null` means absent, for every field.
+A field that isn't here is ignored, whatever its value. For every field, `null` means absent.
 """
 
 from typing import Annotated, Any, Literal
@@ -38,11 +38,11 @@ IGNORED = (
     "user",
     "verbosity",
 )
-"""OpenAI's fields that change nothing in the answer of a local server; the documentation lists them."""
+"""OpenAI's fields that have no effect here; the documentation lists them."""
 
 
 class File(Struct):
-    """A file that comes with the request, as base64 or as a data: URL."""
+    """A file in the request, as base64 or as a data: URL."""
 
     file_data: NonEmpty | None = None
     file_id: str | None = None
@@ -50,9 +50,9 @@ class File(Struct):
 
 
 class ContentPart(Struct):
-    """A part of a message: `text`, a medium of a user or a tool, or `refusal` where the assistant speaks.
+    """A part of a message: `text`, a medium of a user or a tool, or `refusal` in a message of the assistant.
 
-    Texts, pictures and videos may come under the names that Responses has for them.
+    Texts, images and videos may also have the type names of Responses.
     """
 
     type: str
@@ -67,7 +67,7 @@ class ContentPart(Struct):
 
 
 class FunctionCall(Struct):
-    """A call the assistant made; `arguments` is JSON text, and an object is taken as well."""
+    """A call that the assistant made; `arguments` is JSON text, or an object."""
 
     name: NonEmpty
     arguments: str | dict[str, Any] | None = None
@@ -81,7 +81,7 @@ class CustomCall(Struct):
 
 
 class ToolCall(Struct):
-    """A call the assistant made, with the id that its result refers to."""
+    """A call that the assistant made, with the id that its result refers to."""
 
     id: NonEmpty
     type: Literal["function", "custom"] | None = None
@@ -109,7 +109,7 @@ Messages = Annotated[list[Message], Meta(min_length=1, max_length=MAX_MESSAGES)]
 
 
 class Function(Struct):
-    """A function the model may call; `parameters` is a JSON schema."""
+    """A function that the model may call; `parameters` is a JSON schema."""
 
     name: str
     description: str | None = None
@@ -118,7 +118,7 @@ class Function(Struct):
 
 
 class InputFormat(Struct):
-    """The form of a custom tool's input."""
+    """The format of a custom tool's input."""
 
     type: Literal["text", "grammar"]
     grammar: InputGrammar | None = None
@@ -155,7 +155,7 @@ class ToolName(Struct):
 
 
 class AllowedTools(Struct):
-    """Those of the tools that may be called now."""
+    """The tools that may be called in this answer."""
 
     mode: Literal["auto", "required"]
     tools: Annotated[list[ToolName], Meta(min_length=1, max_length=MAX_TOOLS)]
@@ -171,7 +171,7 @@ class ToolChoice(Struct):
 
 
 class JsonSchema(Struct):
-    """The schema that the answer keeps; absent: any JSON object. `strict`: what can't be enforced of it is refused."""
+    """The schema to enforce; absent: any JSON object. `strict`: reject a schema that can't be enforced completely."""
 
     name: str | None = None
     description: str | None = None
@@ -180,7 +180,7 @@ class JsonSchema(Struct):
 
 
 class ResponseFormat(Struct):
-    """The form of the answer; `schema` is where llama.cpp, LM Studio and Together look for one."""
+    """The format of the answer; llama.cpp, LM Studio and Together put the schema into `schema`."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchema | None = None
@@ -188,7 +188,7 @@ class ResponseFormat(Struct):
 
 
 class Reasoning(Struct):
-    """How to think, as OpenRouter has it; `exclude`: the answer comes without what was thought."""
+    """How to think, in OpenRouter's form; `exclude`: leave reasoning out of the answer."""
 
     effort: Effort | None = None
     max_tokens: Natural | None = None
@@ -204,7 +204,7 @@ class PredictedPart(Struct):
 
 
 class Prediction(Struct):
-    """What the answer will be like for the most part, such as a file that is to be changed a little."""
+    """Text that most of the answer will repeat, such as a file that needs small changes."""
 
     type: Literal["content"]
     content: str | Annotated[list[PredictedPart], Meta(max_length=MAX_PARTS)]

@@ -29,18 +29,18 @@ _whole = msgspec.json.Decoder(Fields)
 
 
 class AskedChat(Struct, frozen=True):
-    """What is stored of a request besides its answer."""
+    """The parts of a request that are stored with its answer."""
 
     messages: list[Fields]
     metadata: dict[str, str]
     repeated: Fields
 
     def completion(self, answer: Fields, request_id: str) -> Fields:
-        """Return an answer as it is stored."""
+        """Return a completion as it is stored."""
         return {**answer, "request_id": request_id, "metadata": self.metadata, **self.repeated}
 
     def listed(self, completion_id: str) -> list[Fields]:
-        """Return the messages as they are listed, each with an id: content of several parts is in `content_parts`."""
+        """Return the messages as the API lists them, with ids; content of several parts is in `content_parts`."""
         listed = []
         for i, message in enumerate(self.messages):
             content = message.get("content")
@@ -51,7 +51,7 @@ class AskedChat(Struct, frozen=True):
 
 
 def parse_asked(body: bytes) -> AskedChat:
-    """Return what is stored of a request that can be served. Raise OrchardError (invalid_request)."""
+    """Return the parts to store of a request that `parse` accepts. Raise OrchardError (invalid_request)."""
     metadata = decode(_metadata, body).metadata or {}
     given = decode(_whole, body)
     repeated = {name: given.get(name) for name in _REPEATED} | {"input_user": given.get("user")}

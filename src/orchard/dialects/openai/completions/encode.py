@@ -1,4 +1,4 @@
-"""The way out of OpenAI's Completions: the events of one request a prompt become chunks, or one whole completion.
+"""Encode OpenAI's Completions: turn the events of one request per prompt into chunks, or one whole completion.
 
 Answers are numbered prompt by prompt: answer i of prompt p is choice p * n + i.
 """
@@ -21,7 +21,7 @@ _json = msgspec.json.Encoder().encode
 
 
 class CompletionCall(Struct, frozen=True):
-    """A parsed body: a request for each prompt, and how many of the answers to each are `wanted` (the best ones)."""
+    """A parsed body: a request for each prompt; of the answers to each prompt, the best `wanted` ones are returned."""
 
     id: str
     requests: tuple[Request, ...]
@@ -31,7 +31,7 @@ class CompletionCall(Struct, frozen=True):
     include_usage: bool = False
 
     def about(self) -> dict[str, Any]:
-        """Return what the whole answer, and each of its chunks, says about itself."""
+        """Return the fields that describe the answer, which each chunk repeats."""
         return {
             "id": self.id,
             "object": "text_completion",
@@ -41,10 +41,10 @@ class CompletionCall(Struct, frozen=True):
         }
 
     def complete(self, result: Collected) -> bytes:
-        """Return the body of an answer that is not streamed."""
+        """Return the body of a non-streamed response."""
         made = self.requests[0].task.choices
         answers = [result.choices[place : place + made] for place in range(0, len(result.choices), made)]
-        if made > self.wanted:  # the best ones are those of the highest log-probability per token
+        if made > self.wanted:  # the best answers have the highest mean log-probability per token
             answers = [sorted(choices, key=_mean_logprob, reverse=True)[: self.wanted] for choices in answers]
         shown = []
         for index, choice in enumerate(itertools.chain.from_iterable(answers)):
@@ -54,7 +54,7 @@ class CompletionCall(Struct, frozen=True):
 
 
 class CompletionEncoder:
-    """An encoder of one stream of events as server-sent events."""
+    """Encodes one stream of events as server-sent events."""
 
     def __init__(self, call: CompletionCall) -> None:
         self._call = call
@@ -62,7 +62,7 @@ class CompletionEncoder:
         self._offsets = [Offsets() for _ in range(len(call.requests) * call.wanted)]
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        """Return the next events of the stream, encoded; empty where they show nothing."""
+        """Return the server-sent events for the next events; empty if there are none."""
         return escape_line_ends(b"".join(map(self._event, merge(events))))
 
     def _event(self, event: Event) -> bytes:
@@ -83,27 +83,27 @@ class CompletionEncoder:
 
 
 def _choice(index: int, text: str, found: dict[str, Any] | None, reason: str | None = None) -> dict[str, Any]:
-    """Return an answer, or a piece of it; `reason` is why it ended. A completion makes no calls."""
+    """Return an answer, or a piece of it; `reason` is why it ended. Completions have no tool calls."""
     ended = reason and ("length" if reason == "length" else "stop")
     return {"text": text, "index": index, "logprobs": found, "finish_reason": ended}
 
 
 class Offsets:
-    """The characters of an answer at which its tokens begin; a token may be part of a character."""
+    """Computes the character at which each token of an answer begins; a token may be part of a character."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._chars = 0
 
     def next(self, token: TokenLogprob) -> int:
-        """Return where the next token begins."""
+        """Return the number of the character at which the next token begins."""
         place = self._chars
         self._chars += len(self._decoder.decode(token.bytes))
         return place
 
 
 def logprobs(found: Sequence[Logprob], offsets: Offsets) -> dict[str, Any]:
-    """Return log-probabilities as Completions have them: at each place the likeliest tokens and the sampled one."""
+    """Return log-probabilities in the form of Completions: for each token, the likeliest tokens and the sampled one."""
     return {
         "tokens": [_name(one.token) for one in found],
         "token_logprobs": [logprob(one.token) for one in found],
@@ -116,7 +116,7 @@ def logprobs(found: Sequence[Logprob], offsets: Offsets) -> dict[str, Any]:
 
 
 def _name(token: TokenLogprob) -> str:
-    """Return a token's text; one that is no text by itself is named by its bytes, as OpenAI does."""
+    """Return a token's text; as OpenAI does, name a token that is not valid UTF-8 by its bytes."""
     try:
         return token.bytes.decode() or token.text
     except UnicodeDecodeError:

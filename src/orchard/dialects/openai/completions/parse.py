@@ -1,4 +1,4 @@
-"""The way in of Completions: a body becomes `core.Request`s, one for each prompt."""
+"""Parse Completions: turn a body into `core.request.Request`s, one for each prompt."""
 
 from orchard.core.tasks.generate import Generate
 from orchard.dialects.common.fields import header_priority, make_request
@@ -9,16 +9,16 @@ from orchard.dialects.openai.completions.encode import CompletionCall
 from orchard.dialects.openai.fields import grammar, include_usage, limit, sampling, stops
 
 DEFAULT_MAX_TOKENS = 16
-"""OpenAI's own. A text that is merely continued may have no end but that of the context window."""
+"""OpenAI's default. A raw text may go on until the context window is full."""
 
 
 def parse(
     body: bytes, request_id: str, priority: str | None = None, *, model: str | None = None, default: str | None = None
 ) -> CompletionCall:
-    """Read the body of a request; `priority` is its header's.
+    """Read the body of a request; `priority` is from its header.
 
-    The model is `model`, which the address names, else the body's, else `default`. Raise OrchardError
-    (invalid_request), whose `param` names the field to blame.
+    The model is `model`, which the URL names, else the body's, else `default`. Raise OrchardError (invalid_request),
+    whose `param` names the field to blame.
     """
     decoded = wire.BODY.decode(body, model, default)
     tasks, turn = _tasks(decoded), decoded.priority or header_priority(priority)
@@ -48,7 +48,7 @@ def _tasks(body: wire.Body) -> list[Generate]:
     return [
         Generate(
             prompt=prompt,
-            # An empty one is what an editor sends at the end of a file.
+            # Editors send an empty suffix at the end of a file.
             suffix=body.suffix or None,
             echo=bool(body.echo),
             grammar=form,
@@ -57,7 +57,7 @@ def _tasks(body: wire.Body) -> list[Generate]:
             stop=stops(body),
             n=made,
             speculates=body.speculation is not False,
-            # The best answers are found by their log-probabilities.
+            # The log-probabilities determine the best answers.
             top_logprobs=0 if body.logprobs is None and made > wanted else body.logprobs,
         )
         for prompt in _prompts(body.prompt)

@@ -1,6 +1,6 @@
 """The body of a Completions request: https://platform.openai.com/docs/api-reference/completions/create.
 
-A field that isn't here is ignored, whatever it holds. `null` means absent, for every field.
+A field that isn't here is ignored, whatever its value. For every field, `null` means absent.
 """
 
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ MAX_LOGPROBS = 5
 MAX_PROMPT_ITEMS = 2**19
 
 IGNORED = ("user",)
-"""OpenAI's fields that change nothing in the answer of a local server; the documentation lists them."""
+"""OpenAI's fields that have no effect here; the documentation lists them."""
 
 Tokens = list[Natural]
 Prompt = str | Annotated[list[str | Natural | Tokens], Meta(min_length=1, max_length=MAX_PROMPT_ITEMS)]

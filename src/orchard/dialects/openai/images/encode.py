@@ -1,4 +1,4 @@
-"""Encode OpenAI's Images: an answer, or its stream."""
+"""Encode OpenAI's Images: turn events into a response, or into its stream."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -12,11 +12,11 @@ from orchard.core.request import Request
 from orchard.core.tasks.images import EditImages, GenerateImages, Image, PartialImage, made
 from orchard.dialects.openai.errors import error_body
 
-_json = msgspec.json.Encoder().encode  # which writes bytes as base64
+_json = msgspec.json.Encoder().encode  # msgspec writes bytes as base64
 
 
 class ImagesCall(Struct, frozen=True):
-    """A parsed body or form. `urls`: the answer has the images' addresses, and not the images."""
+    """A parsed body or form. `urls`: the response has the URLs of the images in place of the images."""
 
     request: Request
     task: GenerateImages | EditImages
@@ -24,9 +24,9 @@ class ImagesCall(Struct, frozen=True):
     urls: bool
 
     def complete(self, keep: Callable[[bytes, str], str], result: Collected) -> bytes:
-        """Return the body of an answer that is not streamed.
+        """Return the body of a non-streamed response.
 
-        `keep(image, format)` keeps an image and returns its address.
+        `keep(image, format)` keeps an image and returns its URL.
         """
         found = sorted(result.outputs, key=lambda output: output.choice)
         images = [image for output in found if isinstance(image := made(output), Image)]
@@ -46,7 +46,7 @@ class ImagesCall(Struct, frozen=True):
 
 
 class ImagesEncoder:
-    """An encoder of one stream of events as server-sent events; a comment tells how much is done."""
+    """Encodes one stream of events as server-sent events, with progress in comments."""
 
     def __init__(self, call: ImagesCall) -> None:
         self._task = call.task
@@ -90,6 +90,6 @@ def _size(image: Image | PartialImage) -> str:
 
 
 def _usage() -> dict[str, Any]:
-    """Return no tokens, in OpenAI's shape: nothing here counts an image in tokens."""
+    """Return a usage of no tokens in OpenAI's form, because images are not counted in tokens here."""
     details = {"image_tokens": 0, "text_tokens": 0}
     return {"input_tokens": 0, "input_tokens_details": details, "output_tokens": 0, "total_tokens": 0}

@@ -34,13 +34,13 @@ _UNSUPPORTED = {
     "image_strength": _UNUSED,
 }
 _NO_PICTURES = {"images": _FILES, "mask": _FILES}
-_WHOLE = 100  # the compression that changes nothing, which clients send with PNG too
+_WHOLE = 100  # the default compression, which clients also send with PNG
 
 
 def parse(
     body: bytes, request_id: str, priority: str | None = None, *, model: str | None = None, default: str | None = None
 ) -> ImagesCall:
-    """Turn a body into a call; `model`, else the body's own, else `default` is asked. Raise OrchardError."""
+    """Turn a body into a call for `model`, else its own model, else `default`. Raise OrchardError (invalid_request)."""
     asked = BODY.decode(body, model, default)
     refuse_set(asked, _NO_PICTURES)
     return _call(asked, GenerateImages(**_wishes(asked)), request_id, priority)
@@ -49,7 +49,7 @@ def parse(
 def parse_edit(
     body: bytes, request_id: str, priority: str | None = None, *, model: str | None = None, default: str | None = None
 ) -> ImagesCall:
-    """Turn the body of an edit into a call, like `parse`. Raise OrchardError."""
+    """Turn the JSON body of an edit into a call, like `parse`."""
     asked = EDIT_BODY.decode(body, model, default)
     images = tuple(_referred(one, f"images[{i}]") for i, one in enumerate(asked.images))
     mask = _referred(asked.mask, "mask") if asked.mask else None
@@ -65,7 +65,7 @@ def parse_edit_form(
     model: str | None = None,
     default: str | None = None,
 ) -> ImagesCall:
-    """Turn the form of an edit into a call. Raise OrchardError."""
+    """Turn the form of an edit into a call, like `parse`."""
     asked = BODY.decode(msgspec.json.encode(typed(fields, numbers=_NUMBERS)), model, default)
     refuse_set(asked, _NO_PICTURES)
     images = (*files.get("image", ()), *files.get("image[]", ()))
@@ -76,7 +76,7 @@ def parse_edit_form(
 
 
 def _referred(reference: PictureReference, where: str) -> MediaPart:
-    """Return a picture that a body names. Raise OrchardError where there is none, or it is a stored file."""
+    """Return an image that a body refers to. Raise OrchardError if there is none, or it is a file id."""
     if reference.file_id is not None:
         raise invalid(f"{where}.file_id", "must be left out: this server keeps no files.")
     param = f"{where}.image_url"
@@ -84,7 +84,7 @@ def _referred(reference: PictureReference, where: str) -> MediaPart:
 
 
 def _wishes(asked: ImagesBody) -> dict[str, Any]:
-    """Return what generations and edits have in common. Raise OrchardError."""
+    """Return the fields that generations and edits share. Raise OrchardError if one is wrong."""
     refuse_set(asked, _UNSUPPORTED)
     if not asked.prompt.strip():
         raise invalid("prompt", "must have more than white space.")
@@ -105,7 +105,7 @@ def _wishes(asked: ImagesBody) -> dict[str, Any]:
 
 
 def _size(size: str | None) -> tuple[int, int] | tuple[None, None]:
-    """Return a width and a height in pixels; None: it is left to the model. Raise OrchardError."""
+    """Return the width and the height in pixels; None: the model decides. Raise OrchardError if the size is wrong."""
     if size in (None, "", "auto"):
         return None, None
     if not (sides := _SIZE.fullmatch(size)):
@@ -118,7 +118,7 @@ def _size(size: str | None) -> tuple[int, int] | tuple[None, None]:
 
 
 def _guidance(asked: ImagesBody) -> float | None:
-    """Return what either name of it says. Raise OrchardError where both say something."""
+    """Return the guidance, which has two field names. Raise OrchardError if both are set."""
     if asked.guidance is not None and asked.guidance_scale is not None:
         raise invalid("guidance_scale", "is another name of `guidance`: send one of them.")
     return asked.guidance_scale if asked.guidance is None else asked.guidance
@@ -134,7 +134,7 @@ def _compression(asked: ImagesBody) -> int | None:
 
 
 def _call(asked: ImagesBody, task: GenerateImages | EditImages, request_id: str, priority: str | None) -> ImagesCall:
-    """Return the call. Raise OrchardError where fields don't go together."""
+    """Return the call. Raise OrchardError if fields can't be combined."""
     if task.partial_images and not asked.stream:
         raise invalid("partial_images", "needs `stream` to be true: other answers have finished images only.")
     if asked.stream and asked.response_format == "url":

@@ -1,4 +1,4 @@
-"""The bodies of OpenAI's image generations and edits, and the form of edits besides the files."""
+"""The bodies of OpenAI's image generations and edits, and the form of edits without its files."""
 
 from typing import Annotated, Literal
 
@@ -8,10 +8,10 @@ from orchard.core.tasks.images import ImageFormat
 from orchard.dialects.common.fields import BodyType, NonEmpty, Refused, ServingFields
 
 MAX_PROMPT_CHARS = 32_000
-"""The longest prompt, as in OpenAI's API."""
+"""The longest prompt in characters, as in OpenAI's API."""
 MAX_IMAGES = 10
 MAX_PICTURES = 16
-"""The most pictures of an edit, as in OpenAI's API."""
+"""The most images of an edit, as in OpenAI's API."""
 MAX_SEED = 2**32 - 1
 _IGNORED = ("input_fidelity", "moderation", "quality", "safety_identifier", "style", "user")
 
@@ -52,14 +52,14 @@ class ImagesBody(ServingFields, kw_only=True):
 
 
 class PictureReference(Struct, kw_only=True):
-    """A picture by its URL."""
+    """An image by its URL."""
 
     image_url: Annotated[NonEmpty, Meta(description="A data: URL with base64, or an http(s) URL.")] | None = None
     file_id: Refused = None
 
 
 class EditBody(ImagesBody, kw_only=True):
-    """A request for images out of pictures that comes as JSON."""
+    """A request to edit images, as JSON."""
 
     images: Annotated[list[PictureReference], Meta(min_length=1, max_length=MAX_PICTURES)]
     mask: PictureReference | None = None

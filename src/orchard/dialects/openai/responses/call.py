@@ -1,4 +1,4 @@
-"""A request to create a response: what the worker is asked for, and what the response repeats of its body."""
+"""A request to create a response: the request for the worker, and the fields of the body that the response repeats."""
 
 import time
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from orchard.dialects.openai.responses import schema as wire
 from orchard.dialects.openai.responses.tools import ServedTool
 
 _NULL = Raw(b"null")
-# What the API requires of each tool and each form of a text of a type, and callers may leave out.
+# By type: the fields of tools and text formats that the API requires in a response, but callers may omit.
 _REQUIRED: dict[str, Fields] = {
     "function": {"description": None, "parameters": None, "strict": False},
     "json_schema": {"description": None, "strict": False},
@@ -24,13 +24,13 @@ _REQUIRED: dict[str, Fields] = {
 
 
 class RawText(Struct):
-    """The form of the answer's text as the body has it."""
+    """The format of the answer's text, unchanged from the body."""
 
     format: dict[str, Raw] | None = None
 
 
 class RawBody(Struct):
-    """The parts of a body that a response repeats as they are."""
+    """The parts of a body that a response repeats unchanged."""
 
     input: str | list[Fields] | None = None
     tools: list[dict[str, Raw]] | None = None
@@ -44,9 +44,9 @@ _tools_decoder = msgspec.json.Decoder(list[dict[str, Raw]])
 class ResponseCall(Struct, frozen=True):
     """A request to create a response.
 
-    `hex` is what the ids of the response and its items are made of, `about` the fields of the response that never
-    change, `input` the items of the input, as they are stored. `fetched` are the media of the input that came from
-    elsewhere, by their URLs, and `kept` those of stored items, by their digests.
+    `hex` is the part that the ids of the response and its items share, `about` has the fields of the response that
+    never change, `input` the items of the input, as they are stored. `fetched` are the media of the input that were
+    fetched, by URL, and `kept` those of stored items, by digest.
     """
 
     request: Request
@@ -64,9 +64,9 @@ class ResponseCall(Struct, frozen=True):
         return f"resp_{self.hex}"
 
     def droppable(self) -> int:
-        """Return how many of the oldest messages may be dropped where the input doesn't fit.
+        """Return how many of the oldest messages may be dropped if the input doesn't fit.
 
-        System messages and the last turn stay.
+        System messages and the last turn are always kept.
         """
         if self.body.truncation != "auto":
             return 0
@@ -75,7 +75,7 @@ class ResponseCall(Struct, frozen=True):
         return sum(message.role != "system" for message in messages[:last])
 
     def without_oldest(self, count: int) -> Request:
-        """Return the request without its `count` oldest messages, and without the results of calls among them."""
+        """Return the request without its `count` oldest non-system messages, and without the results of their calls."""
         kept: list[Message] = []
         calls: set[str] = set()
         for message in generation(self.request).messages:
@@ -124,18 +124,18 @@ def about(body: wire.Body, raw: RawBody, response_id: str) -> Fields:
 
 
 def _given(raw: Raw, otherwise: Any) -> Any:
-    """Repeat a value on one line: a line's end would cut an event."""
+    """Return a value on one line, because a line end would end a server-sent event."""
     return otherwise if bytes(raw) == b"null" else Raw(msgspec.json.format(bytes(raw), indent=-1))
 
 
 def _repeated(raw: Mapping[str, Raw]) -> Fields:
-    """Repeat a tool, or the form of a text, with what the API requires of it filled in."""
+    """Return a tool or a text format with the fields that the API requires."""
     filled = _REQUIRED.get(msgspec.json.decode(raw.get("type", _NULL)), {})
     return filled | {name: _given(value, filled.get(name)) for name, value in raw.items()}
 
 
 def _repeated_tool(raw: Mapping[str, Raw]) -> Fields:
-    """Repeat a tool, or a namespace, which holds tools."""
+    """Return a tool, or a namespace with its tools."""
     told = _repeated(raw)
     if told.get("tools"):
         told["tools"] = [_repeated(tool) for tool in _tools_decoder.decode(raw["tools"])]

@@ -1,4 +1,4 @@
-"""Encode Responses: turn events into those of the API, and into the response itself."""
+"""Encode Responses: turn events into the events of the API, and into the response itself."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,25 +21,25 @@ from orchard.dialects.openai.responses.tools import ServedTool
 ResponseStatus = Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
 
 _SEALED = "reasoning.encrypted_content"
-# OpenAI's words for why a response failed; all others are "server_error".
+# OpenAI's codes for failed responses; all other failures are "server_error".
 _CODES: dict[FailureKind, str] = {
     "context_length_exceeded": "context_length_exceeded",
     "invalid_request": "invalid_prompt",
     "overloaded": "rate_limit_exceeded",
 }
-# What the assistant did is in the summary of a compaction; what others said stays as it is.
+# A compaction keeps messages of these roles; its summary covers everything.
 _KEPT_ROLES = ("user", "system", "developer")
 _json = msgspec.json.Encoder().encode
 
 
 class ResponseEncoder:
-    """An encoder of one stream of events as those of the API, which keeps the response up to date.
+    """Encodes one stream of events as the events of the API, and keeps the response up to date.
 
-    An item is done before the next one is added, so the last is the one that is being written. The arguments of a call
-    follow its start, with nothing in between.
+    An item is done before the next one is added, so only the last one is incomplete. The arguments of a call follow
+    its start, with nothing in between.
 
-    `ended` and `error` say whether and how it ended, `summary` what replaced older messages. When the work is
-    cancelled, so is the response, and no event tells of it.
+    `ended` and `error` say whether and how the response ended; `summary` describes the summary of older messages. If
+    the work is cancelled, the response becomes cancelled, but there is no event for that.
     """
 
     def __init__(self, call: ResponseCall) -> None:
@@ -52,7 +52,7 @@ class ResponseEncoder:
         self._items: list[output.OutputItem] = []
         self._done: list[Fields] = []
         self._end: Fields = {}
-        # How tokens are sampled, as far as the request says; the model's defaults are known once it has started.
+        # The request's sampling parameters. The model's defaults are known only once the request has started.
         asked = {name: getattr(call.body, name) for name in events.SettledSampling.__struct_fields__}
         self._sampling = events.SettledSampling(**{name: value for name, value in asked.items() if value is not None})
         self._last = b""
@@ -61,11 +61,11 @@ class ResponseEncoder:
         self.ended = False
 
     def encode(self, new: Sequence[events.Event]) -> bytes:
-        """Return the next events of the stream, encoded as server-sent events; empty where they show nothing."""
+        """Return the server-sent events for the next events; empty if there are none."""
         return b"".join(self.each(new))
 
     def each(self, new: Sequence[events.Event]) -> list[bytes]:
-        """Return the next events of the stream as a list of server-sent events."""
+        """Return the server-sent events for the next events, as a list."""
         return [told for event in events.merge(new) for told in self._event(event)]
 
     def queued(self) -> list[bytes]:
@@ -73,18 +73,18 @@ class ResponseEncoder:
         return [*self._created(), self._lifecycle("queued")]
 
     def response(self) -> Fields:
-        """Return the response as it stands."""
+        """Return the response in its current state."""
         items = [*self._done, *(item.snapshot() for item in self._items[len(self._done) :])]
         rest = {"completed_at": None, "error": None, "incomplete_details": None, "usage": None}
         told = {**asdict(self._sampling), **rest, **overflow(self.summary), **self._end}
         return {**self._call.about, "status": self._status, **told, "output": items}
 
     def body(self) -> bytes:
-        """Return the response as JSON."""
+        """Return the response in its current state as JSON."""
         return _json(self.response())
 
     def unstored(self, told: bytes) -> bytes:
-        """Return the end of the stream in place of `told`: the response was to be stored and could not be."""
+        """Return the end of the stream, in place of `told`, for a response that could not be stored."""
         self._end["store"] = False
         self._sequence -= 1
         return told.removesuffix(self._last) + self._lifecycle(self._status)
@@ -132,11 +132,11 @@ class ResponseEncoder:
     def _finished(self, event: events.Finished) -> Iterator[bytes]:
         cut, used = event.reasons == ("length",), event.usage
         if self._call.body.warms_up:
-            # Nothing was asked for, so nothing is missing, and the token that it took doesn't count.
+            # An empty answer is complete, and the single token that was generated doesn't count.
             cut, used = False, replace(used, completion_tokens=0, reasoning_tokens=0)
         else:
             said = any(not isinstance(item, output.ReasoningItem) for item in self._items)
-            # A response has a message, even an empty one, unless it was cut off while the model was still thinking.
+            # A response without calls has a message, even an empty one, unless it was cut off during the reasoning.
             if not said and not (cut and self._items):
                 yield from self._open(output.MessageItem(self._id("msg")))
             yield from self._close("incomplete" if cut else "completed")
@@ -163,7 +163,7 @@ class ResponseEncoder:
         yield self._lifecycle("failed")
 
     def _open(self, item: output.OutputItem) -> Iterator[bytes]:
-        """End the item that is being written, and begin the next."""
+        """Complete the current item, and begin the next one."""
         if self._items:
             yield from self._close("completed")
         place = len(self._items)
@@ -172,7 +172,7 @@ class ResponseEncoder:
         yield from self._of_last(item.begin())
 
     def _close(self, status: Literal["completed", "incomplete"]) -> Iterator[bytes]:
-        """End the item that is being written; the last one of an answer that was cut off is incomplete."""
+        """End the current item. The last item of an answer that was cut off is incomplete."""
         place, item = len(self._items) - 1, self._items[-1]
         yield from self._of_last(item.end())
         item.status = status
@@ -198,14 +198,14 @@ class ResponseEncoder:
 
 
 def counted(tokens: int) -> bytes:
-    """Return the body that says how many tokens an input has."""
+    """Return the response body with the number of tokens of an input."""
     return _json({"object": "response.input_tokens", "input_tokens": tokens})
 
 
 def compacted(call: ResponseCall, past: Iterable[bytes], summary: str, used: events.Usage, key: bytes) -> bytes:
-    """Return the body of a compaction: all messages but the assistant's, and one item with a summary of everything.
+    """Return the body of a compaction: all messages except the assistant's, and one item with a summary of everything.
 
-    `past` is what came before the request's input, `used` what the summary took, `key` the key that signs it.
+    `past` are the items before the request's input, `used` the tokens of the summary, `key` the key that signs it.
     https://platform.openai.com/docs/api-reference/responses/compact
     """
     items = [*map(msgspec.json.decode, past), *call.input]

@@ -1,4 +1,4 @@
-"""The items of a Responses conversation, as the messages of a `core.Request`."""
+"""Turn the items of a Responses conversation into the messages of a `core.request.Request`."""
 
 from collections.abc import Sequence
 
@@ -15,14 +15,14 @@ from orchard.dialects.openai.responses.seal import Unseal, unseal_reasoning
 from orchard.dialects.openai.responses.tools import Toolbox
 
 MAX_PARTS = 32_768
-"""How many content parts all items may have together."""
+"""The most content parts of all items together."""
 
 _ROLES: dict[str, generate.Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
 _IMAGES = ("input_image", "image_url", "computer_screenshot")
 _VIDEOS = ("input_video", "video_url")
 _MEDIA = ("input_image", "input_audio", "input_file", "input_video")
-# The types of items, each with the fields that the API requires of it and callers may leave out.
+# By type of item: the fields that the API requires in its answers, but callers may omit.
 _COMPLETED = {"status": "completed"}
 _READ: dict[str, Fields] = {
     "message": {"content": ""} | _COMPLETED,
@@ -35,7 +35,7 @@ _READ: dict[str, Fields] = {
     "reasoning": {"summary": []},
     "compaction": {},
 }
-# What tools did that only OpenAI can run, and what only OpenAI can read: the model is not shown them.
+# Items of tools that only OpenAI can run, or that only OpenAI can read. The model does not see them.
 _SKIPPED: dict[str, Fields] = {
     "additional_tools": {},
     "apply_patch_call": {},
@@ -62,13 +62,13 @@ _SKIPPED: dict[str, Fields] = {
 ITEM_DEFAULTS = _READ | _SKIPPED
 OUTPUTS = ("function_call_output", "custom_tool_call_output", "computer_call_output")
 _CALLS = ("function_call", "custom_tool_call", "computer_call")
-_COMPUTER = "computer"  # OpenAI's own tool, whose calls have no name
+_COMPUTER = "computer"  # OpenAI's computer tool, whose calls have no name
 _AS_THE_MODEL_DOES = MediaOptions()
 _items_decoder = msgspec.json.Decoder(list[wire.Item])
 
 
 def kind_of(item: wire.Item, where: str) -> str:
-    """Return the type of an item, which a message and a reference may leave out. Raise OrchardError."""
+    """Return the type of an item, which messages and references may omit. Raise OrchardError if it is unknown."""
     if item.type is None:
         if item.role is not None:
             return "message"
@@ -80,7 +80,7 @@ def kind_of(item: wire.Item, where: str) -> str:
 
 
 def references(items: Sequence[wire.Item], where: str = "input") -> list[str]:
-    """Return the ids of the stored items that items refer to. Raise OrchardError where an item's type is unknown."""
+    """Return the ids of the stored items that items refer to. Raise OrchardError if an item's type is unknown."""
     found = []
     for i, item in enumerate(items):
         if kind_of(item, f"{where}[{i}]") == "item_reference":
@@ -89,12 +89,12 @@ def references(items: Sequence[wire.Item], where: str = "input") -> list[str]:
 
 
 class ItemReader:
-    """A reader of items in order, which remembers the calls that later outputs refer to."""
+    """Reads items in order. Remembers the calls that later outputs refer to."""
 
     def __init__(
         self, toolbox: Toolbox, free_form: FreeForm, unseal: Unseal, options: MediaOptions = _AS_THE_MODEL_DOES
     ) -> None:
-        """`options` says how the model is to look at media."""
+        """`options` says how the model reads media."""
         self._toolbox = toolbox
         self._options = options
         self._free_form = free_form
@@ -103,18 +103,18 @@ class ItemReader:
         self._parts = 0
         self._messages: list[generate.Message] = []
         self._turn: list[generate.Part] | None = None
-        self._said = False  # the assistant's turn ends with a message, so another one begins a new turn
+        self._said = False  # the assistant's turn ends with a message; another message begins a new turn
 
     def read(self, items: Sequence[wire.Item]) -> None:
-        """Read items. Raise OrchardError naming the field that can't be read."""
+        """Read items. Raise OrchardError, whose `param` names the field that can't be read."""
         for i, item in enumerate(items):
             self._item(item, f"input[{i}]", stored=False)
 
     def read_stored(self, items: Sequence[bytes], where: str = "conversation") -> list[wire.Item]:
         """Read items that were stored, each as JSON, and return them.
 
-        Errors name them as items of `where`, the field that brings them. What can no longer be read is left out: an
-        output whose call was deleted, and a compaction of another key.
+        Errors name them as items of `where`, the field that refers to them. Skip what can no longer be read: an output
+        whose call was deleted, and a compaction that another key signed.
         """
         found = _items_decoder.decode(b"[" + b",".join(items) + b"]")
         for i, item in enumerate(found):
@@ -141,7 +141,7 @@ class ItemReader:
                 self._add(*content)
                 self._said = True
             case "reasoning":
-                # What was thought, if it is there in any form that can be read.
+                # Take the reasoning from any form that can be read.
                 contents = item.content if isinstance(item.content, list) else ()
                 text = "".join(part.text or "" for part in contents) or unseal_reasoning(item.encrypted_content)
                 if text := text or "\n\n".join(part.text or "" for part in item.summary or ()):
@@ -163,7 +163,7 @@ class ItemReader:
             raise invalid(param, "was altered, or was not made by this server's /v1/responses/compact.")
 
     def _add(self, *parts: generate.Part) -> None:
-        """Add to the assistant's turn."""
+        """Add parts to the assistant's turn."""
         if self._turn is None:
             self._turn = []
         self._turn += parts
@@ -204,7 +204,7 @@ class ItemReader:
         return generate.ToolResultPart(call_id, self._content(item.output, f"{where}.output", "tool"))
 
     def _screenshot(self, output: str | list[wire.Part] | wire.Part | None, where: str) -> MediaPart:
-        """Return what a computer showed after a call. Raise OrchardError."""
+        """Return a computer's screenshot after a call. Raise OrchardError if there is none."""
         if not isinstance(output, wire.Part):
             raise invalid(where, "must be an object with a screenshot.")
         medium = self._medium(output, where) if output.type in _IMAGES else None
@@ -216,7 +216,7 @@ class ItemReader:
     def _content(
         self, content: str | list[wire.Part] | None, where: str, role: generate.Role
     ) -> tuple[generate.TextPart | MediaPart, ...]:
-        """Return a content without its empty texts."""
+        """Return the parts of a content, without empty texts."""
         if isinstance(content, str):
             return (generate.TextPart(content),) if content else ()
         self._parts += len(content or ())
@@ -236,7 +236,7 @@ class ItemReader:
         raise not_one_of(f"{where}.type", allowed, f" in a message of role '{role}'")
 
     def _medium(self, part: wire.Part, where: str) -> MediaPart | None:
-        """Return what a part shows; None where it is of another type. Raise OrchardError."""
+        """Return the medium of a part; None if the part is of another type. Raise OrchardError if a field is wrong."""
         if part.file_id and (part.image_url or part.video_url or part.input_audio or part.file_url or part.file_data):
             raise invalid(f"{where}.file_id", "must be left out: this server keeps no files.")
         if part.file_url and part.file_data:
@@ -265,7 +265,7 @@ class ItemReader:
 
 
 def _given(value: str | None, part: wire.Part, param: str) -> str:
-    """Return what a field holds. Raise OrchardError where it is empty, or a stored file is named in its place."""
+    """Return a field's value. Raise OrchardError if it is empty, also if the part has a file id instead."""
     if not value:
         reason = ": this server keeps no files" if part.file_id else ""
         raise invalid(param, f"is required{reason}.")

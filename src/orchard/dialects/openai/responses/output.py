@@ -15,7 +15,7 @@ from orchard.dialects.openai.tools import custom_input
 
 _HEAD = re.compile(r'\s*\{\s*"input"\s*:\s*"')
 _HEAD_CHARS = 64
-# Whole characters of a JSON string, with both halves of a surrogate pair.
+# Complete characters of a JSON string; surrogate pairs need both halves.
 _CHARACTERS = re.compile(
     r'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]'
     r"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4})*"
@@ -24,7 +24,7 @@ _CHARACTER_CHARS = 12
 _entries = partial(logprob_entries, named=True)
 
 Told = Iterator[tuple[str, Fields]]
-"""Types of events, without `response.`, and their fields, without those that each event of the item has."""
+"""Types of events, without `response.`, and their fields, without those that all events of an item share."""
 
 
 class _Written:
@@ -37,11 +37,11 @@ class _Written:
 
     @property
     def text(self) -> str:
-        """All that was written."""
+        """The text so far."""
         return "".join(self._pieces)
 
     def begin(self) -> Told:
-        """Yield the events after `output_item.added`: none where an item has no parts."""
+        """Yield the events after `output_item.added`; none by default."""
         yield from ()
 
 
@@ -53,7 +53,7 @@ class MessageItem(_Written):
         self._logprobs: list[Logprob] = []
 
     def begin(self) -> Told:
-        """Begin the one part that a message has."""
+        """Begin the only part of a message."""
         yield "content_part.added", {"content_index": 0, "part": _text_part("", ())}
 
     def add(self, text: str, logprobs: tuple[Logprob, ...]) -> Told:
@@ -69,14 +69,14 @@ class MessageItem(_Written):
         yield "content_part.done", {"content_index": 0, "part": _text_part(self.text, self._logprobs)}
 
     def snapshot(self) -> Fields:
-        """Return the message as far as it is written; it has no part before that begins."""
+        """Return the message so far; it has no part before `begin`."""
         begun = self._pieces or self.status != "in_progress"
         content = [_text_part(self.text, self._logprobs)] if begun else []
         return {"id": self.id, "type": "message", "status": self.status, "role": "assistant", "content": content}
 
 
 class ReasoningItem(_Written):
-    """What the model thinks. `summary`: it is shown as a summary too; `sealed`: in a form to be sent back."""
+    """The model's reasoning. `summary`: show it as a summary, too; `sealed`: add it as `encrypted_content`."""
 
     def __init__(self, id_: str, *, summary: bool, sealed: bool) -> None:
         super().__init__(id_)
@@ -84,13 +84,13 @@ class ReasoningItem(_Written):
         self._sealed = sealed
 
     def begin(self) -> Told:
-        """Begin the part of the content, and that of the summary."""
+        """Begin the part of the content and, if requested, that of the summary."""
         yield "content_part.added", {"content_index": 0, "part": _part("reasoning_text", "")}
         if self._summary:
             yield "reasoning_summary_part.added", {"summary_index": 0, "part": _part("summary_text", "")}
 
     def add(self, text: str) -> Told:
-        """Add to the thought."""
+        """Add to the reasoning."""
         self._pieces.append(text)
         yield "reasoning_text.delta", {"content_index": 0, "delta": text}
         if self._summary:
@@ -126,7 +126,7 @@ class CallItem(_Written):
         self._call_id = call_id
         self._served = served
         self._input = _InputReader()
-        self._told = ""  # of a custom tool's input
+        self._told = ""  # the part of a custom tool's input that was sent
 
     def add(self, piece: str) -> Told:
         """Add to the arguments."""
@@ -160,7 +160,7 @@ class CallItem(_Written):
 
     def _whole_input(self) -> str:
         text = custom_input(self.text)
-        # Arguments that began well and were cut off have no whole input, but what was told of it.
+        # Arguments that were valid until they were cut off have only the input that was sent.
         return self._told if self._told and text == self.text else text
 
 
@@ -168,15 +168,15 @@ OutputItem = MessageItem | ReasoningItem | CallItem
 
 
 class _InputReader:
-    """A reader of the text in `{"input": "..."}` while it comes; of anything else it reads nothing."""
+    """Reads the text in `{"input": "..."}` while it arrives; of other arguments it reads nothing."""
 
     def __init__(self) -> None:
         self._rest = ""
         self._inside = False
 
     def read(self, piece: str) -> str:
-        """Return what the next piece adds to the text."""
-        # A rest that is longer than the longest valid one can't become valid: it is cut off.
+        """Return the text that the next piece adds."""
+        # A rest that is longer than the longest valid one can't become valid, so cut it off.
         self._rest += piece
         if not self._inside:
             if not (head := _HEAD.match(self._rest)):
@@ -184,13 +184,13 @@ class _InputReader:
                 return ""
             self._rest, self._inside = self._rest[head.end() :], True
         whole = _CHARACTERS.match(self._rest)
-        assert whole  # it may be empty
+        assert whole  # it may be the empty string
         self._rest = self._rest[whole.end() :][:_CHARACTER_CHARS]
         return msgspec.json.decode(f'"{whole[0]}"', type=str)
 
 
 def response_usage(usage: Usage, summary: Summary | None = None) -> Fields:
-    """Return the usage as responses have it; its sums exclude what a summary took."""
+    """Return the usage in the form of Responses; its sums exclude a summary's tokens."""
     found: Fields = {
         "input_tokens": usage.prompt_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},

@@ -1,4 +1,4 @@
-"""Parse Responses: turn a body and its stored conversation into a `core.Request`."""
+"""Parse Responses: turn a body and its stored conversation into a `core.request.Request`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -34,14 +34,14 @@ _item_decoder = msgspec.json.Decoder(wire.Item)
 def parse(body: bytes, model: str | None = None, default: str | None = None) -> "Draft":
     """Read the body of a request.
 
-    The model is `model`, which the address names, else the body's, else `default`. Raise OrchardError
-    (invalid_request), whose `param` names the field to blame.
+    The model is `model`, which the URL names, else the body's, else `default`. Raise OrchardError (invalid_request),
+    whose `param` names the field to blame.
     """
     return draft_of(wire.BODY.decode(body, model, default), body)
 
 
 def parse_compact(body: bytes, default: str | None = None) -> "Draft":
-    """Read the body of a request to compact; `default` is its model where it names none. Raise as `parse` does."""
+    """Read the body of a request to compact; `default` is its model if it names none. Raise as `parse` does."""
     given = wire.COMPACT_BODY.decode(body, default=default)
     return draft_of(wire.Body(**asdict(given), store=False), body)
 
@@ -53,7 +53,7 @@ def draft_of(decoded: wire.Body, body: bytes) -> "Draft":
 
 
 class Draft(Struct, frozen=True):
-    """A decoded body. What it builds upon must be looked up before it can become a call.
+    """A decoded body. The items that it continues must be looked up before `call`.
 
     `references`: the ids of the stored items that the input refers to.
     """
@@ -72,12 +72,12 @@ class Draft(Struct, frozen=True):
     ) -> ResponseCall:
         """Return the call.
 
-        `priority` is the header's. `past` are the items of the conversation so far, and `referenced` those that the
+        `priority` is from the header. `past` are the items of the conversation so far, and `referenced` those that the
         input refers to, by id, all as JSON. `unseal` reads compaction items. Raise OrchardError (invalid_request,
         item_not_found).
         """
         body, free_form, referenced = self.body, FreeForm(), referenced or {}
-        # Some clients send further tools as an item of the input.
+        # Some clients send further tools in an item of the input.
         added = [
             (f"input[{i}].tools[{k}]", entry)
             for i, item in enumerate(body.items)
@@ -103,7 +103,7 @@ class Draft(Struct, frozen=True):
 
 
 def _check(body: wire.Body) -> None:
-    """Raise OrchardError where fields contradict each other, or ask for what this server doesn't have."""
+    """Raise OrchardError if fields contradict each other, or need something that this server doesn't have."""
     refuse_set(body, _UNSUPPORTED)
     if body.conversation is not None and body.previous_response_id is not None:
         raise invalid("previous_response_id", "and `conversation` can't be used together: each says what came before.")
@@ -120,7 +120,7 @@ def _messages(
     body: wire.Body, past: Sequence[wire.Item], referenced: Mapping[str, wire.Item], reader: ItemReader
 ) -> tuple[Message, ...]:
     known = {item.id for item in past}
-    # The reader passes over the references that are left: they are to what is in the conversation already.
+    # The reader skips the remaining references, which are to items that the conversation already has.
     reader.read([item if item.id in known else _resolved(item, referenced) for item in body.items])
     messages = reader.messages()
     if body.instructions:
@@ -139,7 +139,7 @@ def _task(body: wire.Body, messages: tuple[Message, ...], tools: Toolbox, free_f
         tools=tools.tools,
         must_call=tools.must_call,
         parallel_tool_calls=body.parallel_tool_calls is not False,
-        # An answer that is nothing but calls has no text that could break its form.
+        # An answer that must be a call has no text to match a grammar.
         grammar=None if tools.must_call else form,
         sampling=sampling(body),
         max_tokens=1 if body.warms_up else body.max_output_tokens,
@@ -152,7 +152,7 @@ def _task(body: wire.Body, messages: tuple[Message, ...], tools: Toolbox, free_f
 
 
 def _overflow(body: wire.Body) -> Overflow | None:
-    """Return what becomes of a conversation that is too long; what `truncation` drops is not summarised."""
+    """Return how to treat a conversation that is too long; messages that `truncation` drops are not summarised."""
     if body.context_overflow is not None:
         return body.context_overflow
     if body.truncation != "auto" and asks_for(body.context_management, "compaction"):
@@ -161,7 +161,7 @@ def _overflow(body: wire.Body) -> Overflow | None:
 
 
 def _resolved(item: wire.Item, referenced: Mapping[str, wire.Item]) -> wire.Item:
-    """Return what an item refers to, or the item itself. Raise OrchardError (item_not_found)."""
+    """Return the item that a reference refers to, or the item itself. Raise OrchardError (item_not_found)."""
     if kind_of(item, "input") != "item_reference":
         return item
     found = referenced.get(item.id or "")

@@ -1,6 +1,6 @@
 """The bodies of the Responses and Conversations APIs: https://platform.openai.com/docs/api-reference/responses.
 
-A field that isn't here is ignored, whatever it holds. `null` means absent, for every field.
+A field that isn't here is ignored, whatever its value. For every field, `null` means absent.
 """
 
 from typing import Annotated, Any, Literal
@@ -26,7 +26,7 @@ IGNORED = (
     "prompt_cache_retention",
     "stream_options",
 )
-"""OpenAI's fields that change nothing in the answer of a local server; the documentation lists them."""
+"""OpenAI's fields that have no effect here; the documentation lists them."""
 
 IGNORED_BY_COMPACTION = ("image", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "service_tier")
 
@@ -54,7 +54,7 @@ Parts = Annotated[list[Part], Meta(max_length=MAX_PARTS)]
 
 
 class ToolFormat(Struct):
-    """What the input of a custom tool must look like."""
+    """The format of the input of a custom tool."""
 
     type: Literal["text", "grammar"]
     syntax: Literal["lark", "regex"] | None = None
@@ -73,7 +73,7 @@ class NamedTool(Struct):
 
 
 class ToolEntry(NamedTool):
-    """A tool, or a namespace, which holds tools."""
+    """A tool, or a namespace that has tools."""
 
     tools: Annotated[list[NamedTool], Meta(max_length=MAX_TOOLS)] | None = None
 
@@ -115,7 +115,7 @@ class ToolChoice(Struct):
 
 
 class TextFormat(Struct):
-    """The form of the answer's text."""
+    """The format of the answer's text."""
 
     type: Literal["text", "json_schema", "json_object"]
     name: str | None = None
@@ -125,7 +125,7 @@ class TextFormat(Struct):
 
 
 class TextConfig(Struct):
-    """How the answer's text is to be."""
+    """The format and the verbosity of the answer's text."""
 
     format: TextFormat | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
@@ -135,7 +135,7 @@ Summary = Literal["auto", "concise", "detailed"]
 
 
 class ReasoningConfig(Struct):
-    """How the model is to think, and what is shown of it."""
+    """How the model thinks, and how its reasoning is shown."""
 
     effort: Effort | None = None
     summary: Summary | None = None
@@ -143,7 +143,7 @@ class ReasoningConfig(Struct):
 
 
 class PromptCacheOptions(Struct):
-    """What is to be cached; `prewarm`: nothing else is to be done."""
+    """How to cache the prompt; `prewarm`: only cache it."""
 
     prewarm: bool | None = None
 
@@ -206,7 +206,7 @@ class Body(ConversationFields, kw_only=True):
 
     @property
     def warms_up(self) -> bool:
-        """Whether the prompt is only to be cached, so that the answer is empty."""
+        """Whether the prompt is only cached, so that the answer is empty."""
         return bool(self.prompt_cache_options and self.prompt_cache_options.prewarm)
 
 

@@ -1,7 +1,7 @@
 """The `encrypted_content` of a compaction or a reasoning item.
 
-It is encoded, not encrypted, as the text is the caller's own. A summary is signed with a key of the server's, since
-what is read as the server's summary must be one.
+It is encoded, not encrypted, because the text belongs to the caller. A summary is signed with the server's key, so that
+no other text is taken for the server's summary.
 """
 
 import base64
@@ -10,20 +10,20 @@ import hmac
 from collections.abc import Callable
 
 Unseal = Callable[[str], str | None]
-"""Returns the summary that an `encrypted_content` holds; None where it is not as this server made it."""
+"""Returns the summary in an `encrypted_content`; None if this server did not make it, or it was changed."""
 
 _REASONING_MARK = "orchard-reasoning-1:"
 _MARK = "orchard-compaction-1:"
 
 
 def seal(summary: str, key: bytes) -> str:
-    """Return the `encrypted_content` that brings a summary back."""
+    """Return the `encrypted_content` of a summary."""
     text = summary.encode()
     return _MARK + base64.b64encode(_tag(text, key) + text).decode()
 
 
 def unseal(sealed: str, key: bytes) -> str | None:
-    """Return the summary; None where it was altered, or made with another key."""
+    """Return the summary; None if it was changed, or signed with another key."""
     try:
         content = base64.b64decode(sealed.removeprefix(_MARK), validate=True)
     except ValueError:
@@ -35,16 +35,16 @@ def unseal(sealed: str, key: bytes) -> str | None:
 
 
 def unknown(_: str) -> None:
-    """Unseal nothing: there is no key, so nothing was sealed."""
+    """Return None: without a key, nothing can have been sealed."""
 
 
 def seal_reasoning(reasoning: str) -> str:
-    """Return the `encrypted_content` that brings a reasoning back."""
+    """Return the `encrypted_content` of reasoning."""
     return _REASONING_MARK + base64.b64encode(reasoning.encode()).decode()
 
 
 def unseal_reasoning(sealed: str | None) -> str:
-    """Return the reasoning; an empty string where another server sealed it."""
+    """Return the reasoning; empty if another server sealed it."""
     if not sealed or not sealed.startswith(_REASONING_MARK):
         return ""
     try:

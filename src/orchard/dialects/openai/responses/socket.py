@@ -17,7 +17,7 @@ from orchard.dialects.openai.responses.schema import Body, PromptCacheOptions
 
 
 class CreateEvent(Body, kw_only=True):
-    """The event that asks for a response. `generate` false: its prompt is only to be cached."""
+    """The event that requests a response. `generate` false: only cache the prompt."""
 
     type: Literal["response.create"]
     generate: bool | None = None
@@ -28,7 +28,7 @@ _EVENT = BodyType(CreateEvent)
 
 
 def parse(event: bytes, default: str | None) -> Draft:
-    """Read a client's event; `default` is the model where it names none.
+    """Read a client's event; `default` is the model if it names none.
 
     Raise OrchardError (invalid_request), whose `param` names the field to blame.
     """
@@ -50,7 +50,7 @@ def payload(event: bytes) -> str:
 
 
 def error_event(error: OrchardError) -> str:
-    """Return the event that tells why there is no response."""
+    """Return the event that says why there is no response."""
     status, headers, _ = openai_errors.fail(error)
     told = openai_errors.error_body(in_own_words(error))["error"]
     if error.kind == "response_not_found":
@@ -61,7 +61,7 @@ def error_event(error: OrchardError) -> str:
 
 
 def too_old_event(seconds: float) -> str:
-    """Return the event that tells that a connection has lasted as long as it may."""
+    """Return the event for a connection that has reached its maximal duration of `seconds`."""
     message = f"This connection has been open for {seconds / 60:g} minutes, which is the limit: open a new one."
     code = "websocket_connection_limit_reached"
     return _event(400, {"message": message, "type": "invalid_request_error", "param": None, "code": code})

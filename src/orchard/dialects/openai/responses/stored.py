@@ -1,4 +1,4 @@
-"""What is stored of Responses: items in the form in which the API lists them, and conversations."""
+"""What is stored for Responses: conversations, and items in the form in which the API lists them."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -27,7 +27,7 @@ _PREFIXES = {
     "computer_call_output": "cuo",
     "compaction": "cmp",
 }
-# What the API requires of the parts of a type, and callers may leave out.
+# By type of part: the fields that the API requires in its answers, but callers may omit.
 _PART_DEFAULTS: dict[str, Fields] = {
     "output_text": {"annotations": [], "logprobs": []},
     "input_image": {"detail": "auto"},
@@ -50,10 +50,10 @@ def normalised(
     referenced: Mapping[str, bytes],
     past: Sequence[wire.Item] = (),
 ) -> list[Fields]:
-    """Return an input's items as they are listed: each with its id, its status, and its content in parts.
+    """Return an input's items as the API lists them: each with an id, a status, and its content in parts.
 
-    `hex_id` makes the ids of items that have none, or that of an earlier item, which may be one of the `past`
-    conversation. A reference becomes what it refers to.
+    `hex_id` makes the ids of items without one, and of items whose id an earlier item, also one of `past`, has. A
+    reference is replaced by the item that it refers to.
     """
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]
@@ -64,7 +64,7 @@ def normalised(
             found = _normalised(item)
         elif item["id"] in referenced:
             found = msgspec.json.decode(referenced[item["id"]])
-        else:  # it is in the conversation already
+        else:  # the conversation already has the item
             continue
         if not found.get("id") or found["id"] in taken:
             found["id"] = f"{_PREFIXES.get(found['type'], 'item')}_{hex_id}i{i:02x}"
@@ -96,7 +96,7 @@ def _normalised(given: Fields) -> Fields:
 
 
 def _part(given: Fields, role: str) -> Fields:
-    """Return a part as the API has it; a text is of the type that the role's texts have."""
+    """Return a part in the API's form; texts get the type of the role's texts."""
     part = {name: value for name, value in given.items() if value is not None}
     if part["type"] in TEXTS:
         part["type"] = "output_text" if role == "assistant" else "input_text"
@@ -124,9 +124,9 @@ def added_items(body: bytes) -> list[wire.Item]:
 
 
 def related_ids(items: Sequence[wire.Item]) -> tuple[list[str], list[str]]:
-    """Return the ids of the items that have one, and of the calls whose outputs are among them.
+    """Return the ids of the items that have one, and the call ids of outputs among them.
 
-    They are read together with the conversation's own items that have one of these ids.
+    The conversation's items with one of these ids must be read together with the new items.
     """
     answered = [item.call_id for item in items if item.type in OUTPUTS and item.call_id]
     return [item.id for item in items if item.id], answered
@@ -135,10 +135,10 @@ def related_ids(items: Sequence[wire.Item]) -> tuple[list[str], list[str]]:
 def checked_items(
     items: Sequence[wire.Item], body: bytes, hex_id: str, unseal: Unseal = unknown, past: Sequence[bytes] = ()
 ) -> tuple[list[Fields], list[MediaPart]]:
-    """Return the items of a body as they are listed, once a conversation of the past items and these could be read.
+    """Return the items of a body as the API lists them, and their media, whose bytes are not checked.
 
-    With them come their media, whose bytes nobody has looked at. `hex_id` makes the ids of those without one, `unseal`
-    reads compaction items. Raise OrchardError.
+    Raise OrchardError if they can't be read as a continuation of the `past` items. `hex_id` makes the ids of items
+    without one, `unseal` reads compaction items.
     """
     if references(items, "items"):
         raise invalid("items", "must be items themselves, not references.")
@@ -148,7 +148,7 @@ def checked_items(
         before = len(reader.messages())
         reader.read(items)
     except OrchardError as error:
-        # The reader knows items as the `input` of a response.
+        # The reader calls the items `input`, as in a request for a response.
         param = error.param and error.param.replace("input[", "items[", 1)
         message = error.message.replace("`input[", "`items[")
         raise OrchardError("invalid_request", message, param=param) from None
@@ -163,7 +163,7 @@ def _of_items(part: MediaPart) -> MediaPart:
 
 
 def conversation(conversation_id: str, created: float, metadata: Fields) -> Fields:
-    """Return a conversation as the API has it."""
+    """Return a conversation in the API's form."""
     return {
         "id": conversation_id,
         "object": "conversation",

@@ -1,4 +1,4 @@
-"""The tools of a Responses request: which can be served, under which names, and which may be called."""
+"""The tools of a Responses request: which are served, under which names, and which may be called."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from orchard.dialects.common.tools import Tools
 from orchard.dialects.openai.responses import schema as wire
 from orchard.dialects.openai.tools import InputGrammar, add_custom
 
-# OpenAI runs these on its own machines, or they act on the caller's in a way that only its models know.
+# OpenAI runs these tools itself, or only OpenAI's models can use them.
 _HOSTED = {
     "apply_patch",
     "code_interpreter",
@@ -36,7 +36,7 @@ _NO_IMAGES = "can't be served here: images are made at /v1/images/generations an
 
 
 class ServedTool(Struct, frozen=True):
-    """What the caller knows a function by that the model sees, and the kind of its calls."""
+    """The caller's name for a function that the model sees, and the kind of its calls."""
 
     kind: Literal["function", "custom"]
     name: str
@@ -44,14 +44,14 @@ class ServedTool(Struct, frozen=True):
 
 
 class Toolbox(Struct, frozen=True):
-    """The tools that the model sees. `served`: what the caller knows each by, under the name that the model sees."""
+    """The tools that the model sees. `served` maps the name that the model sees to the caller's name."""
 
     tools: tuple[Tool, ...]
     must_call: bool
     served: Mapping[str, ServedTool]
 
     def name_of(self, name: str, namespace: str | None) -> str:
-        """Return the name that the model sees for an earlier call, whose tool may no longer be given."""
+        """Return the model's name for the tool of an earlier call, which may no longer be given."""
         known = (seen for seen, tool in self.served.items() if (tool.name, tool.namespace) == (name, namespace))
         return next(known, name)
 
@@ -62,10 +62,10 @@ def toolbox(
     choice: str | wire.ToolChoice | None,
     free_form: FreeForm,
 ) -> Toolbox:
-    """Read the tools of a body, those that items of its input add (with their places), and `tool_choice`.
+    """Read the tools of a body, those that items of its input add (with their paths), and `tool_choice`.
 
-    Tools that only OpenAI can run are left out. Raise OrchardError (invalid_request), also where images are all that
-    is asked for.
+    Tools that only OpenAI can run are left out. Raise OrchardError (invalid_request), also if image generation is the
+    only tool.
     """
     flat: list[tuple[str, str | None, wire.NamedTool]] = []
     for where, entry in (*((f"tools[{i}]", entry) for i, entry in enumerate(entries)), *added):
@@ -73,7 +73,7 @@ def toolbox(
             flat += [(f"{where}.tools[{i}]", entry.name, tool) for i, tool in enumerate(entry.tools or ())]
         else:
             flat.append((where, None, entry))
-    # Beside other tools it is left out, because Codex may send it with every request.
+    # Ignore it beside other tools, because Codex may send it with every request.
     if flat and all(tool.type == _IMAGES for _, _, tool in flat):
         raise invalid(f"{flat[0][0]}.type", f"'{_IMAGES}' {_NO_IMAGES}.")
     names = Counter(tool.name for _, _, tool in flat)
@@ -86,7 +86,7 @@ def toolbox(
             raise not_one_of(f"{where}.type", ("function", "custom", "namespace", *sorted(_HOSTED)))
         if not tool.name:
             raise invalid(f"{where}.name", "is required: a tool has its name beside its type.")
-        # With the namespace where another tool has the same name.
+        # Add the namespace if another tool has the same name.
         seen = f"{namespace}__{tool.name}" if namespace and names[tool.name] > 1 else tool.name
         if tool.type == "function":
             served.setdefault(seen, ServedTool("function", tool.name, namespace))
@@ -109,7 +109,7 @@ def _add_custom(tools: Tools, tool: wire.NamedTool, where: str, seen: str) -> No
 def _chosen(
     choice: str | wire.ToolChoice | None, tools: Tools, served: Mapping[str, ServedTool]
 ) -> tuple[tuple[Tool, ...], bool]:
-    """Return the tools that may be called, and whether one must be."""
+    """Return the tools that may be called, and whether one must be called."""
     match choice:
         case "none":
             return (), False

@@ -1,4 +1,4 @@
-"""Encode OpenAI's Transcriptions and Translations: each format of an answer, and its stream."""
+"""Encode OpenAI's Transcriptions and Translations: turn events into a response in each format, or into its stream."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ _json = msgspec.json.Encoder().encode
 
 
 class TranscriptionCall(Struct, frozen=True):
-    """A parsed form. `granularities`: of what verbose_json tells the times."""
+    """A parsed form. `granularities`: whether verbose_json has the times of words, segments or both."""
 
     request: Request
     stream: bool
@@ -26,11 +26,11 @@ class TranscriptionCall(Struct, frozen=True):
 
     @property
     def media_type(self) -> str:
-        """The content type of an answer that is not streamed."""
+        """The content type of a non-streamed response."""
         return "application/json" if self.format in ("json", "verbose_json") else "text/plain"
 
     def complete(self, result: Collected) -> bytes:
-        """Return the body of an answer that is not streamed."""
+        """Return the body of a non-streamed response."""
         found = [made(output) for output in result.outputs]
         segments = [one for one in found if isinstance(one, Segment)]
         (recording,) = (one for one in found if isinstance(one, Recording))
@@ -62,7 +62,7 @@ class TranscriptionCall(Struct, frozen=True):
 
 
 class TranscriptionEncoder:
-    """An encoder of one stream of events as server-sent events; a comment tells how much is done."""
+    """Encodes one stream of events as server-sent events, with progress in comments."""
 
     def __init__(self, call: TranscriptionCall) -> None:
         self._text = ""
@@ -94,7 +94,7 @@ class TranscriptionEncoder:
 
 
 def usage(seconds: float) -> dict[str, Any]:
-    """Return what an answer cost: the length of the recording in seconds."""
+    """Return the usage: the length of the recording in seconds."""
     return {"type": "duration", "seconds": round(seconds, 3)}
 
 
@@ -118,7 +118,7 @@ def _segment(number: int, one: Segment) -> dict[str, Any]:
 
 
 def _cue(one: Segment, point: str, number: str = "") -> str:
-    """Return a subtitle; in a WebVTT file, what would end its text or look like its times is broken up."""
+    """Return a subtitle. In a WebVTT file, break up text that would end it or look like its times."""
     lines = [line for line in one.text.strip().replace("-->", "->").splitlines() if line.strip()]
     if point == ".":
         lines = [line.replace("&", "&amp;").replace("<", "&lt;") for line in lines]

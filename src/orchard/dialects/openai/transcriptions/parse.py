@@ -34,9 +34,9 @@ def parse(
     model: str | None = None,
     default: str | None = None,
 ) -> TranscriptionCall:
-    """Return what a form asks for.
+    """Return the call of a form.
 
-    Raise OrchardError (invalid_request) with the field that is wrong.
+    Raise OrchardError (invalid_request), whose `param` names the field to blame.
     """
     form = typed(fields, numbers=_NUMBERS, lists=_LISTS, objects=("chunking_strategy",))
     body = BODY.decode(msgspec.json.encode(form), model, default)
@@ -65,7 +65,7 @@ def parse(
 
 
 def _check(body: TranscriptionBody) -> None:
-    """Refuse fields that don't go together."""
+    """Reject fields that can't be combined."""
     if body.stream and body.response_format not in (None, "json", "text"):
         raise invalid("response_format", "must be 'json' or 'text' for a stream, which has no timestamps.")
     if body.timestamp_granularities and body.response_format != "verbose_json":

@@ -1,4 +1,4 @@
-"""The form of OpenAI's Transcriptions and Translations, besides its file."""
+"""The form of OpenAI's Transcriptions and Translations, without its file."""
 
 from typing import Annotated, Literal
 
@@ -10,7 +10,7 @@ Format = Literal["json", "text", "srt", "verbose_json", "vtt"]
 
 
 class ServerVad(Struct, kw_only=True):
-    """How speech is looked for before it is transcribed; times are in milliseconds."""
+    """How speech is detected before it is transcribed; times are in milliseconds."""
 
     type: Literal["server_vad"]
     threshold: Annotated[float, Meta(ge=0, le=1)] = 0.5
