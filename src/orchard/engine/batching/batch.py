@@ -309,7 +309,7 @@ class Batch:
         return any(self._key(slot) != group.key for group in self._groups for slot in group.slots)
 
     def arrange(self, slots: Sequence[BatchSlot]) -> None:
-        """Hold exactly these rows from now on; `slots` has their order. Raise Unbatchable if a layer can't be batched."""
+        """Hold exactly these rows from now on; `slots` has their order. Raise Unbatchable if a layer can't."""
         members: dict[Any, list[BatchSlot]] = {}
         for slot in slots:
             members.setdefault(self._key(slot), []).append(slot)
@@ -340,7 +340,7 @@ class Batch:
         return next(group for group in self._groups if slot in group.slots).extract(slot)
 
     def first_layers(self) -> list[Any]:
-        """Return the caches of the layer at a third of each pass's depth, for `mx.async_eval`."""
+        """Return the contents of one layer cache at a third of each pass's depth, for `mx.async_eval`."""
         passes = [one.groups[0].layers() for one in self._ran]
         return [vars(of[len(of) // 3]) for of in passes if of]
 

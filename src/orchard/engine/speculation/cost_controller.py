@@ -304,6 +304,6 @@ class CostController:
         return max(after, *(one for one in widths if one <= 2 * widest))
 
     def _most_growth(self, rows: int, below: int, width: int) -> float:
-        """Return the most time of a pass relative to width `below`: by its tokens, at most twice for each width more."""
+        """Return the most time of a pass relative to width `below`: as its tokens, at most doubled for each width."""
         steps = sum(below < one <= width for one in self._widths(rows))
         return min(width / below, 2.0**steps)
