@@ -82,7 +82,7 @@ class CallGrammar(Struct, frozen=True):
 class CallsGrammar(Struct, frozen=True):
     """An answer's calls: `prefix`, one or more of `calls` with `separator` between them, `suffix`; all literal texts.
 
-    `trigger`: the text that opens a call anywhere in an answer; "" if there is none. Text may precede a call's beginning.
+    `trigger`: the text that opens a call anywhere in an answer; "" if there is none. Text may precede the call.
     """
 
     trigger: str

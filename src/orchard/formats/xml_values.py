@@ -1,7 +1,7 @@
 """Reads arguments between tags: strings as they are, other values as JSON.
 
-The schema tells the types; if it doesn't, the model may have said them. If a value can't be a string, arrays and objects
-are also read in Python's notation.
+The schema tells the types; if it doesn't, the model may have said them. If a value can't be a string, arrays and
+objects are also read in Python's notation.
 """
 
 import json

@@ -96,9 +96,9 @@ class Tagged(Format):
         forced: bool = False,
         leads: bool = True,
     ) -> None:
-        """`syntax`: None where the request has no tools. `thinking`: the answer begins within the reasoning, `wrapped`:
-        within the answer's own tags. `forced`: a grammar is enforced on the calls. `leads`: the answer may begin with calls that
-        have no tag."""
+        """`syntax`: None if the request has no tools. `thinking`: the answer begins with reasoning; `wrapped`: inside
+        the answer's own tags. `forced`: a grammar is enforced on the calls. `leads`: the answer may begin with calls
+        without a tag."""
         super().__init__(tools or {}, forced=forced)
         self.thinking = thinking
         self._reasoning = reasoning
