@@ -1,6 +1,6 @@
-"""Products on a CPU for which MLX has no library: its own are twenty times slower than numpy's (2 GFLOP/s a machine).
+"""Lets numpy compute products on CPUs without Accelerate: MLX's own are twenty times slower (2 GFLOP/s per machine).
 
-On a Mac, MLX's products on the CPU are Accelerate's.
+On a Mac, MLX uses Accelerate on the CPU.
 """
 
 import sys
@@ -15,14 +15,14 @@ from mlx.utils import tree_unflatten
 from threadpoolctl import ThreadpoolController
 
 FEWEST_ROWS = 4
-"""From how many rows on numpy multiplies in a model that writes: fewer gain little, and what MLX computes of a row
-doesn't depend on the rows beside it."""
+"""The fewest rows that numpy multiplies in a model that generates text. Fewer gain little, and MLX's result for a row
+doesn't depend on other rows."""
 _FEWEST_OF_SMALL = 2
-"""The same where layers are small and not quantised, so that there is nothing to unpack."""
+"""The same for small layers without quantisation, which have nothing to unpack."""
 MANY_ROWS = 64
-"""From how many rows on numpy multiplies in all its threads there."""
+"""The fewest rows that numpy multiplies with all its threads in such a model."""
 _LEAST_WEIGHTS = 2**18
-"""From how many weights a layer on, on average, numpy loses little even with one row: it has to be waited for."""
+"""The least weights per layer, on average, for which waiting for numpy costs little even with one row."""
 _LAYERS = (nn.Linear, nn.Embedding, nn.QuantizedLinear, nn.QuantizedEmbedding)
 
 
@@ -32,9 +32,9 @@ def is_slow() -> bool:
 
 
 def adapt(network: nn.Module, fewest_rows: int = 1, *, writes: bool = False) -> None:
-    """Let numpy compute the products of a network's float32 layers with so many rows, where it runs on such a CPU.
+    """On such a CPU, let numpy compute the products of a network's float32 layers with `fewest_rows` rows or more.
 
-    `writes`: the model writes, so that few rows are its usual work; see `threads_for`.
+    `writes`: the model generates text, so most of its products have few rows; see `threads_for`.
     """
     if not is_slow():
         return
@@ -45,12 +45,12 @@ def adapt(network: nn.Module, fewest_rows: int = 1, *, writes: bool = False) -> 
 
 
 def widen(network: nn.Module, room: int = 0) -> bool:
-    """Let a network compute in float32 where that is faster, if it runs on such a CPU.
+    """On such a CPU, let a network compute in float32 if that is faster; return whether its weights are float32 then.
 
-    A network whose weights take no more than `room` bytes in float32 gets such weights, and numpy computes its
-    products: all of them if the layers are large, those of two rows and more if they are small and of half the width.
-    Then this returns True. Of other networks only those with quantised layers are changed, and keep them: MLX's
-    product of quantised weights there takes ten times as long with inputs of half the width.
+    A network whose weights take at most `room` bytes in float32 gets such weights, and numpy computes its products:
+    all of them if the layers are large, those of two or more rows if they are small and in half precision. Other
+    networks only change if they have quantised layers, which they keep: MLX's product of quantised weights takes ten
+    times as long with inputs in half precision.
     """
     if not is_slow():
         return False
@@ -75,7 +75,7 @@ def _weights(layer: nn.Module) -> int:
 
 
 def _unpacked(layer: nn.Module) -> nn.Module:
-    """Return a layer without quantisation that gives what this one gives."""
+    """Return a layer without quantisation that computes the same."""
     if "scales" not in layer:
         return layer
     kind = nn.Linear if type(layer) is nn.QuantizedLinear else nn.Embedding

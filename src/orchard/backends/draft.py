@@ -1,4 +1,4 @@
-"""Load what guesses a model's next tokens: a draft model, a drafter's MTP head, or the model's own head."""
+"""Loads the model that guesses next tokens: a draft model, an MTP head from another folder, or the model's own head."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,14 +13,14 @@ from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.drafting.head import PredictionHead
 
-_WITH_HEADS = ("qwen3_5", "qwen3_next")  # how the model types begin of which heads are known
+_WITH_HEADS = ("qwen3_5", "qwen3_next")  # prefixes of the model types whose heads are known
 
 
 def load_draft(path: str, model: LoadedModel, options: TextOptions) -> TextModel | PredictionHead | None:
-    """Load the draft that a model's options name, or else the MTP head in the model's own folder, `path`.
+    """Load the draft that the options name, or else the MTP head in the model's own folder, `path`.
 
-    None: there is neither, or speculation is off. Raise OrchardError("model_failed") with the reason if a draft that is
-    named can't be loaded, doesn't have the model's tokens, or doesn't fit the model.
+    Return None if there is neither, or speculation is off. Raise OrchardError("model_failed") with the reason if a
+    named draft can't be loaded, doesn't have the model's tokens, or doesn't fit the model.
     """
     if options.speculation == "off":
         return None
@@ -38,7 +38,7 @@ def _own_head(path: str, model: LoadedModel) -> PredictionHead | None:
 
 
 def _drafter(folder: str, model: LoadedModel) -> PredictionHead:
-    from orchard.backends import mtp  # it imports mlx-vlm, which text models mostly don't need
+    from orchard.backends import mtp  # it imports mlx-vlm, which most text models don't need
 
     if not (kind := _model_type(folder)).startswith(_WITH_HEADS):
         raise OrchardError("model_failed", f"the drafter in {folder} is of the kind {kind!r}, which is not served")
@@ -48,7 +48,7 @@ def _drafter(folder: str, model: LoadedModel) -> PredictionHead:
 
 @contextmanager
 def _blaming(what: str) -> Iterator[None]:
-    """Let errors say what of a model can't be used."""
+    """Begin the messages of errors with `what` can't be used."""
     try:
         yield
     except OrchardError as error:
@@ -56,7 +56,7 @@ def _blaming(what: str) -> Iterator[None]:
 
 
 def _model_type(folder: str) -> str:
-    """Return what a folder's configuration says of its architecture; empty: nothing that can be read."""
+    """Return the `model_type` in a folder's configuration; "" if it can't be read."""
     try:
         config: dict[str, Any] = mlx_lm.utils.load_config(Path(folder))
     except (OSError, ValueError):
@@ -78,7 +78,7 @@ def _draft_model(folder: str, model: LoadedModel) -> TextModel:
 
 
 def _difference(own: Mapping[str, int], drafts: Mapping[str, int]) -> str:
-    """Return how a draft's vocabulary differs from a model's; empty: it has all of the model's tokens."""
+    """Return how a draft's vocabulary differs from a model's; "" if it has all of the model's tokens."""
     for token, number in sorted(own.items(), key=lambda item: item[1]):
         found = drafts.get(token)
         if found != number:

@@ -1,7 +1,7 @@
 """A scripted service for tests and benchmarks of the gateway: the request itself says what the model does.
 
-A last message or raw prompt that is a JSON object of `Script`'s fields is played; any other is answered with itself. A
-medium, also of an earlier message, is told: "[image: 3 bytes of image/png, sha256 ba7816bf]".
+If the last message or the raw prompt is a JSON object of `Script`'s fields, it is played; any other text is the answer
+itself. Media, also of earlier messages, become text: "[image: 3 bytes of image/png, sha256 ba7816bf]".
 The path of a model says how it loads: a JSON object of `Loads`' fields, or one of the names in `PATHS`.
 """
 
@@ -32,11 +32,11 @@ _MEMORY_BYTES = 2**30
 
 
 class Loads(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a model loads: `seconds` in `steps` pieces of progress, and then it takes `bytes`.
+    """How a model loads: `seconds` in `steps` pieces of progress; then it takes `bytes`.
 
-    `end`: what comes instead of the last piece; the process dies by a signal where it is "killed" or "aborted", and of
-    an exception where it is "raised". `mute`: it never says what is cached. `once`: a file that is made at the first
-    load; where it is there, the load ends well.
+    `end`: what comes instead of the last piece; "killed" and "aborted" end the process by a signal, "raised" by an
+    exception. `mute`: it never reports what is cached. `once`: a file that the first load makes; if it exists, the load
+    succeeds.
     """
 
     seconds: float = 0.0
@@ -53,9 +53,9 @@ PATHS = {"fake": Loads(), "broken": Loads(end="broken"), "slow": Loads(seconds=1
 class Script(Struct, forbid_unknown_fields=True):
     """`pieces` times `text`, one every `interval` seconds; `fail`, `crash` or `abort` comes instead of the end.
 
-    With `stamp` each piece is the monotonic clock's time instead, for measuring what lies behind. `delay` seconds pass
-    before the stream starts; a `refuse` fails it before it has started. With `hang` the engine is silent from then on.
-    `once`: a file that is made first; where it is there, neither `crash` nor `abort` nor `hang` comes.
+    With `stamp` each piece is the monotonic clock's time instead, to measure latency. `delay`: seconds before the
+    stream starts; `refuse`: the stream fails before it starts. With `hang` the engine is silent from then on.
+    `once`: a file that is made first; if it exists, `crash`, `abort` and `hang` are ignored.
     """
 
     pieces: int = 1
@@ -72,7 +72,7 @@ class Script(Struct, forbid_unknown_fields=True):
 
 
 class FakeService(Service):
-    """Plays scripts, all streams in step: events that fall due together are emitted together, as an engine does."""
+    """Plays scripts. Events that are due at the same time are emitted together, as those of an engine's step are."""
 
     @staticmethod
     def prepare() -> int:
@@ -80,7 +80,7 @@ class FakeService(Service):
         return _MEMORY_BYTES
 
     def __init__(self, path: str, options: TextOptions) -> None:
-        """`path` says how it loads. More requests than the options' rows and waiting ones together are refused."""
+        """`path` says how it loads. Requests beyond the options' rows and waiting ones together are rejected."""
         self._loads = PATHS.get(path) or _decoded(path, Loads) or Loads()
         self._most = options.decode_concurrency + options.queue_size
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -142,12 +142,12 @@ class FakeService(Service):
             self._going_on[request_id].clear()
 
     def resume(self, request_id: str) -> None:
-        """Go on playing."""
+        """Continue playing."""
         if request_id in self._going_on:
             self._going_on[request_id].set()
 
     async def cache(self, request_id: str | None) -> CacheState:
-        """Compare each of the last prompts with the one before it; nothing is cached."""
+        """Return reports that compare each of the last prompts with the one before it; nothing is cached."""
         if self._loads.mute:
             await asyncio.get_running_loop().create_future()
         return CacheState(reports=[report for report in self._reports if request_id in (None, report.request_id)])
@@ -173,7 +173,7 @@ class FakeService(Service):
         self._push(request.id, Started(prompt_tokens=len(generation(request).messages)))
         begin = loop.time()
         for piece in range(script.pieces):
-            # Due times count from the start, so that a late step doesn't shift all that follow.
+            # Due times count from the start, so that a late step doesn't delay all later ones.
             await asyncio.sleep(max(0.0, begin + (piece + 1) * script.interval - loop.time()))
             await self._going_on[request.id].wait()
             self._push(request.id, Text(f"{time.monotonic():.6f} " if script.stamp else script.text))
@@ -207,7 +207,7 @@ class FakeService(Service):
 
 
 def _happened(once: str | None) -> bool:
-    """Return whether the file is there, and make it."""
+    """Return whether the file exists; make it if not."""
     if once is None:
         return False
     try:

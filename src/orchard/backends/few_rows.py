@@ -1,13 +1,13 @@
-"""Products of 4-bit weights with one row of inputs or a few on CUDA: one kernel that reads each weight once.
+"""Products of 4-bit weights with one or a few rows of inputs on CUDA: a kernel that reads each weight once.
 
-With MLX 0.32.4's products, a model's step with eight rows takes twice as long (docs/performance.md), and those of one
-row take a fifth longer than this kernel. It sums for a row in one order, whatever rows are beside it. Here, eight rows
-are one side of a tensor core's product (m16n8k16 in
-https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-instructions), so up to eight cost what one
-costs. A packed weight goes in as the exact number that its bits say. Scales and biases are applied to the sums of
-each group, in float32.
+With MLX 0.32.4's products, a model's step with eight rows takes twice as long (docs/performance.md), and its product
+for one row takes a fifth longer than this kernel. The kernel sums each row in the same order, whatever the other rows.
+Eight rows are one side of a tensor core's product (m16n8k16 in
+https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-instructions), so up to eight rows cost as
+much as one. The packed weights are used as exact integers. Scales and biases are applied to the sums of each group, in
+float32.
 
-Embeddings of tokens are another kernel: MLX gathers weights, scales and biases apart, and unpacks them then.
+Another kernel looks up token embeddings: MLX would gather weights, scales and biases separately before it unpacks them.
 """
 
 import logging
@@ -128,7 +128,7 @@ __device__ __forceinline__ void multiply(
 
 @cache
 def works(dtype: mx.Dtype) -> bool:
-    """Return whether the device runs the kernel with inputs of a type, and right: tensor cores differ."""
+    """Return whether the device runs the kernel correctly with inputs of a type: tensor cores differ."""
     layer = nn.QuantizedLinear(2 * _CHUNK, 16, bias=False, group_size=_CHUNK, bits=4)
     layer.set_dtype(dtype)
     inputs = mx.random.normal((2, 2 * _CHUNK), key=mx.random.key(0)).astype(dtype)
@@ -140,7 +140,7 @@ def works(dtype: mx.Dtype) -> bool:
 
 
 def serves(rows: int, dtype: mx.Dtype, layer: Any) -> bool:
-    """Return whether `product` computes that many rows of a type with a quantised layer on CUDA."""
+    """Return whether `product` can compute so many rows of a type with a quantised layer on CUDA."""
     outputs, words = layer["weight"].shape
     return (
         rows <= MOST_ROWS
@@ -160,7 +160,7 @@ def product(inputs: mx.array, layer: Any) -> mx.array:
     rows, outputs = inputs.size // width, layer["weight"].shape[0]
     if len(shape) != 2:  # a model's inputs are (rows, n, width); another operation for each product costs the host time
         return product(inputs.reshape(1, rows, width), layer).reshape(*shape, outputs)
-    # Every block reads all inputs. Of many rows that takes longer than reading weights does, so blocks are fewer.
+    # Every block reads all inputs. With many rows that takes longer than reading weights, so use fewer blocks.
     bands = 2 if rows > 16 and outputs % 32 == 0 else 1
     result: mx.array = _kernel(inputs.dtype)(
         inputs=[inputs, layer["weight"], layer["scales"], layer["biases"]],
@@ -199,16 +199,16 @@ _LOOK_UP = """
   for (int i = 0; i < 8; i++)
     embedded[at * 8 + i] = static_cast<T>(__fmaf_rn(scale, static_cast<float>((packed >> (4 * i)) & 15u), bias));
 """
-_LOOKED_UP = 256  # words of a block
+_LOOKED_UP = 256  # words per block
 
 
 def embeds(layer: Any) -> bool:
-    """Return whether `embed` serves a quantised embedding on CUDA."""
+    """Return whether `embed` can compute a quantised embedding layer on CUDA."""
     return bool(layer.bits == 4 and layer.mode == "affine" and layer.group_size % 8 == 0)
 
 
 def embed(tokens: mx.array, layer: Any) -> mx.array:
-    """Return what a layer's 4-bit weights (tokens, width) hold of tokens (...), in the type of its scales."""
+    """Return the embeddings of tokens (...) from 4-bit weights (tokens, width), in the type of the layer's scales."""
     words = layer["weight"].shape[1]
     result: mx.array = _look_up()(
         inputs=[tokens.reshape(-1), layer["weight"], layer["scales"], layer["biases"]],

@@ -1,8 +1,8 @@
-"""Quantised layers that read the same input (a block's queries, keys and values; gate and up) as one product.
+"""Computes quantised layers that read the same input (a block's queries, keys and values; gate and up) as one product.
 
-A step of a small model, or of any model on a fast GPU, takes as long as its launches. Which layers read the same is
-seen in a pass over the model, not guessed from names. Each keeps its own weights, which are views of the joint ones,
-so nothing is held twice, and a layer that is called with another input than the first one works as before.
+A step of a small model, or of any model on a fast GPU, takes as long as its launches. A pass over the model shows which
+layers read the same input; names are not used. Each layer keeps its own weights, which are views of the joint ones, so
+nothing is held twice. A layer that is called with another input than the first one works as before.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ _ARRAYS = ("weight", "scales", "biases", "bias")
 
 
 def fuse(network: nn.Module, run: Callable[[], Any]) -> None:
-    """Join the layers of a network that may be joined; it need not be evaluated. Adapted layers stay as they are.
+    """Join the layers of a network that can be joined, except adapted ones; the weights need not be evaluated.
 
     `run` lets the network read a token.
     """
@@ -33,7 +33,7 @@ def fuse(network: nn.Module, run: Callable[[], Any]) -> None:
 def _siblings(network: nn.Module, run: Callable[[], Any]) -> list[list[Any]]:
     """Return lists of layers that `run` calls one after the other on the same input, and whose weights can be joined.
 
-    The products of a list lie in one module, and are quantised alike.
+    The layers of a list are in the same module and have the same quantisation.
     """
     parents = {
         id(child): id(module)
@@ -61,7 +61,7 @@ def _siblings(network: nn.Module, run: Callable[[], Any]) -> list[list[Any]]:
     found = groupby(calls, lambda call: (id(call[1]), parents.get(id(call[0]), id(call[0])), _form(call[0])))
     groups = [[layer for layer, _ in alike] for _, alike in found]
     times = Counter(id(layer) for layer, _ in calls)
-    calls.clear()  # the inputs hold the weights that the joint ones replace
+    calls.clear()  # the inputs keep the replaced weights alive
     return [group for group in groups if len(group) > 1 and all(times[id(layer)] == 1 for layer in group)]
 
 
@@ -71,7 +71,7 @@ def _form(layer: Any) -> tuple[Any, ...]:
 
 
 class _Joint:
-    """The joint weights of some layers, and what the first of them has computed for the others."""
+    """The joint weights of some layers, and the results that the first one has computed for the others."""
 
     def __init__(self, layers: list[Any]) -> None:
         first = layers[0]
@@ -89,11 +89,11 @@ class _Joint:
         return self._arrays[name]
 
     def get(self, name: str) -> mx.array | None:
-        """Return the joint array of that name; None: the layers have none."""
+        """Return the joint array of that name; None if the layers have none."""
         return self._arrays.get(name)
 
     def take(self, inputs: mx.array, place: int) -> mx.array | None:
-        """Return what the layer at a place makes of inputs (..., width); None: it must compute that itself."""
+        """Return the output of the layer at `place` for inputs (..., width); None: it must compute it itself."""
         if place == 0:
             self._inputs = inputs
             self._outputs = list(mx.split(quantized.linear(inputs, self), self._borders, axis=-1))

@@ -1,12 +1,12 @@
 """The gated delta rule (https://arxiv.org/abs/2412.06464) on CUDA, as one kernel that goes from token to token.
 
-mlx-lm and mlx-vlm have kernels for Metal only. On CUDA they build some ten operations for each token, or compute many
-tokens at once by products, which round otherwise than single tokens do. `mx.fast.gated_delta_update` takes no decay
-per key dimension. This kernel does for each token the same operations on float32 in the same order, however many
-tokens and rows there are: tokens one by one and in one pass, alone and in a batch, give the same bits.
+mlx-lm and mlx-vlm have kernels only for Metal. On CUDA they build about ten operations for each token, or compute many
+tokens at once by products, whose rounding differs from that of single tokens. `mx.fast.gated_delta_update` takes no
+decay per key dimension. This kernel does the same operations on float32 in the same order for each token. So tokens one
+by one or in one pass, alone or in a batch, give the same bits.
 
-The short convolution before the rule is a kernel, too: cuDNN's is recorded into a CUDA graph of its own in each layer,
-which takes the host tens of microseconds, and mlx-vlm builds four operations for single tokens.
+The short convolution before the rule is a kernel, too: cuDNN's is recorded into its own CUDA graph in each layer, which
+takes the host tens of microseconds, and mlx-vlm builds four operations for single tokens.
 """
 
 import sys
@@ -19,8 +19,8 @@ from mlx import nn
 
 from orchard.engine.batching.model import cuda_kernel, on_cuda
 
-# What the libraries' `gated_delta_update` calls where there is no Metal. Models import that function by its name, so
-# it must stay as it is.
+# The functions that the libraries' `gated_delta_update` calls without Metal. Models import `gated_delta_update` itself
+# by its name, so it can't be replaced.
 REPLACED = {
     "mlx_lm.models.gated_delta": ("gated_delta_ops",),
     "mlx_vlm.models.gated_delta": ("gated_delta_ops",),
@@ -95,7 +95,7 @@ _KEEP_STATE = """
       for (int i = 0; i < PER_LANE; i++) kept_state[i * LANES] = static_cast<STATE>(own[i]);
     }
 """
-_MOST_CONVOLVED = 16  # tokens of a row
+_MOST_CONVOLVED = 16  # tokens per row
 
 _CONVOLVE = """
   const int channel = blockIdx.x * blockDim.x + threadIdx.x, token = blockIdx.y, row = blockIdx.z;
@@ -111,7 +111,7 @@ _CONVOLVE = """
 
 
 def install(network: nn.Module) -> None:
-    """On CUDA, let a network, and the libraries' modules that have been loaded, use the kernels.
+    """On CUDA, let a network, and the libraries' modules that have been imported, use the kernels.
 
     Call this before the network is run.
     """
@@ -147,7 +147,7 @@ class _ShortConvolution(nn.Conv1d):  # type: ignore[misc]
 def convolve(inputs: mx.array, weights: mx.array) -> mx.array:
     """Convolve inputs (rows, tokens + width - 1, channels) by weights (channels, width, 1) of the same type.
 
-    Return (rows, tokens, channels). Each number is summed in float32, in one order, however many tokens there are.
+    Return (rows, tokens, channels). Sums are in float32, in the same order for any number of tokens.
     """
     rows, held, channels = inputs.shape
     result: mx.array = _convolution()(
@@ -167,9 +167,9 @@ def _convolution() -> Any:
 
 
 class Arguments(NamedTuple):
-    """What the rule is given, in the libraries' order; the shape of each.
+    """The inputs of the rule, in the libraries' order, with their shapes.
 
-    Where `mask` is false, a token reads zeros and leaves the state as it is, as in the libraries' kernels.
+    If `mask` is false, a token reads zeros and doesn't change the state, as in the libraries' kernels.
     """
 
     queries: mx.array  # (rows, tokens, key heads, key width)
@@ -182,13 +182,13 @@ class Arguments(NamedTuple):
 
 
 class _Update:
-    """What is called in place of a library's function, `plain`; that one gets what the kernel doesn't serve."""
+    """Replaces a library's function, `plain`, and calls it for inputs that the kernel can't compute."""
 
     def __init__(self, plain: Callable[..., Any]) -> None:
         self.plain = plain
 
     def __call__(self, *args: Any) -> Any:
-        """Take `Arguments`, and perhaps for how many tokens the state after each is wanted, too."""
+        """Take `Arguments` and, optionally, for how many tokens to return the state after each, too."""
         given, wanted = Arguments(*args[:7]), (*args[7:], None)[0]
         width = given.keys.shape[3]
         if width % 32 or width > _MOST_KEYS or wanted == 0:
@@ -199,8 +199,9 @@ class _Update:
 def update(given: Arguments, wanted: int | None = None) -> tuple[mx.array, ...]:
     """Return what the tokens read from the state, in the queries' type, and the new state, in the state's type.
 
-    The former is (rows, tokens, heads, value width). Keys' width must be a multiple of 32, and at most 512. `wanted`:
-    return the state behind each of the first so many tokens, too, (rows, wanted, heads, value width, key width).
+    The former is (rows, tokens, heads, value width). The keys' width must be a multiple of 32, and at most 512.
+    `wanted`: also return the state after each of the first `wanted` tokens, (rows, wanted, heads, value width, key
+    width).
     """
     queries, keys, values, decay, rate, state, mask = given
     rows, _, heads, value_width = values.shape

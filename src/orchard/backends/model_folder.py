@@ -1,4 +1,4 @@
-"""What all model folders share: loading, reading their files, and explaining what is wrong with them."""
+"""Loads model folders, reads their files, and explains what is wrong with them."""
 
 import hashlib
 import json
@@ -29,20 +29,20 @@ Progress = Callable[[float], None]
 _UNKNOWN_WINDOW = 32_768
 _MOST_TEMPLATE_BYTES = 2**20
 _NO_LIMIT = 10**9  # tokens
-_UNPACKED_SHARE = 8  # of the memory, what a model may take that a slow CPU computes with unpacked weights
+_UNPACKED_SHARE = 8  # of the memory: an eighth is the most that unpacked weights on a slow CPU may take
 _CONFIGURATIONS = ("config.json", "adapter_config.json")
-# Whether a medium is the same to a model is told by its pixels or samples, so also by what is then made of them.
+# Equal pixels or samples only give equal embeddings if these files are the same, too.
 _OF_PROCESSORS = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
-_GROUPS = 32  # in which weights are read, with a call of progress in between
+_GROUPS = 32  # weights are read in so many groups, with a report of progress after each
 
 
 @dataclass(frozen=True, kw_only=True)
 class FolderModel:
     """A model that was loaded from a folder, and what the rest of the worker must know about it.
 
-    `tokenizer` is mlx-lm's wrapper, `context_window` the tokens that prompt and answer share. `defaults` and
+    `tokenizer` is mlx-lm's wrapper, `context_window` the most tokens of prompt and answer together. `defaults` and
     `max_new_tokens` come from its generation_config.json. `max_kv_size`: the tokens that a cache holds (None: all).
-    `output`: what the hidden states are read from (None: nobody may ask for them).
+    `output`: the layer that hidden states are read from (None: there are no hidden states).
     """
 
     network: Any
@@ -57,7 +57,7 @@ class FolderModel:
 
 
 class LoadedModel(LanguageModel, Protocol):
-    """A loaded model that others guess for."""
+    """A loaded model for which a draft model or an MTP head may guess."""
 
     @property
     def network(self) -> Any:
@@ -71,9 +71,9 @@ class LoadedModel(LanguageModel, Protocol):
 class Library(NamedTuple):
     """A library that loads networks.
 
-    `load` returns a folder's network, whose weights are not read yet, and its configuration. `run` lets a network read
-    one token and returns its logits. `adapt` lays an adapter's weights over a network and returns their names;
-    `adapter_weights` are the files that may hold them.
+    `load` returns a folder's network, with weights that are not read yet, and its configuration. `run` lets a network
+    read one token and returns its logits. `adapt` applies an adapter's weights to a network and returns their names;
+    `adapter_weights` are the files that may contain them.
     """
 
     name: str
@@ -86,17 +86,17 @@ class Library(NamedTuple):
 def load_folder(
     folder: Path, options: TextOptions, progress: Progress, library: Library, *, template: str | None = None
 ) -> FolderModel:
-    """Load a folder's network and tokenizer; on Metal its memory is wired, as mlx-lm does.
+    """Load a folder's network and tokenizer; on Metal, wire the memory as mlx-lm does.
 
-    `template` is the model's own chat template, where its tokenizer's files don't have it. Nothing is fetched and no
-    code of the folder is run. `progress` is called with the fraction that has been read.
-    Raise OrchardError("model_failed") with a sentence about what is wrong with the folder, the adapter's, or the chat
+    `template`: the model's own chat template, if its tokenizer's files don't have it. Nothing is downloaded, and no
+    code in the folder is run. `progress` is called with the fraction that has been read.
+    Raise OrchardError("model_failed") with a sentence about what is wrong with the folder, the adapter or the chat
     template's file.
     """
     if options.chat_template_file:
         template = _template(Path(options.chat_template_file))
     _check_config(folder, library)
-    # Reading weights and reading a large vocabulary hardly disturb each other.
+    # Reading weights and reading a large vocabulary hardly slow each other down.
     with ThreadPoolExecutor(1, "tokenizer") as aside:
         reading = aside.submit(_tokenizer, folder, template)
         network, config = _network(folder, library)
@@ -106,7 +106,7 @@ def load_folder(
         fused.fuse(network, partial(library.run, network))
         evaluate(folder, network, progress, library.name)
         tokenizer = reading.result()
-    mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
+    mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing if the device has no such limit
     quantized.adapt(network)
     gated_delta.install(network)
     output = _output(folder, network, library) if options.embeddings else None
@@ -147,7 +147,7 @@ def _network(folder: Path, library: Library) -> tuple[Any, dict[str, Any]]:
         with loading(folder, library.name):
             network, config = library.load(folder)
     finally:
-        # A network begins with random weights that are never computed. The key would keep a record of all of them.
+        # A network begins with random weights that are never computed. The random state would keep all of them.
         mx.eval(mx.random.state)
     return network, config
 
@@ -160,7 +160,7 @@ def _adapt(network: Any, adapter: Path, library: Library) -> None:
         if not any((adapter / name).is_file() for name in library.adapter_weights):
             raise FileNotFoundError(f"it has no {library.adapter_weights[0]}")
         names = library.adapt(network, adapter)
-        network.eval()  # the layers that were added are in training mode
+        network.eval()  # the added layers are in training mode
         mx.eval([array for name, array in tree_flatten(network.parameters()) if name in names])
     except Exception as error:
         lines = _lines(error)
@@ -177,8 +177,8 @@ def _adapt(network: Any, adapter: Path, library: Library) -> None:
 
 
 def fingerprint(folder: Path, adapter_path: str | None, library: str) -> str:
-    """Tell models apart by their folders' configurations, the sizes and times of their weights, and what runs them."""
-    # The prompts that mlx-lm's models have cached were so named before there was another library. They have no media.
+    """Return a hash of the library, and of a folder's and its adapter's configuration, weights' sizes and times."""
+    # mlx-lm's models take no media. Their fingerprints stay as they were before there was another library.
     files = _CONFIGURATIONS if library == "mlx-lm" else (*_CONFIGURATIONS, *_OF_PROCESSORS)
     known = hashlib.blake2b(b"" if library == "mlx-lm" else library.encode(), digest_size=16)
     for one in [folder, *([Path(adapter_path)] if adapter_path else [])]:
@@ -193,7 +193,7 @@ def fingerprint(folder: Path, adapter_path: str | None, library: str) -> str:
 
 @contextmanager
 def loading(folder: Path, library: str) -> Iterator[None]:
-    """Raise OrchardError("model_failed") with the reason where a library can't read a model's folder."""
+    """Raise OrchardError("model_failed") with the reason if a library can't read a model's folder."""
     try:
         yield
     except Exception as error:
@@ -204,7 +204,7 @@ def loading(folder: Path, library: str) -> Iterator[None]:
 
 @contextmanager
 def without_code() -> Iterator[None]:
-    """See that no code of a folder is run: some libraries ask transformers to, whatever they are told."""
+    """Prevent code in a folder from running: some libraries ask transformers to run it in any case."""
     original = dynamic_module_utils.get_cached_module_file
 
     def refuse(*args: Any, **named: Any) -> str:
@@ -218,7 +218,7 @@ def without_code() -> Iterator[None]:
 
 
 def evaluate(folder: Path, network: Any, progress: Progress, library: str) -> None:
-    """Read a network's weights, some at a time. Raise OrchardError("model_failed") where they are broken."""
+    """Read a network's weights in groups. Raise OrchardError("model_failed") if they are broken."""
     weights: list[tuple[str, mx.array]] = tree_flatten(network.parameters())
     total = sum(array.nbytes for _, array in weights)
     group: list[mx.array] = []
@@ -239,7 +239,7 @@ def _lines(error: Exception) -> list[str]:
 
 
 def _why(folder: Path, error: Exception, library: str) -> str:
-    """Return, in words that a user can act on, why a library refused a folder."""
+    """Return why a library rejected a folder, in words that a user can act on."""
     first_line = _lines(error)[0]
     match error:
         case FileNotFoundError():
@@ -250,7 +250,7 @@ def _why(folder: Path, error: Exception, library: str) -> str:
             return broken
         case KeyError():
             return f"its config.json has no {first_line}"
-    # Parts of the libraries' messages, where the exception's type alone isn't clear.
+    # Parts of the libraries' messages, if the exception's type alone isn't clear.
     reasons = {
         "Model type": f"{library} does not know its architecture",
         "custom module": "it wants to run Python code of its own, which is never done",
@@ -262,7 +262,7 @@ def _why(folder: Path, error: Exception, library: str) -> str:
 
 
 def _broken_json(folder: Path) -> str | None:
-    """Return a reason where one of the files that mlx-lm reads is not a JSON object in UTF-8."""
+    """Return the reason if one of the files that mlx-lm reads is not a JSON object in UTF-8; else None."""
     for name in ("config.json", "generation_config.json"):
         try:
             if not isinstance(json.loads((folder / name).read_text("utf-8")), dict):
@@ -292,7 +292,7 @@ def _template(file: Path) -> str:
 
 
 def _tokenizer(folder: Path, template: str | None) -> Any:
-    """Load a tokenizer, with a chat template in place of its own where one is given."""
+    """Load a tokenizer; replace its chat template if one is given."""
     try:
         eos_token_ids = mlx_lm.utils.load_config(folder).get("eos_token_id")
         # An explicit False: by default transformers asks on the terminal whether code of the folder may run.
@@ -309,7 +309,7 @@ def _tokenizer(folder: Path, template: str | None) -> Any:
 
 
 def _window(config: dict[str, Any], tokenizer: Any) -> int:
-    # transformers writes 10^30 where a tokenizer knows no limit.
+    # transformers writes 10^30 if a tokenizer has no limit.
     limit = tokenizer.model_max_length
     return context_window(config) or (int(limit) if 0 < limit < _NO_LIMIT else _UNKNOWN_WINDOW)
 
@@ -317,7 +317,7 @@ def _window(config: dict[str, Any], tokenizer: Any) -> int:
 def _generation_config(folder: Path) -> tuple[SamplingDefaults, int | None]:
     """Return the sampling defaults of generation_config.json, and its `max_new_tokens`.
 
-    Values that make no sense, and a file that is missing or broken, say nothing.
+    Values that make no sense, and a file that is missing or broken, are ignored.
     """
     try:
         found = json.loads((folder / "generation_config.json").read_text("utf-8"))

@@ -1,7 +1,7 @@
-"""Multi-token-prediction heads of the Qwen3.5 family, in mlx-vlm's format: of the model's own folder, or a drafter's.
+"""Multi-token-prediction (MTP) heads of the Qwen3.5 family, in mlx-vlm's format: in the model's folder or another one.
 
-Both libraries leave a head's weights (`mtp.*`) out of the model. mlx-vlm reads them as a model of their own, which uses
-the embeddings and the output layer of the model that it is for.
+Both libraries leave a head's weights (`mtp.*`) out of the model. mlx-vlm reads them as a separate model, which uses the
+embeddings and the output layer of the main model.
 """
 
 import logging
@@ -30,10 +30,10 @@ _LIBRARY = "mlx-vlm"
 
 
 class MtpHead(PredictionHead):
-    """A head whose layer is mlx-vlm's."""
+    """A head with mlx-vlm's layer."""
 
     def __init__(self, draft: Qwen3_5MTPDraftModel, network: nn.Module, output: OutputLayer, fingerprint: str) -> None:
-        """`draft`: the head, which is bound to the model's `network`; `output`: what makes the network's logits."""
+        """`draft`: the head, which is bound to the model's `network`; `output`: the network's output layer."""
         self._draft = draft.bind(network)
         self._output = output
         self._fingerprint = fingerprint
@@ -83,7 +83,7 @@ class MtpHead(PredictionHead):
 
 
 def own_head(model: LoadedModel, folder: Path) -> MtpHead | None:
-    """Load the head in the model's own folder; None, with a warning if there is one: none that can be used."""
+    """Load the head in the model's own folder; return None if there is none or, with a warning, it can't be used."""
     try:
         return load_head(model, folder) if detect_mtp_splitter(folder) else None
     except Exception as error:
@@ -92,7 +92,7 @@ def own_head(model: LoadedModel, folder: Path) -> MtpHead | None:
 
 
 def load_head(model: LoadedModel, folder: Path) -> MtpHead:
-    """Load the head in a folder of the Qwen3.5 family: a drafter's, or a model's.
+    """Load the head in a folder of the Qwen3.5 family: that of a separate head, or of a model.
 
     Raise OrchardError("model_failed") with the reason if it can't guess for the model.
     """
@@ -115,7 +115,7 @@ def load_head(model: LoadedModel, folder: Path) -> MtpHead:
 
 
 def _misfit(draft: Qwen3_5MTPDraftModel, width: int) -> str:
-    """Return why a drafter can't guess for a model whose hidden states have that width; empty: it can."""
+    """Return why a head can't guess for a model with hidden states of this width; "" if it can."""
     if len(draft.layers) != 1:
         return f"it has {len(draft.layers)} layers; only heads of one layer are served"
     own = draft.config.text_config.hidden_size

@@ -1,7 +1,6 @@
-"""Get the input of a model's output layer: the last hidden states.
+"""Gets the input of a model's output layer: the last hidden states.
 
-Which layer that is, is seen in a pass over the network, not guessed from names: it may be one of its own, or the
-embeddings of the tokens once more.
+A pass over the network shows which layer that is: its own layer, or the token embeddings once more. Names are not used.
 """
 
 import functools
@@ -16,12 +15,12 @@ Note = Callable[[nn.Module, mx.array, mx.array], None]
 
 
 class OutputLayer:
-    """The layer of a network that makes its logits; it lives in the engine's thread."""
+    """The layer of a network that computes its logits. Only the engine's thread uses it."""
 
     def __init__(self, network: nn.Module, run: Callable[[], mx.array]) -> None:
         """Find the layer; `run` lets the network read a token and returns the logits.
 
-        Raise ValueError if no layer makes them.
+        Raise ValueError if no layer computes them.
         """
         seen: list[tuple[nn.Module, mx.array, mx.array]] = []
         with _watched([module for module in network.modules() if "weight" in module], lambda *call: seen.append(call)):
@@ -34,7 +33,7 @@ class OutputLayer:
         """How many numbers a hidden state has."""
 
     def inputs(self, run: Callable[[], Any]) -> mx.array:
-        """Return what the layer reads while `run` lets the network read tokens: (rows, n, width), lazy."""
+        """Return the layer's lazy inputs, (rows, n, width), while `run` lets the network read tokens."""
         seen: list[mx.array] = []
         with _watched([self._layer], lambda layer, inputs, made: seen.append(inputs)):
             run()
@@ -43,7 +42,7 @@ class OutputLayer:
 
 @contextmanager
 def _watched(layers: Sequence[nn.Module], note: Note) -> Iterator[None]:
-    """Call `note` with each layer that is called, what it reads and what it makes of it."""
+    """Call `note` with each layer that is called, its inputs and its outputs."""
     kinds: list[Any] = [type(layer) for layer in layers]
     try:
         for layer, kind in zip(layers, kinds, strict=True):

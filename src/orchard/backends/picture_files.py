@@ -1,4 +1,4 @@
-"""Image files from requests, which may be hostile: check their sizes before they are decoded."""
+"""Opens image files from requests, which may be hostile: checks their sizes before they are decoded."""
 
 import logging
 from io import BytesIO
@@ -14,27 +14,27 @@ _NAMES = {"WEBP": "WebP"}
 _TILE_SIDES = (322, 323)  # TIFF 6.0, section 15
 _SCAN = b"\xff\xda"
 MOST_SCANNED = 20_000_000_000
-"""How many pixels all scans of a JPEG may have together, for which a core needs 10 s. A scan may have few bytes."""
+"""The most pixels of all scans of a JPEG together, for which a core needs 10 s. A scan may have few bytes."""
 
 # The checks below are made before anything is decoded, and are stricter than Pillow's warning.
 Image.MAX_IMAGE_PIXELS = None
-logging.getLogger("PIL").setLevel(logging.INFO)  # it tells of each part of a PNG
+logging.getLogger("PIL").setLevel(logging.INFO)  # it logs each part of a PNG
 
 
 def open_picture(
     part: MediaPart, formats: tuple[str, ...], *, most_ratio: int, least_side: int = 1, mode: str | None = None
 ) -> Image.Image:
-    """Return a decoded picture, upright, of an animation the first frame; `mode` None: in its own mode, with 8 bits.
+    """Return a decoded image, upright; of an animation, the first frame. `mode` None: its own mode, with 8 bits.
 
-    `formats` are Pillow's names of those that are read. No side is more than `most_ratio` times the other, or shorter
-    than `least_side`. Raise OrchardError("invalid_request") that blames the part if it is broken, truncated or too
-    large.
+    `formats`: Pillow's names of the allowed formats. No side may be longer than `most_ratio` times the other, or
+    shorter than `least_side`. Raise OrchardError("invalid_request") that blames the part if it is broken, truncated or
+    too large.
     """
     data = Path(part.path).read_bytes() if part.path else part.data
     try:
         image: Image.Image = Image.open(BytesIO(data), formats=formats)
         tile_pixels = _tile_pixels(image)
-    except Exception as error:  # a broken header raises whatever its reader raises
+    except Exception as error:  # broken headers raise all kinds of errors
         *names, last = (_NAMES.get(name, name) for name in formats)
         raise refusal(part, f"it is no {', '.join(names)} or {last} image, or it is broken") from error
     width, height = image.size
@@ -42,14 +42,14 @@ def open_picture(
         raise refusal(part, f"it has {width:,} x {height:,} pixels, and at most {MAX_PIXELS:,} are allowed")
     if tile_pixels > MAX_PIXELS:
         raise refusal(part, f"its tiles have {tile_pixels:,} pixels, and at most {MAX_PIXELS:,} are allowed")
-    # What only looks like the beginning of a scan counts, too: it is rare.
+    # Bytes that only look like the beginning of a scan count, too; they are rare.
     if image.format in ("JPEG", "MPO") and data.count(_SCAN) * width * height > MOST_SCANNED:
         raise refusal(part, f"its scans have more than {MOST_SCANNED:,} pixels together")
     if min(image.size) < least_side:
         raise refusal(part, f"it has {width:,} x {height:,} pixels, and each side needs at least {least_side}")
     if max(image.size) > most_ratio * min(image.size):  # a processor that widens it would make it huge
         raise refusal(part, f"one side is more than {most_ratio} times the other")
-    if image.mode in ("I", "F"):  # nothing says which of their numbers is black and which is white
+    if image.mode in ("I", "F"):  # it is unknown which numbers are black and white
         raise refusal(part, "its pixels are numbers of 32 bits; send it with 8 or 16 bits for each colour")
     try:
         image.load()
@@ -62,14 +62,14 @@ def open_picture(
 
 
 def _in_eight_bits(image: Image.Image) -> Image.Image:
-    """Return a picture with the upper halves of 16 bits of grey; Pillow would take all but the darkest for white."""
+    """Return an image with the upper 8 of 16 bits of grey; Pillow would turn all but the darkest parts white."""
     if not image.mode.startswith("I;16"):
         return image
     return image.convert("I").point(lambda value: value * (1 / 256)).convert("L")
 
 
 def _tile_pixels(image: Image.Image) -> int:
-    """Return how many pixels a tile of a TIFF has, of which libtiff decodes a whole one at a time; 1 without tiles."""
+    """Return the pixels of a TIFF's tile, which libtiff always decodes as a whole; 1 if the file has no tiles."""
     if not isinstance(image, TiffImageFile):
         return 1
     width, length = (int(image.tag_v2.get(side, 1)) for side in _TILE_SIDES)

@@ -1,12 +1,12 @@
 """Quantised layers in the forms for which MLX 0.32 is fast on CUDA and on a CPU without Accelerate.
 
-On CUDA, a product with inputs (rows, 1, width) reads the weights once a row, one with (rows, width) reads them once.
-And from some number of rows on, unpacking the weights and multiplying by them as they are is faster than MLX's product
-with packed ones: hundreds on CUDA, some on such a CPU, which unpacks them again for each row. Metal's kernels do both
-by themselves. Measured in docs/performance.md.
+On CUDA, a product with inputs (rows, 1, width) reads the weights once per row, one with (rows, width) reads them once.
+With many rows (hundreds on CUDA, a few on such a CPU), unpacking the weights first is faster than MLX's product with
+packed weights, which on such a CPU unpacks them again for each row. Metal's kernels need neither. For measurements see
+docs/performance.md.
 
 cuDNN's attention is turned off: it takes 40 ms and more (seconds for some) to prepare each new pair of lengths, and
-nearly every chunk of a prompt has a new one.
+nearly every chunk of a prompt has a new pair.
 """
 
 import os
@@ -20,14 +20,14 @@ from orchard.backends import cpu, few_rows
 from orchard.engine.batching.model import on_cuda
 
 _UNPACK_FROM = 256  # rows, on CUDA
-_BLOCK = 2**19  # weights that are unpacked at a time on such a CPU
+_BLOCK = 2**19  # weights to unpack at a time on such a CPU
 
 
 def adapt(network: nn.Module) -> None:
-    """Give a network's layers these forms, where they help. Call this before anything is computed."""
+    """Give a network's layers these forms if they help. Call this before anything is computed."""
     if not _helps():
         return
-    os.environ.setdefault("MLX_CUDA_USE_CUDNN_SDPA", "0")  # of CUDA alone
+    os.environ.setdefault("MLX_CUDA_USE_CUDNN_SDPA", "0")  # only used on CUDA
     for _, module in network.named_modules():
         if type(module) is nn.QuantizedLinear:
             module.__class__ = _Linear
@@ -36,7 +36,7 @@ def adapt(network: nn.Module) -> None:
 
 
 def _helps() -> bool:
-    """Return whether MLX runs where it is faster with these forms."""
+    """Return whether MLX runs on a device on which these forms are faster."""
     return on_cuda() or cpu.is_slow()
 
 
@@ -69,9 +69,9 @@ def _few(rows: int, inputs: mx.array, layer: Any) -> bool:
 
 
 def _product_in_blocks(inputs: mx.array, layer: Any, packed: dict[str, Any]) -> mx.array:
-    """Multiply float32 inputs (..., width) with numpy; of the weights, some outputs at a time are unpacked.
+    """Multiply float32 inputs (..., width) with numpy; unpack the weights of some outputs at a time.
 
-    What is unpacked fits into the processor's cache; memory for all of it would take longer than the product.
+    These fit into the processor's cache; writing all unpacked weights to memory would take longer than the product.
     """
     rows = np.asarray(inputs).reshape(-1, inputs.shape[-1])
     weights, scales, biases = layer["weight"], layer["scales"], layer.get("biases")
@@ -87,7 +87,7 @@ def _product_in_blocks(inputs: mx.array, layer: Any, packed: dict[str, Any]) -> 
 
 
 def linear(inputs: mx.array, layer: Any) -> mx.array:
-    """Return what a quantised layer makes of inputs (..., width), in the form that is fast on this device."""
+    """Return a quantised layer's output for inputs (..., width), computed in the form that is fast on this device."""
     if _takes_over(inputs, layer):
         outputs = product(inputs, layer)
     else:

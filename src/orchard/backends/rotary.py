@@ -1,8 +1,7 @@
-"""Rotary embeddings of models with M-RoPE: text is rotated as in a text model, at no more cost.
+"""Rotary embeddings of models with M-RoPE: text is rotated as in a text model, at the same cost.
 
-mlx-vlm 0.7.10 rotates every token by three positions, in a dozen operations a layer where it doesn't run on Metal.
-Where the three are the same, as in all text and so in all of decode, that is an ordinary rotation, for which MLX has a
-kernel.
+mlx-vlm 0.7.10 rotates every token by three positions, in a dozen operations per layer except on Metal. If the three are
+equal, as in all text and so in all of decode, that is an ordinary rotation, for which MLX has a kernel.
 """
 
 from typing import Any
@@ -12,21 +11,21 @@ from mlx import nn
 from mlx_vlm.models.rope_utils import MRoPERotaryEmbedding, apply_multimodal_rotary_pos_emb
 
 UNUSED = mx.zeros((3, 1, 1), mx.int32)
-"""What a model is given for the positions of text; `Rotary` does not look at it."""
+"""A placeholder for the positions of text; `Rotary` ignores it."""
 mx.eval(UNUSED)  # mlx-vlm may do it in another thread, which can't evaluate what this one made
 
 
 class Rotary:
-    """Takes the place of the rotary embeddings of all layers. It lives in one thread.
+    """Replaces the rotary embeddings of all layers. Only one thread may use it.
 
-    `offset`: the position of the first token, one for all rows or one each, where the pass under way reads text; None:
-    positions are given to `apply_rotary`.
+    `offset`: the position of the first token, for all rows or one per row, if the current pass reads text; None:
+    `apply_rotary` uses the positions that it gets.
     """
 
     fused_apply = True  # so that the model leaves the rotation to `apply_rotary`
 
     def __init__(self, embedding: MRoPERotaryEmbedding) -> None:
-        """`embedding` is that of one of the layers; they are all the same."""
+        """`embedding`: that of one of the layers; all have the same."""
         self.offset: int | mx.array | None = None
         self._embedding = embedding
         self._positions: mx.array | None = None
@@ -51,10 +50,10 @@ class Rotary:
 
 
 def install(network: nn.Module) -> Rotary | None:
-    """Rotate text so in a language model's layers; None: its rotation is of another kind, and stays."""
+    """Make a language model's layers rotate text in this way; return None, changing nothing, if they can't."""
     attentions = [module for _, module in network.named_modules() if isinstance(module.get("rotary_emb"), nn.Module)]
     embeddings = [attention.rotary_emb for attention in attentions]
-    # One that stands above the layers (PaddleOCR-VL) is asked for its angles, and rotates nothing itself.
+    # A rotary embedding above the layers (PaddleOCR-VL) only gives angles, and rotates nothing itself.
     if not embeddings or not all(map(_is_ordinary, embeddings)) or any("layers" in one for one in attentions):
         return None
     if len({(one.dim, one.base, one.style, tuple(one.mrope_section)) for one in embeddings}) > 1:

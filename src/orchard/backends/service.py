@@ -18,14 +18,14 @@ Progress = Callable[[float], None]
 
 
 class Heartbeat(Struct, frozen=True):
-    """Signs of life: seconds that the engine has been at its present piece of work (0: idle), and MLX's memory."""
+    """Signs of life: the seconds of the engine's current piece of work (0: idle), and the bytes that MLX holds."""
 
     silent_seconds: float = 0.0
     mlx_bytes: int = 0
 
 
 class Loaded(Struct, frozen=True):
-    """A model that is ready: the bytes that it takes without any request, and what clients are told of it besides."""
+    """A model that is ready: the bytes that it takes without requests, and other details for clients."""
 
     weights_bytes: int
     details: dict[str, str | list[str]] = field(default_factory=dict)
@@ -34,9 +34,9 @@ class Loaded(Struct, frozen=True):
 class Service(Protocol):
     """One model, from its load to its end.
 
-    Every method is called on the event loop's thread and none of them blocks it. The service keeps the law of the event
-    stream for each request that was submitted and not cancelled. A kind of model whose requests are over in a moment
-    inherits what is not abstract.
+    The event loop's thread calls all methods, and none of them blocks it. The service emits events in the required
+    order for each request that was submitted and not cancelled. A kind of model whose requests take only a moment
+    inherits the methods that are not abstract.
     """
 
     @staticmethod
@@ -44,7 +44,7 @@ class Service(Protocol):
     def prepare() -> int:
         """Import what a load needs, and return the bytes that the device lets models use.
 
-        Called once a process, before anything else; then one service is made for each load.
+        This is called once per process, before anything else; then one service is made for each load.
         """
 
     @abstractmethod
@@ -53,49 +53,49 @@ class Service(Protocol):
 
     @abstractmethod
     async def start(self, emit: Emit, progress: Progress) -> Loaded:
-        """Load the model, make it warm, and return what it is like.
+        """Load the model, warm it up, and return its size and details.
 
-        Raises OrchardError("model_failed", ...) with the reason; what was loaded by then is freed by `close`.
+        Raise OrchardError("model_failed", ...) with the reason; `close` frees what was loaded by then.
         """
 
     @abstractmethod
     def submit(self, request: Request) -> None:
-        """Begin a request; whatever is wrong with it comes as a `Failed` event."""
+        """Begin a request. If it is wrong, emit a `Failed` event."""
 
     @abstractmethod
     def cancel(self, request_id: str) -> None:
-        """Drop a request before the engine's next step; no event of it is emitted after this. Unknown ids are fine."""
+        """Cancel a request; none of its events are emitted after this. Unknown ids are ignored."""
 
     def pause(self, request_id: str) -> None:
-        """Stop working on a request from the engine's next step on, until it is resumed. Unknown ids are fine."""
+        """Stop working on a request from the engine's next step on, until it is resumed. Unknown ids are ignored."""
 
     def resume(self, request_id: str) -> None:
-        """Go on with a paused request where it was; its events are those it would have had. Unknown ids are fine."""
+        """Continue a paused request where it was; the pause doesn't change its events. Unknown ids are ignored."""
 
     async def cache(self, request_id: str | None) -> CacheState:
-        """Return what is cached; with a request's id, only the report on that one (none where it is unknown).
+        """Return the prefix cache's counters and all reports; with a request's id, only its report, if it has one.
 
-        May wait for the engine's step under way; without it ever to end, where the service is closed meanwhile.
+        This may wait for the engine's current step. If the service is closed meanwhile, it may never return.
         """
         return CacheState()
 
     @abstractmethod
     def signs(self) -> Heartbeat:
-        """Return the signs of life, also while the model loads: there, each `progress` ends a piece of work."""
+        """Return the signs of life, also while the model loads: then each report of progress ends a piece of work."""
 
     def speculated(self) -> SpeculationReport:
-        """Return what guesses have brought since the load, up to those in what is being emitted."""
+        """Return the results of speculation since the load."""
         return {}
 
     def limit_memory(self, memory_bytes: int) -> None:
-        """Let the model and its requests take so many bytes together from now on.
+        """Limit the model and its requests together to `memory_bytes` from now on.
 
-        May be called from the first moment of `start` on, and takes the place of the options' `memory_limit`.
+        This replaces the options' `memory_limit`, and may be called as soon as `start` has begun.
         """
 
     @abstractmethod
     async def close(self, save_seconds: float) -> None:
-        """Stop the engine, save what is to be saved, and free the model: its memory is back when this returns.
+        """Stop the engine, save cached prompts for at most `save_seconds`, and free the model.
 
-        Saving takes at most so many seconds. Another service may be made in the same process then.
+        Its memory is free when this returns. Then another service may be made in this process.
         """

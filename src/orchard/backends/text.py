@@ -21,7 +21,7 @@ class TextModel(FolderModel):
     vocab_size: int
 
     def new_cache(self) -> list[Any]:
-        """Return an empty cache, one entry a layer."""
+        """Return an empty cache, one entry per layer."""
         cache: list[Any] = make_prompt_cache(self.network, self.max_kv_size)
         return cache
 
@@ -36,8 +36,8 @@ class TextModel(FolderModel):
     ) -> mx.array:
         """Read tokens (rows, n), append them to the cache, and return lazy logits (rows, n, vocab_size).
 
-        `embeddings` (rows, n, width) are read in place of the tokens' own, where mlx-lm's model takes them. ValueError
-        for `positions` and `extras`: a text model's positions are its cache's lengths.
+        `embeddings` (rows, n, width) replace the tokens' own, if mlx-lm's model takes them. Raise ValueError for
+        `positions` and `extras`: a text model's positions are its cache's lengths.
         """
         if positions is not None or extras is not None:
             raise ValueError("a text model counts its positions itself, and takes nothing else")

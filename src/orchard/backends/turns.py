@@ -1,4 +1,4 @@
-"""The base of services whose models do one piece of work at a time, in a thread of their own."""
+"""The base of services whose models do one piece of work at a time, in their own thread."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 async def load_in(thread: MlxThread, load: Callable[[Progress], T], progress: Progress) -> T:
-    """Load a model in its thread, and return it; each call of what `load` is given ends a piece of work.
+    """Load a model in its thread and return it; each report of progress by `load` ends a piece of work.
 
     Raise OrchardError("model_failed", ...) with the reason.
     """
@@ -38,7 +38,7 @@ async def load_in(thread: MlxThread, load: Callable[[Progress], T], progress: Pr
         try:
             return load(advance)
         except Exception as error:
-            traceback.clear_frames(error.__traceback__)  # they would keep what was loaded
+            traceback.clear_frames(error.__traceback__)  # the frames would keep the model alive
             raise
 
     try:
@@ -67,11 +67,11 @@ class TurnService(Service, Generic[R]):
 
     @staticmethod
     def prepare() -> int:
-        """Return the bytes that the device lets models use; what a load needs is imported with it."""
+        """Return the bytes that the device lets models use. Importing the service has imported what a load needs."""
         return recommended()
 
     def __init__(self, memory_limit: int | None) -> None:
-        """`memory_limit`: the bytes that the model and its requests may take, where somebody says so."""
+        """`memory_limit`: the bytes that the model and its requests may take; None: MLX's usual limit."""
         self._memory_limit = memory_limit
         self._thread = MlxThread()
         self._usual_limit: int | None = None
@@ -80,29 +80,29 @@ class TurnService(Service, Generic[R]):
         self._work: asyncio.Task[None] | None = None
 
     async def _loaded(self, load: Callable[[Progress], T], progress: Progress) -> T:
-        """Load the model within its memory, and return what `load` does; see `load_in`. Raise OrchardError."""
+        """Load the model within the memory limit and return it; see `load_in`. Raise OrchardError."""
         if self._memory_limit is not None:
             self.limit_memory(self._memory_limit)
         return await load_in(self._thread, load, progress)
 
     def pause(self, request_id: str) -> None:
-        """Begin no further piece of a request until it is resumed. Unknown ids are fine."""
+        """Begin no further piece of a request until it is resumed. Unknown ids are ignored."""
         if request := self._live.get(request_id):
             request.paused = True
 
     def resume(self, request_id: str) -> None:
-        """Go on with a paused request. Unknown ids are fine."""
+        """Continue a paused request. Unknown ids are ignored."""
         if request := self._live.get(request_id):
             request.paused = False
             self._go_on()
 
     def limit_memory(self, memory_bytes: int) -> None:
-        """Let MLX take so many bytes: at that bound it frees what it keeps for later, before it takes more."""
+        """Limit MLX to `memory_bytes`: at that limit it frees its cached buffers before it allocates more."""
         before = mx.set_memory_limit(memory_bytes)
         self._usual_limit = self._usual_limit or before
 
     async def _free(self) -> None:
-        """Let MLX free what nobody has any more, and take what it usually may."""
+        """Free MLX's unused memory, and restore its usual limit."""
         await self._thread.close()
         if self._usual_limit:
             mx.set_memory_limit(self._usual_limit)
@@ -113,9 +113,9 @@ class TurnService(Service, Generic[R]):
 
     @abstractmethod
     async def _run(self) -> None:
-        """Work until no request wants anything."""
+        """Work until no request has anything left to do."""
 
     def _tell(self, *events: tuple[str, list[Event]]) -> None:
-        """Emit the events of requests, and how many of these have begun and have not."""
+        """Emit the events of requests, and how many requests have begun and how many wait."""
         running = sum(request.begun for request in self._live.values())
         self._emit([one for one in events if one[1]], running, len(self._live) - running)

@@ -1,1 +1,1 @@
-"""What every process that uses MLX needs of it, whatever else is installed there."""
+"""Helpers for every process that uses MLX. They import no other library for models."""

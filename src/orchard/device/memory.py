@@ -6,13 +6,13 @@ from pathlib import Path
 
 import mlx.core as mx
 
-_SHARE = 0.75  # of the machine's memory, where the device recommends nothing; the rest is the system's
+_SHARE = 0.75  # of the machine's memory, if the device recommends nothing; the rest is for the system
 
 
 def recommended() -> int:
     """Return the bytes that MLX may use: what the device recommends (Metal), or most of its memory.
 
-    Without a device's own memory, that is the machine's, or what its container may use.
+    On a device without its own memory, that is the machine's memory, or the limit of its container.
     """
     if mx.default_device() == mx.gpu:
         info = mx.device_info()

@@ -1,4 +1,4 @@
-"""Threads that MLX's work is done in."""
+"""Threads for MLX's work."""
 
 import asyncio
 import atexit
@@ -18,14 +18,14 @@ T = TypeVar("T")
 _SECONDS_TO_END = 10.0
 
 _Tasks = queue.SimpleQueue[tuple[Callable[[], None], Callable[[], None]]]
-_idle: list[_Tasks] = []  # one for each thread that has nothing to do
+_idle: list[_Tasks] = []  # one for each idle thread
 
 
 def in_lasting_thread(work: Callable[[], None], done: Callable[[], None]) -> None:
-    """Do a piece of work, which raises nothing, in a thread that never ends; `done` is called there after it.
+    """Do a piece of work, which must not raise, in a thread that never ends; then call `done` there.
 
-    MLX's thread-local state takes the interpreter's lock when a thread ends, and where the interpreter is ending too,
-    that aborts the process. So the thread waits for further work.
+    When a thread ends, MLX's thread-local state takes the interpreter's lock; if the interpreter is ending, too, that
+    aborts the process. So the thread stays and waits for other work.
     """
     try:
         tasks = _idle.pop()
@@ -41,41 +41,41 @@ def _serve(tasks: _Tasks) -> None:
         work()
         _idle.append(tasks)
         done()
-        del work, done  # they must not keep an engine
+        del work, done  # they must not keep an engine alive
 
 
 class MlxThread:
-    """One thread that does one piece of a model's work after the other, until it is closed."""
+    """A thread that does one piece of a model's work after the other, until it is closed."""
 
     def __init__(self) -> None:
         self._inbox: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._busy_since: float | None = None
         self.mlx_bytes = 0
-        """What MLX held at the beginning of the present or last piece of work."""
+        """The bytes that MLX held when the current or last piece of work began."""
         self._closed = threading.Event()
-        # A thread that the interpreter's end finds within MLX aborts the process.
+        # If the interpreter ends while a thread is inside MLX, the process aborts.
         atexit.register(self._end)
         in_lasting_thread(self._work, self._closed.set)
 
     @property
     def silent_seconds(self) -> float:
-        """How long the present piece of work has taken; 0: there is none."""
+        """The seconds that the current piece of work has taken so far; 0 if there is none."""
         since = self._busy_since
         return 0.0 if since is None else time.monotonic() - since
 
     def advance(self) -> None:
-        """Note, in the thread, that a part of the present piece of work is done: it counts as another one."""
+        """Begin to count the current work as another piece, because a part of it is done. Call this in the thread."""
         self._busy_since = time.monotonic()
         self.mlx_bytes = mx.get_active_memory() + mx.get_cache_memory()
 
     async def do(self, work: Callable[..., T], *args: Any) -> T:
-        """Do a piece of work after the earlier ones; it does not begin if the caller is cancelled first."""
+        """Do a piece of work after the earlier ones and return its result; don't begin if the caller is cancelled."""
         future: Future[T] = Future()
         self._inbox.put((future, partial(work, *args)))
         return await asyncio.wrap_future(future)
 
     async def close(self) -> None:
-        """Let MLX free what nobody has any more, after all work, and give up the thread."""
+        """After all work, free MLX's unused memory and release the thread."""
         self._inbox.put(None)
         await asyncio.to_thread(self._closed.wait)
 
@@ -95,7 +95,7 @@ class MlxThread:
                 self._busy_since = None
                 settle()
                 del settle
-            del item, future, work  # they may keep a model
+            del item, future, work  # they may keep a model alive
         gc.collect()
         mx.clear_cache()
         atexit.unregister(self._end)

@@ -1,8 +1,8 @@
-"""Test what a model can do on this machine: what its rows can share, and how long a prefill chunk may be.
+"""Tests what a model can do on this machine: what its rows can share, and how long a prefill chunk may be.
 
-The results are kept from one load to the next. There is one small file for each model, machine and set of options,
-named after all that the results depend on: another version of a library or of the engine, other weights or another
-device make another name. So none is ever out of date.
+The results are stored for later loads, for a day. There is one small file for each model, machine and set of options.
+Its name is a hash of everything that the results depend on: the weights, the device, the options, and the versions of
+the libraries and of the engine.
 """
 
 import logging
@@ -34,15 +34,15 @@ from orchard.engine.batching.prefill import read_together
 
 log = logging.getLogger("orchard.engine")
 
-_MOST_BESIDE_ROWS = 1024  # after thousands of tokens, a piece takes several times what it takes at the beginning
+_MOST_BESIDE_ROWS = 1024  # tokens; after thousands of tokens, a chunk takes several times as long as at the beginning
 _FEWEST_TOKENS_A_STEP = 64
-_SECONDS_A_STEP = 0.06  # what a running stream may be held up by one piece of a prompt, at its beginning
-_TOLERANCE = 0.1  # of the logits' spread; rounding in bfloat16 mostly stays below, a wrong mask is far above
-_MOST_TOLERANCE = 0.5  # of the spread, in a model that makes much of rounding
-_TOLERANCE_IN_PIECES = 0.2  # of the spread, on average; experts chosen otherwise by rounding stay below
+_SECONDS_A_STEP = 0.06  # how long one chunk at the beginning of a prompt may hold up rows in decode
+_TOLERANCE = 0.1  # of the logits' spread; rounding in bfloat16 usually stays below, a wrong mask is far above
+_MOST_TOLERANCE = 0.5  # of the spread, in a model that amplifies rounding
+_TOLERANCE_IN_PIECES = 0.2  # of the spread, on average; if rounding changes the choice of experts, it stays below
 _PROMPT = 256  # tokens
 _TIMED = 3
-_ANSWER = [1, 2, 1, 2, 3]  # of a row that verifies
+_ANSWER = [1, 2, 1, 2, 3]  # the answer of a row that verifies
 _WRONG = 5
 _PROBES = [[1, 2, 3, 4, 5, 6, 7], [9, 8, 7], [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3]]
 _MOST_BYTES = 4096
@@ -51,10 +51,11 @@ _SECONDS_BELIEVED = 24 * 3600  # the device may have been busy when it was timed
 
 
 class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
-    """How far rows share a pass, whether prompts share one; prompt tokens that a step reads beside rows, and a second.
+    """What was measured of a model. `batch_mode`: which rows share a pass; `batched_prefill`: whether prompts do.
 
-    `in_pieces`: whether prompts may be read so. `verifying`: who may get proposed tokens; None: that was not tried.
-    `found`: when, in seconds since 1970.
+    `chunk`: the most prompt tokens of a step while rows decode. `tokens_per_second`: of prefill. `found`: when, in
+    seconds since 1970. `in_pieces`: whether prompts can be prefilled in chunks. `verifying`: which rows may verify
+    proposed tokens; None: not tried.
     """
 
     batch_mode: BatchMode
@@ -67,17 +68,17 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def gains_from_batched_prefill(model: LanguageModel, options: TextOptions) -> bool:
-    """Find out whether reading several prompts in one pass is possible, and quicker."""
+    """Return whether several prompts can share a prefill pass, and are faster so."""
     if mx.default_device() != mx.gpu:
         return False
-    # Where the GPU waits for launches, several prompts take little longer than one; one alone keeps a small GPU busy.
+    # If the GPU waits for launches, several prompts take little longer than one; one prompt keeps a small GPU busy.
     return _seconds(model, _PROMPT, 4) < 2 * _seconds(model, _PROMPT) and can_batch_prefill(model, options)
 
 
 def quantisable(model: LanguageModel, options: TextOptions) -> TextOptions:
-    """Return the options without `kv_bits` where the model can't read quantised keys and values, and log why.
+    """Return the options; if the model can't read a quantised KV cache, without `kv_bits`, and log why.
 
-    Raise OrchardError where they can't be quantised in groups of that size.
+    Raise OrchardError if the KV cache can't be quantised with this group size.
     """
     if not options.kv_bits:
         return options
@@ -101,13 +102,13 @@ def quantisable(model: LanguageModel, options: TextOptions) -> TextOptions:
 
 
 def _brief(error: Exception) -> str:
-    """Return an error of MLX on one line, without the list of its function's arguments."""
+    """Return an MLX error on one line, without the list of the function's arguments."""
     first = (str(error).splitlines() or [""])[0].partition(". The following argument types")[0]
     return f"{type(error).__name__}: {first[:200]}"
 
 
 def find_batch_mode(model: LanguageModel, options: TextOptions) -> BatchMode:
-    """Find out how far a model's rows can share a pass without a change of their logits."""
+    """Find out which of a model's rows can share a pass without a change of their logits."""
     alone = _Expected(partial(_alone, model, options))
     for mode in (BatchMode.SHARED, BatchMode.BY_LENGTH):
         if _same(mode.value, alone, partial(_logits, model, options, _PROBES, mode)):
@@ -117,13 +118,13 @@ def find_batch_mode(model: LanguageModel, options: TextOptions) -> BatchMode:
 
 
 def can_batch_prefill(model: LanguageModel, options: TextOptions) -> bool:
-    """Find out whether prompts can be read in one pass without a change of their logits."""
+    """Return whether prompts can share a prefill pass without a change of their logits."""
     batched = partial(_logits, model, options, _PROBES, BatchMode.SEQUENTIAL, batched=True)
     return _same("prompts share a pass", _Expected(partial(_alone, model, options)), batched)
 
 
 def reads_in_pieces(model: LanguageModel, options: TextOptions) -> bool:
-    """Find out whether a prompt gives the same logits in two pieces as in one."""
+    """Return whether a prompt gives the same logits in two chunks as in one."""
     prompt = _PROBES[-1]
     half = len(prompt) // 2
     whole = _prompt_logits(model, options, [prompt])
@@ -148,7 +149,7 @@ def _prompt_logits(model: LanguageModel, options: TextOptions, pieces: Sequence[
 
 
 class _Expected:
-    """Logits that others are compared with, computed where they are wanted."""
+    """Expected logits, computed when they are needed."""
 
     def __init__(self, logits: Callable[[], mx.array]) -> None:
         self._logits = logits
@@ -161,14 +162,14 @@ class _Expected:
 
     @cached_property
     def rounding(self) -> float:
-        """How far attention in the model's own type is from that: what rounding does to the model."""
+        """The greatest change of a logit by attention in the model's own type: the effect of rounding."""
         return _most_between(self._logits(), self.exact)
 
 
 def _same(what: str, expected: _Expected, logits: Callable[[], mx.array]) -> bool:
-    """Return whether logits are the same but for rounding; log it where they aren't.
+    """Return whether logits are as expected except for rounding; log it if they aren't.
 
-    Where they change by more than `_TOLERANCE`, twice as much may be rounding as the model itself shows.
+    They may differ by `_TOLERANCE` or, up to `_MOST_TOLERANCE`, by twice the model's own effect of rounding.
     """
     spread = float(mx.std(expected.exact))
     try:
@@ -199,7 +200,7 @@ def _logits(
 ) -> mx.array:
     """Return the logits (rows, vocab_size) after two steps of decode, in the order of the prompts.
 
-    `batched`: read the prompts in two passes, first as new ones, then as some of which a head is known.
+    `batched`: prefill the prompts together in two passes, first their first halves, then the rest.
     """
     store = KVStore(model, options)
     caches = [store.new_cache() for _ in prompts]
@@ -223,7 +224,7 @@ def _logits(
 
 
 def find_verifying(model: LanguageModel, options: TextOptions, mode: BatchMode) -> Verifying:
-    """Find out which rows can get several tokens in a pass, and forget wrong ones, without a change of their logits."""
+    """Find out which rows can verify tokens, and drop rejected ones, without a change of their logits."""
     together = list(range(len(_PROBES)))
     ways = {Verifying.TOGETHER: [together], Verifying.ALONE: [[probe] for probe in together]}
     if mode is BatchMode.SEQUENTIAL:
@@ -237,12 +238,12 @@ def find_verifying(model: LanguageModel, options: TextOptions, mode: BatchMode) 
 
 
 def _stops(probe: int) -> list[int]:
-    """Return behind how many tokens of the answer to a probe the logits are compared; rows get different numbers."""
+    """Return after how many tokens of a probe's answer the logits are compared; the numbers differ between rows."""
     return [1, len(_ANSWER) - 1 - probe, len(_ANSWER) - probe]
 
 
 def _answer_logits(model: LanguageModel, options: TextOptions, passes: Sequence[Sequence[int]]) -> mx.array:
-    """Return the logits (n, vocab_size) at the stops of each row, read alone, token by token."""
+    """Return the logits (n, vocab_size) at the stops of each row, which is decoded alone, token by token."""
     found = []
     for probe in (probe for rows in passes for probe in rows):
         slot = _begun(model, KVStore(model, options), probe)
@@ -256,7 +257,7 @@ def _answer_logits(model: LanguageModel, options: TextOptions, passes: Sequence[
 def _verified_logits(
     model: LanguageModel, options: TextOptions, mode: BatchMode, passes: Sequence[Sequence[int]]
 ) -> mx.array:
-    """Return the same where rows get wrong tokens behind the first, then several right ones, then one."""
+    """Return the same logits for rows that get wrong tokens after the first, then several right ones, then one."""
     store = KVStore(model, options)
     found: dict[int, list[mx.array]] = {}
     for probes in passes:
@@ -294,13 +295,13 @@ def _single(logits: mx.array | None, failed: list[tuple[list[BatchSlot], Excepti
 
 
 def measure_prefill(model: LanguageModel, tick: Callable[[], None] = lambda: None) -> tuple[int, float]:
-    """Time chunks of a prompt; return how many tokens may hold up a running stream, and tokens a second.
+    """Time prefill; return how many prompt tokens a step may read while rows decode, and the tokens per second.
 
     `tick` is called between two chunks.
     """
     count = _FEWEST_TOKENS_A_STEP
     rate = count / _seconds(model, count)
-    # On a GPU, a short chunk mostly takes the time of its launches.
+    # On a GPU, a short chunk takes about as long as its launches.
     while rate * _SECONDS_A_STEP >= count and count < _MOST_BESIDE_ROWS:
         tick()
         count = max(2 * count, _fitting(rate))
@@ -309,7 +310,7 @@ def measure_prefill(model: LanguageModel, tick: Callable[[], None] = lambda: Non
 
 
 def _fitting(rate: float) -> int:
-    """Return how many tokens a chunk may have, at so many a second."""
+    """Return how many tokens a chunk may have, at `rate` tokens per second."""
     power = 1 << max(int(rate * _SECONDS_A_STEP), 1).bit_length() - 1
     return min(max(power, _FEWEST_TOKENS_A_STEP), _MOST_BESIDE_ROWS)
 
@@ -317,7 +318,7 @@ def _fitting(rate: float) -> int:
 def _seconds(model: LanguageModel, count: int, rows: int = 1) -> float:
     tokens = mx.zeros((rows, count), mx.uint32)
     seconds: list[float] = []
-    # On a GPU the first pass of a size is slow. Elsewhere a long one is as good as three short ones.
+    # On a GPU the first pass of a size is slow. Elsewhere one long pass is as good as three short ones.
     least = 2 if mx.default_device() == mx.gpu else 1
     while len(seconds) < least or (len(seconds) < _TIMED and sum(seconds) < _SECONDS_A_STEP):
         cache = model.new_cache()
@@ -329,14 +330,14 @@ def _seconds(model: LanguageModel, count: int, rows: int = 1) -> float:
 
 
 def key(model: LanguageModel, options: TextOptions) -> str:
-    """Return a name for all that a model's calibration depends on."""
+    """Return a hash of everything that a model's calibration depends on, as a file name."""
     sources = sorted(Path(__file__).parent.rglob("*.py"))
     device = sorted(item for item in mx.device_info().items() if item[0] != "free_memory")  # CUDA's; it always changes
     parts = [
         model.fingerprint,
         [options.kv_bits, options.kv_group_size, options.quantized_kv_start, options.max_kv_size],
         [_version(name) for name in ("mlx", "mlx-lm", "mlx-vlm", "mlx-orchard")],
-        # Whoever works on the engine changes it without a new version.
+        # People who work on the engine change it without a new version.
         [(source.name, source.stat().st_size, source.stat().st_mtime_ns) for source in sources],
         [str(mx.default_device()), device, platform.node(), os.cpu_count()],
         sorted(item for item in os.environ.items() if item[0].startswith("MLX_")),
@@ -352,7 +353,7 @@ def _version(name: str) -> str:
 
 
 def recall(name: str) -> Calibration | None:
-    """Return what is stored under a key; None where there is nothing, or it is too old or broken."""
+    """Return the calibration stored under a key; None if there is none, or it is older than a day or broken."""
     try:
         with (_folder() / f"{name}.json").open("rb") as file:
             calibration = msgspec.json.decode(file.read(_MOST_BYTES), type=Calibration)
@@ -362,7 +363,7 @@ def recall(name: str) -> Calibration | None:
 
 
 def remember(name: str, calibration: Calibration) -> None:
-    """Store a calibration under a key. Where that fails, the next load calibrates again."""
+    """Store a calibration under a key. If that fails, the next load calibrates again."""
     try:
         folder = _folder()
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The engine's thread, the only one that loads, evaluates and frees what belongs to MLX."""
+"""The engine's thread: the only thread that uses MLX. It loads the model, runs jobs on it and frees it."""
 
 import atexit
 import gc
@@ -36,15 +36,15 @@ _CRASHED = 70  # sysexits.h: EX_SOFTWARE
 _STEPS_PER_CLEAR = 256
 _READ_TOKENS_PER_CLEAR = 4096
 _SECONDS_UNTIL_IDLE_CLEAR = 5.0
-_SECONDS_UNTIL_SAVING = 0.5  # the next turn of a conversation mostly comes sooner, and saving would delay it
+_SECONDS_UNTIL_SAVING = 0.5  # most next turns of a conversation come sooner, and saving would delay them
 _SECONDS_TO_END = 10.0
 _SECONDS_TO_SAVE = 5.0
 _SECONDS_FOR_FILES = 5.0  # a worker that still saves to the folder leaves it in this time
-_LOADING_SHARE = 0.8  # of the progress that is reported; calibration and warm-up are the rest
+_LOADING_SHARE = 0.8  # of the reported progress; the rest is calibration and warm-up
 
 
 class Engine(Generic[M]):
-    """Runs jobs on a model of its own. Every method may be called from any thread and returns at once."""
+    """Runs jobs on its own model. Any thread may call its public methods; all but `join` return at once."""
 
     def __init__(
         self,
@@ -56,8 +56,8 @@ class Engine(Generic[M]):
     ) -> None:
         """`load`, `deliver`, `progress` and `load_draft` are called in the engine's thread.
 
-        `load` may call `advance`. `load_draft` returns what guesses for the model that was loaded, if it has that.
-        `deliver` gets each step with news, `progress` the fraction of the start so far.
+        `load` may call `advance`. `load_draft` gets the loaded model and returns its draft model or MTP head, or None.
+        `deliver` gets each step that has news. `progress` gets the fraction of the start that is done, from 0 to 1.
         """
         self._load = load
         self._deliver = deliver
@@ -66,16 +66,16 @@ class Engine(Generic[M]):
         self._load_draft = load_draft
         self._busy_since: float | None = None
         self.mlx_bytes = 0
-        """What MLX held at the beginning of the engine's present piece of work, in bytes."""
+        """The bytes that MLX held when the current piece of work began."""
         self.weights_bytes = 0
-        """What the model takes without any job, and what it may keep of earlier ones, once it is ready."""
+        """The bytes that the ready model takes without jobs, including what it may keep of earlier jobs."""
         self.batch_mode = BatchMode.SEQUENTIAL
-        """How far the model's rows share a pass, once it is ready."""
+        """Which rows of the ready model share a forward pass."""
         self._speculation: Speculation | None = None
         self.in_pieces = True
-        """Whether the model can read prompts in pieces, once it is ready."""
+        """Whether the ready model can prefill prompts in chunks."""
         self._inbox: queue.SimpleQueue[Callable[[Runner], None] | None] = queue.SimpleQueue()
-        self._fetching: set[str] = set()  # jobs whose prompts come from the disk; the engine's thread alone uses it
+        self._fetching: set[str] = set()  # jobs whose prompts are read from disk; for the engine's thread only
         self._saves_from = 0.0
         self._save_seconds = _SECONDS_TO_SAVE
         self._ready: Future[M] = Future()
@@ -83,18 +83,18 @@ class Engine(Generic[M]):
 
     @property
     def silent_seconds(self) -> float:
-        """How long the present piece of work, a step or a phase of loading, has taken. 0: the engine is idle."""
+        """The seconds that the current step or phase of loading has taken so far; 0 if the engine is idle."""
         since = self._busy_since
         return 0.0 if since is None else time.monotonic() - since
 
     @property
     def speculated(self) -> SpeculationReport:
-        """What guesses of next tokens have brought so far."""
+        """The results of speculative decoding so far, by source; empty if there is no speculation."""
         return self._speculation.controller.totals if self._speculation else {}
 
     def start(self) -> "Future[M]":
-        """Begin to load; the future is the model, warmed up, or the exception that loading raised."""
-        # A thread that the interpreter's end finds within MLX aborts the process.
+        """Begin to load; return a future of the warm model, or of the exception that loading raised."""
+        # If the interpreter ends while a thread is inside MLX, the process aborts.
         atexit.register(self._end)
         self._begin_work()
         ready = self._ready
@@ -102,7 +102,7 @@ class Engine(Generic[M]):
         return ready
 
     def advance(self, fraction: float) -> None:
-        """Note, in the engine's thread, how much of `load` is done."""
+        """Report the fraction of `load` that is done. Only the engine's thread may call this."""
         self._begin_work()
         self._progress(_LOADING_SHARE * fraction)
 
@@ -111,18 +111,18 @@ class Engine(Generic[M]):
         self._inbox.put(lambda runner: self._add(runner, job))
 
     def cancel(self, job_id: str, choice: int | None = None) -> None:
-        """Forget a job, or one choice of it (which must have begun), before the next step.
+        """Cancel a job, or one choice of it (which must have begun), before the next step.
 
-        A step under way may still deliver tokens of it.
+        The current step may still deliver its tokens. Unknown ids are ignored.
         """
         self._inbox.put(lambda runner: self._cancel(runner, job_id, choice))
 
     def pause(self, job_id: str) -> None:
-        """Stop a job before the next step and free its memory, until it is resumed. Unknown ids are fine."""
+        """Stop a job at the next step and free its memory, until it is resumed. Unknown ids are ignored."""
         self._inbox.put(lambda runner: runner.pause(job_id))
 
     def resume(self, job_id: str) -> None:
-        """Continue a paused job where it was. Unknown ids are fine."""
+        """Continue a paused job from its tokens. Unknown ids are ignored."""
         self._inbox.put(lambda runner: runner.resume(job_id))
 
     def report(self, done: Callable[[dict[str, int]], None]) -> None:
@@ -130,12 +130,12 @@ class Engine(Generic[M]):
         self._inbox.put(lambda runner: done(runner.store.counters()))
 
     def limit_memory(self, memory_bytes: int) -> None:
-        """Limit weights, keys and values, and cached prompts together to so many bytes, from the next step on."""
+        """Limit weights, KV caches and cached prompts together to `memory_bytes`, from the next step on."""
         self._options = replace(self._options, memory_limit=memory_bytes)
         self._inbox.put(lambda runner: runner.limit_memory(*memory.divide(self._options, self.weights_bytes)))
 
     def close(self, save_seconds: float = _SECONDS_TO_SAVE) -> None:
-        """Stop after the step under way, save prompts for at most so many seconds, and free the model."""
+        """Stop after the current step, save cached prompts for at most `save_seconds`, and free the model."""
         self._save_seconds = save_seconds
         self._inbox.put(None)
 
@@ -154,7 +154,7 @@ class Engine(Generic[M]):
             gc.collect()
             mx.clear_cache()
         except BaseException:
-            # A live socket in front of a dead engine would leave callers hanging: the whole process ends at once.
+            # End the whole process: with a live socket and a dead engine, callers would wait forever.
             log.critical("the engine broke; this worker ends", exc_info=True)
             logging.shutdown()
             os._exit(_CRASHED)
@@ -167,29 +167,29 @@ class Engine(Generic[M]):
         self.mlx_bytes = mx.get_active_memory() + mx.get_cache_memory()
 
     def _rest(self) -> None:
-        """Note that there is nothing to do."""
+        """Note that the engine is idle."""
         self._begin_work()
         self._busy_since = None
 
     def _load_and_run(self) -> None:
-        """Load the model and run jobs until the engine is closed; nothing of the model is left when this returns."""
+        """Load the model and run jobs until the engine is closed. On return, nothing holds the model any more."""
         ready = self._ready
-        del self._ready  # it must not keep the model
+        del self._ready  # the future must not keep the model alive
         try:
             model = self._load()
             self._begin_work()
             draft = self._load_draft(model)
             self._begin_work()
-            kept = getattr(model, "kept_bytes", 0)  # by models that keep something besides what is cached here
+            kept = getattr(model, "kept_bytes", 0)  # a vision model, for example, keeps encoded images
             self.weights_bytes = mx.get_active_memory() + kept
             wake = partial(self._inbox.put, lambda _: None)
             runner = make_runner(model, self._options, self.weights_bytes, wake, self._prepared, draft=draft)
             self.batch_mode, self.in_pieces = runner.batch_mode, runner.store.in_pieces
             self._speculation = runner.speculation
-            self._rest()  # the watchdog is for MLX, not for a slow disk or for another worker in the folder
+            self._rest()  # the watchdog is for MLX, not for a slow disk or another worker that uses the folder
             runner.store.wait_for_files(_SECONDS_FOR_FILES)
         except Exception as error:
-            traceback.clear_frames(error.__traceback__)  # they would keep what was loaded
+            traceback.clear_frames(error.__traceback__)  # the frames would keep the model alive
             ready.set_exception(error)
             return
         ready.set_result(model)
@@ -218,7 +218,7 @@ class Engine(Generic[M]):
                 mx.clear_cache()
 
     def _handle_messages(self, runner: Runner) -> bool:
-        """Do what was asked since the last step; wait while there is nothing to do. False: close."""
+        """Handle the messages since the last step; wait for one while idle. Return False if the engine must close."""
         while True:
             wait = self._wait(runner)
             if wait:
@@ -239,7 +239,7 @@ class Engine(Generic[M]):
             message(runner)
 
     def _wait(self, runner: Runner) -> float:
-        """Return how long to wait for a message; once idle for a while, feed the disk's thread."""
+        """Return how many seconds to wait for a message; after a short idle time, give cached prompts to the disk."""
         now = time.monotonic()
         if not runner.idle:
             self._saves_from = now + _SECONDS_UNTIL_SAVING
@@ -250,7 +250,7 @@ class Engine(Generic[M]):
 
     def _add(self, runner: Runner, job: Job) -> None:
         def fetched(runner: Runner) -> None:
-            if job.id in self._fetching:  # else it was cancelled
+            if job.id in self._fetching:  # otherwise it was cancelled
                 self._fetching.remove(job.id)
                 runner.add(job)
 

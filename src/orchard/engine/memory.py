@@ -1,4 +1,4 @@
-"""How much memory there is for rows and for cached prompts."""
+"""Divides the memory between rows and cached prompts."""
 
 from typing import NamedTuple
 
@@ -6,25 +6,25 @@ from orchard.core.tasks.text_options import TextOptions
 from orchard.device.memory import recommended
 
 _CACHE_SHARE = 0.25  # of what the weights leave
-_WORK_SHARE = 0.1  # of what is left then: activations, logits, and copies while rows come and go
+_WORK_SHARE = 0.1  # of the rest: for activations, logits, and copies while rows join and leave
 
 
 class Shares(NamedTuple):
-    """Bytes for the keys and values of rows, and for cached prompts."""
+    """The bytes for the KV caches of rows, and for cached prompts."""
 
     rows: int
     cache: int
 
 
 def limit(options: TextOptions) -> int:
-    """Return what weights, keys and values, and cached prompts may take together, in bytes."""
+    """Return how many bytes weights, KV caches and cached prompts may take together."""
     return options.memory_limit or recommended()
 
 
 def divide(options: TextOptions, weights_bytes: int) -> Shares:
-    """Divide what the weights leave; where they leave nothing, both shares are 0.
+    """Divide the memory that the weights leave; if they leave none, both shares are 0.
 
-    Cached prompts get what the options say, or a quarter; never more than half, for rows come first.
+    Cached prompts get what the options say, but at most half; a quarter if the options don't say.
     """
     left = max(limit(options) - weights_bytes, 0)
     wanted = options.prompt_cache_bytes

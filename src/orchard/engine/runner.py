@@ -1,4 +1,4 @@
-"""Carries out what the scheduler decides: reads prompts, lets rows decode, and reports what came of it."""
+"""Carries out the scheduler's plans: decodes rows, prefills prompts, and reports the results."""
 
 import copy
 import logging
@@ -30,15 +30,15 @@ log = logging.getLogger("orchard.engine")
 class _Work:
     """A job that has not ended: its prefills, then its rows.
 
-    `job.max_tokens` is what the memory leaves of `wanted`.
-    `answers[i]`: what choice i had generated when its row was last taken from it; None: that choice has ended.
-    `admitted_with[i]`: how many tokens it had when the scheduler last admitted the job.
-    `scored`: behind how many of the prompt's tokens the next one has been scored, if it is to be.
+    `wanted`: the token limit of the request; `job.max_tokens` is lower if the memory doesn't suffice for it.
+    `answers[i]`: the tokens of choice i when its row was last freed (preemption, pause); None if the choice has ended.
+    `admitted_with[i]`: how many tokens choice i had when the scheduler last admitted the job.
+    `scored`: how many prompt tokens have had the token after them scored, if the job wants prompt logprobs.
     """
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.prefills: list[tuple[Prefill, list[int]]] = []  # with the choices that each one is for
+        self.prefills: list[tuple[Prefill, list[int]]] = []  # each with the choices that start from it
         self.rows: list[Row] = []
         self.answers: list[list[int] | None] = [[] for _ in range(job.choices)]
         self.admitted_with = [0] * job.choices
@@ -49,7 +49,7 @@ class _Work:
 
 
 class Runner:
-    """Holds all jobs. Not thread-safe: it lives in the engine's thread."""
+    """Holds all jobs. Not thread-safe: only the engine's thread uses it."""
 
     def __init__(
         self,
@@ -62,32 +62,32 @@ class Runner:
         batched_prefill: bool = False,
         speculation: Speculation | None = None,
     ) -> None:
-        """`batched_prefill`: prompts may be read in one pass. `speculation`: proposes tokens for rows; None: nobody."""
+        """`batched_prefill`: several prompts may share a pass. `speculation`: None turns speculative decoding off."""
         self._model = model
         self._batched_prefill = batched_prefill
         self.store = store
         self._uncached = store.uncached()
         self.speculation = speculation
-        """What proposes tokens; None: nothing does."""
+        """What proposes tokens to verify; None: no speculative decoding."""
         self._rows = Rows(model, batch, store)
         if speculation:
             self._rows = SpeculatingRows(model, batch, store, speculation, lambda: self._scheduler.room)
         self.batch_mode = batch.mode
-        """How far the rows share a pass."""
+        """Which rows share a forward pass."""
         self._scheduler = Scheduler(limits)
         self._memory_bytes = limits.memory_bytes
         self._footprint = footprint
         self._work: dict[str, _Work] = {}
         self._broken: list[JobFailed] = []
         self._begun: list[Begun] = []
-        self._scores: list[tuple[_Work, Logprobs]] = []  # launched and not read yet
-        self._hidden: list[tuple[str, mx.array]] = []  # as well
-        self._reported = 0  # jobs in the last step
+        self._scores: list[tuple[_Work, Logprobs]] = []  # launched, not read yet
+        self._hidden: list[tuple[str, mx.array]] = []  # launched, not read yet
+        self._reported = 0  # jobs that the last step reported
         self.read_tokens = 0
 
     @property
     def idle(self) -> bool:
-        """Whether a step would do nothing and have nothing to report."""
+        """Whether a step would have nothing to do and nothing to report."""
         reported = self._reported == self._jobs
         return self._scheduler.idle and self._rows.idle and not (self._broken or self._hidden) and reported
 
@@ -96,7 +96,7 @@ class Runner:
         return self._scheduler.running + self._scheduler.waiting
 
     def add(self, job: Job) -> None:
-        """Queue a job. What memory is left bounds its answers like the context window: they end with `length`."""
+        """Queue a job. If the memory can't hold `max_tokens`, its answers get fewer and end with `length`."""
         tokens = len(job.prompt)
         ticket = Ticket(
             id=job.id,
@@ -120,20 +120,20 @@ class Runner:
         return self._footprint.bytes(tokens + 1) - self._footprint.bytes(tokens)
 
     def _most_tokens(self, work: _Work) -> int:
-        """Return how many tokens each answer of a job may have: as many as wanted, or as fit where it is alone."""
+        """Return the token limit of a job's answers: `wanted`, or what fits into the memory if the job runs alone."""
         tokens = len(work.job.prompt)
         growth = self._growth(tokens)
         rows = sum(answer is not None for answer in work.answers)
-        # After a preemption, media are encoded once more beside all that has been generated.
+        # After a preemption, media are encoded again while the generated tokens need memory, too.
         left = self._memory_bytes - work.job.media_bytes - rows * (self._footprint.bytes(tokens) + GROWTH * growth)
         if growth and left > 0:
             return max(1, min(work.wanted, left // (rows * growth)))
         return work.wanted
 
     def limit_memory(self, rows_bytes: int, cache_bytes: int) -> None:
-        """Limit the keys and values of rows, and cached prompts, to so many bytes from the next step on.
+        """Limit the KV caches of rows to `rows_bytes` and cached prompts to `cache_bytes`, from the next step on.
 
-        Rows that outgrow it give their memory back and go on later; jobs that can never fit are refused.
+        Jobs that no longer fit are preempted; jobs that can never fit are rejected.
         """
         self._memory_bytes = rows_bytes
         self.store.limit(self.speculation.limit(cache_bytes) if self.speculation else cache_bytes)
@@ -144,7 +144,7 @@ class Runner:
         mx.clear_cache()
 
     def _bound(self, work: _Work) -> None:
-        """Bound the answers of a job by the memory, but not before a token that has been launched."""
+        """Recompute a job's token limit from the memory, but leave room for every launched token and one more."""
         rows = [row for row in work.rows if not row.ended]
         generated = [row.launched for row in rows] + [len(answer) for answer in work.answers if answer]
         most = max(self._most_tokens(work), max(generated, default=0) + 1)
@@ -155,7 +155,7 @@ class Runner:
         self._scheduler.bound(work.job.id, most)
 
     def cancel(self, job_id: str, choice: int | None = None) -> None:
-        """Forget a job, or one choice of it (which must have begun). Unknown ids are fine."""
+        """Cancel a job, or one choice of it (which must have begun). Unknown ids are ignored."""
         if not (work := self._work.get(job_id)):
             return
         for row in work.rows:
@@ -167,16 +167,16 @@ class Runner:
             self._end(work, choice)
 
     def pause(self, job_id: str) -> None:
-        """Stop a job at the next step and free its memory, until it is resumed. Unknown ids are fine."""
+        """Stop a job at the next step and free its memory, until it is resumed. Unknown ids are ignored."""
         self._scheduler.pause(job_id)
 
     def resume(self, job_id: str) -> None:
-        """Continue a paused job from its tokens. Unknown ids are fine."""
+        """Continue a paused job from its tokens. Unknown ids are ignored."""
         if refusal := self._scheduler.resume(job_id):
             self._refuse(refusal)
 
     def step(self) -> EngineStep:
-        """Take one step: every row decodes, then prompts are read."""
+        """Take one step: decode every row, then prefill prompts; return what the step produced."""
         plan = self._scheduler.plan()
         for refusal in plan.too_large:
             self._refuse(refusal)
@@ -187,7 +187,7 @@ class Runner:
             self._guard(job_id, self._begin)
         self.store.end_admission()
         drawn += self._decode()
-        # What this step launches keeps the device busy while the scores of earlier steps are read.
+        # The device is busy with this step's passes while the scores of earlier steps are read.
         scores, self._scores = self._scores, []
         scored = [Scored(work.job.id, piece.read()) for work, piece in scores if self._work.get(work.job.id) is work]
         launched, self._hidden = self._hidden, []
@@ -195,7 +195,7 @@ class Runner:
         hidden = [HiddenState(job_id, np.array(vector)) for job_id, vector in launched]
         if plan.prefill:
             self._rows.disturb()
-            # The device has the prompts to go on with, so nothing is lost by waiting for the newest tokens now.
+            # The device is busy with the prompts, so waiting for the newest tokens costs nothing.
             drawn += self._rows.read()
         for one in drawn:
             if one.reason and one.job in self._work:
@@ -208,7 +208,7 @@ class Runner:
         return EngineStep(begun, drawn, broken, self._scheduler.running, self._scheduler.waiting, scored, hidden)
 
     def _begin(self, work: _Work) -> None:
-        """Find out what of the prompt is cached, and begin to read the rest."""
+        """Look the prompt up in the prefix cache and prepare the prefill of the rest."""
         job = work.job
         store = self._uncached if job.hidden else self.store
         begin = partial(Prefill, boundaries=job.boundaries, store=store, spans=job.spans, embed=job.embed)
@@ -229,17 +229,17 @@ class Runner:
         self._read(work, 0)
 
     def _prefill(self, due: list[tuple[str, int]]) -> None:
-        """Read so many tokens of each of these prompts, in one pass where they are alike."""
+        """Prefill each (job id, tokens) of `due`; similar prompts share a pass."""
         alike: dict[object, list[tuple[_Work, int]]] = {}
         encoding = False
         for job_id, tokens in due:
             if work := self._work.get(job_id):
                 encodes = bool(work.prefills) and work.prefills[0][0].encodes_next and not self._rows.idle
-                # Rows would wait for the media of all prompts: those of the others are encoded in later steps.
+                # While rows decode, a step encodes the media of one prompt only; the others wait for later steps.
                 budget = 0 if encodes and encoding else tokens
                 encoding = encoding or encodes
                 alike.setdefault(self._batch_key(work), []).append((work, budget))
-        # Besides the rows, a ninth of their memory is free for copies.
+        # Beside the rows' memory, a ninth of it is free for copies.
         most_places = self._memory_bytes // 9 // max(self._footprint.per_token, 1)
         for pieces in alike.values():
             sizes = [(work.prefills[0][0].done, tokens) for work, tokens in pieces if work.prefills]
@@ -247,12 +247,12 @@ class Runner:
                 self._prefill_group([pieces[index] for index in of])
 
     def _batch_key(self, work: _Work) -> object:
-        """Return what jobs have in common whose prompts may be read in one pass; a job that must not be read so."""
+        """Return a key that is equal for jobs whose prompts may share a pass; `work` itself if it can't share one."""
         key = work.prefills[0][0].batch_key if work.prefills and self._batched_prefill and not work.isolated else None
         return key or work
 
     def _prefill_group(self, pieces: list[tuple[_Work, int]]) -> None:
-        """Read these prompts in one pass; where it raises, any of them may be at fault, so each gets its own."""
+        """Prefill these prompts in one pass. If it raises, prefill each alone, since any of them may be the cause."""
         if self._batch_key(pieces[0][0]) is not pieces[0][0]:
             try:
                 read_batch(self._model, [(work.prefills[0][0], tokens) for work, tokens in pieces])
@@ -264,7 +264,7 @@ class Runner:
             self._guard(work.job.id, partial(self._read, budget=tokens))
 
     def _read(self, work: _Work, budget: int) -> None:
-        """Read up to `budget` tokens; a complete prompt decodes from the next step on."""
+        """Prefill up to `budget` tokens; a job whose prompt is complete decodes from the next step on."""
         while work.prefills:
             prefill, choices = work.prefills[0]
             read = prefill.advance(self._model, budget)
@@ -285,7 +285,7 @@ class Runner:
         self._scheduler.remains(work.job.id, sum(prefill.left for prefill, _ in work.prefills))
 
     def _start_decode(self, work: _Work, prefill: Prefill, choices: list[int]) -> None:
-        """Make a row for each choice. A forked cache shares its buffers; MLX copies them at the first write."""
+        """Make a row for each choice. The copies of the cache share its buffers; MLX copies them at the first write."""
         for choice in choices:
             if (answer := work.answers[choice]) is None:
                 continue
@@ -305,7 +305,7 @@ class Runner:
             if len(jobs) == 1 and not isinstance(error, VerifyingError):
                 self._fail(jobs.pop(), error)
                 continue
-            # Any of them may be at fault, so each continues from its tokens in passes of its own.
+            # Any of them may be the cause, so each continues from its tokens in its own passes.
             log.warning("a step of %d requests failed; each of them goes on alone", len(jobs), exc_info=error)
             for job_id in jobs:
                 if work := self._work.get(job_id):
@@ -315,20 +315,20 @@ class Runner:
         return drawn
 
     def _advance(self, job_id: str) -> None:
-        """Tell the scheduler how far a job has come in a step that may have brought several tokens of a row."""
+        """Tell the scheduler how many tokens a job's rows have: a step that verifies may generate several of each."""
         if work := self._work.get(job_id):
             generated = (row.launched - work.admitted_with[row.choice] for row in work.rows if not row.ended)
             self._scheduler.advanced(job_id, max(generated, default=0))
 
     def _release_memory(self, plan: StepPlan) -> list[Drawn]:
-        """Stop the jobs to preempt and to pause, to go on later from their tokens; return what was drawn meanwhile."""
+        """Preempt and pause jobs as planned; return the tokens that were read before. The jobs continue from them."""
         drawn = self._rows.read()
         for one in drawn:
             if one.reason:
                 self._end(self._work[one.job], one.choice)
         for job_id in [*plan.preempt, *plan.pause]:
             if work := self._work.get(job_id):
-                # Where memory is short, what a row has computed must not stay in memory.
+                # A preemption means that memory is short, so its KV cache must not go into the prefix cache.
                 self._stop(work, cacheable=job_id in plan.pause)
         return drawn
 
@@ -339,9 +339,9 @@ class Runner:
             self._refuse(refusal)
 
     def _free_rows(self, work: _Work, cacheable: bool = False) -> int:
-        """Note what a job has generated and free its rows; return the most of a row since its admission.
+        """Keep a job's tokens and free its rows; return the most tokens that a row generated since its admission.
 
-        `cacheable`: what they have computed may go into the prefix cache.
+        `cacheable`: the rows' KV caches may go into the prefix cache.
         """
         generated = 0
         for row in work.rows:
@@ -385,7 +385,7 @@ class Runner:
 
     def _break(self, broken: JobFailed) -> None:
         if not (work := self._work.get(broken.job)):
-            return  # it has failed before, by another of its rows in another pass
+            return  # it has already failed: another of its rows did, in another pass
         for row in work.rows:
             row.cacheable = False
             self._rows.leave(row)
@@ -393,7 +393,7 @@ class Runner:
         self._broken.append(broken)
 
     def _guard(self, job_id: str, act: Callable[[_Work], None]) -> None:
-        """Do one job's part of a step; where it raises, that job fails and the others go on."""
+        """Do one job's part of a step. If it raises, only that job fails."""
         if work := self._work.get(job_id):
             try:
                 act(work)

@@ -1,19 +1,19 @@
-"""Decides which request is worked on when. It computes nothing: no MLX, no clock, no thread.
+"""Decides which requests run in each step (continuous batching). It uses no MLX, no clock and no thread.
 
-Every running row decodes in every step, by one token or, where proposed tokens are verified, by several. The scheduler
-decides the rest: which requests are admitted, which prompts are read (prefill), and which requests are preempted. All
-three use the same weights of the priorities.
+Every running row decodes in every step, by one token or, if proposed tokens are verified, by several. The scheduler
+decides the rest: which requests to admit, which prompts to prefill, and which requests to preempt.
 
 Prefill: self-clocked fair queueing (Golestani 1994, https://doi.org/10.1109/INFCOM.1994.337677). The next chunk goes to
-the prompt whose chunk ends first in virtual time (tokens by weight), and a new prompt starts at the present one. So
-short prompts don't wait for long ones, and every request gets its share.
+the prompt whose chunk ends first in virtual time (tokens divided by the priority's weight). A new prompt starts at the
+current virtual time. So short prompts don't wait for long ones, and every request gets its share.
 
-Admission: the same between the classes, counted in rows; first come, first served within one. A request that doesn't
-fit may be overtaken by others `_PATIENCE` / weight times; then no later one is admitted before it. None is admitted
-unless every running row could grow by `Limits.room` tokens more, so that none is preempted within that many steps.
+Admission: fair queueing between the priorities, counted in rows; first come, first served within a priority. Other
+requests may overtake one that doesn't fit `_PATIENCE` / weight times; then no later request is admitted before it. A
+request is admitted only if every row could then grow by `Limits.room` tokens, so that no preemption follows at once. A
+request that is nearly as large as the memory runs alone, with less room.
 
-Preemption: the lowest class first, in it the last admitted. Each preemption lifts a request by one class in this order,
-and it keeps its place in the order of admission, so that sooner or later each request is never preempted again.
+Preemption: the lowest priority first, and in it the request that was admitted last. Each preemption raises a request by
+one priority in this order, and it keeps its place in the order of admission. So no request is preempted forever.
 """
 
 from itertools import islice
@@ -30,11 +30,11 @@ _LOOK_AHEAD = 16
 
 
 class Limits(Struct, frozen=True):
-    """What the requests share.
+    """The limits that all requests share.
 
-    `memory_bytes`: for the keys and values of all rows. `chunk`: the most prompt tokens read in a step in which a row
-    decodes; `idle_chunk`: in any other. `room`: the tokens that every row must be able to grow by, at an admission.
-    `pieces`: the most prompts that are read in a step, as each may be a forward pass of its own.
+    `memory_bytes`: for the KV caches of all rows. `chunk`: the most prompt tokens that a step prefills while a row
+    decodes; `idle_chunk`: while none does. `room`: how many tokens every row must be able to grow by at an admission.
+    `pieces`: the most prompts that a step prefills; each may need its own forward pass.
     """
 
     max_rows: int
@@ -46,13 +46,13 @@ class Limits(Struct, frozen=True):
 
 
 class Ticket(Struct, eq=False):
-    """What the scheduler knows of a request; the ticket belongs to the scheduler once it has been added.
+    """What the scheduler knows about a request. Once added, the ticket belongs to the scheduler.
 
-    `prompt_tokens`: still to be read, after what the prefix cache gave; may be 0. `rows`: choices that have not ended.
-    `max_tokens`: the most that a row may still generate, at least 1. `prompt_bytes`: what one row's copy of the whole
-    prompt takes. `bytes_per_token`: what one row grows by with each token. `fixed_bytes`: what one row takes anyhow.
-    `state_bytes`: what of that is recurrent states, which a pass may keep for each token that it verifies.
-    `media_bytes`: what encoding the prompt's media takes, until the prompt has been read.
+    `prompt_tokens`: still to prefill; may be 0. `rows`: choices that have not ended.
+    `max_tokens`: the most that a row may still generate since its admission, at least 1.
+    `prompt_bytes`: one row's copy of the whole prompt. `bytes_per_token`: what each token adds to one row.
+    `fixed_bytes`: what one row takes without tokens. `state_bytes`: the part of it that is recurrent state, which a
+    pass may keep for each token that it verifies. `media_bytes`: for encoding media, until the prompt is prefilled.
     """
 
     id: str
@@ -75,18 +75,18 @@ class Ticket(Struct, eq=False):
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The order of preemption: the greatest goes first."""
+        """The order of preemption: the request with the greatest rank is preempted first."""
         return max(_RANKS[self.priority] - self.preemptions, 0), self.seniority
 
     def bytes_with(self, tokens: int) -> int:
-        """Return what all rows take once each has generated `tokens` more, or as many as it may."""
+        """Return the bytes of all rows once each has generated `tokens` more, limited by `max_tokens`."""
         generated = min(self.generated + tokens, self.max_tokens)
         encoding = self.media_bytes if self.prompt_tokens else 0
         return encoding + self.rows * (self.fixed_bytes + self.prompt_bytes + generated * self.bytes_per_token)
 
 
 class TooLarge(Struct, frozen=True):
-    """A request that doesn't fit although it is alone: it needs `needed_bytes`, and there are `memory_bytes`."""
+    """A request that doesn't fit even alone: it needs `needed_bytes` of the `memory_bytes` for all requests."""
 
     id: str
     needed_bytes: int
@@ -94,11 +94,11 @@ class TooLarge(Struct, frozen=True):
 
 
 class StepPlan(Struct, frozen=True):
-    """One step, to be carried out in this order; every row decodes before prompts are read.
+    """The plan of one step. Carry it out in the order below; decode every row before the prefill.
 
-    `too_large`: to be failed; already forgotten. `preempt`, `pause`: free the memory of these, then call `returned`.
-    `begin`: admitted, some of them again. `prefill`: (id, tokens) of the prompts to read; one that is complete decodes
-    from the next step on.
+    `too_large`: fail these; the scheduler has forgotten them. `preempt`, `pause`: free their memory, then call
+    `returned`. `begin`: admitted, for the first time or again. `prefill`: (id, tokens) of the prompts to prefill; a
+    request whose prompt is complete decodes from the next step on.
     """
 
     too_large: list[TooLarge]
@@ -109,7 +109,7 @@ class StepPlan(Struct, frozen=True):
 
 
 class _WaitingQueue:
-    """The waiting requests of one class: first those that were preempted, in the order of their first admission."""
+    """The waiting requests of one priority. Preempted ones come first, in the order of their first admission."""
 
     def __init__(self, weight: int) -> None:
         self.weight = weight
@@ -117,13 +117,13 @@ class _WaitingQueue:
         self.tag = 0.0
 
     def finish(self) -> float:
-        """Return the virtual time at which the first one's turn ends."""
+        """Return the virtual time at which the first request's turn ends."""
         return self.tag + self.tickets[0].rows / self.weight
 
     def insert(self, ticket: Ticket, now: float) -> None:
-        """Put a request behind those that come before it; `now`: the present virtual time."""
+        """Insert a request at its place in the queue; `now`: the current virtual time."""
         if not self.tickets:
-            self.tag = max(self.tag, now)  # time without requests earns nothing
+            self.tag = max(self.tag, now)  # an empty queue earns no credit
         place = len(self.tickets)
         if ticket.seniority >= 0:
             place = sum(0 <= other.seniority < ticket.seniority for other in self.tickets)
@@ -131,7 +131,7 @@ class _WaitingQueue:
 
 
 class Scheduler:
-    """Holds every request that has not ended. A plan counts as done once it is made; what fails is cancelled."""
+    """Holds every request that has not ended. It takes each plan as carried out; cancel requests that fail."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -146,12 +146,12 @@ class Scheduler:
 
     @property
     def running(self) -> int:
-        """How many requests are admitted."""
+        """How many requests are running: admitted, and neither preempted nor paused."""
         return len(self._running)
 
     @property
     def waiting(self) -> int:
-        """How many requests wait to be admitted, for the first time or again; those that are paused among them."""
+        """How many requests wait for admission, for the first time or again, or are paused."""
         return len(self._paused) + self._to_admit
 
     @property
@@ -165,28 +165,28 @@ class Scheduler:
 
     @property
     def used_bytes(self) -> int:
-        """What the rows take now; a prompt that is being read counts as if it had been read."""
+        """The bytes of all rows now; a prompt in prefill counts as a whole."""
         return sum(ticket.bytes_with(0) for ticket in self._running.values())
 
     def add(self, ticket: Ticket) -> TooLarge | None:
-        """Queue a request; return the reason if it could never run. Raise ValueError for more rows than may run."""
+        """Queue a request, or return the reason why it can never run. Raise ValueError if it has too many rows."""
         if not 1 <= ticket.rows <= self._limits.max_rows:
             raise ValueError(f"{ticket.id} has {ticket.rows} rows; between 1 and {self._limits.max_rows} can run")
         return self._enqueue(ticket)
 
     def limit_memory(self, memory_bytes: int) -> list[TooLarge]:
-        """Limit all rows to so many bytes from the next plan on; return, and forget, what could never run now."""
+        """Limit all rows to `memory_bytes` from the next plan on; forget and return waiting requests that can't fit."""
         self._limits = replace(self._limits, memory_bytes=memory_bytes)
         waiting = [ticket for queue in self._queues.values() for ticket in queue.tickets]
         return self._forget_too_large(waiting)
 
     def bound(self, ticket_id: str, most: int) -> None:
-        """Bound each row of a request to `most` generated tokens in all. Unknown ids are fine."""
+        """Limit each row of a request to `most` generated tokens in total. Unknown ids are ignored."""
         if ticket := self._find(ticket_id):
             ticket.max_tokens = max(most - ticket.earlier, 1)
 
     def pause(self, ticket_id: str) -> None:
-        """Stop a request with the next plan, until it is resumed. Unknown ids are fine."""
+        """Stop a request with the next plan, until it is resumed. Unknown ids are ignored."""
         ticket = self._find(ticket_id)
         if ticket_id in self._running or ticket_id in self._returning:
             self._to_pause.add(ticket_id)
@@ -195,13 +195,13 @@ class Scheduler:
             self._paused[ticket_id] = ticket
 
     def resume(self, ticket_id: str) -> TooLarge | None:
-        """Queue a paused request again; return the reason if it could never run now. Unknown ids are fine."""
+        """Queue a paused request again, or return the reason why it can't run any more. Unknown ids are ignored."""
         self._to_pause.discard(ticket_id)
         ticket = self._paused.pop(ticket_id, None)
         return self._enqueue(ticket) if ticket else None
 
     def cancel(self, ticket_id: str) -> None:
-        """Forget a request. Unknown ids are fine."""
+        """Forget a request. Unknown ids are ignored."""
         self._running.pop(ticket_id, None)
         self._returning.pop(ticket_id, None)
         self._paused.pop(ticket_id, None)
@@ -210,30 +210,31 @@ class Scheduler:
             queue.tickets = [ticket for ticket in queue.tickets if ticket.id != ticket_id]
 
     def ended(self, ticket_id: str) -> None:
-        """Note that a row of a request has ended; with its last row it is forgotten. Unknown ids are fine."""
+        """Note that a row of a request has ended; forget the request with its last row. Unknown ids are ignored."""
         if ticket := self._find(ticket_id):
             ticket.rows -= 1
             if not ticket.rows:
                 self.cancel(ticket_id)
 
     def remains(self, ticket_id: str, prompt_tokens: int) -> None:
-        """Correct how many prompt tokens are left after the latest plan. Unknown ids are fine.
+        """Correct how many prompt tokens are left to prefill after the latest plan. Unknown ids are ignored.
 
-        The prefix cache may have more or less than it had, and what a request has generated may have to be read again.
+        The prefix cache may hold more or less than before, and generated tokens may have to be prefilled again.
         """
         if ticket := self._find(ticket_id):
             ticket.prompt_tokens = prompt_tokens
 
     def advanced(self, ticket_id: str, generated: int) -> None:
-        """Note that a row of a request has generated so many tokens since it began. Unknown ids are fine."""
+        """Note that a row of a request has generated so many tokens since its admission. Unknown ids are ignored."""
         if ticket := self._running.get(ticket_id):
             ticket.generated = max(ticket.generated, generated)
 
     def returned(self, ticket_id: str, prompt_tokens: int, generated: int) -> TooLarge | None:
-        """Note that a preempted request has freed its memory: it waits at the head of its class, or for `resume`.
+        """Note that a preempted or paused request has freed its memory. Call this before the next plan.
 
-        `prompt_tokens`: to be read when it begins again, what it has generated among them. `generated`: by each row
-        since it began. Call this before the next plan. Unknown ids are fine: it may have ended meanwhile.
+        A preempted request waits at the head of its priority, a paused one for `resume`. `prompt_tokens`: to prefill
+        when it begins again, including generated ones. `generated`: the most tokens of a row since its admission.
+        Return a rejection if it can never run again. Unknown ids are ignored: the request may have ended meanwhile.
         """
         ticket = self._returning.pop(ticket_id, None)
         if not ticket:
@@ -256,7 +257,7 @@ class Scheduler:
         for ticket_id in pause:
             self._returning[ticket_id] = self._running.pop(ticket_id)
         preempt = self._preempt()
-        # What was preempted is not in its queue yet; none may take its place.
+        # A preempted request is not in its queue yet; no other may take its place.
         begin = [] if self._returning else self._admit()
         decoding = [ticket for ticket in self._running.values() if not ticket.prompt_tokens]
         prefill = self._share(self._limits.chunk if decoding else self._limits.idle_chunk)
@@ -266,7 +267,7 @@ class Scheduler:
 
     @property
     def room(self) -> int:
-        """By how many tokens more than one each row may grow in the step that was planned last."""
+        """How many tokens more than one each row may get in the step that was planned last, at most `Limits.room`."""
         decoding = [ticket for ticket in self._running.values() if not ticket.prompt_tokens]
         growth = sum(ticket.rows * (ticket.bytes_per_token + ticket.state_bytes) for ticket in decoding)
         left = self._limits.memory_bytes - self.used_bytes
@@ -284,7 +285,7 @@ class Scheduler:
         return refusal
 
     def _refusal(self, ticket: Ticket) -> TooLarge | None:
-        """Return a refusal if a request could not take its next step even if it were alone."""
+        """Return a rejection if a request could not take its next step even alone."""
         needed = ticket.bytes_with(1)
         return TooLarge(ticket.id, needed, self._limits.memory_bytes) if needed > self._limits.memory_bytes else None
 
@@ -295,11 +296,11 @@ class Scheduler:
         return refusals
 
     def _preempt(self) -> list[str]:
-        """Stop requests until all others can take a step; return which."""
+        """Stop requests until the others have memory for a step; return the ids of those stopped."""
         needed = {ticket.id: ticket.bytes_with(1) for ticket in self._running.values()}
         excess = sum(needed.values()) - self._limits.memory_bytes
         preempted: list[str] = []
-        # A request that is too large even alone is gone: see `plan`.
+        # Requests that are too large even alone are gone: see `plan`.
         while excess > 0:
             victim = max(self._running.values(), key=lambda ticket: ticket.rank)
             excess -= needed[victim.id]
@@ -324,7 +325,7 @@ class Scheduler:
         return begun
 
     def _next(self) -> Ticket | None:
-        """Return the first request that fits, unless one before it has been overtaken often enough."""
+        """Return the first waiting request that fits; None if there is none, or one before it must not be overtaken."""
         limits = self._limits
         rows = limits.max_rows - sum(ticket.rows for ticket in self._running.values())
         room = limits.memory_bytes - sum(ticket.bytes_with(limits.room) for ticket in self._running.values())
@@ -342,13 +343,13 @@ class Scheduler:
         return None
 
     def _share(self, budget: int) -> list[tuple[str, int]]:
-        """Share `budget` prompt tokens among the prompts."""
+        """Divide `budget` prompt tokens among the prompts in prefill; return (id, tokens) for each chunk."""
         pieces: list[tuple[str, int]] = []
         left = budget
         while left and len(pieces) < self._limits.pieces:
             reading = [ticket for ticket in self._running.values() if ticket.prompt_tokens]
             if left < budget // 4:
-                # A small remainder isn't worth a forward pass, except for a prompt that it ends.
+                # A small remainder isn't worth a forward pass unless it completes a prompt.
                 reading = [ticket for ticket in reading if ticket.prompt_tokens <= left]
             if not reading:
                 break

@@ -1,8 +1,8 @@
-"""Makes a runner for a loaded model: calibrated, within its memory, and warm.
+"""Makes a runner for a loaded model: calibrates the model, divides the memory and warms the model up.
 
-Each kind of step runs once before the model serves, so that no request waits for a kernel to be compiled. On the CPU,
-MLX builds a kernel with the machine's C++ compiler and keeps it in a folder for temporary files, for every later
-process. On a GPU each process makes its own.
+Each kind of step runs once before the model serves, so that no request waits for the compilation of a kernel. On the
+CPU, MLX builds kernels with the machine's C++ compiler and keeps them in a temporary folder for later processes. On a
+GPU each process compiles its own.
 """
 
 import logging
@@ -53,9 +53,9 @@ _WAYS: _Ways = (
 )
 _ALONE_AND_TOGETHER = _WAYS[:1], _WAYS
 _GREEDY = SamplingParams(seed=0, **_WAYS[0])
-_PROPOSED = (1, 3, 7)  # tokens of each row in a step that verifies
-_PROPOSED_ALONE_ON_CUDA = (7, 15)  # there, others are filled up to these
-_PROPOSED_ON_CPU = (3,)  # its kernels serve any number
+_PROPOSED = (1, 3, 7)  # proposed tokens of each row in a step that verifies
+_PROPOSED_ALONE_ON_CUDA = (7, 15)  # on CUDA, other numbers are padded to these
+_PROPOSED_ON_CPU = (3,)  # the CPU's kernels serve any number
 _LONG = ((300, 1), (600, 9), (2050, 1))  # tokens, rows
 
 warmed_up: set[str] = set()
@@ -71,11 +71,10 @@ def make_runner(
     *,
     draft: LanguageModel | PredictionHead | None = None,
 ) -> Runner:
-    """Make a runner for a loaded model, and run what serving uses once, so that no request waits for compilation.
+    """Make a runner for a loaded model and warm the model up, so that no request waits for compilation.
 
-    `draft`: its draft model or its MTP head. `weights_bytes`: what both take. `wake`: see `KVStore`. `progress` is
-    called with the fraction that is done.
-    Raise OrchardError where the model leaves no memory for requests.
+    `draft`: the model's draft model or MTP head. `weights_bytes`: the memory of both. `wake`: see `KVStore`.
+    `progress` is called with the fraction that is done. Raise OrchardError if the model leaves no memory for requests.
     """
     attention.install()
     if isinstance(draft, PredictionHead):
@@ -89,7 +88,7 @@ def make_runner(
         log.warning(
             "prompts are prefilled whole and not cached: the model's logits change if they are prefilled in chunks"
         )
-    # The disk's thread looks for its files while the model is warmed up.
+    # The disk's thread scans its files during the warm-up.
     store = KVStore(model, options, shares.cache, wake, in_pieces=in_pieces)
     speculation = make_speculation(options, model.vocab_size, on_cuda=on_cuda())
     parts = _RunnerParts(model, options, known, speculation is not None, progress)
@@ -115,7 +114,7 @@ def _completed(
     in_pieces: bool,
     progress: Callable[[float], None],
 ) -> calibration.Calibration:
-    """Return a model's calibration; store it under its name if anything of it is new."""
+    """Return the model's complete calibration; store it under `name` if any part of it is new."""
     if known is None:
         measured = calibration.measure_prefill(parts.model, lambda: progress(0.9))
         found = time.time()
@@ -128,7 +127,7 @@ def _completed(
 
 
 def _limits(options: TextOptions, row_bytes: int, chunk: int, pieces: int) -> Limits:
-    """Return the limits that the options set, with what suits the model where they are silent."""
+    """Return the limits that the options set; take `chunk` and `pieces` for those that they don't set."""
     chunk = options.prefill_step_size or chunk
     idle_chunk = max(chunk, min(4 * chunk, _MOST_TOKENS_A_STEP))
     pieces = options.prompt_concurrency or pieces
@@ -136,7 +135,7 @@ def _limits(options: TextOptions, row_bytes: int, chunk: int, pieces: int) -> Li
 
 
 class _RunnerParts:
-    """What every runner of a model is made of, as the model's calibration or a trial has it."""
+    """The parts of a model's runners: what the calibration found or, if there is none, what is measured now."""
 
     def __init__(
         self,
@@ -150,20 +149,20 @@ class _RunnerParts:
         self.options = options
         self.mode = known.batch_mode if known else calibration.find_batch_mode(model, options)
         self.verifying = known.verifying if known else None
-        """Who may get proposed tokens; None: that was never asked."""
+        """Which rows may verify proposed tokens; None: not measured yet."""
         if speculates and not self.verifying:
             self.verifying = calibration.find_verifying(model, options, self.mode)
         if speculates:
             self._say_who_speculates()
         progress(0.2)
         self.batched = known.batched_prefill if known else calibration.gains_from_batched_prefill(model, options)
-        """Whether prompts are read together."""
+        """Whether several prompts share a prefill pass."""
         progress(0.3)
         self.pieces = _PROMPTS_IN_A_PASS if self.batched else 4
         self._footprint = _footprint(model, options)
 
     def _say_who_speculates(self) -> None:
-        """Log it where not every row may get proposed tokens."""
+        """Write to the log if not every row may verify proposed tokens."""
         if not self.verifies:
             log.warning("speculation is not used: this model can't take guessed tokens back")
         elif self.verifying is Verifying.ALONE:
@@ -171,22 +170,22 @@ class _RunnerParts:
 
     @property
     def num_draft_tokens(self) -> int:
-        """The most tokens that a head may guess in a step."""
+        """The most tokens that an MTP head may guess in a step."""
         return self.options.num_draft_tokens or DRAFT_TOKENS
 
     def adopt(self, draft: LanguageModel, speculation: Speculation, cache_bytes: int) -> None:
-        """Let a draft guess, if it can; then a row takes what it takes there, too."""
+        """Use a draft model if it works; each row's footprint then includes its KV cache in the draft model."""
         if made := make_drafter(draft, self.options, self._footprint, cache_bytes):
             drafter, self._footprint = made
             speculation.adopt(drafter)
 
     @property
     def verifies(self) -> bool:
-        """Whether any row may get proposed tokens."""
+        """Whether any row may verify proposed tokens."""
         return self.verifying not in (None, Verifying.NEVER)
 
     def runner(self, store: KVStore, limits: Limits, speculation: Speculation | None = None) -> Runner:
-        """Make a runner that keeps its prompts in `store`."""
+        """Make a runner that caches prompts in `store`."""
         multiple, verifying = 8 if on_cuda() else 1, self.verifying or Verifying.NEVER
         batch = Batch(self.model, self.mode, multiple, traced=on_cuda(), verifying=verifying)
         if speculation and isinstance(self.model, HeadedModel):
@@ -195,18 +194,18 @@ class _RunnerParts:
         return Runner(self.model, store, batch, limits, footprint, batched_prefill=batched, speculation=speculation)
 
     def trial(self, speculation: Speculation | None = None) -> Runner:
-        """Make a runner that keeps nothing and has memory for anything."""
+        """Make a runner for the warm-up: it caches no prompts and has no memory limit."""
         limits = Limits(16, 2**62, _MOST_TOKENS_A_STEP, _MOST_TOKENS_A_STEP, pieces=self.pieces)
         return self.runner(KVStore(self.model, self.options), limits, speculation)
 
 
 def _warm_up(parts: _RunnerParts, speculates: bool, name: str, known: bool, progress: Callable[[float], None]) -> None:
-    """Run what serving uses, once; where this process or an earlier one has done so, only see that the model works."""
+    """Run every kind of step once. If this process or an earlier one has done so, only check that the model works."""
     if name in warmed_up or (known and kernels_are_kept()):
         warm_up_once(parts.trial())
     else:
         warm_up_every_way(parts.trial(), lambda: progress(0.5))
-        if parts.batched:  # padding may be as much again
+        if parts.batched:  # padding may double the tokens
             warm_up_prefill(parts.model, 2 * _MOST_TOKENS_A_STEP, lambda: progress(0.7))
         for ways, counts in _rehearsed() if speculates else ():
             for count in counts:
@@ -220,7 +219,7 @@ def _warm_up(parts: _RunnerParts, speculates: bool, name: str, known: bool, prog
 
 
 def _rehearsed() -> list[tuple[_Ways, tuple[int, ...]]]:
-    """Return which rows rehearse how many proposed tokens."""
+    """Return the ways to sample, each with the numbers of proposed tokens to warm up."""
     if mx.default_device() == mx.cpu:
         return [(ways, _PROPOSED_ON_CPU) for ways in _ALONE_AND_TOGETHER]
     alone, together = _ALONE_AND_TOGETHER
@@ -241,14 +240,14 @@ def _shares(options: TextOptions, weights_bytes: int) -> memory.Shares:
 
 
 def _footprint(model: LanguageModel, options: TextOptions) -> Footprint:
-    """Measure a row; where short ones are not quantised, as they are."""
+    """Measure the memory of a row with one token, in the form in which a short row is kept."""
     cache = KVStore(model, options).new_cache()
     model.forward(mx.array([[0]], mx.uint32), cache)
     return kv_cache.footprint(cache)
 
 
 def kernels_are_kept() -> bool:
-    """Return whether a model warmed up by another process is warm in this one: its kernels are in MLX's folder."""
+    """Return whether earlier processes' kernels are in MLX's folder, so that a known model is already warm here."""
     if mx.default_device() == mx.gpu:
         return False
     folder = Path(tempfile.gettempdir()) / "mlx" / version("mlx") / "cpu"
@@ -256,17 +255,17 @@ def kernels_are_kept() -> bool:
 
 
 def warm_up_once(runner: Runner) -> None:
-    """Read a prompt and draw two tokens: the check for a model that is already warm."""
+    """Check a model that is already warm: prefill a prompt and generate two tokens. Raise RuntimeError if it fails."""
     _run(runner, [Job("greedy", [0, 0], _GREEDY, max_tokens=2)])
 
 
 def warm_up_every_way(runner: Runner, tick: Callable[[], None]) -> None:
-    """Run one row and several, every way to draw, a piece of a prompt and the end of it; call `tick` in between.
+    """Run one row and several, with every way to sample, and on a GPU long prompts; call `tick` in between.
 
-    RuntimeError where the model can't do that.
+    Raise RuntimeError if the model fails.
     """
     on_gpu = mx.default_device() == mx.gpu
-    # Long prompts would take the CPU seconds, for nothing: its kernels serve any length.
+    # Long prompts would take seconds on the CPU, and its kernels serve any length.
     length, tokens = (17, RUNS_BEFORE + 3) if on_gpu else (3, 3)
     _run(runner, [Job("greedy", [0, 0], _GREEDY, max_tokens=tokens)])
     tick()
@@ -280,18 +279,18 @@ def warm_up_every_way(runner: Runner, tick: Callable[[], None]) -> None:
 
 
 def warm_up_verifying(runner: Runner, count: int, ways: _Ways) -> None:
-    """Let a few steps verify `count` tokens of rows that draw in these ways.
+    """Run a few steps that verify `count` tokens of one row for each way to sample.
 
-    RuntimeError where the model can't do that.
+    Raise RuntimeError if the model fails.
     """
     steps = RUNS_BEFORE + 3 if on_cuda() else 2
     draws = [SamplingParams(seed=0, **way) for way in ways]
-    most = (steps + 2) * (count + 1)  # rows that join first may be two steps ahead
+    most = (steps + 2) * (count + 1)  # the rows that join first may be two steps ahead
     _run(runner, [Job(f"verified {number}", [0, 0], params, most) for number, params in enumerate(draws)], steps)
 
 
 def _run(runner: Runner, jobs: list[Job], steps: int | None = None) -> None:
-    """Run jobs to their end, or for so many steps in which all of them draw."""
+    """Run jobs to their end, or until all of them have generated tokens in `steps` steps."""
     for job in jobs:
         runner.add(job)
     while not runner.idle and steps != 0:

@@ -1,1 +1,1 @@
-"""Model output formats: how reasoning, text and tool calls are told apart in what a model writes."""
+"""Model output formats: they separate reasoning, text and tool calls in a model's output."""

@@ -1,4 +1,4 @@
-"""The shape of calls in a model's own format, as a tree from which a grammar is made that allows nothing else.
+"""The syntax of calls in a model's own format, as a tree from which a grammar is made.
 
 `worker.grammar.lark` prints the tree for llguidance.
 """
@@ -12,25 +12,25 @@ from orchard.core.tasks.generate import Tool
 
 
 class Literal(Struct, frozen=True, tag=True):
-    """A text as it is. Where the model has single tokens for tags in it, these tokens stand for them."""
+    """A literal text. If the model has single tokens for tags in it, the grammar uses these tokens."""
 
     text: str
 
 
 class Terminal(Struct, frozen=True, tag=True):
-    """A text that keeps `expression`, a terminal of llguidance's Lark."""
+    """A text that matches `expression`, a terminal of llguidance's Lark."""
 
     expression: str
 
 
 class EmbeddedGrammar(Struct, frozen=True, tag=True):
-    """A text that keeps a grammar of its own, in llguidance's Lark."""
+    """A text that matches a grammar of its own, in llguidance's Lark."""
 
     source: str
 
 
 class JsonValue(Struct, frozen=True, tag=True):
-    """JSON that keeps a schema."""
+    """JSON that matches a schema."""
 
     schema: Any
 
@@ -38,9 +38,9 @@ class JsonValue(Struct, frozen=True, tag=True):
 class TextValue(Struct, frozen=True, tag=True):
     """A text up to the tag `end`, which it doesn't contain, and that tag.
 
-    The text is a value that keeps `schema`: a string as it is, all else as JSON. `types` are what a parser may take it
-    for; a text that is none of them is a string. One node serves strings and JSON, because where a text ends can't be
-    told before the tag is there. `end` may have newlines around it; "": the text itself shows where it ends.
+    The text is a value that matches `schema`: a string as it is, any other value as JSON. `types`: the types that a
+    parser may read it as; a text of none of them is a string. One node is for strings and JSON, because the text's end
+    is unknown before the tag comes. `end` may have newlines around it; "": the text itself shows where it ends.
     """
 
     end: str
@@ -61,7 +61,7 @@ class Alternation(Struct, frozen=True, tag=True):
 
 
 class Repetition(Struct, frozen=True, tag=True):
-    """A part, 0 to `most` times; None: as often as the model likes."""
+    """A part, 0 to `most` times; None: any number of times."""
 
     part: "Node"
     most: int | None = None
@@ -71,7 +71,7 @@ Node = Literal | Terminal | EmbeddedGrammar | JsonValue | TextValue | Concatenat
 
 
 class CallGrammar(Struct, frozen=True):
-    """One tool's call: its arguments between the literal texts `begin` and `end`."""
+    """A call of one tool: its arguments between the literal texts `begin` and `end`."""
 
     name: str
     begin: str
@@ -82,8 +82,7 @@ class CallGrammar(Struct, frozen=True):
 class CallsGrammar(Struct, frozen=True):
     """An answer's calls: `prefix`, one or more of `calls` with `separator` between them, `suffix`; all literal texts.
 
-    `trigger` is the text that opens a call wherever it stands in an answer; "" where a call has none of its own. What a
-    call begins with may have something before it.
+    `trigger`: the text that opens a call anywhere in an answer; "" if there is none. Text may precede the call.
     """
 
     trigger: str
@@ -94,7 +93,7 @@ class CallsGrammar(Struct, frozen=True):
 
 
 def concatenated(*parts: Node | str) -> Node:
-    """Return the node for parts one after the other; a string stands for itself."""
+    """Return the node for parts one after the other; a string becomes a literal."""
     return Concatenation(tuple(Literal(part) if isinstance(part, str) else part for part in parts if part != ""))
 
 
@@ -109,7 +108,7 @@ def optional(part: Node | str) -> Node:
 
 
 def leaves(node: Node) -> Iterator[Node]:
-    """Return the nodes in a tree that have no parts."""
+    """Yield the nodes in a tree that have no parts."""
     match node:
         case Concatenation(parts) | Alternation(parts):
             for part in parts:

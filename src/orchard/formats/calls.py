@@ -1,4 +1,4 @@
-"""How families describe their calls, and where parsers of calls put what they find."""
+"""How families describe their calls, and the emitter that parsers of calls use."""
 
 from collections.abc import Sequence
 
@@ -11,21 +11,21 @@ from orchard.formats.schema import Signature, Signatures
 from orchard.formats.text_reader import OutputEnded, Parser, TextReader
 
 CERTAIN = 64
-"""Characters of arguments from which on a call is not taken back."""
+"""After so many characters of arguments, a call is not taken back."""
 
 
 class CallEmitter:
-    """Takes what a parser finds in `reader` of one or more calls, and gives it out as events.
+    """Takes the parts of calls that a parser finds in `reader`, and emits them as pieces.
 
-    A call is held back until it is over or has enough arguments: where it breaks before that, it was text.
+    A call is held back until it is complete or has enough arguments; if it breaks before that, it becomes text.
     """
 
     def __init__(self, reader: TextReader, tools: Signatures, out: list[Piece], *, forced: bool = False) -> None:
-        """`out` gets what is certain. `forced`: a grammar keeps the calls, and nothing is held back."""
+        """`out` gets what is certain. `forced`: a grammar is enforced on the calls, so nothing is held back."""
         self.reader = reader
         self.tools = tools
         self.made = False  # a call was completed
-        self.between = False  # what is being read is no part of the arguments
+        self.between = False  # the current text is not part of the arguments
         self._out = out
         self._least = -1 if forced else CERTAIN
         self._start: CallStart | None = None  # of a call that is held back, with its arguments
@@ -35,11 +35,11 @@ class CallEmitter:
 
     @property
     def certain(self) -> bool:
-        """Whether the call that is being read can't be taken back any more."""
+        """Whether the current call can't be taken back any more."""
         return self._open and self._length > self._least
 
     def start(self, name: str, id_: str | None = None) -> Signature | None:
-        """Begin a call. Return what is known of its tool."""
+        """Begin a call. Return its tool's signature; None if the tool is unknown."""
         self._start = CallStart(name, id_)
         self._held.clear()
         self._length = 0
@@ -49,7 +49,7 @@ class CallEmitter:
         return self.tools.get(name)
 
     def arguments(self, text: str) -> None:
-        """Add a piece of the arguments. Once the call is certain, the model's text up to here is done with."""
+        """Add a piece of the arguments. Once the call is certain, drop the model's text up to here."""
         self._length += len(text)
         self._held.append(text)
         if self.certain:
@@ -63,9 +63,9 @@ class CallEmitter:
         self.made = True
 
     def close(self, *tags: str) -> Parser[str | None]:
-        """Read the one of the tags that follows, end the call behind it, and return it.
+        """Read the tag that follows, end the call after it, and return the tag.
 
-        Where another text follows, the call ends here all the same, because its arguments are complete. Return None.
+        If none of `tags` follows, end the call here, since its arguments are complete, and return None.
         """
         reader = self.reader
         tag = yield from reader.leading(tags)
@@ -77,18 +77,18 @@ class CallEmitter:
         return tag
 
     def cut_off(self) -> bool:
-        """Give out what there is of a call that a limit has cut off. Return whether there is one."""
+        """Emit the part of a call that a limit has cut off. Return whether there is one."""
         if self._open:
             self._release()
         return self._open
 
     def raw(self, text: str) -> None:
-        """Give out what a broken call goes on with, as the model wrote it."""
+        """Emit the rest of a broken call as the model wrote it."""
         if text:
             self._out.append(CallArguments(text))
 
     def rest(self, closes: str) -> Parser[None]:
-        """Give out a broken call's text up to the tag that ends it, "" for the end of the answer, and end the call."""
+        """Emit a broken call's text up to the tag `closes`, "" for the end of the answer, and end the call."""
         reader = self.reader
 
         def emit(text: str) -> None:
@@ -118,12 +118,11 @@ class CallEmitter:
 
 
 class CallSyntax(Struct, frozen=True, kw_only=True):
-    """How a family writes calls: a row, whose class says how they are read and what one of them looks like.
+    """How a family writes calls: a row of values; its class reads calls and makes their grammar.
 
-    `opens` are the texts that open calls wherever they stand in an answer, `leads` those that do so only where the
-    answer begins; `closes` is the text that ends a group of calls, "" where none does. `prefix`, `separator` and
-    `suffix` are what the family itself writes around and between its calls; `writes` is another syntax, where it writes
-    calls in that one.
+    `opens`: the texts that open calls anywhere in an answer; `leads`: those that do so only at the answer's beginning.
+    `closes`: the text that ends a group of calls; "" if there is none. `prefix`, `separator` and `suffix`: what the
+    family itself writes around and between calls. `writes`: another syntax, if the family writes calls in that one.
     """
 
     opens: tuple[str, ...] = ()
@@ -135,19 +134,19 @@ class CallSyntax(Struct, frozen=True, kw_only=True):
     writes: "CallSyntax | None" = None
 
     def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
-        """Read calls from behind their `opener` over what ends them. What follows is text.
+        """Read calls from after their `opener` to their end, inclusive. What follows is text.
 
         For each call: `calls.start`, `calls.arguments` as they come, `calls.end`. Raise MalformedOutput (or let
-        `TextReader` raise it) where no call stands.
+        `TextReader` raise it) if there is no call.
         """
         raise NotImplementedError
 
     def call(self, tool: Tool) -> CallGrammar:
-        """Return what a call of a tool looks like. Raise ValueError if a strict tool's schema can't be enforced."""
+        """Return the grammar of a tool's calls. Raise ValueError if a strict tool's schema can't be enforced."""
         raise NotImplementedError
 
     def grammar(self, tools: Sequence[Tool]) -> CallsGrammar:
-        """Return what one or more calls of these tools look like. Raise what `call` raises."""
+        """Return the grammar of one or more calls of these tools. Raise what `call` raises."""
         if self.writes:
             return self.writes.grammar(tools)
         calls = tuple(map(self.call, tools))
@@ -158,14 +157,14 @@ class CallSyntax(Struct, frozen=True, kw_only=True):
 class SectionSyntax(CallSyntax, frozen=True, kw_only=True):
     """Calls in a section: the first of `opens` opens it (a model may leave it out), `each` a call; `closes` ends it.
 
-    Where `each` is that first one, there is no section, and a model's calls are read one by one.
+    If `each` is the first of `opens`, there is no section, and calls are read one by one.
     """
 
     each: str
 
     @property
     def section(self) -> str:
-        """The text that opens a section; "" where there is none."""
+        """The text that opens a section; "" if there is none."""
         return self.opens[0] if self.opens[0] != self.each else ""
 
     def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
@@ -182,5 +181,5 @@ class SectionSyntax(CallSyntax, frozen=True, kw_only=True):
         yield from reader.leading((self.closes,))
 
     def read_call(self, calls: CallEmitter) -> Parser[None]:
-        """Read a call from behind `each` over its end."""
+        """Read a call from after `each` to its end, inclusive."""
         raise NotImplementedError

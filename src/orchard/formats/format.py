@@ -1,4 +1,4 @@
-"""What a format makes of a model's text, and what the formats of all families have in common."""
+"""The pieces that a format makes of a model's text, and the base of all families' formats."""
 
 from contextlib import suppress
 from itertools import groupby
@@ -36,31 +36,31 @@ class CallArguments(Struct, frozen=True):
 
 
 class CallEnd(Struct, frozen=True):
-    """The call that began last is over. Its arguments, put together, are a JSON object, unless the model broke them."""
+    """The call that began last is complete. Its arguments, joined, are a JSON object, unless the model broke them."""
 
 
 Piece = Content | Thought | CallStart | CallArguments | CallEnd
 
 
 class Headers(Struct, frozen=True):
-    """What a model that writes messages puts before them: before its answer to the user, and between two messages."""
+    """The headers of a model that writes messages: before its answer to the user, and between two messages."""
 
     answer: str
     between: str
 
 
 class Format:
-    """Splits one answer. The pieces, merged, are the same however the text was cut for `feed`.
+    """Splits one answer. The merged pieces don't depend on how the text was divided for `feed`.
 
-    Content pieces come in the order of their `start` and never overlap, so that a caller can tell which characters
-    went where.
+    Content pieces come in the order of their `start` and never overlap, so that a caller can find the characters of
+    each.
     """
 
     thinking = False
-    """Whether the text fed next belongs to the reasoning, as far as is known."""
+    """Whether the next text for `feed` belongs to the reasoning, as far as is known."""
 
     def __init__(self, tools: Signatures, *, forced: bool) -> None:
-        """`tools`: none where calls are text. `forced`: a grammar keeps the calls."""
+        """`tools`: empty if calls count as text. `forced`: a grammar is enforced on the calls."""
         self._tools = tools
         self._forced = forced
         self._reader = TextReader()
@@ -68,21 +68,21 @@ class Format:
         self._parser = self._read()
 
     def _read(self) -> Parser[None]:
-        """Read the answer: wait for more of `_reader` and append what is found to `_out`."""
+        """Read the answer: wait for more text of `_reader`, and append pieces to `_out`."""
         raise NotImplementedError
 
     def feed(self, text: str) -> list[Piece]:
-        """Take the next characters. Return what is certain by now."""
+        """Take the next characters; return the pieces that are certain now."""
         if text:
             self._reader.append(text)
             next(self._parser)
         return self._taken()
 
     def finish(self, *, cut_off: bool = False) -> list[Piece]:
-        """End the text. Return what was held back.
+        """End the text; return the pieces that were held back.
 
-        `cut_off`: the model had more to say. Then what has begun as a tag is none of the answer, and a call whose name
-        is known is one, of which the end is missing.
+        `cut_off`: a limit ended the answer. Then the beginning of a tag is dropped, and a call whose name is known
+        counts as a call without an end.
         """
         self._reader.final, self._reader.cut_off = True, cut_off
         with suppress(OutputEnded):
@@ -90,12 +90,12 @@ class Format:
         return self._taken()
 
     def _content(self, text: str) -> None:
-        """Give out a piece of the answer that ends where the reader is now."""
+        """Emit a piece of the answer that ends where the reader is now."""
         if text:
             self._out.append(Content(text, self._reader.place - len(text)))
 
     def _thought(self, text: str) -> None:
-        """Give out a piece of the reasoning."""
+        """Emit a piece of the reasoning."""
         if text:
             self._out.append(Thought(text))
 

@@ -1,4 +1,4 @@
-"""JSON as models write it, read piece by piece: raw newlines in strings are made escapes, all else is checked."""
+"""Reads JSON as models write it, piece by piece: escapes raw newlines in strings, and checks everything else."""
 
 import json
 import re
@@ -13,13 +13,13 @@ _BEGUN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
 _SCALAR = re.compile(r"[-+.\w]*")
 _CLOSING = {"[": "]", "{": "}"}
 DEEPEST = 200
-"""Arrays and objects within each other."""
+"""The deepest nesting of arrays and objects."""
 
 Emit = Callable[[str], object]
 
 
 def string(reader: TextReader, emit: Emit) -> Parser[None]:
-    """Read a string from behind its quote, over its closing one; `emit` gets what stands between, as JSON has it."""
+    """Read a string from after its opening quote to its closing one, inclusive; `emit` gets its JSON text."""
     while True:
         text, at = reader.text, reader.at
         if run := _RUN.match(text, at):
@@ -40,7 +40,7 @@ def string(reader: TextReader, emit: Emit) -> Parser[None]:
 
 
 def quoted(reader: TextReader) -> Parser[str]:
-    """Read a string. Return its text as JSON has it, without quotes."""
+    """Read a string. Return its JSON text without quotes."""
     yield from reader.literal('"')
     found: list[str] = []
     yield from string(reader, found.append)
@@ -48,7 +48,7 @@ def quoted(reader: TextReader) -> Parser[str]:
 
 
 def plain(reader: TextReader) -> Parser[str]:
-    """Read a string. Return what it stands for. Raise MalformedOutput where that is no text."""
+    """Read a string. Return its value. Raise MalformedOutput if that is not valid text."""
     found: str = json.loads(f'"{(yield from quoted(reader))}"')
     if not encodable(found):
         raise MalformedOutput
@@ -57,7 +57,7 @@ def plain(reader: TextReader) -> Parser[str]:
 
 def value(reader: TextReader, emit: Emit) -> Parser[None]:
     """Read a value of any kind; `emit` gets its JSON text piece by piece."""
-    opened: list[str] = []  # what will close the arrays and objects that the value stands in
+    opened: list[str] = []  # the closing brackets of the open arrays and objects
     while True:
         char = yield from reader.peek()
         first = char in _CLOSING  # of what stands in one
@@ -95,7 +95,7 @@ def value(reader: TextReader, emit: Emit) -> Parser[None]:
 
 
 def _key(reader: TextReader, emit: Emit) -> Parser[str]:
-    """Read an object's key, the colon and the white space around it. Return the key as JSON has it."""
+    """Read an object's key, the colon and the white space around it. Return the key's JSON text."""
     key = yield from quoted(reader)
     between = yield from reader.spaces()
     yield from reader.literal(":")
@@ -130,7 +130,7 @@ def arguments(reader: TextReader, signature: Signature | None, emit: Emit) -> Pa
 
 
 def whole(text: str, signature: Signature | None) -> str:
-    """Read an object of arguments that stands in a text of its own. Raise MalformedOutput where it is none."""
+    """Read a text that is an object of arguments. Raise MalformedOutput if it is not."""
     reader = TextReader(text.strip(), final=True)
     found: list[str] = []
     try:

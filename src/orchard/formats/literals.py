@@ -1,8 +1,8 @@
-"""Arguments in notations that are not JSON, turned into the text of a JSON object as they come.
+"""Turns arguments in notations other than JSON into the text of a JSON object, piece by piece.
 
-Python's keywords, `a=1, b='x')`, and Gemma's, `a:1,b:<|"|>x<|"|>}`. Strings are given out piece by piece, numbers and
-names once they are whole. Nothing is evaluated. The grammars of such arguments write as JSON what a notation has no
-words for.
+Python's keywords, `a=1, b='x')`, and Gemma's, `a:1,b:<|"|>x<|"|>}`. Strings are emitted piece by piece, numbers and
+names once they are complete. Nothing is evaluated. The grammars of such arguments use JSON for values that a notation
+can't write.
 """
 
 import json
@@ -25,9 +25,9 @@ from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser, Te
 class Notation(Struct, frozen=True):
     """How a model writes values.
 
-    `quotes`: what opens and closes a string; a backslash means something in those that begin with a quotation mark.
-    `assign` stands between an argument's name and its value, `close` ends the arguments. `lists`: what opens a list.
-    `words`: what is in no quotes and no number or constant is a string too. `slashes`: "\\/" is one, as in JSON.
+    `quotes`: what opens and closes a string; a backslash is an escape in those that begin with a quotation mark.
+    `assign` comes between an argument's name and its value; `close` ends the arguments. `lists`: what opens a list.
+    `words`: unquoted text that is not a number or a constant is a string, too. `slashes`: "\\/" is a slash, as in JSON.
     """
 
     quotes: tuple[str, ...]
@@ -62,13 +62,13 @@ _STRING = {"type", "enum", "const", "pattern", "minLength", "maxLength", "format
 _OBJECT = {"type", "properties", "required", "additionalProperties"}
 
 ValueGrammar = Callable[[dict[str, Any]], Node]
-"""Returns the grammar of a value that keeps a schema."""
+"""Returns the grammar of a value that matches a schema."""
 
 
 def arguments(reader: TextReader, notation: Notation, signature: Signature | None, emit: Emit) -> Parser[None]:
-    """Read arguments from behind their opening bracket, over the closing one; `emit` gets a JSON object's text.
+    """Read arguments from after their opening bracket to the closing one, inclusive; `emit` gets a JSON object's text.
 
-    Text is made a value of a type that its parameter may have, where it stands for one.
+    Text becomes a value of a type that its parameter may have, if it can be read as one.
     """
     emit("{")
     before = ""
@@ -164,7 +164,7 @@ def _free_word(reader: TextReader) -> Parser[str]:
 
 
 def _constant(word: str) -> str:
-    """Return the JSON text of a number or of a constant's name. Raise MalformedOutput where a word is neither."""
+    """Return the JSON text of a number or of a constant's name. Raise MalformedOutput if a word is neither."""
     if word in _CONSTANTS:
         return _CONSTANTS[word]
     if len(word) > _LONGEST_NUMBER:
@@ -217,7 +217,7 @@ def _string(reader: TextReader, notation: Notation, quote: str, emit: Emit) -> P
 
 
 def _escape(reader: TextReader, notation: Notation) -> Parser[str]:
-    """Read what begins with a backslash; where that is no escape, the backslash is meant."""
+    """Read an escape; if a backslash doesn't begin one, it stands for itself."""
     while len(reader.text) - reader.at < 2:
         yield from reader.more()
     char = reader.text[reader.at + 1]
@@ -282,7 +282,7 @@ def _listed(entries: list[tuple[Node, bool]], separator: str) -> Node:
 
 
 def python_value(schema: dict[str, Any]) -> Node:
-    """Return the grammar of an argument in Python: JSON, but for the constants."""
+    """Return the grammar of an argument in Python: JSON with Python's constants."""
     if not schema.keys() - _NOTES - {"type", *DEFINITIONS}:
         if schema.get("type") == "boolean":
             return one_of([Literal("True"), Literal("False")])

@@ -1,7 +1,7 @@
-"""Which family a model belongs to: by its chat template, by its tokenizer's tokens, or by a name that somebody gave.
+"""Finds a model's family by its chat template, its tokenizer's tokens, or a name that is given.
 
-The first row that fits is taken, so rows that look for more stand before those that look for less. The names of
-converters, which say how a chat template takes earlier calls, are at the end.
+The first row that fits is used, so more specific rows come first. The names of converters, which say how a chat
+template takes earlier calls, are at the end.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,10 +23,10 @@ Made = TypeVar("Made")
 
 
 class FamilyRow(Struct, Generic[Made], frozen=True):
-    """A way to write calls, or reasoning, and what a model that has it is known by."""
+    """A way to write calls or reasoning, and how to recognise a model that uses it."""
 
     known_as: str
-    """The names to ask for it by, its own first, between spaces."""
+    """Its names for users, its own name first, separated by spaces."""
     fits: Fits
     made: Made
     """Calls: a syntax for the common state machine, or a family with a machine of its own, which no tags of reasoning
@@ -34,7 +34,7 @@ class FamilyRow(Struct, Generic[Made], frozen=True):
 
     @property
     def names(self) -> list[str]:
-        """The names to ask for it by."""
+        """Its names for users."""
         return self.known_as.split()
 
 
@@ -233,10 +233,11 @@ def _row(
 
 
 def also_hermes(family: Family, *, described: bool = False) -> Family:
-    """Let a family read Hermes' calls too. `described`: its prompts describe tools in that way, so calls are forced so.
+    """Let a family read Hermes' calls, too. `described`: its prompts describe tools in that way, so forced calls are
+    Hermes'.
 
-    Those with a machine of their own are left as they are: their templates take tools and calls. Where nothing tells
-    how the model writes calls, it writes them as they are described.
+    Families with their own state machine don't change: their templates take tools and calls. If it is unknown how the
+    model writes calls, it writes them as described.
     """
     if not isinstance(family, TaggedFamily) or family.syntax in (None, json_calls.HERMES):
         return family

@@ -1,4 +1,4 @@
-"""The types that a tool's JSON schema gives its parameters, and values that are made to fit them."""
+"""The types of a tool's parameters in its JSON schema, and values that are converted to them."""
 
 import json
 import math
@@ -10,11 +10,11 @@ from orchard.core.tasks.generate import Tool
 
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 WORDS = {"true": "true", "false": "false", "null": "null", "none": "null"}
-"""How JSON writes the constants, by how models do, in any case of letters."""
+"""JSON's constants by the words that models write, in lower case."""
 PARAMETER_NAME = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$"}
 """The schema of the names of parameters that aren't listed."""
 DEFINITIONS = ("$defs", "definitions")
-"""The keys under which a schema has parts that it refers to."""
+"""The keys of a schema for parts that it refers to."""
 _DEEPEST = 8  # references and alternatives within each other
 _BINDING = {"type", "properties", "required", "additionalProperties"}
 _NOT_IN_NAMES = set("<>\"'\n")  # what tags and calls end with
@@ -27,7 +27,7 @@ _MORE = {
 
 
 class Signature:
-    """A tool's parameters, and the types that each may have: none where its schema doesn't say."""
+    """A tool's parameters, and the types that each may have; none if the schema doesn't say."""
 
     def __init__(self, tool: Tool) -> None:
         self.tool = tool
@@ -59,7 +59,7 @@ class Signature:
 
     @property
     def others(self) -> Any:
-        """The schema of parameters that are not listed; it says nothing of whether there may be any."""
+        """The schema of parameters that are not listed, whether or not there may be any."""
         return self.schema.get("additionalProperties") or True
 
     @property
@@ -73,7 +73,7 @@ class Signature:
     def listed(self) -> dict[str, Any]:
         """Return the schemas of the parameters that a call may have one by one, each with its name.
 
-        Raise ValueError where the schema of a strict tool asks for more than that. Of others the rest is left out.
+        Raise ValueError if a strict tool's schema requires more than that. For other tools, the rest is ignored.
         """
         strict, found = self.tool.strict, {}
         if strict and (more := sorted(_MORE & self.schema.keys())):
@@ -126,7 +126,7 @@ def _types(schema: Any, root: dict[str, Any], depth: int) -> set[str]:
 
 
 def values(schema: Any) -> list[Any]:
-    """Return the values that a schema lists; none where it doesn't."""
+    """Return the values that a schema lists; [] if it lists none."""
     if not isinstance(schema, dict):
         return []
     found = [schema["const"]] if "const" in schema else schema.get("enum")
@@ -139,14 +139,14 @@ def definitions(root: dict[str, Any]) -> dict[str, Any]:
 
 
 def within(part: Any, root: dict[str, Any]) -> Any:
-    """Return a part of a schema as a schema of its own: with the definitions that it may refer to."""
+    """Return a part of a schema as a separate schema, with the definitions that it may refer to."""
     if not isinstance(part, dict) or '"$ref"' not in json.dumps(part):
         return part
     return definitions(root) | part
 
 
 def resolved(reference: str, root: dict[str, Any]) -> Any:
-    """Return the part of a schema that a reference names by its place; None where it names none."""
+    """Return the part of a schema that a reference names by its place; None if there is none."""
     if reference != "#" and not reference.startswith("#/"):
         return None
     found: Any = root
@@ -161,10 +161,9 @@ def type_of(value: Any) -> str:
 
 
 def fitted(text: str, types: frozenset[str]) -> str | None:
-    """Return the JSON text of the value that a text stands for, where it has one of the types, else None.
+    """Return the JSON text of the value that a text represents, if it has one of the types; else None.
 
-    A text that may be a string isn't one of these: "string" doesn't count. Types that nobody named: an array, an
-    object or null.
+    The type "string" doesn't count. Without types, only arrays, objects and null count.
     """
     text = text.strip()
     text = WORDS.get(text.lower(), text)
@@ -184,7 +183,7 @@ def fitted(text: str, types: frozenset[str]) -> str | None:
 
 
 def loads(text: str) -> tuple[Any, str] | None:
-    """Read JSON as models write it, with newlines in strings. Return the value and its text as JSON has it, or None."""
+    """Read JSON as models write it, with newlines in strings. Return the value and its valid JSON text, or None."""
     try:
         return json.loads(text, parse_constant=_refuse, parse_float=_finite), text
     except (ValueError, RecursionError):

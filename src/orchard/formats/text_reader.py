@@ -1,7 +1,7 @@
-"""The text of an answer as it comes, and how to read it piece by piece.
+"""The text of an answer as it arrives, and methods to read it piece by piece.
 
-Parsers are generators: they yield where they need more text, and are resumed once some was appended or once the text
-is known to be over. So a parser is written as if the whole text lay before it.
+Parsers are generators: they yield when they need more text, and are resumed once text was appended or the text has
+ended. So a parser is written as if it had the whole text.
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 Parser = Generator[None, None, T]
-"""A parser; what it returns is what it has read."""
+"""A parser; it returns what it has read."""
 
 _SPACE = " \t\r\n"
 _LONGEST_NAME = 256
@@ -25,7 +25,7 @@ class MalformedOutput(Exception):
 
 
 class OutputEnded(MalformedOutput):
-    """The text is over where a parser expects more."""
+    """The text ends where a parser expects more."""
 
 
 class TextReader:
@@ -47,7 +47,7 @@ class TextReader:
         return self._before + self.at
 
     def append(self, text: str) -> None:
-        """Take the next characters. What was read is dropped from `text`, so the cost is that of what is new."""
+        """Append the next characters. Drop what was read from `text`, so that the cost only depends on the new text."""
         if self._mark < self.at:
             self._kept.append(self.text[self._mark : self.at])
         self._before += self.at
@@ -55,7 +55,7 @@ class TextReader:
         self.at = self._mark = 0
 
     def mark(self) -> None:
-        """Forget what was read: it has been given out."""
+        """Forget what was read, because it was emitted."""
         self._kept.clear()
         self._mark = self.at
 
@@ -72,7 +72,7 @@ class TextReader:
         self.at = self._mark = 0
 
     def more(self) -> Parser[None]:
-        """Wait for more text. Raise OutputEnded where none comes."""
+        """Wait for more text. Raise OutputEnded if the text has ended."""
         if self.final:
             raise OutputEnded
         yield
@@ -111,9 +111,9 @@ class TextReader:
         return (yield from self.run_of(_SPACES))
 
     def choice(self, tags: Iterable[str], ends: Collection[str] = ()) -> Parser[str | None]:
-        """Read the tag that stands here, the longest where several do; None, and nothing is read, where none does.
+        """Read the longest of the tags that is next; return None and read nothing if none is.
 
-        One of `ends` is also there where the end of the text has cut it off. Raise OutputEnded where a limit did that.
+        One of `ends` also counts if the end of the text has cut it off. Raise OutputEnded if a limit has cut it off.
         """
         tags = sorted(tags, key=len, reverse=True)
         while True:
@@ -132,9 +132,9 @@ class TextReader:
             yield from self.more()
 
     def leading(self, tags: Iterable[str]) -> Parser[str | None]:
-        """Read white space and the tag after it; None, and nothing is read, where another text follows.
+        """Read white space and the tag after it; return None and read nothing if another text follows.
 
-        A tag that a limit has cut off is taken out of the text.
+        A tag that a limit has cut off is removed from the text.
         """
         tags = tuple(tags)
         while True:
@@ -152,17 +152,17 @@ class TextReader:
             yield from self.more()
 
     def literal(self, tag: str) -> Parser[None]:
-        """Read a tag. Raise MalformedOutput where something else stands here."""
+        """Read a tag. Raise MalformedOutput if something else comes next."""
         if not (yield from self.choice((tag,))):
             raise OutputEnded if self.final and tag.startswith(self.text[self.at :]) else MalformedOutput
 
     def expect(self, tag: str) -> Parser[None]:
-        """Read white space and the tag behind it. Raise MalformedOutput where something else stands there."""
+        """Read white space and the tag after it. Raise MalformedOutput if something else comes there."""
         yield from self.skip()
         yield from self.literal(tag)
 
     def first_of(self, tags: Sequence[str]) -> tuple[int, str]:
-        """Find the first of the tags; without one, give the place up to which none begins, and "".
+        """Find the first of the tags; if there is none, return the place up to which none begins, and "".
 
         At the end none begins, unless a limit has cut it off.
         """
@@ -176,7 +176,7 @@ class TextReader:
         return len(text) - max([begun(text, tag, at) for tag in tags]), ""
 
     def until(self, tag: str, emit: Callable[[str], object]) -> Parser[None]:
-        """Read up to a tag and over it; `emit` gets the text before it as it comes."""
+        """Read up to a tag and the tag itself; `emit` gets the text before it as it arrives."""
         while True:
             end = self.text.find(tag, self.at)
             stop = end if end >= 0 else len(self.text) - begun(self.text, tag, self.at)
@@ -189,16 +189,16 @@ class TextReader:
             yield from self.more()
 
     def name(self) -> Parser[str]:
-        """Read the name of a function. Raise MalformedOutput where none stands here, or one longer than a name is."""
+        """Read the name of a function. Raise MalformedOutput if there is none, or if it is too long."""
         name = yield from self.run_of(_NAME, _LONGEST_NAME)
         if not name:
             raise MalformedOutput
         return name
 
     def name_before(self, tag: str, stops: str) -> Parser[str]:
-        """Read a name up to a tag and over it. Return it without the white space and the quotes around it.
+        """Read a name and the tag after it. Return the name without the white space and the quotes around it.
 
-        Raise MalformedOutput where there is no name, and what `word` raises.
+        Raise MalformedOutput if there is no name, and what `word` raises.
         """
         name = (yield from self.word(tag, stops)).strip().strip("\"'")
         if not name:
@@ -206,9 +206,9 @@ class TextReader:
         return name
 
     def word(self, tag: str, stops: str) -> Parser[str]:
-        """Read up to a tag and over it. Return the text before it.
+        """Read up to a tag and the tag itself. Return the text before it.
 
-        Raise MalformedOutput where a character of `stops` comes before it, or the text is longer than a name ever is.
+        Raise MalformedOutput if a character of `stops` comes before it, or the text is too long for a name.
         """
         while True:
             end = self.text.find(tag, self.at, self.at + _LONGEST_NAME + len(tag))

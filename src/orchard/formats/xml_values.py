@@ -1,7 +1,7 @@
-"""Arguments that stand between tags: strings as they are, all else as JSON.
+"""Reads arguments between tags: strings as they are, other values as JSON.
 
-The schema tells which is which; where it leaves that open, the model may have said it. Where no string may stand,
-arrays and objects are also read as Python writes them.
+The schema tells the types; if it doesn't, the model may have said them. If a value can't be a string, arrays and
+objects are also read in Python's notation.
 """
 
 import json
@@ -19,10 +19,10 @@ from orchard.formats.text_reader import MOST_SPACES, MalformedOutput, OutputEnde
 Types = frozenset[str]
 _ANY_NAME = "{}"
 _DIGITS = "-0123456789"
-# How the values of a type may begin, strings aside.
+# The first characters of values, by type, except for strings.
 _BEGINNINGS = {"array": "[(", "object": "{", "null": "nN", "boolean": "tTfF", "integer": _DIGITS, "number": _DIGITS}
 OTHERS = Types(_BEGINNINGS)
-"""The types of values that are no strings."""
+"""The types of values that are not strings."""
 _NUMBER = re.compile(r"[-+.0-9eE]*")
 _CONSTANTS = tuple(form(word) for word in WORDS for form in (str, str.title, str.upper))
 TEXT = Types({"string"})
@@ -32,14 +32,14 @@ Opening = Callable[[str, Types], Sequence[str]]
 Tags = tuple[str, ...]
 _Ends = dict[str, tuple[Tags, ...]]  # by the tag that ends a value: what must follow it
 UNTOLD = Types({"string", "array", "object", "null"})
-"""What a parameter may be whose schema doesn't say."""
+"""The types of a parameter whose schema doesn't say them."""
 
 
 class TypedValueParser:
-    """One value, read as its text comes.
+    """Reads one value as its text arrives.
 
-    It is held back while it may be a string and may be something else. Where it can't be a string, it is held back
-    until there is enough of it: it becomes a string where it breaks before that, and goes on raw where it does later.
+    It is held back while it may be a string or something else. If it can't be a string, it is held back until there is
+    enough of it: if it breaks before that, it becomes a string; if it breaks later, the rest is emitted raw.
     """
 
     def __init__(self, types: Types, emit: Emit) -> None:
@@ -51,7 +51,7 @@ class TypedValueParser:
         self._found: list[str] = []  # its JSON text, as something else than a string
         self._length = 0
         self._whole = False  # an array or an object was read to its end
-        self._certain = False  # it is no string
+        self._certain = False  # it is not a string
         self._parser = self._read() if types - {"string"} else None
         if not self._parser:
             emit('"')
@@ -84,7 +84,7 @@ class TypedValueParser:
             self._give(fitted(text, self._types) or json.dumps(text, ensure_ascii=False))
 
     def cut(self) -> None:
-        """End the text within the value. Of a value that is certain, what is held back is given out raw."""
+        """End the text inside the value. If the value is certain, emit what is held back as it is."""
         if self._certain and self._parser:
             self._give(self._rest())
 
@@ -92,7 +92,7 @@ class TypedValueParser:
         return self._reader.kept() + self._reader.text[self._reader.at :]
 
     def _read(self) -> Parser[None]:
-        """Read a value that is no string, and white space behind it. Raise MalformedOutput where there is none."""
+        """Read a value other than a string, and white space after it. Raise MalformedOutput if there is none."""
         reader = self._reader
         first = yield from reader.skip()
         if not any(first in _BEGINNINGS.get(one, "") for one in self._types):
@@ -138,7 +138,7 @@ def typed_value(calls: CallEmitter, types: Types, text: Callable[[Emit], Parser[
 
 
 class TaggedArguments:
-    """The arguments of one call, given out as the text of a JSON object."""
+    """The arguments of one call, emitted as the text of a JSON object."""
 
     def __init__(
         self, calls: CallEmitter, signature: Signature | None, opens: str, ends: Tags, *, newlines: bool = False

@@ -1,4 +1,4 @@
-"""Reports on how the prompt cache served the last requests."""
+"""Reports on what the prefix cache had of the last requests' prompts."""
 
 import json
 import logging
@@ -46,13 +46,13 @@ class CacheReports:
         log.debug("%s: %s", begun.job, report.summary)
 
     def find(self, request_id: str | None) -> list[CacheReport]:
-        """Return the report on one request, if there is one; None: all."""
+        """Return the report on one request, if there is one; all reports for None."""
         if request_id is None:
             return list(self._reports.values())
         return [self._reports[request_id]] if request_id in self._reports else []
 
     def _text(self, tokens: list[int]) -> str:
-        """Return the text of tokens, without the media among them."""
+        """Return the text of tokens, without media."""
         return self._vocabulary.decode([token for token in tokens if token < MEDIUM])
 
 

@@ -1,4 +1,4 @@
-"""The start of a worker in an environment of its own. It is run by its path."""
+"""Starts a worker in an environment of its own. The gateway runs this file by its path."""
 
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def add_orchard() -> None:
-    """Make the package `orchard` importable, and nothing that is installed beside it."""
+    """Make the package `orchard` importable, but no other package that is installed beside it."""
     package = Path(__file__).parents[1]
     spec = spec_from_file_location("orchard", package / "__init__.py", submodule_search_locations=[str(package)])
     assert spec

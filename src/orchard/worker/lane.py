@@ -14,19 +14,20 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _STACK_BYTES = 16 * 2**20
-_FIRST = float("-inf")  # before whatever waits
+_FIRST = float("-inf")  # before everything that waits
 
 
 def turn_of(yields: float) -> float:
-    """Return when the turn of something is that comes now: what is large lets smaller ones go first for a few seconds.
+    """Return the turn of a piece of work that is queued now; work with the earliest turn goes first.
 
-    What comes after that, however small, has a later turn. So nothing waits for as long as others come.
+    Large work lets smaller work that is queued in the next `yields` seconds go first, but none that is queued later.
+    So nothing waits forever.
     """
     return time.monotonic() + yields
 
 
 class Lane:
-    """One thread that does one piece of work after the other, until it is closed."""
+    """A thread that does one piece of work after the other, until it is closed."""
 
     def __init__(self, name: str) -> None:
         self._began: float | None = None
@@ -41,21 +42,21 @@ class Lane:
 
     @property
     def silent_seconds(self) -> float:
-        """How long the present piece of work has taken so far; 0: there is none."""
+        """The seconds that the current piece of work has taken so far; 0 if there is none."""
         began = self._began
         return 0.0 if began is None else time.monotonic() - began
 
     async def do(self, work: Callable[..., T], *args: Any, yields: float = 0.0) -> T:
-        """Do a piece of work, after the present one and those whose turn is before its own: see `turn_of`.
+        """Do a piece of work after those with earlier turns, see `turn_of`; return its result, or raise what it raises.
 
-        It does not begin if the caller is cancelled first.
+        It doesn't begin if the caller is cancelled first.
         """
         future: Future[T] = Future()
         self._queue.put((turn_of(yields), next(self._numbers), (future, partial(work, *args))))
         return await asyncio.wrap_future(future)
 
     def close(self) -> None:
-        """Wait for the present piece of work, and end the thread without beginning another."""
+        """Wait for the current piece of work, and end the thread without beginning another."""
         self._queue.put((_FIRST, next(self._numbers), None))
         self._thread.join()
 
@@ -75,13 +76,13 @@ class Lane:
 
 
 class _Overdue(BaseException):
-    """Raised within work that takes too long. Its own handlers of `Exception` don't catch it."""
+    """Raised inside work that takes too long. Handlers of `Exception` in that work don't catch it."""
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """Do a piece of work in this thread; raise TimeoutError if it takes longer.
+    """Do a piece of work in this thread and return its result; raise TimeoutError if it takes longer than `seconds`.
 
-    It is interrupted between two steps of Python; native code that does not return is not interrupted.
+    It is interrupted between two bytecodes of Python; native code is not interrupted.
     """
     thread = ctypes.c_ulong(threading.get_ident())
     lock = threading.Lock()

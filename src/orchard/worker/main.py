@@ -1,4 +1,4 @@
-"""The worker's main loop: frames from the socket go to the service, the service's events go to the socket."""
+"""The worker's main loop: passes messages from the socket to the service, and the service's events to the socket."""
 
 import argparse
 import asyncio
@@ -32,15 +32,15 @@ from orchard.worker import quick_transformers
 log = logging.getLogger("orchard.worker")
 
 SAVE_SECONDS = 1.0
-"""How long saving prompts may take where another model may wait for the memory."""
+"""How long saving cached prompts may take at an unload: another model may be waiting for the memory."""
 LAST_SAVE_SECONDS = 5.0
-"""How long it may take where the process ends, and the server with it."""
+"""How long saving cached prompts may take when the process and the server end."""
 SWITCH_SECONDS = 0.0005
-"""How long the engine's thread waits for its turn where another computes; by default, 5 ms are as long as a step."""
+"""How long the engine's thread waits for the interpreter's lock; the default of 5 ms is as long as a step."""
 
 
 class ServiceTypes(NamedTuple):
-    """A service's class, and what it takes as options and as tasks: see `kinds.Backend`."""
+    """A service's class, and the decoders of its options and of its tasks: see `kinds.Backend`."""
 
     service: type[Service]
     options: Decoder[LoadOptions]
@@ -61,11 +61,11 @@ def import_service(service: str, options: str, tasks: Sequence[str]) -> ServiceT
 
 
 _log_fields = {"origin": "worker"}
-"""What stands in each line of the log beside the record's own: the worker, with the name of its model."""
+"""An additional field of each log line: the worker, with the name of its model."""
 
 
 class Worker:
-    """One process: it has one model at a time, or none."""
+    """The main loop of one process, which has one model at a time, or none."""
 
     def __init__(self, writer: asyncio.StreamWriter, types: ServiceTypes) -> None:
         self._writer = writer
@@ -84,7 +84,7 @@ class Worker:
         for task in self._tasks:
             if task is not self._unloading:
                 task.cancel()
-        # A load under way has nothing to save, and may take its time.
+        # A model that is still loading has nothing to save, and the load may take long.
         if self._unloading:
             await asyncio.wait([self._unloading])
         elif self._service and self._ready:
@@ -154,7 +154,7 @@ class Worker:
     def _finish(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            # Otherwise its callers would wait for ever.
+            # Otherwise the callers would wait forever.
             log.critical("the worker is broken and exits", exc_info=error)
             _end(1)
 
@@ -198,7 +198,7 @@ def main() -> None:
     parser.add_argument("--log-level", default="info")
     parser.add_argument("--log-file", help="a file for the log, besides stderr; the gateway rotates it")
     args = parser.parse_args()
-    os.umask(0o077)  # the log and cached prompts are their owner's
+    os.umask(0o077)  # only the owner may read the log and cached prompts
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if args.log_file:
         handlers.append(WatchedFileHandler(args.log_file, encoding="utf-8"))
@@ -206,11 +206,11 @@ def main() -> None:
     for handler in handlers:
         handler.setFormatter(line)
     logging.basicConfig(level=args.log_level.upper(), handlers=handlers)
-    # systemd's SIGTERM reaches every process of a service; it is the gateway that decides when a worker ends.
+    # systemd's SIGTERM reaches every process of a service, but the gateway decides when a worker ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH_SECONDS)
-    # The socket of a process that aborts stays open until its memory is written to the core file: callers would wait.
+    # Write no core file: the socket of a process that aborts would stay open, and callers wait, until it is written.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     try:
         asyncio.run(serve(socket.socket(fileno=args.fd), args.service, args.options, args.tasks))

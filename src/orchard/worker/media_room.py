@@ -1,4 +1,4 @@
-"""Choose whose media are read next: prepared media wait for the engine, and take far more memory than their files."""
+"""Limits the memory of prepared media, which wait for the engine and take far more memory than their files."""
 
 import asyncio
 import contextlib
@@ -9,19 +9,19 @@ from collections.abc import AsyncIterator, Callable
 from orchard.worker.lane import turn_of
 
 MOST_BYTES = 2 * 2**30
-"""How many bytes the media of a request may take as the encoder gets them: some 85 million pixels of Qwen's models."""
+"""The most bytes of a request's media as the encoder gets them: about 85 million pixels of Qwen's models."""
 SHARE = 1 / 8
-"""Which part of the memory limit the media of all requests may take, before another one's are read."""
+"""The share of the memory limit that the media of all requests may take; beyond it, no more are read."""
 
 
 class MediaRoom:
-    """Lets one request after the other have its media read, while there is room; see `turn_of` for their order.
+    """Lets requests read their media one after the other, while there is room; see `turn_of` for their order.
 
-    A request may begin where those before it leave room for anything, so a single one of any size may.
+    A request may begin unless those before it have exceeded the limit, so a single one of any size may.
     """
 
     def __init__(self, most_bytes: int, taken: Callable[[], int]) -> None:
-        """`taken` tells how many bytes the media of all requests take that have been read."""
+        """`taken` returns the bytes of all media that have been read."""
         self._most_bytes = most_bytes
         self._taken = taken
         self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
@@ -30,7 +30,7 @@ class MediaRoom:
 
     @contextlib.asynccontextmanager
     async def turn(self, yields: float) -> AsyncIterator[None]:
-        """Wait until media that yield for so many seconds may be read; what they take counts when the context ends."""
+        """Wait until media may be read; smaller ones go first for `yields` seconds. They count after the context."""
         turn = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (turn_of(yields), next(self._numbers), turn))
         self.go_on()
@@ -43,9 +43,9 @@ class MediaRoom:
             self.go_on()
 
     def go_on(self) -> None:
-        """Let the next one begin, if nothing is read now and there is room; call it whenever a request has ended."""
+        """Let the next request begin if none is reading and there is room. Call this whenever a request has ended."""
         while self._waiting and not self._reads and self._taken() <= self._most_bytes:
             turn = heapq.heappop(self._waiting)[2]
-            if not turn.done():  # its request is still there
+            if not turn.done():  # its request was not cancelled
                 self._reads = True
                 turn.set_result(None)

@@ -1,4 +1,4 @@
-"""Turn tokens into events: bytes, characters, the model's format, stop strings, in this order, after the echo."""
+"""Turns tokens into events: bytes, characters, the model's format, stop strings, in this order; echoes prompts."""
 
 import codecs
 import json
@@ -18,25 +18,25 @@ from orchard.engine.sampling.params import Sample
 from orchard.formats.format import CallArguments, CallEnd, CallStart, Content, Format, Piece, Thought
 
 _ID_ALPHABET = string.ascii_letters + string.digits
-# GPT-2's alphabet: the byte that each character stands for.
+# GPT-2's byte-level alphabet: the byte that each character stands for.
 _BYTE_OF = {character: byte for byte, character in bytes_to_unicode().items()}
 
 
 class Vocabulary:
-    """The bytes behind each token of a tokenizer.
+    """The bytes of each token of a tokenizer.
 
-    `exact`: the bytes of tokens, one after the other, are the text (byte-level BPE, SentencePiece with byte fallback).
-    Otherwise (WordPiece and the like) a token's text depends on its neighbours, and `decode` must be asked.
+    `exact`: the tokens' bytes, joined, are the text (byte-level BPE, SentencePiece with byte fallback). Otherwise
+    (WordPiece and the like) a token's text depends on its neighbours, and only `decode` gives the text.
     """
 
     def __init__(self, tokenizer: Any) -> None:
         """`tokenizer`: any Hugging Face tokenizer, or mlx-lm's wrapper of one."""
         self._tokenizer = tokenizer
-        # Those that are known: of added tokens from the beginning, of others once they are asked for.
+        # A cache: it begins with added tokens; others are added when they are needed.
         self._bytes = {id_: token.content.encode() for id_, token in tokenizer.added_tokens_decoder.items()}
         decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
         state = json.loads(decoder.__getstate__()) if decoder else {"decoders": []}
-        # The parts of its decoder by type, as in tokenizer.json.
+        # The parts of the tokenizer's decoder by type, as in tokenizer.json.
         parts: dict[str, dict[str, Any]] = {part["type"]: part for part in state.get("decoders", [state])}
         self._byte_level = "ByteLevel" in parts
         self._space = None if self._byte_level or not parts.keys() & {"ByteFallback", "Metaspace"} else "▁"
@@ -45,14 +45,14 @@ class Vocabulary:
         self.drops_first_space = strips or parts.get("Metaspace", {}).get("prepend_scheme", "never") != "never"
 
     def bytes_of(self, token: int) -> bytes:
-        """Return a token's bytes; none for an id that the tokenizer doesn't know, as padded vocabularies have."""
+        """Return a token's bytes; b"" for an id that the tokenizer doesn't know, as padded vocabularies have."""
         if (known := self._bytes.get(token)) is None:
             piece = self._tokenizer.convert_ids_to_tokens(token)
             known = self._bytes[token] = b"" if piece is None else self._spelled(piece, token)
         return known
 
     def logprob(self, sample: Sample, *, prompt: bool = False) -> Logprob:
-        """Return a token with its log-probability and the likeliest ones; `prompt`: it stands in an echoed prompt."""
+        """Return the logprobs of a token and of the most likely ones at its place; `prompt`: it is in an echo."""
         top = tuple(self._logprob_of(*token) for token in sample.top)
         return Logprob(self._logprob_of(sample.token, sample.logprob), top, prompt)
 
@@ -61,8 +61,8 @@ class Vocabulary:
         return TokenLogprob(data.decode("utf-8", "replace"), data, logprob)
 
     def bounds(self) -> tuple[int, int]:
-        """Return upper bounds of the characters and of the words in a token."""
-        # All names at once: to ask for them one by one would take seconds.
+        """Return the greatest numbers of characters and of words in a token."""
+        # Get all tokens at once: one by one would take seconds.
         pieces = self._tokenizer.get_vocab().items()
         spelled = (self._bytes[id_] if id_ in self._bytes else self._spelled(piece, id_) for piece, id_ in pieces)
         texts = [data.decode("utf-8", "replace") for data in spelled]
@@ -76,7 +76,7 @@ class Vocabulary:
     def _spelled(self, piece: str, token: int) -> bytes:
         """Return the bytes of a token that is `piece` in the vocabulary and was not added to it."""
         if self._byte_level:
-            # Like tokenizers: a token with a character outside the alphabet stands for itself.
+            # As in the tokenizers library, a token with a character outside the alphabet is plain text.
             return bytes(_BYTE_OF[char] for char in piece) if all(c in _BYTE_OF for c in piece) else piece.encode()
         if self._space is None:
             return self.decode([token]).encode()
@@ -86,18 +86,18 @@ class Vocabulary:
 
 
 class Detokenizer:
-    """One answer's characters, as early as they are certain: never half a character, none lost. Cost is linear."""
+    """Decodes one answer's tokens in linear time: returns characters once they are certain, never a part of one."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self._first = vocabulary.drops_first_space
-        self._tokens: list[int] = []  # the last tokens given out, for their influence on the next, and those held back
-        self._given = 0  # how many of _tokens have been given out
-        self.position = 0  # how many characters have been given out
+        self._tokens: list[int] = []  # the last returned tokens, which influence the next text, and those held back
+        self._given = 0  # how many of _tokens have been returned as text
+        self.position = 0  # how many characters have been returned
 
     def feed(self, token: int) -> str:
-        """Read the next token. Return the characters that are certain by now."""
+        """Take the next token; return the characters that are certain now."""
         if not self._vocabulary.exact:
             return self._count(self._in_context(token))
         data = self._vocabulary.bytes_of(token)
@@ -106,7 +106,7 @@ class Detokenizer:
         return self._count(self._utf8.decode(data))
 
     def finish(self) -> str:
-        """Return the last characters; bytes that never became a character are U+FFFD."""
+        """Return the last characters; incomplete ones become U+FFFD."""
         if self._vocabulary.exact:
             return self._count(self._utf8.decode(b"", final=True))
         before = self._vocabulary.decode(self._tokens[: self._given])
@@ -117,7 +117,7 @@ class Detokenizer:
         return text
 
     def _in_context(self, token: int) -> str:
-        """Decode the new tokens together with those before them, and give the difference."""
+        """Decode the new tokens together with those before them; return the new text."""
         self._tokens.append(token)
         before = self._vocabulary.decode(self._tokens[: self._given])
         after = self._vocabulary.decode(self._tokens)
@@ -129,9 +129,9 @@ class Detokenizer:
 
 
 class StopFilter:
-    """Cuts a text before the stop string that is completed first (the longest, where several end at one place).
+    """Ends a text before the first stop string that is complete (the longest one if several end at the same place).
 
-    What may be the beginning of a stop string is held back, however the text is cut.
+    It holds back text that may be the beginning of a stop string.
     """
 
     def __init__(self, stops: Sequence[str]) -> None:
@@ -141,7 +141,7 @@ class StopFilter:
         self.stopped_by: str | None = None
 
     def feed(self, text: str) -> str:
-        """Read the next characters. Return those that certainly don't belong to a stop string."""
+        """Take the next characters; return those that certainly don't belong to a stop string."""
         if not self._stops:
             return text
         if self.stopped_by:
@@ -158,24 +158,23 @@ class StopFilter:
         return text[:begin]
 
     def flush(self) -> str:
-        """Return what was held back: the text ends here, or no stop string can reach beyond this place."""
+        """Return the text that was held back, because the text ends or no stop string can continue after it."""
         held, self.held = self.held, ""
         return held
 
 
 class ChoiceOutput:
-    """One choice of a request, token by token.
+    """Turns the tokens of one choice of a request into events.
 
-    Stop strings are looked for in the answer's text alone: within reasoning or a call's arguments they would end the
-    request before it has an answer. A token's log-probability travels with the text that has the first of the token's
-    characters; tokens of tags, calls, reasoning and stop strings have none. Nor have those of blank text beside a call,
-    which is dropped: some agents take it for an answer.
-    `completion_tokens` counts every token fed, `reasoning_tokens` those in the reasoning, its tags included; it may
-    be hidden.
+    Stop strings are only searched in the answer's text: in reasoning or in a call's arguments they would end the
+    request before it has an answer. A token's logprob comes with the text that has the token's first character; tokens
+    of tags, calls, reasoning and stop strings have none. Blank text beside a call is dropped with its logprobs, since
+    some agents take it for an answer.
+    `completion_tokens` counts all tokens, `reasoning_tokens` those of the reasoning and its tags, even if hidden.
     """
 
     def __init__(self, vocabulary: Vocabulary, format_: Format, task: Generate, choice: int = 0) -> None:
-        """Read the answer to `task` with its format. Where only one call is wanted, the answer ends with the first."""
+        """Read the answer to `task` in this format. If only one call is allowed, the answer ends after it."""
         self._vocabulary = vocabulary
         self._detokenizer = Detokenizer(vocabulary)
         self._format = format_
@@ -183,23 +182,23 @@ class ChoiceOutput:
         self.stops = StopFilter(task.stop)
         self._choice = choice
         self._logprobs: deque[tuple[int, Logprob]] = deque()
-        self._position = 0  # of the first character that the stop filter has not given out yet
+        self._position = 0  # of the first character that the stop filter has not returned
         self._calls = 0
-        self._called = False  # a call is over
-        self._blank: Text | None = None  # held back: the text since the last call or thought, as long as it is blank
-        self._spoken = False  # that text is not blank
-        self._beside_call = False  # that text follows a call
+        self._called = False  # whether a call is complete
+        self._blank: Text | None = None  # held back: the text since the last call or thought, while it is blank
+        self._spoken = False  # whether that text is not blank
+        self._beside_call = False  # whether that text follows a call
         self.completion_tokens = 0
         self.reasoning_tokens = 0
         self.reason: FinishReason | None = None
 
     def feed(self, drawn: Drawn) -> list[Event]:
-        """Read the next token; set `reason` once a stop string or the token itself ends the choice."""
+        """Take the next token; return events. Set `reason` if a stop string, a call or the token ends the choice."""
         self.completion_tokens += 1
         events: list[Event] = []
         if drawn.sample.logprob is not None:
             found = self._vocabulary.logprob(drawn.sample)
-            if drawn.reason == "stop":  # what ends a turn has a name, but no text
+            if drawn.reason == "stop":  # an end-of-turn token has a name, but no text
                 found = replace(found, token=replace(found.token, bytes=b""))
             self._logprobs.append((self._detokenizer.position, found))
         if drawn.reason != "stop":
@@ -210,7 +209,7 @@ class ChoiceOutput:
             events += self._events(self._format.feed(self._detokenizer.finish()))
             events += self._events(self._format.finish(cut_off=drawn.reason == "length"))
             events += self._text(self.stops.flush())
-            # Log-probabilities of the last tokens, where these have no text and follow the answer's.
+            # Logprobs of the last tokens, if they have no text and follow the answer's text.
             last = tuple(logprob for place, logprob in self._logprobs if place >= self._position)
             if last and not (self._complete or self._format.thinking or self._position < self._detokenizer.position):
                 events += self._said(Text("", self._choice, last))
@@ -226,7 +225,7 @@ class ChoiceOutput:
 
     @property
     def _complete(self) -> bool:
-        """Whether nothing may follow, whatever the model goes on to write."""
+        """Whether the choice has ended: nothing that the model writes from now on counts."""
         return self.stops.stopped_by is not None or (self._called and not self._task.parallel_tool_calls)
 
     def _events(self, pieces: list[Piece]) -> list[Event]:
@@ -266,7 +265,7 @@ class ChoiceOutput:
         return self._said(Text(text, self._choice, tuple(logprobs)))
 
     def _said(self, event: Text) -> list[Event]:
-        """Return a text, unless a call may follow that it would be blank beside."""
+        """Return a text; hold it back while it is blank and a call may follow."""
         if self._blank:
             event = Text(self._blank.text + event.text, self._choice, self._blank.logprobs + event.logprobs)
         self._spoken |= not self._task.tools or bool(event.text.strip())
@@ -274,41 +273,41 @@ class ChoiceOutput:
         return [event] if self._spoken else []
 
     def _end_text(self, *, call: bool = False) -> list[Event]:
-        """End a text before a call, a thought or the end; one that is blank is dropped beside a call."""
+        """End a text before a call, a thought or the end; drop a blank text beside a call."""
         blank, beside = self._blank, call or self._beside_call
         self._blank, self._spoken, self._beside_call = None, False, call
         return [] if blank is None or beside else [blank]
 
 
 class Echo:
-    """What each choice of a request begins with: the prompt's text, and its tokens' log-probabilities if wanted."""
+    """The echo with which each choice begins: the prompt's text, and its tokens' logprobs if they are wanted."""
 
     def __init__(
         self, vocabulary: Vocabulary, text: str, tokens: Sequence[int], choices: int, top_logprobs: int | None
     ) -> None:
-        """`text` is the prompt as the caller gave it; in `tokens` the beginning of a document may stand before it."""
+        """`text` is the prompt as the caller gave it; `tokens` may begin with a BOS token that is not in it."""
         self._vocabulary = vocabulary
         self._text = text
         self._tokens = tokens
         self._choices = range(choices)
-        self._head = 2  # tokens that may be written otherwise than they stand in the text
+        self._head = 2  # how many of the first tokens may differ from the text
         self.top_logprobs = top_logprobs
-        """As many of the likeliest tokens are told for each of the prompt's own; None: nothing is scored."""
+        """How many of the most likely tokens to report for each prompt token; None: don't score the prompt."""
 
     def begin(self) -> list[Event]:
-        """Return the text, with the token that nothing stands before."""
+        """Return the prompt's text, with the first token, which has no logprob."""
         first = () if self.top_logprobs is None else (self._logprob(Sample(self._tokens[0])),)
         return [Text(self._text, choice, first) for choice in self._choices if self._text or first]
 
     def score(self, samples: Sequence[Sample]) -> list[Event]:
-        """Return the log-probabilities of the prompt's next tokens."""
+        """Return the logprobs of the prompt's next tokens."""
         logprobs = tuple(map(self._logprob, samples))
         return [Text("", choice, logprobs) for choice in self._choices]
 
     def _logprob(self, sample: Sample) -> Logprob:
-        """Return a token's log-probability, with those of its bytes that are in the text.
+        """Return a token's logprob, with those of its bytes that are in the text.
 
-        A beginning of a document has none, and some tokenizers put a space before the first word.
+        A BOS token has none of its bytes there, and some tokenizers put a space before the first word.
         """
         found = self._vocabulary.logprob(sample, prompt=True)
         if not self._head:

@@ -1,8 +1,6 @@
-"""`python -m orchard.worker.probe`: compute something with MLX and print, as JSON, which device it ran on.
+"""`python -m orchard.worker.probe`: computes something with MLX and prints, as JSON, the device and ffmpeg's path.
 
-It also says where ffmpeg is.
-
-`orchard doctor` runs it as a process of its own, since the command line never imports MLX.
+`orchard doctor` runs it as a separate process, since the command line never imports MLX.
 """
 
 import json
@@ -20,10 +18,10 @@ GPU_BACKENDS = (("metal", mx.metal), ("cuda", mx.cuda))
 
 
 def probe() -> dict[str, Any]:
-    """Return MLX's version, its backend (metal, cuda, cpu), its device's name and memory, and ffmpeg's path.
+    """Return MLX's version, backend ("metal", "cuda" or "cpu"), device and memory in bytes, and ffmpeg's path.
 
-    In bytes: `memory_bytes` is all memory, `usable_bytes` what models may take of it, `available_bytes` what is free
-    now, and `wired_bytes` what Metal may keep resident (None without Metal).
+    `memory_bytes`: all memory; `usable_bytes`: what models may take of it; `available_bytes`: what is free now;
+    `wired_bytes`: what Metal may keep resident (None without Metal). Raise RuntimeError if MLX computes wrong results.
     """
     backend = next((name for name, module in GPU_BACKENDS if module.is_available()), "cpu")
     if mx.sum(mx.ones((8, 8)) @ mx.ones((8, 8))).item() != 512:

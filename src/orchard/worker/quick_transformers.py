@@ -1,7 +1,7 @@
-"""Lets transformers be imported in half the time.
+"""Makes the import of transformers take half the time.
 
-When it is imported, it looks for `__all__` in the 2,500 files of its models, line by line, to learn what it has. It
-does so twice: it remembers what it found in 128 folders, and has over 500.
+The import searches the 2,500 files of transformers' models for `__all__`, line by line. It does so twice, because it
+caches the results of 128 folders and has over 500.
 """
 
 import functools
@@ -18,7 +18,7 @@ _ALL = "__all__"
 
 
 def install() -> None:
-    """See to it that transformers' import reads each file once. Call it before anything imports transformers."""
+    """Make transformers' import read each file once. Call this before anything imports transformers."""
     if _READER not in sys.modules and not any(isinstance(one, _Finder) for one in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
@@ -38,7 +38,7 @@ class _Finder(MetaPathFinder):
 
             def run(module: ModuleType) -> None:
                 execute(module)
-                with suppress(AttributeError):  # in a version that works in another way
+                with suppress(AttributeError):  # another version may lack these functions
                     quicken(module)
 
             spec.loader.exec_module = run  # type: ignore[method-assign]
@@ -53,6 +53,6 @@ def quicken(module: ModuleType) -> None:
 
 
 def _skip(read: Callable[[str], list[str]], content: str) -> list[str]:
-    """Let `read`, which goes through a text line by line, begin at the last line that starts with `__all__`."""
+    """Call `read`, which searches a text line by line, with the text from the last line that starts with `__all__`."""
     begin = content.rfind("\n" + _ALL) + 1
     return read(content[begin:]) if begin or content.startswith(_ALL) else []

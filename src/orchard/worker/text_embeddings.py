@@ -1,7 +1,7 @@
-"""Embeddings of a model that generates text: the last hidden state of each input's last token, of length 1.
+"""Embeddings from a text model: the last hidden state of each input's last token, normalised to length 1.
 
-Each input is a job of the engine, so that it is read beside all other requests and gets its share. Only a few inputs of
-a request are with the engine at once: requests of one input don't wait behind all of one that has thousands.
+Each input is a job of the engine, so it shares the engine with all other requests. The engine gets only a few inputs of
+a request at a time, so that a request with one input doesn't wait for all of a request with thousands.
 """
 
 from collections import deque
@@ -27,14 +27,14 @@ from orchard.worker.prompt.media import ReadTask
 from orchard.worker.prompt.prompter import InputTokens, Prompter
 
 Read = Callable[[Callable[[], ReadTask], Sequence[MediaPart]], Awaitable[ReadTask]]
-"""Reads media, which are these, where and when that is done."""
+"""Calls a function that reads the given media, in the right thread and when there is memory for them."""
 
 _AT_ONCE = 8
 _UNUSED = SamplingParams(seed=0)
 
 
 class _EmbeddedRequest:
-    """A request whose inputs have been tokenised. `with_engine`: the inputs that the engine has; `begun`: it reads."""
+    """A request whose inputs are tokenised. `with_engine`: inputs that the engine has; `begun`: those in prefill."""
 
     def __init__(self, request_id: str, priority: Priority, prompts: Sequence[InputTokens]) -> None:
         self.id = request_id
@@ -49,7 +49,7 @@ class _EmbeddedRequest:
         self.paused = False
 
     def next_jobs(self) -> Iterator[Job]:
-        """Yield the jobs that the engine is to have now."""
+        """Yield the next jobs for the engine."""
         while self.waiting and len(self.with_engine) < _AT_ONCE and not self.paused:
             number, (tokens, media) = self.waiting.popleft()
             self.with_engine.add(number)
@@ -66,15 +66,15 @@ class _EmbeddedRequest:
             )
 
     def jobs(self) -> Iterator[str]:
-        """Yield the jobs that the engine has."""
+        """Yield the ids of the jobs that the engine has."""
         return (_job(self.id, number) for number in self.with_engine)
 
 
 class TextEmbeddings:
-    """The requests for embeddings of one model; its methods are called on the event loop's thread."""
+    """The embedding requests of one text model. Only the event loop's thread calls its methods."""
 
     def __init__(self, engine: Engine[Any], prompts: Lane, prompter: Prompter, width: int) -> None:
-        """`prompts` is the lane that makes tokens, `width` how many numbers a vector has."""
+        """`prompts`: the lane for tokenising. `width`: how many numbers an embedding has."""
         self._engine = engine
         self._prompts = prompts
         self._prompter = prompter
@@ -83,20 +83,20 @@ class TextEmbeddings:
 
     @property
     def further_jobs(self) -> int:
-        """How many jobs the engine is working on beside one of each request."""
+        """How many jobs the engine works on, not counting one of each request."""
         return sum(max(0, len(one.begun) - 1) for one in self._live.values())
 
     async def prepare(self, task: Embed, read: Read) -> list[InputTokens]:
         """Return the tokens and media of each input; `read` reads media.
 
-        Raise OrchardError if the model can't do what is asked for.
+        Raise OrchardError if the request is wrong or the model can't do what it asks for.
         """
         if task.prompt_name is not None:
             message = "`prompt_name` must be left out: models that generate text have no prompts for embeddings."
             raise OrchardError("invalid_request", message, param="prompt_name")
         if task.dimensions not in (None, self._width):
             raise wrong_dimensions(f"must be {self._width}: this model gives no fewer and no more")
-        # One at a time: the prompts of other requests go in between.
+        # One at a time, so that the prompts of other requests can go in between.
         found: list[InputTokens] = []
         media_bytes = 0
         for given, param in zip(task.inputs, task.params, strict=True):
@@ -121,25 +121,25 @@ class TextEmbeddings:
         return await self._prompts.do(partial(self._prompter.input_tokens, given, param, truncate=truncate)), 0
 
     def begin(self, request: Request, prompts: Sequence[InputTokens]) -> None:
-        """Give a request's inputs to the engine, some at a time."""
+        """Begin to give a request's inputs to the engine, a few at a time."""
         live = self._live[request.id] = _EmbeddedRequest(request.id, request.priority, prompts)
         self._go_on(live)
 
     def cancel(self, request_id: str) -> None:
-        """Drop a request. Unknown ids are fine."""
+        """Cancel a request. Unknown ids are ignored."""
         if live := self._live.pop(request_id, None):
             for job in live.jobs():
                 self._engine.cancel(job)
 
     def pause(self, request_id: str) -> None:
-        """Stop the engine's work on a request. Unknown ids are fine."""
+        """Stop the engine's work on a request. Unknown ids are ignored."""
         if live := self._live.get(request_id):
             live.paused = True
             for job in live.jobs():
                 self._engine.pause(job)
 
     def resume(self, request_id: str) -> None:
-        """Continue a paused request. Unknown ids are fine."""
+        """Continue a paused request. Unknown ids are ignored."""
         if live := self._live.get(request_id):
             live.paused = False
             for job in live.jobs():
@@ -147,7 +147,7 @@ class TextEmbeddings:
             self._go_on(live)
 
     def take(self, step: EngineStep) -> dict[str, list[Event]]:
-        """Return what a step brought, by request; the last event of a request that has ended is `Finished`."""
+        """Return the events of a step, by request; the last event of a request that has ended is `Finished`."""
         events: dict[str, list[Event]] = {}
         for begun in step.begun:
             request_id, number = _of_job(begun.job)
@@ -179,7 +179,7 @@ class TextEmbeddings:
 
 
 def request_of(job: str) -> str:
-    """Return the id of the request that a job is of."""
+    """Return the id of the request that a job belongs to."""
     return job.partition("/")[0]
 
 

@@ -1,6 +1,6 @@
-"""The service of a text model: prompts, grammars and tokens are made in a thread each, the rest happens here.
+"""The service of a text model. Prompts, media, grammars and tokens have a thread each; the event loop does the rest.
 
-submit ─▶ prompt thread (template, tokenizer) ─▶ grammar thread, where there is a grammar to compile ─▶ engine thread
+submit ─▶ prompt thread (template, tokenizer) ─▶ grammar thread, if there is a grammar to compile ─▶ engine thread
 ─▶ answers (characters, format, stop strings) ─▶ emit
 """
 
@@ -51,7 +51,7 @@ T = TypeVar("T")
 log = logging.getLogger("orchard.worker")
 
 _RETRY_AFTER = 5
-# What is small goes first, but what is large lets others go first for a second only for each so much of it.
+# Large work lets other work go first: for one second per this amount.
 _YIELDING_BYTES = 2 * 2**20  # of files of media
 _YIELDING_CHARS = 16 * 2**10  # of a grammar
 _BATCHING: dict[BatchMode, Batching] = {
@@ -62,7 +62,7 @@ _BATCHING: dict[BatchMode, Batching] = {
 
 
 class _Live:
-    """A request that was submitted and has not ended. It has answers once the engine has its job."""
+    """A request that was submitted and has not ended. `answers` is filled when the engine gets its job."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -73,17 +73,17 @@ class _Live:
         self.media_bytes = 0
         self.sampling = SettledSampling()
         self.begun = False
-        self.predictions: list[PredictionUse] = []  # of each choice, where the request predicts its answer
+        self.predictions: list[PredictionUse] = []  # one per choice, if the request predicts its answer
         self.verified: dict[str, tuple[int, int]] = {}  # by source of guesses: proposed and accepted tokens
         self.echo: Echo | None = None
 
     def count(self, verified: Verified) -> None:
-        """Note what was guessed."""
+        """Count proposed and accepted tokens."""
         proposed, accepted = self.verified.get(verified.source, (0, 0))
         self.verified[verified.source] = proposed + verified.proposed, accepted + verified.accepted
 
     def finished(self) -> Finished:
-        """Return the last event; a request that wants no token but those of its prompt has no answers."""
+        """Return the last event; a request that only wants its prompt echoed has no answers."""
         reasons: list[FinishReason] = [answer.reason for answer in self.answers if answer.reason]
         reasons = reasons or ["length"] * generation(self.request).n
         completion = sum(answer.completion_tokens for answer in self.answers)
@@ -105,11 +105,11 @@ class TextService(Service):
 
     @staticmethod
     def prepare() -> int:
-        """Return the bytes that the device lets models use; what a load needs is imported with this file."""
+        """Return the bytes that the device lets models use. Importing this file has imported what a load needs."""
         return recommended()
 
     def __init__(self, path: str, options: TextOptions) -> None:
-        """At most `options.queue_size` requests wait for the prompt thread or for the engine."""
+        """At most `options.queue_size` requests wait, in addition to `options.decode_concurrency`."""
         self._engine: Engine[TextModel | VisionModel] = Engine(
             lambda: self._load(path, options, self._engine.advance),
             self._on_loop(self._on_step),
@@ -124,7 +124,7 @@ class TextService(Service):
         self._options = options
         self._live: dict[str, _Live] = {}
         self._room = MediaRoom(min(MOST_BYTES, int(limit(options) * SHARE)), self._media_bytes)
-        self._running = 0  # as the engine said last
+        self._running = 0  # as the engine last reported
         self._told = (0, 0)
 
     async def start(self, emit: Emit, progress: Progress) -> Loaded:
@@ -151,11 +151,11 @@ class TextService(Service):
         return load(path, options, progress)
 
     def _media(self, model: "TextModel | VisionModel", template: ChatTemplate) -> PromptMedia | None:
-        """Return what puts media into prompts; None: the model takes text only."""
+        """Return the object that puts media into prompts; None: the model takes text only."""
         return None
 
     def _adopt(self, model: "TextModel | VisionModel") -> None:
-        """Keep what the model's surroundings need, but not the model: the engine's thread frees it."""
+        """Make what prompts and answers need of the model, but don't keep the model: the engine's thread frees it."""
         self._vocabulary = Vocabulary(model.tokenizer)
         self._reports = CacheReports(self._vocabulary)
         self._prompter = Prompter(model, self._vocabulary, self._options, self._media)
@@ -165,7 +165,7 @@ class TextService(Service):
         self._prompter.template.check()
 
     def submit(self, request: Request) -> None:
-        """Begin a request; whatever is wrong with it comes as a `Failed` event."""
+        """Begin a request. If it is wrong or the queue is full, emit a `Failed` event."""
         if len(self._live) >= self._options.decode_concurrency + self._options.queue_size:
             message = f"{self._options.queue_size} requests are waiting for this model already"
             self._tell([(request.id, [Failed("overloaded", message, retry_after=_RETRY_AFTER)])])
@@ -175,7 +175,7 @@ class TextService(Service):
         self._tell([])
 
     def cancel(self, request_id: str) -> None:
-        """Drop a request before the engine's next step; no event of it is emitted after this. Unknown ids are fine."""
+        """Cancel a request; none of its events are emitted after this. Unknown ids are ignored."""
         if live := self._live.pop(request_id, None):
             if live.preparing:
                 live.preparing.cancel()
@@ -186,41 +186,44 @@ class TextService(Service):
             self._tell([])
 
     def pause(self, request_id: str) -> None:
-        """Stop the engine's work on a request. Unknown ids are fine."""
+        """Stop the engine's work on a request. Unknown ids are ignored."""
         self._engine.pause(request_id)
         self._embeddings.pause(request_id)
 
     def resume(self, request_id: str) -> None:
-        """Continue a paused request. Unknown ids are fine."""
+        """Continue a paused request. Unknown ids are ignored."""
         self._engine.resume(request_id)
         self._embeddings.resume(request_id)
 
     async def cache(self, request_id: str | None) -> CacheState:
-        """Return what is cached; with a request's id, only the report on that one (none if it is unknown)."""
+        """Return the prefix cache's counters and all reports; with a request's id, only its report, if it has one."""
         reports = self._reports.find(request_id)
         if request_id is not None:
             return CacheState({}, reports)
         counters: Future[dict[str, int]] = Future()
         self._engine.report(counters.set_result)
-        # The engine sets them also where nobody waits for them any more.
+        # The engine sets the result even if nobody waits for it any more.
         return CacheState(await asyncio.shield(asyncio.wrap_future(counters)), reports)
 
     def signs(self) -> Heartbeat:
-        """Return the signs of life, also while the model loads: there, each `progress` ends a piece of work."""
+        """Return the signs of life, also while the model loads: then each report of progress ends a piece of work."""
         lanes = (self._prompts, self._readers, self._grammars)
         silent = max(self._engine.silent_seconds, *(lane.silent_seconds for lane in lanes))
         return Heartbeat(silent, self._engine.mlx_bytes)
 
     def speculated(self) -> SpeculationReport:
-        """Return what guesses have brought since the load; it may include steps that are still to be delivered."""
+        """Return the results of speculation since the load; they may include steps that are not delivered yet."""
         return self._engine.speculated
 
     def limit_memory(self, memory_bytes: int) -> None:
-        """Limit weights, keys and values, and cached prompts together to so many bytes from now on."""
+        """Limit weights, KV caches and cached prompts together to `memory_bytes` from now on."""
         self._engine.limit_memory(memory_bytes)
 
     async def close(self, save_seconds: float) -> None:
-        """Stop the engine and free the model; another service may be made in the same process then."""
+        """Save cached prompts for at most `save_seconds`, stop the engine and free the model.
+
+        After that, another service may be made in this process.
+        """
         for request_id in list(self._live):
             self.cancel(request_id)
         self._engine.close(save_seconds)
@@ -230,7 +233,7 @@ class TextService(Service):
         await asyncio.to_thread(self._engine.join)
 
     async def _prepare(self, live: _Live) -> None:
-        """Make the request's prompt and hand it to the engine."""
+        """Make a request's prompt and its grammar, and give its job to the engine."""
         request = live.request
         try:
             if isinstance(request.task, Embed):
@@ -264,9 +267,9 @@ class TextService(Service):
             self._end(request.id, Failed("internal", f"the prompt could not be prepared: {type(error).__name__}"))
 
     async def _read(self, live: _Live, read: Callable[[], ReadTask], parts: Sequence[MediaPart]) -> ReadTask:
-        """Read media of a request, which are these, when there is room for what is made of them."""
+        """Call `read`, which reads the media `parts`, once there is memory for the media."""
         yields = sum(len(part.data) for part in parts) / _YIELDING_BYTES
-        # Documents take no room. A request that has begun goes on: two of them could wait for each other.
+        # Documents need no room. A request that has media already doesn't wait: two could wait for each other.
         needs_room = not live.media_bytes and any(part.kind != "document" for part in parts)
         async with self._room.turn(yields) if needs_room else contextlib.nullcontext():
             found = await self._readers.do(read, yields=yields)
@@ -316,12 +319,12 @@ class TextService(Service):
         )
 
     def _end(self, request_id: str, *events: Event) -> None:
-        """End a request that the engine does not have."""
+        """End a request that the engine doesn't have, with these events."""
         del self._live[request_id]
         self._tell([(request_id, list(events))])
 
     def _on_loop(self, call: Callable[[T], None]) -> Callable[[T], None]:
-        """Return what the engine's thread calls in place of `call`, which then runs on the event loop."""
+        """Return a function for the engine's thread that runs `call` on the event loop."""
 
         def hand_over(news: T) -> None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending
@@ -340,7 +343,7 @@ class TextService(Service):
         for scored in step.scored:
             if (live := self._live.get(scored.job)) and live.echo:
                 events.setdefault(scored.job, []).extend(live.echo.score(scored.samples))
-        for drawn in step.drawn:  # before a stop string among the step's tokens ends the request
+        for drawn in step.drawn:  # do this first: a stop string among the step's tokens may end the request
             if drawn.verified and (live := self._live.get(drawn.job)):
                 live.count(drawn.verified)
         for drawn in step.drawn:
@@ -357,8 +360,8 @@ class TextService(Service):
         self._tell([(request_id, found) for request_id, found in events.items() if found])
 
     def _on_begun(self, live: _Live, begun: Begun) -> list[Event]:
-        """Start the stream of a request that the engine has begun."""
-        if live.begun:  # the engine had put it off in favour of another
+        """Return the first events of a request whose prefill has begun."""
+        if live.begun:  # its prefill began again, after a preemption
             return []
         live.begun = True
         live.cached_tokens = begun.cached_tokens
@@ -367,11 +370,11 @@ class TextService(Service):
         return [started, *(live.echo.begin() if live.echo else ())]
 
     def _on_token(self, live: _Live, drawn: Drawn) -> list[Event]:
-        if not live.answers:  # the engine has drawn a token because it had to; the prompt was all that was wanted
+        if not live.answers:  # only the prompt was wanted, but the engine always generates a token
             del self._live[drawn.job]
             return [live.finished()]
         answer = live.answers[drawn.choice]
-        if answer.reason:  # a stop string ended this choice; the engine will know in a moment
+        if answer.reason:  # a stop string ended this choice, and the engine doesn't know yet
             return []
         reasoning = answer.reasoning_tokens
         try:
@@ -392,7 +395,7 @@ class TextService(Service):
         return events
 
     def _log_guesses(self, live: _Live) -> None:
-        """Log how many guesses of a request were right, and what each source has saved by now in all requests."""
+        """Log how many guesses of a request were right, and how much time each source has saved in all requests."""
         if not live.verified:
             return
         totals = self._engine.speculated
@@ -404,7 +407,7 @@ class TextService(Service):
         log.debug("request %s: guesses that were right: %s", live.request.id, ", ".join(told))
 
     def _tell(self, events: list[tuple[str, list[Event]]]) -> None:
-        """Emit events, or the numbers of running and waiting requests if they have changed; one may have ended."""
+        """Emit events, or only the numbers of running and waiting requests if they have changed."""
         self._room.go_on()
         numbers = self._running, max(0, len(self._live) - self._running)
         if events or numbers != self._told:

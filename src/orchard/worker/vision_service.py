@@ -21,7 +21,7 @@ _INSTALLED = importlib.util.find_spec("mlx_vlm") is not None
 
 
 class VisionService(TextService):
-    """Serves one model from a folder in mlx-vlm's format; as a text model only where that can't be."""
+    """Serves one model from a folder in mlx-vlm's format; if that fails, as a model for text only."""
 
     @staticmethod
     def prepare() -> int:
@@ -45,7 +45,7 @@ class VisionService(TextService):
     def _media(self, model: "TextModel | VisionModel", template: ChatTemplate) -> PromptMedia | None:
         if isinstance(model, TextModel):
             return None
-        if not self._engine.in_pieces:  # media are encoded, and read, before the text behind them
+        if not self._engine.in_pieces:  # media are encoded and read before the text after them
             log.warning("the model is served without images, audio and video: its prompts must be read whole")
             return None
         return PromptMedia(model, template)

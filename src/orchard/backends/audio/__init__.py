@@ -1,1 +1,1 @@
-"""Audio models: speech becomes text, and text becomes speech."""
+"""Transcription models and speech models."""

@@ -1,4 +1,4 @@
-"""Decode recordings into samples, one block at a time, whatever their length. The files may be hostile."""
+"""Decodes recordings of any length into samples, one block at a time. The files may be hostile."""
 
 import math
 import os
@@ -14,14 +14,14 @@ from orchard.backends.audio import ffmpeg
 from orchard.core.errors import OrchardError
 
 RATE = 16_000
-"""Samples a second of all that is decoded here."""
+"""The samples per second of decoded recordings."""
 MOST_SECONDS = 24 * 3600
 _LEAST_SECONDS = 0.1
 _BLOCK = 30 * RATE
 _SAMPLE_RATES = range(4_000, 384_001)
 _MOST_CHANNELS = 8
 _UNKNOWN_SIZE = 0x7FFF_0000  # of a WAV file whose writer could not go back to its header
-_MP3_FRAME = 1152  # samples; miniaudio drops the last frame where a tag stands behind it
+_MP3_FRAME = 1152  # samples; miniaudio drops the last frame if a tag follows it
 _FILTER_ZEROS = 64  # of the resampling filter of mlx-audio, on each side
 # What ffmpeg may read. A playlist would make it open other files.
 _FORMATS = "aac,ac3,aiff,amr,asf,au,avi,caf,eac3,flac,flv,matroska,webm,mov,mp4,m4a,mp3,mpeg,mpegts,ogg,w64,wav,wv"
@@ -77,7 +77,7 @@ def _decoded(path: str, param: str) -> Iterator[Samples]:
 
 
 def _info(path: str, head: bytes) -> Any | None:
-    """Return what the header of a WAV, FLAC or MP3 file says; None if it is none of them."""
+    """Return what the header of a WAV, FLAC or MP3 file says; None for another format."""
     reader = None
     if head[:4] in (b"RIFF", b"RF64", b"riff") and head[8:12] == b"WAVE":
         reader = miniaudio.wav_get_file_info
@@ -87,12 +87,12 @@ def _info(path: str, head: bytes) -> Any | None:
         reader = miniaudio.mp3_get_file_info
     try:
         return reader(path) if reader else None
-    except miniaudio.MiniaudioError:  # ffmpeg knows more, or says what is wrong
+    except miniaudio.MiniaudioError:  # ffmpeg knows more formats, or says what is wrong
         return None
 
 
 def _check(path: str, param: str, head: bytes, info: Any) -> None:
-    """Refuse what no model can take, and a WAV file that is shorter than it says: miniaudio reads what there is."""
+    """Reject what no model can take, and a WAV file that is shorter than its header says: miniaudio would read it."""
     if not 0 < info.nchannels <= _MOST_CHANNELS or info.sample_rate not in _SAMPLE_RATES:
         heard = f"{info.nchannels} channels at {info.sample_rate:,} Hz"
         allowed = f"up to {_MOST_CHANNELS} channels at {_SAMPLE_RATES.start:,} to {_SAMPLE_RATES.stop - 1:,} Hz"
@@ -136,14 +136,14 @@ def _by_ffmpeg(path: str, param: str) -> Iterator[Samples]:
 
 
 def resampled(blocks: Iterator[Samples], rate: int) -> Iterator[Samples]:
-    """Yield the samples that blocks of another rate become: those that mlx-audio makes of all of them at once."""
+    """Yield resampled blocks: together, they equal mlx-audio's result for the whole recording."""
     if rate == RATE:
         yield from blocks
         return
     from mlx_audio.resample import resample_audio_array  # imports scipy.signal, which takes half of a worker's start
 
     up, down = RATE // math.gcd(rate, RATE), rate // math.gcd(rate, RATE)
-    # What is cut begins and ends at a multiple of `down`, where a sample of the result lies exactly on one of these.
+    # Cut at multiples of `down`, where samples of the result coincide with given samples.
     halo = -(-(_FILTER_ZEROS * max(up, down) + down) // (up * down)) * down
     held, before = np.zeros(0, np.float32), 0
     for block in blocks:
@@ -159,5 +159,5 @@ def resampled(blocks: Iterator[Samples], rate: int) -> Iterator[Samples]:
 
 
 def refusal(param: str, why: str) -> OrchardError:
-    """Return the error of a recording that can't be taken."""
+    """Return the error for a recording that can't be used."""
     return OrchardError("invalid_request", f"the recording can't be read: {why}", param=param)

@@ -1,4 +1,4 @@
-"""Find speech in a recording by its loudness."""
+"""Finds speech in a recording by its loudness."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +9,10 @@ _FRAMES_PER_SECOND = 100
 
 
 def speech_frames(levels: NDArray[np.float32], detection: SpeechDetection) -> list[tuple[int, int]]:
-    """Return the stretches of frames, from the first to before the last, in which somebody may speak.
+    """Return the stretches of frames, each (first, after the last), in which somebody may speak.
 
-    `levels` says how loud each frame is, on a logarithmic scale; its 5th and 95th percentiles are the quietest and the
-    loudest that count. Empty where no frame is louder than the threshold.
+    `levels`: the loudness of each frame, on a logarithmic scale; its 5th and 95th percentiles count as the quietest and
+    the loudest. The result is empty if no frame is louder than the threshold.
     """
     quiet, loud = np.percentile(levels, (5, 95))
     is_loud = levels > quiet + detection.threshold * (loud - quiet)

@@ -1,4 +1,4 @@
-"""Encode audio in OpenAI's formats, piece by piece: each piece is encoded before the next one arrives."""
+"""Encodes audio in OpenAI's formats, piece by piece: each piece is encoded before the next one arrives."""
 
 import struct
 from typing import Protocol
@@ -15,14 +15,14 @@ _PCM = ["-f", "s16le", "-ar", str(RATE), "-ac", "1"]
 # libsndfile's format and subtype.
 _FILES = {"flac": ("FLAC", "PCM_16"), "mp3": ("MP3", "MPEG_LAYER_III"), "opus": ("OGG", "OPUS")}
 _UNKNOWN_SIZE = 2**32 - 1  # of a file that is still growing
-_LARGEST_STRETCH = 2.0  # of one filter without leaving out samples
+_LARGEST_STRETCH = 2.0  # the highest speed at which one filter drops no samples
 
 
 class SoundEncoder(Protocol):
-    """Makes a file of sound at `RATE`, mono."""
+    """Encodes mono audio at `RATE` as a file."""
 
     def feed(self, sound: NDArray[np.int16]) -> bytes:
-        """Return what the next samples add to the file, as far as they are encoded yet."""
+        """Take the next samples; return the bytes of the file that are encoded by now."""
         ...
 
     def end(self) -> bytes:
@@ -35,7 +35,7 @@ class SoundEncoder(Protocol):
 
 
 def check(format: SoundFormat, speed: float) -> None:
-    """Raise OrchardError (invalid_request) where a file of the format, or the speed, needs ffmpeg and it is missing."""
+    """Raise OrchardError (invalid_request) if the format or the speed needs ffmpeg and it is missing."""
     if find() is None:
         if format not in (*_FILES, "wav", "pcm"):
             raise OrchardError("invalid_request", f"'{format}' needs ffmpeg: {MISSING}", param="response_format")
@@ -44,7 +44,7 @@ def check(format: SoundFormat, speed: float) -> None:
 
 
 def open_encoder(format: SoundFormat, speed: float = 1.0) -> SoundEncoder:
-    """Return an encoder that also stretches the sound without a change of its pitch. Raise FfmpegError."""
+    """Return an encoder that also changes the speed of the audio, but not its pitch. Raise FfmpegError."""
     filters = _tempo(speed)
     if format == "aac":
         return _FfmpegEncoder([*_PCM, "-i", "pipe:0", *filters, "-c:a", "aac", "-f", "adts", "pipe:1"])
@@ -59,7 +59,7 @@ def open_encoder(format: SoundFormat, speed: float = 1.0) -> SoundEncoder:
 
 
 def _tempo(speed: float) -> list[str]:
-    """Return ffmpeg's filters for a speed, as a product of factors that each keep all of the sound."""
+    """Return ffmpeg's filters for a speed, as a product of factors that drop no samples."""
     factors: list[float] = []
     while not 1 / _LARGEST_STRETCH <= speed <= _LARGEST_STRETCH:
         factors.append(_LARGEST_STRETCH if speed > 1 else 1 / _LARGEST_STRETCH)
@@ -91,7 +91,7 @@ def _wav_header() -> bytes:
 
 
 class _Growing:
-    """A file that only grows: what is written again at its beginning, once its length is known, is dropped."""
+    """A file that only grows: it drops later writes to its beginning, which set its length."""
 
     def __init__(self) -> None:
         self._at = self._size = 0
@@ -120,7 +120,7 @@ class _Growing:
 
 
 class _File:
-    """What libsndfile writes."""
+    """An encoder that uses libsndfile."""
 
     def __init__(self, format: str, subtype: str) -> None:
         self._written = _Growing()
@@ -139,7 +139,7 @@ class _File:
 
 
 class _FfmpegEncoder:
-    """What ffmpeg makes of samples."""
+    """An encoder that uses ffmpeg."""
 
     def __init__(self, arguments: list[str]) -> None:
         self._ffmpeg: Ffmpeg | None = Ffmpeg(arguments)
@@ -159,7 +159,7 @@ class _FfmpegEncoder:
 
 
 class _Stretched:
-    """Samples that are stretched before another encoder gets them."""
+    """An encoder that stretches samples before another encoder gets them."""
 
     def __init__(self, stretching: _FfmpegEncoder, encoder: SoundEncoder) -> None:
         self._stretching = stretching

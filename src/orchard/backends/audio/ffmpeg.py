@@ -1,4 +1,4 @@
-"""Run ffmpeg for audio formats that no library here reads or writes: a process whose pipes never block."""
+"""Runs ffmpeg, through pipes that never block, for audio formats that no library here reads or writes."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 
 STALL_SECONDS = 60.0
-"""How long ffmpeg may neither read nor write while it is waited for."""
+"""How long ffmpeg may neither read nor write while the caller waits for it."""
 MISSING = (
     "ffmpeg is not installed on the server. Install it (macOS: brew install ffmpeg; Debian, Ubuntu: apt install ffmpeg)"
 )
@@ -23,19 +23,19 @@ _MOST_ALLOCATED = 512 * 2**20  # in one block
 
 
 class FfmpegError(Exception):
-    """Why ffmpeg could not do what it was asked for; the message names no path."""
+    """ffmpeg failed; the message is the reason and contains no path."""
 
 
 def find() -> str | None:
-    """Return where ffmpeg is, or None if it is not installed."""
+    """Return ffmpeg's path, or None if it is not installed."""
     return shutil.which("ffmpeg") or shutil.which("ffmpeg", path=os.pathsep.join(_FOLDERS))
 
 
 class Ffmpeg:
     """One run of ffmpeg, which is killed when the context ends. If this process dies, ffmpeg ends with its pipes.
 
-    The arguments say what it reads and writes: `pipe:0` is what `feed` gives it, `pipe:1` is what comes back. Raise
-    FfmpegError where ffmpeg is missing or can't be started.
+    In the arguments, `pipe:0` is the data from `feed`, and `pipe:1` is the output. Raise FfmpegError if ffmpeg is
+    missing or can't be started.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
@@ -78,7 +78,7 @@ class Ffmpeg:
             pipe.close()
 
     def feed(self, data: bytes) -> bytes:
-        """Give it all of `data`, and return what it has written meanwhile. Raise FfmpegError if it ends before."""
+        """Write all of `data` to it; return what it has written meanwhile. Raise FfmpegError if it ends before."""
         left: memoryview | None = memoryview(data)
         written = b""
         self._waiting.register(self._stdin, selectors.EVENT_WRITE)
@@ -99,7 +99,7 @@ class Ffmpeg:
         return written
 
     def rest(self) -> Iterator[bytes]:
-        """Tell it that nothing more is fed, and yield what it writes until it ends. Raise FfmpegError if it fails."""
+        """Close its input, and yield what it writes until it ends. Raise FfmpegError if it fails."""
         assert self._process.stdin
         self._process.stdin.close()
         while self._waiting.get_map():
@@ -115,7 +115,7 @@ class Ffmpeg:
         return found
 
     def _taken(self, ready: set[int]) -> bytes:
-        """Return what the process has written; keep the end of what it says about errors."""
+        """Return what the process has written; keep the end of its error output."""
         written = b""
         for pipe in ready & {self._stdout, self._stderr}:
             piece = os.read(pipe, _PIECE_BYTES)
@@ -128,7 +128,7 @@ class Ffmpeg:
         return written
 
     def _reason(self) -> str:
-        """Return why it failed: the last line of what it said, without the paths, addresses and codes before that."""
+        """Return why it failed: the last line of its error output, without paths, addresses and codes before it."""
         lines = self._words.decode(errors="replace").strip().splitlines()
         if not lines:
             return f"ffmpeg ended with {self._process.returncode}"

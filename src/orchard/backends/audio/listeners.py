@@ -1,6 +1,6 @@
-"""Transcription models besides Whisper: mlx-audio is given one window of a recording after the other.
+"""Transcription models other than Whisper: mlx-audio gets one window of a recording after the other.
 
-What a kind takes is read from the signature of its `generate`, and from the tables below where that doesn't say it.
+The signature of a kind's `generate` shows which options it takes; the tables below have what the signature lacks.
 """
 
 import contextlib
@@ -31,11 +31,11 @@ log = logging.getLogger("orchard.worker")
 
 _LIBRARY = "mlx-audio"
 _WINDOW = 30 * RATE
-# A longer recording is cut here, where it is quietest; what is left is never short.
+# A longer recording is cut within this range, where it is quietest; so the rest is never short.
 _CUT = slice(20 * RATE, 28 * RATE)
 _QUIET = RATE // 10
-_LEAST = RATE // 2  # what is shorter is filled up with silence: not all models can read it
-_MOST_TOKENS = 400  # of a window: twice those of fast speech; a model that goes astray writes for ever
+_LEAST = RATE // 2  # shorter audio is padded with silence, since not all models can read it
+_MOST_TOKENS = 400  # of a window: twice those of fast speech; a model may otherwise never stop
 
 # The parameter that takes the text before a recording, and the languages that a model knows: others are ignored.
 _PROMPTS = {"fun_asr_nano": "context", "qwen3_asr": "system_prompt"}
@@ -48,7 +48,7 @@ _LANGUAGES: Mapping[str, Callable[[Any], Collection[str]]] = {
     "sensevoice": lambda model: model.lid_dict,
 }
 _TIMED = {"nemotron_asr", "parakeet"}
-"""The kinds that tell when each token was said."""
+"""The kinds that return a time for each token."""
 
 
 class Listener:
@@ -63,7 +63,7 @@ class Listener:
         self.weights_bytes = sum(array.nbytes for _, array in tree_flatten(model.parameters()))
 
     def transcribe(self, task: Transcribe, beat: Beat) -> Generator[Advance, None, None]:
-        """Decode a recording and transcribe it: see `Recognizer`. It is decoded twice, so that nothing is kept."""
+        """Decode a recording and transcribe it: see `Recognizer`. Decode it twice, so that no samples are kept."""
         options = self._options(task)
         count = 0
         for block in decode(task.path, "file"):
@@ -78,14 +78,14 @@ class Listener:
             begin = end
 
     def hear(self, window: Samples, options: Mapping[str, Any]) -> Any:
-        """Return what the library makes of a window."""
+        """Return the library's result for a window."""
         heard = np.pad(window, (0, max(0, _LEAST - len(window))))
         result = self._model.generate(mx.array(heard), verbose=False, **options)
         mx.clear_cache()
         return result
 
     def _options(self, task: Transcribe) -> dict[str, Any]:
-        """Return what the library is told. Raise OrchardError where it can't be told what a request asks for."""
+        """Return the library's options. Raise OrchardError if it has none for something in the request."""
         if task.translate:
             raise self._refusal("model", "can't translate")
         if task.timed and self._kind not in _TIMED:
@@ -108,7 +108,7 @@ class Listener:
         return options
 
     def _language(self, given: str) -> str:
-        """Return the model's own name of a language. Raise OrchardError where it can't be told, or doesn't know it."""
+        """Return the model's name of a language. Raise OrchardError if it takes no language or doesn't know it."""
         if self._kind not in _LANGUAGES:
             raise self._refusal("language", "find it out, or know only one; leave it out")
         known = {name.lower(): name for name in _LANGUAGES[self._kind](self._model)}
@@ -143,7 +143,7 @@ def _quietest(samples: Samples) -> int:
 
 
 def _segments(result: Any, begin: float, end: float) -> Iterator[Segment]:
-    """Yield what was said in a window that lies there in its recording."""
+    """Yield the segments of a window from `begin` to `end`, in seconds of the recording."""
     if not hasattr(result, "sentences"):
         if text := str(result.text).strip():
             yield Segment(begin, end, _apart(text), seek=begin)
@@ -155,13 +155,13 @@ def _segments(result: Any, begin: float, end: float) -> Iterator[Segment]:
 
 
 def _apart(text: str) -> str:
-    """Return what begins a window with a space before it, unless its script has none between words."""
+    """Return the first text of a window with a space before it, unless its script has no spaces between words."""
     text = text.lstrip()
     return text if unicodedata.east_asian_width(text[:1] or " ") in "WF" else f" {text}"
 
 
 def _words(tokens: Collection[Any], begin: float, end: float) -> Iterator[Word]:
-    """Yield the words that tokens are: each begins with a space, but the first may have none."""
+    """Yield the words of tokens: each word begins with a space, except perhaps the first."""
     text, start, stop = "", 0.0, 0.0
     for token in tokens:
         if text.strip() and token.text.startswith(" "):
@@ -173,7 +173,7 @@ def _words(tokens: Collection[Any], begin: float, end: float) -> Iterator[Word]:
 
 
 def load(folder: Path, progress: Callable[[float], None]) -> Listener:
-    """Load a model; nothing is fetched and no code of its folder is run. Raise OrchardError("model_failed")."""
+    """Load a model; download nothing and run no code in its folder. Raise OrchardError("model_failed")."""
     with loading(folder, _LIBRARY), without_code():
         config = mlx_lm.utils.load_config(folder)
         if reason := absurd_size(config):
@@ -188,7 +188,7 @@ def load(folder: Path, progress: Callable[[float], None]) -> Listener:
         if getattr(model, "_tokenizer", True) is None and getattr(model, "_token_list", None) is None:
             raise ValueError("its tokenizer is missing or broken")
     evaluate(folder, model, progress, _LIBRARY)
-    with loading(folder, _LIBRARY):  # weights of other shapes are found out only now
+    with loading(folder, _LIBRARY):  # weights with wrong shapes only fail now
         found.hear(np.zeros(_LEAST, np.float32), {"max_tokens": 1})
-    mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
+    mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing if the device has no such limit
     return found

@@ -13,14 +13,14 @@ FRAMES_PER_SECOND: Final[int] = SAMPLE_RATE // HOP_LENGTH
 _IN_MEMORY = 16 * 2**20
 _EDGE = N_FFT // 2
 _LEAST = 1e-10
-_BELOW_LOUDEST = 8.0  # what is quieter, in powers of ten, is as quiet as that
+_BELOW_LOUDEST = 8.0  # powers of ten; quieter values are raised to this
 
 
 class MelFile:
-    """The logarithms of all frames, 100 a second, and how loud each frame is.
+    """The log-mel spectrogram of a recording, 100 frames per second, and the loudness of each frame.
 
-    Equal to `log_mel_spectrogram` of mlx-audio over the whole recording: its loudest value decides about all frames,
-    so a window can be read only after the last block was added. `folder`: where the file lies once it is large.
+    It equals mlx-audio's `log_mel_spectrogram` of the whole recording. The loudest value affects all frames, so windows
+    can only be read after the last block was added. `folder`: for the file, once it is large.
     """
 
     def __init__(self, n_mels: int, folder: str) -> None:
@@ -28,7 +28,7 @@ class MelFile:
         self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, dir=folder)  # noqa: SIM115 - `close` does
         self._filters = mel_filters(SAMPLE_RATE, N_FFT, n_mels, norm="slaney", mel_scale=None).T
         self._window = hanning(N_FFT, periodic=True)
-        self._held: NDArray[np.float32] | None = None  # samples of which later frames will be made
+        self._held: NDArray[np.float32] | None = None  # samples for later frames
         self._samples = 0
         self._written = 0
         self._loudest = float(np.log10(_LEAST))
@@ -36,12 +36,12 @@ class MelFile:
 
     @property
     def frames(self) -> int:
-        """How many whole frames the recording has."""
+        """The number of whole frames in the recording."""
         return self._samples // int(HOP_LENGTH)
 
     @property
     def seconds(self) -> float:
-        """How long the recording is."""
+        """The length of the recording in seconds."""
         return self._samples / float(SAMPLE_RATE)
 
     def add(self, samples: NDArray[np.float32]) -> None:
@@ -55,7 +55,7 @@ class MelFile:
         self._make()
 
     def end(self) -> None:
-        """Add the frames in which the recording ends."""
+        """Add the last frames of the recording."""
         missing = -(-(self._samples + _EDGE) // HOP_LENGTH) - self._written  # some reach beyond the last sample
         assert self._held is not None
         needed = (missing - 1) * HOP_LENGTH + N_FFT
@@ -63,7 +63,7 @@ class MelFile:
         self._make()
 
     def levels(self) -> NDArray[np.float32]:
-        """Return how loud each frame is: the mean of its logarithms."""
+        """Return the loudness of each frame: the mean of its logarithms."""
         return np.concatenate(self._levels)[: self.frames]
 
     def window(self, start: int, size: int) -> mx.array:
@@ -71,7 +71,7 @@ class MelFile:
         return mx.pad(mx.array(self._scaled(start, size)), [(0, N_FRAMES - size), (0, 0)])
 
     def beginning(self) -> mx.array:
-        """Return the first 30 s, with silence where the recording is shorter: (3000, mels), float32."""
+        """Return the first 30 s, padded with silence: (3000, mels), float32."""
         size = min(N_FRAMES, self._written)
         silence = (max(float(np.log10(_LEAST)), self._loudest - _BELOW_LOUDEST) + 4.0) / 4.0
         padding = [(0, N_FRAMES - size), (0, 0)]
@@ -82,7 +82,7 @@ class MelFile:
         self._file.close()
 
     def _make(self) -> None:
-        """Make the frames that are whole in the samples that are held."""
+        """Make the whole frames of the held samples."""
         assert self._held is not None
         count = (len(self._held) - N_FFT) // HOP_LENGTH + 1
         if count <= 0:

@@ -1,10 +1,10 @@
-"""Split long texts into passages. Each is spoken as a whole; the first is short, so that speech begins soon."""
+"""Splits long texts into passages. Each is spoken as a whole; the first is short, so that speech begins soon."""
 
 import re
 from collections.abc import Iterator
 
 MAX_PASSAGE_CHARS = 300
-"""Speech models lose their way in longer texts, and so the memory of a passage is bounded."""
+"""Speech models make mistakes in longer texts; the limit also bounds the memory of a passage."""
 
 # With the ideographic full stop, and the full-width forms of "!", "?", ";" and ",".
 _SENTENCE = re.compile(r"(?<=[.!?…:;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\s*\n\s*")
@@ -14,8 +14,8 @@ _CLAUSE = re.compile(r"(?<=[,\u3001\uff0c])\s*|\s+")
 def passages(text: str) -> list[str]:
     """Split a text into passages of at most `MAX_PASSAGE_CHARS`, in order.
 
-    Joined, they are the text but for white space. The first is one sentence, so that its sound comes soon; the others
-    are as many sentences as fit. A sentence that is too long is cut at its commas or spaces, or else anywhere.
+    Joined, they are the text except for white space. The first is one sentence, so that its audio comes soon; the
+    others are as many sentences as fit. A sentence that is too long is cut at commas or spaces, or else anywhere.
     """
     found: list[str] = []
     for sentence in _short(text):

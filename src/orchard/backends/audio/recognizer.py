@@ -11,21 +11,21 @@ Beat = Callable[[], None]
 
 
 class Advance(Struct):
-    """What a piece of work brought, and how many seconds of the recording are done with."""
+    """The results of a piece of work, and how many seconds of the recording are finished."""
 
     made: list[Recording | Segment]
     done: float = 0.0
 
 
 class Recognizer(Protocol):
-    """A model that is loaded."""
+    """A loaded transcription model."""
 
     weights_bytes: int
 
     def transcribe(self, task: Transcribe, beat: Beat) -> Generator[Advance, None, None]:
         """Decode a recording and transcribe it, in pieces of work of a few seconds each.
 
-        What is yielded before the `Recording` has nothing in it. `beat` is called for each token, where the model lets
-        it, and may raise. Raise OrchardError("invalid_request") where the recording or an option can't be taken.
+        What is yielded before the `Recording` is empty. `beat` is called for each token, if the model allows it, and
+        may raise. Raise OrchardError("invalid_request") if the recording or an option can't be used.
         """
         ...

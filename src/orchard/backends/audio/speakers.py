@@ -24,36 +24,36 @@ log = logging.getLogger("orchard.worker")
 Instructions = Literal["refused", "optional", "required"]
 
 _LIBRARY = "mlx-audio"
-_SECONDS_BETWEEN = 0.5  # of sound, between two pieces of it
-# Models that go astray speak for ever. The slowest readers, of Chinese, take half of this.
+_SECONDS_BETWEEN = 0.5  # of audio, in each piece
+# Models may never stop speaking. The slowest ones, in Chinese, need half of this.
 _LEAST_SECONDS, _SECONDS_PER_CHAR = 8.0, 0.5
 
 
 class Spoken(NamedTuple):
-    """A piece of sound, between -1 and 1 at `RATE`, and how many of the model's own tokens it was made of."""
+    """A piece of audio, between -1 and 1 at `RATE`, and how many of the model's own tokens it was made of."""
 
     sound: NDArray[np.float32]
     tokens: int
 
 
 class Speaker(Protocol):
-    """A loaded speech model. All of it is used in the thread that owns MLX."""
+    """A loaded speech model. Only the thread that owns MLX uses it."""
 
     voices: Sequence[str]
-    """The first one speaks where none is asked for."""
+    """The voices; the first one is the default."""
     instructions: Instructions
 
     def count(self, text: str) -> int:
-        """Return how many tokens a text has."""
+        """Return the number of a text's tokens."""
         ...
 
     def say(self, passage: str, voice: str, instructions: str | None) -> Generator[Spoken]:
-        """Yield the sound of a passage, each piece once the caller wants it."""
+        """Yield the audio of a passage; make each piece when the caller asks for it."""
         ...
 
 
 class _Qwen3Tts:
-    """Qwen3-TTS with voices of its own, or one that takes a description of the voice."""
+    """Qwen3-TTS with its own voices, or one that takes a description of the voice."""
 
     def __init__(self, network: Any, voices: Sequence[str]) -> None:
         config = network.config
@@ -81,7 +81,7 @@ class _Qwen3Tts:
 
 
 class _Soprano:
-    """Soprano, which has one voice, and gives the sound of a passage all at once."""
+    """Soprano, which has one voice, and returns the audio of a passage all at once."""
 
     instructions: Instructions = "refused"
 
@@ -98,12 +98,12 @@ class _Soprano:
             yield Spoken(_sound(result), result.token_count)
 
 
-# By mlx-audio's names. They need no phonemiser, no torch, and nothing that is not in their folder.
+# By mlx-audio's names. These need no phonemiser, no torch, and no files outside their folder.
 _SPEAKERS: dict[str, Callable[[Any, Sequence[str]], Speaker]] = {"qwen3_tts": _Qwen3Tts, "soprano": _Soprano}
 
 
 def load_speaker(folder: Path, progress: Progress) -> Speaker:
-    """Load a speech model; nothing is fetched and no code of its folder is run.
+    """Load a speech model; download nothing and run no code in its folder.
 
     `progress` is called with the fraction that has been read. Raise OrchardError("model_failed") with the reason.
     """
@@ -119,12 +119,12 @@ def load_speaker(folder: Path, progress: Progress) -> Speaker:
         log.debug("%s says: %s", _LIBRARY, said.getvalue())
         speaker = _SPEAKERS[kind](network, voices(config))
     evaluate(folder, network, progress, _LIBRARY)
-    mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
+    mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing if the device has no such limit
     return speaker
 
 
 def _most(passage: str, frame_rate: float) -> int:
-    """Return how many frames of sound a passage may have."""
+    """Return how many frames of audio a passage may have."""
     return int(frame_rate * max(_LEAST_SECONDS, _SECONDS_PER_CHAR * len(passage)))
 
 

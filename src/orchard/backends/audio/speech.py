@@ -23,7 +23,7 @@ from orchard.core.tasks.speak import RATE, Sound, Speak
 log = logging.getLogger("orchard.worker")
 
 MAX_REQUESTS = 64
-"""How many requests may be spoken or wait; each holds its text, and an encoder once it has begun."""
+"""The most requests that are spoken or wait; each keeps its text, and an encoder once it has begun."""
 _RETRY_AFTER = 5
 _PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 _END = (None, True)
@@ -79,7 +79,7 @@ class SpeechService(TurnService[_Speech]):
         self._weights_bytes = 0
         self._dropped: list[_Speech] = []
         self._speaking: _Speech | None = None
-        """The request whose passage has begun: no other one's may begin before it ends, as models keep its state."""
+        """The request whose passage has begun. No other passage may begin before it ends: the model has its state."""
 
     async def start(self, emit: Emit, progress: Progress) -> Loaded:
         """Load the model, let it say a word, and return its size.
@@ -100,7 +100,7 @@ class SpeechService(TurnService[_Speech]):
         return speaker
 
     def submit(self, request: Request) -> None:
-        """Begin a request; whatever is wrong with it comes as a `Failed` event."""
+        """Begin a request. If it is wrong, emit a `Failed` event."""
         task, speaker = request.task, self._speaker
         assert isinstance(task, Speak)
         assert speaker
@@ -114,7 +114,7 @@ class SpeechService(TurnService[_Speech]):
         self._go_on()
 
     def _check(self, task: Speak, speaker: Speaker) -> None:
-        """Raise OrchardError where a request can't be served."""
+        """Raise OrchardError if a request can't be served."""
         if len(self._live) >= MAX_REQUESTS:
             message = f"{MAX_REQUESTS} requests wait for this model already"
             raise OrchardError("overloaded", message, retry_after=_RETRY_AFTER)
@@ -129,18 +129,18 @@ class SpeechService(TurnService[_Speech]):
         encode.check(task.format, task.speed)
 
     def cancel(self, request_id: str) -> None:
-        """Drop a request before its next piece of sound. Unknown ids are fine."""
+        """Cancel a request before its next piece of audio. Unknown ids are ignored."""
         if speech := self._live.pop(request_id, None):
             self._dropped.append(speech)
             self._tell()
             self._go_on()
 
     def signs(self) -> Heartbeat:
-        """Return the signs of life; each piece of sound is a piece of work."""
+        """Return the signs of life; each piece of audio is a piece of work."""
         return Heartbeat(self._thread.silent_seconds, self._thread.mlx_bytes)
 
     async def close(self, save_seconds: float) -> None:
-        """Stop after the piece of sound under way and free the model; nothing is saved."""
+        """Stop after the current piece of audio and free the model; nothing is saved."""
         if self._work:
             self._work.cancel()
             await asyncio.wait([self._work])
@@ -151,7 +151,7 @@ class SpeechService(TurnService[_Speech]):
         await self._free()
 
     async def _run(self) -> None:
-        """Make pieces of sound until no request wants any."""
+        """Make pieces of audio until no request wants any."""
         await self._free_dropped()
         while speech := self._next():
             self._speaking = speech
@@ -168,7 +168,7 @@ class SpeechService(TurnService[_Speech]):
             await self._free_dropped()
 
     def _next(self) -> _Speech | None:
-        """Return the request whose passage has begun, else the one whose turn it is."""
+        """Return the request whose passage has begun, or else the one whose turn it is."""
         ready = (speech for speech in self._live.values() if not speech.paused)
         return self._speaking or min(ready, key=lambda speech: (speech.rank, speech.turn), default=None)
 
@@ -192,7 +192,7 @@ class SpeechService(TurnService[_Speech]):
             self._tell((speech.id, [Failed("internal", what)]))
 
     async def _free_dropped(self) -> None:
-        """End what was made for requests that nobody waits for."""
+        """Free the encoders of cancelled requests."""
         while self._dropped:
             speech = self._dropped.pop()
             if self._speaking is speech:

@@ -25,11 +25,11 @@ log = logging.getLogger("orchard.worker")
 
 _RANKS: dict[Priority, int] = {"interactive": 0, "normal": 1, "background": 2}
 _RETRY_AFTER = 5
-_CACHE_BYTES = 256 * 2**20  # that MLX keeps for its next computation
+_CACHE_BYTES = 256 * 2**20  # the most that MLX caches for its next computation
 
 
 class _Cancelled(Exception):
-    """Nobody waits for the request any more."""
+    """The request was cancelled."""
 
 
 class _Transcribing:
@@ -48,7 +48,7 @@ class _Transcribing:
 
 
 class _Turns:
-    """Lets one caller after the other do its work: the lowest rank first, equal ones in the order of their asking."""
+    """Lets callers work one after the other: the lowest rank first, equal ranks in the order of their calls."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
@@ -56,7 +56,7 @@ class _Turns:
         self._taken = False
 
     async def take(self, rank: int) -> None:
-        """Wait for a turn, which the caller gives back."""
+        """Wait for a turn. The caller must call `give_back` after it."""
         if not self._taken:
             self._taken = True
             return
@@ -120,7 +120,7 @@ class TranscriptionService(Service):
         task.add_done_callback(self._ending.discard)
 
     def cancel(self, request_id: str) -> None:
-        """Drop a request; the window under way ends with its next token."""
+        """Cancel a request; its current window ends with the next token."""
         if live := self._live.pop(request_id, None):
             live.cancelled = True
             self._tasks.pop(request_id).cancel()
@@ -132,22 +132,22 @@ class TranscriptionService(Service):
             live.going_on.clear()
 
     def resume(self, request_id: str) -> None:
-        """Go on with a paused request."""
+        """Continue a paused request."""
         if live := self._live.get(request_id):
             live.going_on.set()
 
     def signs(self) -> Heartbeat:
-        """Return the signs of life: each token and each block of a recording is one."""
+        """Return the signs of life: each token and each block of a recording is a piece of work."""
         return Heartbeat(self._thread.silent_seconds, self._thread.mlx_bytes)
 
     def limit_memory(self, memory_bytes: int) -> None:
-        """Let MLX keep less for its next computation where there is not more to have."""
+        """Let MLX cache less for its next computation if the memory is short."""
         weights = self._recognizer.weights_bytes if self._recognizer else 0
         self._cache_bytes = max(0, min(_CACHE_BYTES, memory_bytes - weights))
         mx.set_cache_limit(self._cache_bytes)
 
     async def close(self, save_seconds: float) -> None:
-        """Drop all requests and free the model."""
+        """Cancel all requests and free the model."""
         for request_id in list(self._live):
             self.cancel(request_id)
         while self._ending:
@@ -156,7 +156,7 @@ class TranscriptionService(Service):
         await self._thread.close()
 
     async def _serve(self, live: _Transcribing) -> None:
-        """Do a request's work piece by piece, and emit what each brings."""
+        """Do a request's work piece by piece, and emit the events of each."""
         assert self._recognizer
         work = self._recognizer.transcribe(live.task, lambda: self._beat(live))
         try:
@@ -176,7 +176,7 @@ class TranscriptionService(Service):
             closing.add_done_callback(self._ending.discard)
 
     async def _piece(self, live: _Transcribing, work: Generator[Advance, None, None]) -> Advance | None:
-        """Do one piece of work in its turn; None: there is no more."""
+        """Do one piece of work in its turn; return None if there is no more."""
         await self._turns.take(live.rank)
         try:
             return await self._thread.do(next, work, None)
@@ -184,7 +184,7 @@ class TranscriptionService(Service):
             self._turns.give_back()
 
     def _beat(self, live: _Transcribing) -> None:
-        """Note in the thread that the work goes on, or end it."""
+        """Note a sign of life, in the thread; raise if the request was cancelled."""
         self._thread.advance()
         if live.cancelled:
             raise _Cancelled
@@ -195,12 +195,12 @@ class TranscriptionService(Service):
             self._tell(live.id, last)
 
     def _tell(self, request_id: str = "", *events: Event) -> None:
-        """Emit the events of a request, and how many requests there are."""
+        """Emit the events of a request, and the numbers of running and waiting requests."""
         self._emit([(request_id, list(events))] if events else [], min(1, len(self._live)), max(0, len(self._live) - 1))
 
 
 def _events(live: _Transcribing, step: Advance) -> Iterator[Event]:
-    """Yield what a piece of work brought, as events."""
+    """Yield the events of a piece of work."""
     for one in step.made:
         if isinstance(one, Recording):
             live.seconds = one.seconds

@@ -1,7 +1,7 @@
-"""Whisper: load each of its file layouts, and transcribe a recording window by window.
+"""Whisper: loads each of its file layouts, and transcribes a recording window by window.
 
-The rules of Whisper's windows are those of its paper (https://arxiv.org/abs/2212.04356, 3.8 and 4.5): 30 s at a time,
-from where the last complete segment ended, and again at a higher temperature where the text is bad.
+The rules for windows are those of Whisper's paper (https://arxiv.org/abs/2212.04356, 3.8 and 4.5): 30 s at a time, from
+the end of the last complete segment on, and again at a higher temperature if the text is bad.
 """
 
 import functools
@@ -37,7 +37,7 @@ _TEMPERATURES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _MOST_COMPRESSED = 2.4  # text that compresses better repeats itself
 _LEAST_LOGPROB = -1.0
 _SILENCE = 0.6
-_HOT = 0.5  # text that was drawn at a higher temperature is no context of the next window
+_HOT = 0.5  # text that was drawn at a higher temperature is not used as context of the next window
 
 
 class Whisper:
@@ -109,7 +109,7 @@ class _Windows:
 
     @property
     def is_over(self) -> bool:
-        """Whether all has been transcribed."""
+        """Whether the whole recording has been transcribed."""
         return not self._clips
 
     @property
@@ -130,7 +130,7 @@ class _Windows:
         segments, self._seek, complete = self._segments(result, size)
         if self._task.words:
             self._time_words(segments, result.audio_features, size, complete)
-        if self._seek <= begin:  # as nothing stops a bad model from timing everything at 0 s for ever
+        if self._seek <= begin:  # a bad model may time everything at 0 s forever
             self._seek = begin + size
         spoken = [one for one in segments if one["start"] != one["end"] and one["text"].strip()]
         self._context += [token for one in spoken for token in one["tokens"]]
@@ -141,14 +141,14 @@ class _Windows:
         return [_segment(one, result) for one in spoken]
 
     def _find_clip(self) -> None:
-        """Go on to the next stretch of speech once one is done with."""
+        """Go to the next stretch of speech if the current one is finished."""
         while self._clips and self._seek >= self._clips[0][1]:
             self._clips.pop(0)
         if self._clips:
             self._seek = max(self._seek, self._clips[0][0])
 
     def _decode(self, window: mx.array) -> DecodingResult:
-        """Return what a window says, drawn at the lowest temperature at which that is good enough."""
+        """Return the text of a window, drawn at the lowest temperature at which it is good enough."""
         features = self._model.encoder(window[None])
         result = None
         for temperature in self._temperatures:
@@ -169,10 +169,10 @@ class _Windows:
         return result
 
     def _segments(self, result: DecodingResult, size: int) -> tuple[list[dict[str, Any]], int, bool]:
-        """Cut a window's tokens where two timestamps meet.
+        """Split a window's tokens between two successive timestamps.
 
-        Return the segments, the frame at which the next window begins, and whether the last segment is complete:
-        what comes after the last pair of timestamps is read again.
+        Return the segments, the frame at which the next window begins, and whether the last segment is complete. The
+        next window reads again what comes after the last pair of timestamps.
         """
         first = self._tokenizer.timestamp_begin
         tokens = result.tokens
@@ -193,9 +193,9 @@ class _Windows:
         return segments, self._seek + step, complete
 
     def _made(self, start: int, end: int, tokens: list[int]) -> dict[str, Any]:
-        """Return a segment without words; it lies so many frames after the window's begin.
+        """Return a segment without words, from frame `start` to frame `end` of the window.
 
-        `told` is the second of the timestamp before it: a window's only segment begins with the window all the same.
+        `told`: the second of the timestamp before it; a window's only segment begins with the window in any case.
         """
         told = max(0, tokens[0] - self._tokenizer.timestamp_begin) * self._stride if tokens else 0
         return {
@@ -209,7 +209,7 @@ class _Windows:
         }
 
     def _time_words(self, segments: list[dict[str, Any]], heard: mx.array, size: int, complete: bool) -> None:
-        """Find out when each word was spoken, and go on after the last one."""
+        """Set the time of each word, and let the next window begin after the last word."""
         begin = segments[0]["seek"]
         time_words(segments, _Aligning(self._model), self._tokenizer, heard, size, last_speech=self._last_speech)
         ends = [word["end"] for one in segments for word in one["words"]]
@@ -220,9 +220,9 @@ class _Windows:
 
 
 class _Aligning:
-    """A model as the timing of words takes it: it is given what the encoder has made, and its attention is in float32.
+    """A model in the form that the timing of words needs: it gets the encoder's output, and attends in float32.
 
-    In float16, the attention of all tokens to a place may be 0, and the timing is lost.
+    In float16, the attention of all tokens to a place may be 0, which loses the timing.
     """
 
     def __init__(self, model: Any) -> None:
@@ -236,7 +236,7 @@ class _Aligning:
 
 
 class _Beating(LogitFilter):  # type: ignore[misc]
-    """Changes nothing: it is called for each token."""
+    """Calls `beat` for each token; changes no logits."""
 
     def __init__(self, beat: Beat) -> None:
         self._beat = beat
@@ -267,7 +267,7 @@ def _segment(one: dict[str, Any], result: DecodingResult) -> Segment:
 
 
 def is_whisper(folder: Path) -> bool:
-    """Return whether a folder holds a model of this family."""
+    """Return whether a folder has a model of this family."""
     try:
         config = json.loads((folder / "config.json").read_text("utf-8"))
         return config.get("model_type") == "whisper" or "n_audio_state" in config
@@ -278,7 +278,7 @@ def is_whisper(folder: Path) -> bool:
 def load(folder: Path, progress: Callable[[float], None]) -> Whisper:
     """Load a model in the layout of mlx-audio, of transformers or of mlx-examples (weights.npz).
 
-    Nothing is fetched, and no code or pickle of the folder is run. Raise OrchardError("model_failed").
+    Nothing is downloaded, and no code or pickle in the folder is run. Raise OrchardError("model_failed").
     """
     with loading(folder, "mlx-audio"):
         config = json.loads((folder / "config.json").read_text("utf-8"))
@@ -316,7 +316,7 @@ def _weights(folder: Path) -> dict[str, mx.array]:
 
 
 def _align(model: Any, folder: Path, heads: mx.array | None) -> None:
-    """Set which heads of attention tell when a word is spoken, where the folder says so."""
+    """Set the attention heads that show when a word is spoken, if the folder names them."""
     if heads is not None:
         model.set_alignment_heads(np.array(heads).astype(np.int32))
         return
@@ -327,9 +327,9 @@ def _align(model: Any, folder: Path, heads: mx.array | None) -> None:
 
 
 def _tokenizer(folder: Path, size: int) -> Any:
-    """Load the tokenizer, or make OpenAI's where the folder has none and the vocabulary has one of its sizes.
+    """Load the tokenizer; if the folder has none, make OpenAI's for a vocabulary of a known size.
 
-    Raise OrchardError("model_failed") if there is none, or one that is not Whisper's.
+    Raise OrchardError("model_failed") if there is none, or if it is not Whisper's.
     """
     if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.json")):
         if size in SIZES:

@@ -1,4 +1,4 @@
-"""Whisper's attention by numpy, for CPUs where MLX's own products are slow (see `backends.cpu`)."""
+"""Lets numpy compute Whisper's attention on CPUs on which MLX's products are slow (see `backends.cpu`)."""
 
 import mlx.core as mx
 import numpy as np
@@ -9,7 +9,7 @@ from orchard.backends import cpu
 
 
 def adapt(model: Model) -> None:
-    """Let numpy compute a float32 model's linear layers and attention, where MLX's products are slow."""
+    """Let numpy compute a float32 model's linear layers and attention if MLX's products are slow."""
     if not cpu.is_slow():
         return
     cpu.adapt(model)

@@ -1,7 +1,7 @@
-"""Find the time of each word in a Whisper window, from its tokens' attention and the timestamps around it.
+"""Finds the time of each word in a Whisper window, from its tokens' attention and the timestamps around it.
 
-The attention is aligned as in mlx-audio (https://github.com/openai/whisper, whisper/timing.py). It tells where one word
-ends and the next begins, but not to which of the two a pause between them belongs.
+The attention is aligned as in mlx-audio (https://github.com/openai/whisper, whisper/timing.py). It shows where one word
+ends and the next begins, but not to which of them a pause between them belongs.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,8 +22,8 @@ def time_words(
 ) -> None:
     """Set the `words` of a window's segments, and let each segment begin and end with them.
 
-    `heard` is what the encoder made of the window, which has so many frames. `last_speech` is the second at which the
-    last word before the window ended.
+    `heard`: the encoder's output for the window of `frames` frames. `last_speech`: the second at which the last word
+    before the window ended.
     """
     tokens = [[token for token in one["tokens"] if token < tokenizer.eot] for one in segments]
     timings = find_alignment(model, tokenizer, [token for each in tokens for token in each], heard, frames)
@@ -46,7 +46,7 @@ def time_words(
 
 
 def _shorten_at_sentences(timings: Sequence[WordTiming], most: float) -> None:
-    """Take the pause between two sentences from the mark that ends the first, or from the word that begins the next."""
+    """Remove the pause between two sentences from the mark that ends the first or the word that begins the second."""
     for at in range(1, len(timings)):
         before, one = timings[at - 1], timings[at]
         if one.end - one.start <= most:
@@ -58,7 +58,7 @@ def _shorten_at_sentences(timings: Sequence[WordTiming], most: float) -> None:
 
 
 def _words(timings: Iterator[WordTiming], tokens: int, offset: float) -> Iterator[dict[str, Any]]:
-    """Yield the words of the next so many tokens, with the seconds at which they begin and end in the recording."""
+    """Yield the words of the next `tokens` tokens, with their begin and end in seconds of the recording."""
     while tokens > 0 and (timing := next(timings, None)):
         tokens -= len(timing.tokens)
         if timing.word:
@@ -67,9 +67,9 @@ def _words(timings: Iterator[WordTiming], tokens: int, offset: float) -> Iterato
 
 
 def _keep_inside(words: Sequence[dict[str, Any]], segment: dict[str, Any]) -> None:
-    """Begin a segment's first word and end its last one where the timestamps around it say, if that is in the word.
+    """Let a segment's first word begin, and its last word end, at the segment's timestamps if they are in the word.
 
-    Else the word would have a part of the pause before the segment, or of that after it.
+    Otherwise the word would include a part of the pause before or after the segment.
     """
     first, last = words[0], words[-1]
     if first["start"] < segment["told"] < first["end"]:

@@ -30,7 +30,7 @@ from orchard.core.tasks.media import input_media
 
 
 class Embedder(PassModel):
-    """Makes the vectors of texts."""
+    """An embedding model: computes the vectors of texts."""
 
     def __init__(
         self, network: Any, family: Family, recipe: VectorRecipe, texts: TextTokenizer, config: dict[str, Any]
@@ -47,11 +47,11 @@ class Embedder(PassModel):
 
     @property
     def result_bytes(self) -> int:
-        """What a vector takes."""
+        """The bytes of a vector."""
         return self.width * 4
 
     def read(self, task: Embed) -> list[ReadText]:
-        """Return the inputs in tokens, with the prompt before those that are texts. Raise OrchardError."""
+        """Return the tokens of the inputs, with the prompt before texts. Raise OrchardError if an input is wrong."""
         self._check_dimensions(task.dimensions)
         prompt = self._prompt(task.prompt_name)
         params = task.params
@@ -67,7 +67,7 @@ class Embedder(PassModel):
         ]
 
     def cost(self, rows: int, length: int) -> int:
-        """Return the bytes that a pass over so many texts of that length takes, beside the weights."""
+        """Return the bytes, without weights, of a pass over `rows` texts of `length` tokens."""
         return self._cost.of(rows, length) + rows * self.width * 8
 
     def compute(self, texts: Sequence[ReadText]) -> list[np.ndarray[Any, Any]]:
@@ -88,7 +88,7 @@ class Embedder(PassModel):
         return normalized(pooled) if self._recipe.normalize else pooled
 
     def result(self, task: Embed, found: np.ndarray[Any, Any]) -> Embedding:
-        """Return a vector, cut and normalised again if the task wants fewer dimensions."""
+        """Return a vector; cut it and normalise it again if the task wants fewer dimensions."""
         if task.dimensions and task.dimensions < self.width:
             found = found[: task.dimensions]
             found = found / max(float(np.linalg.norm(found)), 1e-12)
@@ -143,15 +143,15 @@ class EmbeddingsService(BatchService[EmbeddingOptions]):
 
 
 def longest_text(config: dict[str, Any], told: int | None = None) -> int:
-    """Return the most tokens of a text by a config.json, and by what else is `told`."""
+    """Return the most tokens of a text, by a config.json and by the limit `told`, if any."""
     window = context_window(config)
-    if window and "roberta" in str(config.get("model_type")):  # its positions begin behind that of padding
+    if window and "roberta" in str(config.get("model_type")):  # its positions begin after that of padding
         window -= int(config.get("pad_token_id", 1)) + 1
     return shortest(window, told)
 
 
 def padded(texts: Sequence[Sequence[int]], padding: int) -> tuple[mx.array, mx.array]:
-    """Return tokens (rows, n), padded at their end, and their mask (rows, n): 1 for a text's own."""
+    """Return tokens (rows, n), padded at their end, and their mask (rows, n): 1 for a text's tokens."""
     longest = max(map(len, texts))
     tokens = np.full((len(texts), longest), padding, np.int32)
     mask = np.zeros((len(texts), longest), np.int32)

@@ -1,6 +1,6 @@
-"""The files that sentence-transformers writes beside a model: how vectors are made of what the network computes.
+"""Reads the files that sentence-transformers writes beside a model: how to make vectors from the network's output.
 
-Their forms: https://sbert.net/docs/package_reference/sentence_transformer/models.html
+Their formats: https://sbert.net/docs/package_reference/sentence_transformer/models.html
 """
 
 import json
@@ -12,11 +12,11 @@ from msgspec import Struct
 
 from orchard.core.errors import OrchardError
 
-# Kinds of models that read to the right only, so that the last token alone has seen the whole text.
+# Model types with causal attention, in which only the last token attends to the whole text.
 _CAUSAL = {"qwen3"}
 # Models that were trained for fewer dimensions, although their files don't say so.
 _MATRYOSHKA = {"qwen3", "gemma3_text"}
-_NO_LIMIT = 10**9  # transformers writes 10^30 where a tokenizer knows no limit
+_NO_LIMIT = 10**9  # transformers writes 10^30 if a tokenizer has no limit
 
 _POOLINGS = {
     "pooling_mode_cls_token": "cls",
@@ -30,7 +30,7 @@ _ACTIVATIONS = {"Identity", "Tanh", "ReLU", "GELU", "Sigmoid"}
 
 
 class DenseLayer(Struct, frozen=True):
-    """A layer between pooling and normalising; its folder may hold its weights."""
+    """A layer between pooling and normalising; its folder may have its weights."""
 
     folder: Path
     activation: str
@@ -39,9 +39,9 @@ class DenseLayer(Struct, frozen=True):
 class VectorRecipe(Struct, frozen=True, kw_only=True):
     """How a model's vectors are made.
 
-    `pooling`: the ways whose results are joined. `prompts`: what stands before texts, by name; `prompt` is the name of
-    the default. `max_tokens`: of a text, None: as the network and the tokenizer say. `lower`: texts become lower case.
-    `matryoshka`: the vectors' first numbers are a good vector themselves; `sizes`: of how many of them (empty: any).
+    `pooling`: the kinds of pooling, whose results are joined. `prompts`: texts to put before inputs, by name; `prompt`:
+    the name of the default. `max_tokens`: of a text; None: as the network and the tokenizer say. `lower`: texts become
+    lower case. `matryoshka`: the first numbers of a vector are a good vector; `sizes`: how many (empty: any number).
     """
 
     pooling: tuple[str, ...]
@@ -56,12 +56,12 @@ class VectorRecipe(Struct, frozen=True, kw_only=True):
 
 
 def read_recipe(folder: Path, config: dict[str, Any], matryoshka: bool | None = None) -> VectorRecipe:
-    """Read how vectors are made from a model's folder; `config` is its config.json.
+    """Read from a model's folder how its vectors are made; `config` is its config.json.
 
-    `matryoshka`: what the settings say of it; None: nothing.
+    `matryoshka`: the value of the setting; None: not set.
 
-    Without such files they are the normalised mean of all tokens, or the last token of a model that reads to the right
-    only. Raise OrchardError("model_failed") where they are made in a way that is not served.
+    Without such files a vector is the normalised mean of all tokens or, with causal attention, the last token. Raise
+    OrchardError("model_failed") if the vectors are made in a way that is not supported.
     """
     try:
         return _read(folder, config, matryoshka)
@@ -151,5 +151,5 @@ def dense_weights(layer: DenseLayer) -> dict[str, mx.array]:
 
 
 def shortest(*limits: int | None) -> int:
-    """Return the least of these numbers of tokens; None, and what is too great to be meant, is no limit."""
+    """Return the least of these numbers of tokens; None and implausibly great numbers are not limits."""
     return min((limit for limit in limits if limit and 0 < limit < _NO_LIMIT), default=_NO_LIMIT)

@@ -1,7 +1,6 @@
-"""Networks that read texts: how mlx-vlm loads each family, and what it computes of tokens.
+"""Networks that read texts: how mlx-vlm loads each family, and how hidden states are computed from tokens.
 
-Texts are padded at their end. A network is asked for hidden states only; pooling is done here, as a model's own files
-have it.
+Texts are padded at their end. The networks only compute hidden states; pooling follows the model's own files.
 """
 
 import json
@@ -22,19 +21,19 @@ from orchard.core.model_config import absurd_size
 
 _LIBRARY = "mlx-vlm"
 _AS_VISION = {"qwen3_vl", "qwen3_vl_embedding"}
-"""Models whose vectors are the last hidden states that the backend of vision models gives."""
-_EAGER_TOKENS = 2048  # of a pass from which on layers are computed one by one
+"""Models whose vectors are last hidden states, which the backend of vision models computes."""
+_EAGER_TOKENS = 2048  # passes with at least so many tokens compute their layers one by one
 
 Hidden = Callable[[Any, mx.array, mx.array], mx.array]
 
 
 class Family(NamedTuple):
-    """How models of a `model_type` are loaded and read.
+    """How models of a `model_type` are loaded and used.
 
-    `name`, `ranker`: mlx-vlm's models of embeddings and of reranking (None: none). `hidden` returns the last hidden
-    states (rows, n, width) of tokens and their mask (rows, n). `adapt` changes a config.json into mlx-vlm's form.
-    `mend` a loaded network. `classifies`: the ranker is a classifier of pairs. `has_dense`: the network has the layers
-    behind pooling itself.
+    `name`, `ranker`: mlx-vlm's embedding model and reranker (None: none). `hidden` returns the last hidden states
+    (rows, n, width) for tokens and their mask (rows, n). `adapt` changes a config.json to mlx-vlm's form. `mend`
+    corrects a loaded network. `classifies`: the reranker is a classifier of pairs. `has_dense`: the network itself has
+    the layers after pooling.
     """
 
     name: str
@@ -52,13 +51,13 @@ def _encoded(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
 
 
 def _causal(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
-    # No token sees the padding behind it, so no mask is needed.
+    # No token attends to the padding after it, so no mask is needed.
     hidden: mx.array = network.model(tokens)
     return hidden
 
 
 def _modernbert(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
-    """Read tokens with masks in which each sees one; in mlx-vlm's, padding far from the text sees none in float16."""
+    """Read tokens with masks in which each attends to one at least; in mlx-vlm's, in float16, padding may to none."""
     everywhere, near = _both_ways(mask, network.local_attention // 2)
     hidden: mx.array = network.embeddings(tokens)
     for layer in network.layers:
@@ -67,7 +66,7 @@ def _modernbert(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
 
 
 def _gemma(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
-    """Read tokens both ways, in sliding windows where the layers have them, which mlx-vlm 0.7.10 leaves out."""
+    """Read tokens with bidirectional attention, and with the layers' sliding windows, which mlx-vlm 0.7.10 ignores."""
     model = network.model
     everywhere, near = _both_ways(mask, model.window_size // 2)
     hidden: mx.array = model.embed_tokens(tokens)
@@ -79,7 +78,7 @@ def _gemma(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
 
 
 def _gemma2(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
-    """Read tokens with masks in which each sees one; in mlx-vlm's, padding far from the text sees none."""
+    """Read tokens with masks in which each attends to one at least; in mlx-vlm's, padding far away attends to none."""
     model = network.language_model
     everywhere, near = _both_ways(mask, model.config.sliding_window)
     hidden: mx.array = model.embed_tokens(tokens)
@@ -93,9 +92,9 @@ def _gemma2(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
 
 
 def _both_ways(mask: mx.array, window: int) -> tuple[mx.array, mx.array]:
-    """Return which tokens see which, (rows, 1, n, n): all of the text, and those at most `window` away.
+    """Return two masks (rows, 1, n, n): for attention to all of the text, and to tokens at most `window` away.
 
-    Padding sees itself, too, so that each token sees one.
+    Padding also attends to itself, so that each token attends to one at least.
     """
     places = mx.arange(mask.shape[1])
     distance = mx.abs(places[:, None] - places[None, :])
@@ -120,7 +119,7 @@ def _modernbert_config(config: dict[str, Any]) -> None:
 
 
 def _exact_gelu(network: Any) -> None:
-    """Replace the activation functions, which mlx-vlm 0.7.10 takes for the one by tanh."""
+    """Replace the activation functions by the exact GELU; mlx-vlm 0.7.10 uses the approximation by tanh."""
     for module in network.modules():
         if isinstance(module, nn.GELU):
             module._approx = "none"
@@ -145,7 +144,7 @@ def _text_only(config: dict[str, Any]) -> None:
 
 
 def _pattern(config: dict[str, Any], *, first: bool) -> int | None:
-    """Return every how manieth layer sees everything, where a config.json lists them: the first or the last of them."""
+    """Return the period of full-attention layers in a config.json's list; they are the first or the last of each."""
     types = config.get("layer_types")
     if not isinstance(types, list) or "full_attention" not in types:
         return None
@@ -174,7 +173,7 @@ FAMILIES = {
     "gemma3_text": Family("gemma3_embedding", _gemma, _gemma_config, has_dense=True),
     "embedding_gemma2": Family("embedding_gemma2", _gemma2, _text_only),
 }
-"""By the `model_type` of config.json."""
+"""The families by the `model_type` of config.json."""
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -189,7 +188,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def text_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Return what a config.json says of the part that reads texts, where it has others."""
+    """Return the part of a config.json for texts, if it has several parts."""
     part = config.get("text_config")
     return config | part | {"model_type": config["model_type"]} if isinstance(part, dict) else config
 
@@ -215,7 +214,7 @@ def load_network(
         classifies = ranks and family.classifies
         name = "SequenceClassificationModel" if classifies else "Model"
         network = load_encoder_model(seen, model_remapping={}, model_class_name=name, config=adapted, lazy=True)
-        mx.eval(mx.random.state)  # else the key would keep a record of the weights that a network begins with
+        mx.eval(mx.random.state)  # otherwise the random state would keep the weights that a network begins with
         cpu.widen(network)
         evaluate(folder, network, progress, _LIBRARY)
     family.mend(network)
@@ -229,7 +228,7 @@ def load_network(
 
 @contextmanager
 def _own_weights(folder: Path, *, everything: bool) -> Iterator[Path]:
-    """Give a folder without the weights of sub-folders, which mlx-vlm would read into the network."""
+    """Yield a folder without the weights of sub-folders, which mlx-vlm would read into the network."""
     if everything:
         yield folder
         return
@@ -241,7 +240,7 @@ def _own_weights(folder: Path, *, everything: bool) -> Iterator[Path]:
 
 
 class _Paced(nn.Module):  # type: ignore[misc]
-    """A layer that is computed before the next one in large passes: so each is a piece of work of its own."""
+    """A layer that is evaluated before the next one in large passes, so that each is a separate piece of work."""
 
     def __init__(self, layer: nn.Module, beat: Callable[[], None]) -> None:
         super().__init__()
@@ -257,14 +256,14 @@ class _Paced(nn.Module):  # type: ignore[misc]
 
 
 class PassCost:
-    """Estimates what a pass takes, in bytes, from a network's sizes: rather too much than too little."""
+    """Estimates the bytes of a pass from a network's sizes; rather too high than too low."""
 
     _WIDE, _INNER_WIDE = 12, 4  # arrays of the layers' width, and of their MLP's, that are there at once
 
     def __init__(self, network: nn.Module, config: dict[str, Any]) -> None:
         """Take the sizes of a network, which is not kept, from its config.json."""
         width, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
-        # Keys and values that few heads share are not repeated; heads may be wider together than the layers.
+        # Keys and values that several heads share are not repeated; all heads together may be wider than the layers.
         layers = [config, *(config.get("per_layer_config") or {}).values()]
         width = max(width, heads * max(int(layer.get("head_dim") or 0) for layer in layers))
         types = {array.dtype for _, array in nn.utils.tree_flatten(network.parameters())}
@@ -273,5 +272,5 @@ class PassCost:
         self._per_pair = heads * (size + 4) + 8  # scores, their softmax in float32, and masks
 
     def of(self, rows: int, length: int) -> int:
-        """Return what a pass over so many texts of that many tokens takes."""
+        """Return the bytes of a pass over `rows` texts of `length` tokens."""
         return rows * length * (self._per_token + self._per_pair * length)

@@ -1,4 +1,4 @@
-"""Pool the hidden states of a text's tokens into its vector."""
+"""Pools the hidden states of a text's tokens into its vector."""
 
 from collections.abc import Sequence
 
@@ -55,5 +55,5 @@ def activated(values: mx.array, activation: str) -> mx.array:
 
 
 def normalized(vectors: mx.array) -> mx.array:
-    """Return vectors (rows, width) of length 1; one of zeros stays as it is."""
+    """Return vectors (rows, width) normalised to length 1; zero vectors stay zero."""
     return vectors / mx.maximum(mx.linalg.norm(vectors, axis=-1, keepdims=True), _LEAST)

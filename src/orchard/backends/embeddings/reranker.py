@@ -1,4 +1,4 @@
-"""Models that judge how relevant a document is to a query."""
+"""Rerankers: models that score how relevant a document is to a query."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -34,7 +34,7 @@ class _Ranker(PassModel):
         self._cost = PassCost(network, config)
 
     def cost(self, rows: int, length: int) -> int:
-        """Return the bytes that a pass over so many texts of that length takes, beside the weights."""
+        """Return the bytes, without weights, of a pass over `rows` texts of `length` tokens."""
         return self._cost.of(rows, length)
 
     def result(self, task: Rerank, found: float) -> Relevance:
@@ -46,7 +46,7 @@ class PairClassifier(_Ranker):
     """A classifier of pairs with one label, whose probability is the score."""
 
     def read(self, task: Rerank) -> list[ReadText]:
-        """Return a pair of the query and each document, in tokens. Raise OrchardError."""
+        """Return the tokens of a pair of the query and each document. Raise OrchardError if a text is wrong."""
         if task.instruction is not None:
             message = "`instruction` is not taken by this model: leave it out."
             raise OrchardError("invalid_request", message, param="instruction")
@@ -62,7 +62,7 @@ class PairClassifier(_Ranker):
 
 
 class AnsweringRanker(_Ranker):
-    """A language model that answers yes or no; the score is the probability of yes beside no (Qwen3-Reranker)."""
+    """A language model that answers yes or no; the score is the probability of yes against no (Qwen3-Reranker)."""
 
     def __init__(self, network: Any, texts: TextTokenizer, config: dict[str, Any]) -> None:
         super().__init__(network, texts, config)
@@ -70,7 +70,7 @@ class AnsweringRanker(_Ranker):
         self._head, self._tail = texts.plain(_HEAD), texts.plain(_TAIL)
 
     def read(self, task: Rerank) -> list[ReadText]:
-        """Return a prompt for each document, in tokens. Raise OrchardError."""
+        """Return the tokens of a prompt for each document. Raise OrchardError if a text is wrong."""
         instruction = _INSTRUCTION if task.instruction is None else task.instruction
         question = f"<Instruct>: {instruction}\n<Query>: {task.query}\n<Document>: "
         around = len(self._head) + len(self._tail)
@@ -91,7 +91,7 @@ class AnsweringRanker(_Ranker):
         """Return the score of each prompt."""
         tokens, mask = padded([text.tokens for text in texts], self._padding)
         language = self._network.language_model
-        hidden = language.model(tokens)  # no token sees the padding behind it
+        hidden = language.model(tokens)  # no token attends to the padding after it
         last = mx.take_along_axis(hidden, (mask.sum(axis=1, keepdims=True) - 1)[..., None], axis=1)[:, 0]
         head = language.lm_head if "lm_head" in language else language.model.embed_tokens.as_linear
         logits = head(last)

@@ -1,6 +1,6 @@
-"""The service of models that need one forward pass per text: texts of all callers are batched together.
+"""The service of models that need one forward pass per text: texts of all requests share passes.
 
-submit ─▶ thread of the tokenizer ─▶ texts that wait, by length ─▶ MLX's thread, a pass at a time ─▶ emit
+submit ─▶ tokenizer's thread ─▶ waiting texts, by length ─▶ MLX's thread, one pass at a time ─▶ emit
 """
 
 import asyncio
@@ -33,20 +33,20 @@ log = logging.getLogger("orchard.worker")
 _CRASHED = 70  # sysexits.h: EX_SOFTWARE
 _RETRY_AFTER = 5
 _TOKENS = {"cpu": 2048, "gpu": 16_384}  # in a pass, with padding
-_MOST_BYTES = 2**20  # of a pass' results: whoever reads slowly gets no more before it has read
+_MOST_BYTES = 2**20  # of a pass's results: a slow reader gets no more before it has read them
 _PASSES_PER_CLEAR = 64
 _SECONDS_UNTIL_CLEAR = 5.0
 
 
 class ReadText(Struct, frozen=True):
-    """A text in tokens; `types` are those of a pair's parts, for models that tell them apart."""
+    """The tokens of a text; `types`: the part of a pair that each token belongs to, for models that use it."""
 
     tokens: Sequence[int]
     types: Sequence[int] = ()
 
 
 def _check(driver: asyncio.Task[None]) -> None:
-    """End the process where its driver broke: its callers would wait for ever."""
+    """End the process if its driver broke; otherwise callers would wait forever."""
     if not driver.cancelled() and (error := driver.exception()):
         log.critical("the batches of texts broke; this worker ends", exc_info=error)
         logging.shutdown()
@@ -54,27 +54,27 @@ def _check(driver: asyncio.Task[None]) -> None:
 
 
 class PassModel(Protocol):
-    """A model that makes a result of each text, many in one pass."""
+    """A model that computes one result per text, for many texts in one pass."""
 
     @property
     def result_bytes(self) -> int:
-        """What the result of a text takes."""
+        """The bytes of a text's result."""
 
     def read(self, task: Any) -> list[ReadText]:
-        """Return the texts of a task in tokens; called in the tokenizer's thread. Raise OrchardError."""
+        """Return the tokens of a task's texts, in the tokenizer's thread. Raise OrchardError if a text is wrong."""
 
     def cost(self, rows: int, length: int) -> int:
-        """Return the bytes that a pass over so many texts of that length takes, beside the weights."""
+        """Return the bytes, without weights, of a pass over `rows` texts of `length` tokens."""
 
     def compute(self, texts: Sequence[ReadText]) -> Sequence[Any]:
-        """Return the result of each text; called in MLX's thread."""
+        """Return the result of each text, in MLX's thread."""
 
     def result(self, task: Any, found: Any) -> Struct:
-        """Return what a task's `Output` carries of a result."""
+        """Return a result in the form of a task's `Output`."""
 
 
 class _BatchedRequest:
-    """A request that was submitted and has not ended. It has texts once they have been tokenised."""
+    """A request that was submitted and has not ended. It has texts once they are tokenised."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -92,7 +92,7 @@ class BatchService(Service, Generic[B]):
 
     @staticmethod
     def prepare() -> int:
-        """Return the bytes that the device lets models use; what a load needs is imported with this file."""
+        """Return the bytes that the device lets models use. Importing this file has imported what a load needs."""
         return recommended()
 
     def __init__(self, path: str, options: B) -> None:
@@ -113,7 +113,7 @@ class BatchService(Service, Generic[B]):
     @staticmethod
     @abstractmethod
     def _load(path: Path, options: B, progress: Progress, beat: Callable[[], None]) -> PassModel:
-        """Load the model, in MLX's thread. Raise OrchardError with the reason where it can't be loaded."""
+        """Load the model, in MLX's thread. Raise OrchardError with the reason if it can't be loaded."""
 
     async def start(self, emit: Emit, progress: Progress) -> Loaded:
         """Load the model, let it read a text, and return its size.
@@ -134,7 +134,7 @@ class BatchService(Service, Generic[B]):
         return Loaded(self._weights_bytes, {"batching": "together"})
 
     def submit(self, request: Request) -> None:
-        """Begin a request; whatever is wrong with it comes as a `Failed` event."""
+        """Begin a request. If it is wrong, emit a `Failed` event."""
         if len(self._live) >= self._options.queue_size:
             message = f"{self._options.queue_size} requests are waiting for this model already"
             self._tell([(request.id, [Failed("overloaded", message, retry_after=_RETRY_AFTER)])])
@@ -145,17 +145,17 @@ class BatchService(Service, Generic[B]):
         self._tell([])
 
     def cancel(self, request_id: str) -> None:
-        """Drop a request; its texts that are not computed yet never are. Unknown ids are fine."""
+        """Cancel a request; its waiting texts are dropped. Unknown ids are ignored."""
         if self._live.pop(request_id, None):
             self._waiting.drop(request_id)
             self._tell([])
 
     def pause(self, request_id: str) -> None:
-        """Compute no more texts of a request until it is resumed. Unknown ids are fine."""
+        """Compute no more texts of a request until it is resumed. Unknown ids are ignored."""
         self._waiting.pause(request_id)
 
     def resume(self, request_id: str) -> None:
-        """Go on with a paused request. Unknown ids are fine."""
+        """Continue a paused request. Unknown ids are ignored."""
         self._waiting.resume(request_id)
         self._wake.set()
 
@@ -166,7 +166,7 @@ class BatchService(Service, Generic[B]):
         return Heartbeat(max(self._thread.silent_seconds, reading), self._thread.mlx_bytes)
 
     def limit_memory(self, memory_bytes: int) -> None:
-        """Let the weights and a pass take so many bytes together from now on."""
+        """Limit the weights and a pass together to `memory_bytes` from now on."""
         self._memory = memory_bytes
 
     async def close(self, save_seconds: float) -> None:
@@ -183,7 +183,7 @@ class BatchService(Service, Generic[B]):
     # The texts of a request
 
     def _read(self, live: _BatchedRequest) -> list[ReadText]:
-        """Make tokens of a request's texts, in the tokenizer's thread."""
+        """Tokenise a request's texts, in the tokenizer's thread."""
         if live.request.id not in self._live:
             return []
         self._reading_since = time.monotonic()
@@ -218,7 +218,7 @@ class BatchService(Service, Generic[B]):
     # Passes
 
     async def _drive(self) -> None:
-        """Compute what waits, a pass at a time."""
+        """Compute waiting texts, one pass at a time."""
         passes = 0
         while True:
             while self._waiting:
@@ -243,7 +243,7 @@ class BatchService(Service, Generic[B]):
         )
 
     async def _pass(self, places: list[Place]) -> None:
-        """Compute some texts, which may be of several requests, and emit what came of them."""
+        """Compute some texts, perhaps of several requests, and emit their results."""
         texts = [self._live[place.request_id].texts[place.number] for place in places]
         events: dict[str, list[Event]] = {}
         for request_id in dict.fromkeys(place.request_id for place in places):
@@ -279,7 +279,7 @@ class BatchService(Service, Generic[B]):
         self._tell([(request_id, [event])])
 
     def _tell(self, events: list[tuple[str, list[Event]]]) -> None:
-        """Emit events, or the numbers of running and waiting requests if they have changed."""
+        """Emit events, or only the numbers of running and waiting requests if they have changed."""
         running = sum(live.begun for live in self._live.values())
         numbers = running, len(self._live) - running
         if events or numbers != self._told:

@@ -1,4 +1,4 @@
-"""Texts as a model's tokens, with its special tokens around them."""
+"""Tokenises texts, with the model's special tokens around them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from orchard.core.tasks.embed import too_long
 
 
 class TextTokenizer:
-    """A model's tokenizer, and how many tokens of a text the model can read."""
+    """A model's tokenizer, and the most tokens of a text that the model can read."""
 
     def __init__(self, folder: Path, most: int) -> None:
         """Read a folder's tokenizer; no code of the folder is run. Raise OrchardError("model_failed")."""
@@ -33,9 +33,9 @@ class TextTokenizer:
         self._cutter.enable_truncation(self.most)
 
     def read(self, texts: Sequence[Any], params: Sequence[str], *, truncate: bool) -> list[ReadText]:
-        """Return texts, or pairs of texts, in tokens. `params` are the fields that hold them.
+        """Return the tokens of texts or of pairs of texts. `params`: the fields that they came in.
 
-        A text that is too long is cut at its end if `truncate` says so, of a pair the longer one; else raise
+        With `truncate`, cut off the end of a text that is too long, or of the longer text of a pair; without it, raise
         OrchardError.
         """
         found = self._tokenizer.encode_batch(list(texts))
@@ -49,12 +49,12 @@ class TextTokenizer:
         return [ReadText(one.ids, one.type_ids) for one in found]
 
     def plain(self, text: str) -> list[int]:
-        """Return a text's tokens without special ones around them."""
+        """Return a text's tokens without special tokens."""
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
     def id_of(self, token: str) -> int:
-        """Return the number of a token. Raise OrchardError("model_failed") where there is none."""
+        """Return the id of a token. Raise OrchardError("model_failed") if there is none."""
         found: int | None = self._tokenizer.token_to_id(token)
         if found is None:
             raise OrchardError("model_failed", f"the model's tokenizer has no token '{token}'")

@@ -7,22 +7,22 @@ from typing import NamedTuple
 
 from orchard.core.request import Priority
 
-# How often in a row a request chooses the length of a pass before it is the next one's turn.
+# How many times in a row a request chooses the length of a pass before the next request's turn.
 _TURNS: dict[Priority, int] = {"interactive": 4, "normal": 2, "background": 1}
-# Texts share a pass that are this much longer or shorter, in tokens and relatively.
+# Texts may share a pass if the lengths differ by so many tokens, or by this part of the length.
 _LONGER, _SHORTER = 16, 8
 _RATIO = 0.8
 
 
 class Place(NamedTuple):
-    """A text: that of this number in a request."""
+    """The text with this number in a request."""
 
     request_id: str
     number: int
 
 
 class _Asked:
-    """What is left of a request; `order` are the numbers of its texts, the longest last."""
+    """The waiting texts of a request; `order`: their numbers, the longest last."""
 
     def __init__(self, lengths: dict[int, int], priority: Priority) -> None:
         self.lengths = lengths
@@ -55,26 +55,26 @@ class Waiting:
         self._enter(request_id, _Asked(dict(enumerate(lengths)), priority))
 
     def drop(self, request_id: str) -> None:
-        """Forget what is left of a request. Unknown ids are fine."""
+        """Forget the waiting texts of a request. Unknown ids are ignored."""
         self._asked.pop(request_id, None)
         self._paused.pop(request_id, None)
         self._tidy()
 
     def pause(self, request_id: str) -> None:
-        """Take no more texts of a request until it is resumed. Unknown ids are fine."""
+        """Take no more texts of a request until it is resumed. Unknown ids are ignored."""
         if asked := self._asked.pop(request_id, None):
             self._paused[request_id] = asked
 
     def resume(self, request_id: str) -> None:
-        """Take a request's texts again. Unknown ids are fine."""
+        """Take a request's texts again. Unknown ids are ignored."""
         if asked := self._paused.pop(request_id, None):
             self._enter(request_id, _Asked(asked.lengths, asked.priority))
 
     def take(self, fits: Callable[[int, int], bool]) -> list[Place]:
-        """Take texts of like length for a pass; the first one is the longest of the request whose turn it is.
+        """Take texts of similar length for a pass; the first is the longest text of the request whose turn it is.
 
-        There must be a text. `fits(rows, length)` says whether a pass may have so many texts, padded to that length; a
-        single one always comes.
+        At least one text must wait. `fits(rows, length)` returns whether a pass may have so many texts, padded to that
+        length; a single text is always taken.
         """
         request_id = self._next_turn()
         asked = self._asked[request_id]
@@ -126,7 +126,7 @@ class Waiting:
         return request_id
 
     def _longest_near(self, length: int) -> int:
-        """Return the greatest length, at least this one, that is not much greater and of which there are texts."""
+        """Return the greatest length of waiting texts that is at least this one and not much greater."""
         at = bisect_right(self._known, max(length / _RATIO, length + _LONGER))
         while at and self._known[at - 1] > length:
             at -= 1
@@ -148,7 +148,7 @@ class Waiting:
         return place
 
     def _tidy(self) -> None:
-        """Forget the places of texts that nobody waits for, once nobody waits for any."""
+        """Forget the places of dropped texts, once no text waits."""
         if not self._asked:
             self._turns.clear()
             self._places.clear()

@@ -1,1 +1,1 @@
-"""Models that make images, through mflux, in an environment of their own: nothing here imports `orchard.engine`."""
+"""Image models, through mflux, in their own environment: nothing here imports `orchard.engine`."""

@@ -1,4 +1,4 @@
-"""FIBO's own language model, which makes the JSON that FIBO wants out of plain text."""
+"""FIBO's own language model, which turns plain text into the JSON that FIBO needs."""
 
 import gc
 import json
@@ -23,7 +23,7 @@ def is_json_object(text: str) -> bool:
 
 
 def describer_folder() -> Path | None:
-    """Return the folder of the model in the local Hugging Face cache; None: it is not here."""
+    """Return the folder of the model in the local Hugging Face cache; None if it is not there."""
     try:
         return Path(pkgutil.resolve_name("huggingface_hub:snapshot_download")(REPOSITORY, local_files_only=True))
     except Exception:  # whatever the cache lacks
@@ -31,9 +31,9 @@ def describer_folder() -> Path | None:
 
 
 def describe(text: str, folder: Path, bits: int | None) -> str:
-    """Return the description of an image as JSON. The model is loaded for it, and freed again.
+    """Return the description of an image as JSON. Load the model for it, and free it again.
 
-    Raise OrchardError where it writes something else.
+    Raise OrchardError if the model doesn't write JSON.
     """
     model = pkgutil.resolve_name(_TYPE)(model_path=str(folder), quantize=bits)
     try:

@@ -1,4 +1,4 @@
-"""Turn a task into the inputs of a preset: set the defaults, and reject what the preset does not use."""
+"""Turns a task into the inputs of a preset: sets defaults, and rejects parameters that the preset doesn't use."""
 
 import math
 import secrets
@@ -13,12 +13,12 @@ from orchard.backends.images.presets import PRESETS, Preset
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.images import LEAST_SIDE, SIDE_STEP, EditImages, GenerateImages
 
-_SIDE = 1024  # of an image whose size nobody says
+_SIDE = 1024  # pixels of an image without a given size
 _SEEDS = 2**32
 
 
 class Drawing(Struct, frozen=True, kw_only=True):
-    """What the images of a request are made with. Image i has the seed `seed` + i; a preset may take no guidance."""
+    """The inputs of a request's images. Image i has the seed `seed` + i; a preset may take no guidance."""
 
     prompt: str
     width: int
@@ -28,21 +28,21 @@ class Drawing(Struct, frozen=True, kw_only=True):
     guidance: float | None = None
     negative_prompt: str | None = None
     partial_after: tuple[int, ...] = ()
-    """The steps after which an unfinished image is wanted."""
+    """The steps after which partial images are sent."""
 
 
 class Pictures(Struct, frozen=True):
-    """The pictures that are edited, and the mask of what is painted in them."""
+    """The images to edit, and the mask of the part to paint."""
 
     images: Sequence[Image.Image] = ()
     mask: Image.Image | None = None
 
 
 def settle(task: GenerateImages | EditImages, preset: Preset, *, describes: bool = False) -> Drawing:
-    """Return what a request's images are made with. Raise OrchardError("invalid_request") that blames a field.
+    """Return the inputs of a request's images. Raise OrchardError("invalid_request") that blames a field.
 
-    Its pictures are read, which takes a while, and let go again. `describes`: plain text can be made into the JSON that
-    the preset wants.
+    This reads the request's images, which takes a while, but doesn't keep them. `describes`: plain text can be turned
+    into the JSON that the preset needs.
     """
     _check_task(task, preset)
     given = {"guidance": task.guidance, "negative_prompt": task.negative_prompt}
@@ -71,7 +71,7 @@ def settle(task: GenerateImages | EditImages, preset: Preset, *, describes: bool
 
 
 def read_pictures(task: GenerateImages | EditImages) -> Pictures:
-    """Return the pictures of a request. Raise OrchardError("invalid_request") where one can't be read."""
+    """Return the images and the mask of a request. Raise OrchardError("invalid_request") if one can't be read."""
     if isinstance(task, GenerateImages):
         return Pictures()
     images = [read_picture(part) for part in task.images]
@@ -105,21 +105,21 @@ def _prompt(prompt: str, preset: Preset, describes: bool) -> str:
 
 
 def _size(task: GenerateImages | EditImages, pictures: Sequence[Image.Image]) -> tuple[int, int]:
-    """Return the width and height of the images: those that are asked for, else those of the first picture."""
+    """Return the width and height of the new images: the requested size, or else that of the first given image."""
     if task.width is None or task.height is None:
         return _fitted(pictures[0].size) if pictures else (_SIDE, _SIDE)
     return task.width, task.height
 
 
 def _fitted(size: tuple[int, int]) -> tuple[int, int]:
-    """Return a size of the same shape that is possible, and not larger than what models are trained with."""
+    """Return a possible size of about the same shape, at most as large as models are trained with."""
     scale = min(1.0, math.sqrt(_SIDE * _SIDE / math.prod(size)))
     width, height = (max(LEAST_SIDE, int(side * scale) // SIDE_STEP * SIDE_STEP) for side in size)
     return width, height
 
 
 def _partial_after(steps: int, count: int) -> tuple[int, ...]:
-    """Return the steps after which partial images are made: evenly spread, at most one a step, none after the last."""
+    """Return the steps after which to make partial images: evenly spread, at most one per step, none after the last."""
     spread = (step * steps // (count + 1) for step in range(1, count + 1))
     return tuple(sorted({step for step in spread if step}))
 

@@ -1,10 +1,10 @@
-"""How long a step may take: the watchdog must not take a large image on a slow machine for a hang."""
+"""Estimates how long a step may take, so that the watchdog doesn't take a large image on a slow machine for a hang."""
 
 _SLACK = 3.0  # times as long as expected
 
 
 class Pace:
-    """Learns from each step how long the next ones may take; what is expected does not count as silence."""
+    """Learns from each step how long later ones may take; the expected time doesn't count as silence."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
@@ -12,21 +12,21 @@ class Pace:
         self._expected = 0.0
 
     def learn(self, seconds: float, pixels: int) -> None:
-        """Note how long a step of an image of so many pixels took. The slowest one of the largest image counts."""
+        """Note the seconds of a step of an image of `pixels` pixels. The slowest step of the largest image counts."""
         if pixels > self._pixels:
             self._pixels, self._seconds = pixels, 0.0
         if pixels == self._pixels:
             self._seconds = max(self._seconds, seconds)
 
     def expect(self, pixels: int) -> None:
-        """Prepare for steps of an image of so many pixels."""
+        """Prepare for steps of an image of `pixels` pixels."""
         growth = max(1.0, pixels / self._pixels)
         self._expected = _SLACK * growth * self._seconds
 
     def allow(self, seconds: float) -> None:
-        """Prepare for a piece of work that takes at most so long."""
+        """Prepare for a piece of work that takes at most `seconds`."""
         self._expected = seconds
 
     def silence(self, seconds: float) -> float:
-        """Return how much of the seconds that the present work has taken is more than was to be expected."""
+        """Return by how much the seconds of the current work exceed the expected time."""
         return max(0.0, seconds - self._expected)

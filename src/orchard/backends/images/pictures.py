@@ -1,4 +1,4 @@
-"""The pictures and masks of a request: files that anybody may have sent. They are checked before they are decoded."""
+"""The images and masks of a request: untrusted files, which are checked before they are decoded."""
 
 from io import BytesIO
 
@@ -9,7 +9,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart
 from orchard.core.tasks.images import ImageFormat
 
-# Those that Pillow decodes by itself: no program is started, and nothing is fetched.
+# Formats that Pillow decodes by itself, without starting a program or downloading anything.
 _FORMATS = ("PNG", "JPEG", "WEBP")
 _LEAST_SIDE = 16
 _MOST_RATIO = 16
@@ -17,9 +17,9 @@ _BRIGHT = 128  # and above: mflux takes it for white
 
 
 def read_picture(part: MediaPart) -> Image.Image:
-    """Return a picture in RGB, upright; what is transparent becomes white, as in mflux.
+    """Return an image in RGB, upright; transparent parts become white, as in mflux.
 
-    Raise OrchardError("invalid_request") that blames the part where it is no picture, broken or too large.
+    Raise OrchardError("invalid_request") that blames the part if it is not an image, broken or too large.
     """
     image = _opened(part)
     if image.has_transparency_data:
@@ -29,10 +29,10 @@ def read_picture(part: MediaPart) -> Image.Image:
 
 
 def read_mask(part: MediaPart, size: tuple[int, int]) -> Image.Image:
-    """Return a mask in RGB, white where the picture of that size is to be painted.
+    """Return a mask in RGB for an image of this size, white where the image is to be painted.
 
-    In a mask with transparent parts, those are meant, as in OpenAI's API; in others, the bright ones. Raise
-    OrchardError("invalid_request") where it can't be read, has another size than the picture, or says nothing.
+    A mask with transparent parts selects those, as in OpenAI's API; another mask selects its bright parts. Raise
+    OrchardError("invalid_request") if it can't be read, has another size than the image, or selects nothing.
     """
     image = _opened(part)
     if image.size != size:
@@ -47,7 +47,7 @@ def read_mask(part: MediaPart, size: tuple[int, int]) -> Image.Image:
 
 
 def encode(image: Image.Image, image_format: ImageFormat, compression: int | None) -> bytes:
-    """Return a picture as a file, without metadata. `compression` is the quality of JPEG and WebP, 100 without it."""
+    """Return an image as a file, without metadata. `compression`: the quality of JPEG and WebP; None: 100."""
     file, image = BytesIO(), image.copy()
     image.info.clear()
     options = {} if image_format == "png" else {"quality": 100 if compression is None else compression}
@@ -56,7 +56,7 @@ def encode(image: Image.Image, image_format: ImageFormat, compression: int | Non
 
 
 def _opened(part: MediaPart) -> Image.Image:
-    """Return a decoded picture, upright. Raise OrchardError where that isn't possible or not allowed."""
+    """Return a decoded image, upright. Raise OrchardError if that isn't possible or not allowed."""
     return open_picture(part, _FORMATS, most_ratio=_MOST_RATIO, least_side=_LEAST_SIDE)
 
 

@@ -24,19 +24,19 @@ log = logging.getLogger("orchard.worker")
 
 _AS_STORED = 16
 _PIECE_BYTES = 2**30
-_LONGEST = 2**20  # tokens, for a tokenizer that is to cut nothing off
-# It reads the beginning of a prompt only, by design; another encoder reads the whole one.
+_LONGEST = 2**20  # tokens, for a tokenizer that must not truncate
+# These encoders read only the beginning of a prompt, by design; another encoder reads all of it.
 _SUMMARISERS = {"clip"}
 _CONFIGURATIONS = "mflux.models.common.config.model_config:AVAILABLE_MODELS"
 _DECODER = "mflux.models.common.vae.vae_util:VAEUtil"
 _PIXELS = "mflux.utils.image_util:ImageUtil"
 
-# on_step(steps that are done, what decodes the unfinished image): may raise, which ends the image.
+# on_step(number of finished steps, function that decodes the unfinished image): may raise, which ends the image.
 OnStep = Callable[[int, Callable[[], Image.Image]], None]
 
 
 class Pipeline:
-    """A loaded model. Everything is done in the thread that owns MLX."""
+    """A loaded model. Only the thread that owns MLX uses it, except for `check_prompts`."""
 
     def __init__(self, preset: Preset, model: Any) -> None:
         self._preset = preset
@@ -54,7 +54,7 @@ class Pipeline:
 
     @classmethod
     def load(cls, preset: Preset, folder: Path, options: ImageOptions, progress: Callable[[float], None]) -> "Pipeline":
-        """Load a model with all its weights. Raise OrchardError("model_failed") where its options don't fit it."""
+        """Load a model with all its weights. Raise OrchardError("model_failed") if its options don't fit it."""
         adapters = _adapters(preset, options)
         os.environ["TQDM_DISABLE"] = "1"  # tqdm reads it when mflux imports it: its bars would fill the log
         read_without_torch()
@@ -63,16 +63,16 @@ class Pipeline:
             config = pkgutil.resolve_name(_CONFIGURATIONS)[preset.alias]
             made = pkgutil.resolve_name(preset.type)
             model = made(quantize=bits, model_path=str(folder), model_config=config, **adapters)
-        if bits and model.bits != bits:  # mflux goes on with those that are stored
+        if bits and model.bits != bits:  # mflux ignores `bits` for stored quantised weights
             message = f"its weights are stored with {model.bits} bits, so quantize can't be {bits}; 16 means as stored"
             raise OrchardError("model_failed", message)
         _load_weights(model, progress)
         return cls(preset, model)
 
     def check_prompts(self, drawing: Drawing) -> None:
-        """Raise OrchardError("invalid_request") where a prompt is longer than what the model reads of it.
+        """Raise OrchardError("invalid_request") if a prompt is longer than the model can read.
 
-        It has tokenizers of its own, so that one other thread may call it.
+        This has its own tokenizers, so that one other thread may call it.
         """
         for name, prompt in (("prompt", drawing.prompt), ("negative_prompt", drawing.negative_prompt)):
             for counter in self._counters.values() if prompt else ():
@@ -83,11 +83,11 @@ class Pipeline:
 
     @property
     def describes(self) -> bool:
-        """Whether it can make the JSON that the preset wants out of plain text."""
+        """Whether it can turn plain text into the JSON that the preset needs."""
         return self._preset.json_prompt and describer_folder() is not None
 
     def describe(self, text: str) -> str:
-        """Return what an image is drawn of, as JSON. Raise OrchardError where that fails."""
+        """Return a text as a JSON description of an image. Raise OrchardError if that fails."""
         folder = describer_folder()
         if folder is None:  # it was deleted a moment ago
             raise OrchardError("invalid_request", "`prompt` must be a JSON object", param="prompt")
@@ -124,11 +124,11 @@ class Pipeline:
             mx.clear_cache()
 
     def call_before_loop(self, latents: mx.array, config: Any, **_: Any) -> None:
-        """Take note, as a callback of mflux, that the prompt is encoded."""
+        """Note, as a callback of mflux, that the prompt is encoded."""
         self._tell(latents, config)
 
     def call_in_loop(self, latents: mx.array, config: Any, **_: Any) -> None:
-        """Take note, as a callback of mflux, that a step is done."""
+        """Note, as a callback of mflux, that a step is done."""
         if not mx.all(mx.isfinite(latents)).item():  # it would be a black image
             raise OrchardError("internal", "the model computed no image, as happens where numbers overflow")
         self._done += 1
@@ -139,7 +139,7 @@ class Pipeline:
         self._on_step(self._done, lambda: self._decoded(latents, config))
 
     def _decoded(self, latents: mx.array, config: Any) -> Image.Image:
-        """Return the image of a step's latents, as mflux decodes those of the last one."""
+        """Decode a step's latents to an image, as mflux decodes those of the last step."""
         vae, tiling = self._model.vae, self._model.tiling_config
         assert self._latents, "a preset without it has no partial images"
         unpacked = self._latents.unpack_latents(latents=latents, height=config.height, width=config.width)
@@ -152,9 +152,9 @@ class Pipeline:
 
 
 def _adapters(preset: Preset, options: ImageOptions) -> dict[str, Any]:
-    """Return what mflux is told of adapters, which would look for some on the Hub.
+    """Return mflux's arguments for adapters; mflux would search for unknown ones on the Hub.
 
-    Raise OrchardError where the preset takes none, or where they can't be files that are safe to read.
+    Raise OrchardError if the preset takes no adapters, or if one is not a file that is safe to read.
     """
     if len(options.lora_scales) not in (0, len(options.lora_paths)):
         message = f"lora_scales has {len(options.lora_scales)} numbers, and lora_paths {len(options.lora_paths)} files"
@@ -170,7 +170,7 @@ def _adapters(preset: Preset, options: ImageOptions) -> dict[str, Any]:
 
 
 def _unpadded(tokenizer: Any) -> Any:
-    """Return a tokenizer that shares nothing with the one that it copies, and pads nothing."""
+    """Return a copy of a tokenizer that shares nothing with it and doesn't pad."""
     copied = copy.deepcopy(tokenizer)
     copied.padding = "do_not_pad"
     return copied
@@ -181,7 +181,7 @@ def _expanded(path: str) -> str:
 
 
 def _load_weights(model: Any, progress: Callable[[float], None]) -> None:
-    """Read the weights, which mflux has only described so far, piece by piece."""
+    """Read the weights, which mflux has loaded lazily, piece by piece."""
     arrays = [array for _, array in tree_flatten(model.parameters())]
     total = sum(array.nbytes for array in arrays) or 1
     done = 0
@@ -197,7 +197,7 @@ def _load_weights(model: Any, progress: Callable[[float], None]) -> None:
 
 
 class _LogWriter:
-    """A file for what a library prints."""
+    """A file that writes a library's prints to the log."""
 
     def write(self, text: str) -> int:
         if line := text.strip():

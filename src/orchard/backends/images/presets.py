@@ -1,6 +1,7 @@
-"""The table of presets: which class of mflux runs an image model, and what that class uses of a request.
+"""The table of presets: which class of mflux runs an image model, and which parameters of a request that class uses.
 
-mflux ignores in silence what a class doesn't use. The table says what it does use, so that the rest can be refused.
+mflux silently ignores parameters that a class doesn't use. The table lists those that it uses, so that the others can
+be rejected.
 """
 
 from collections.abc import Mapping
@@ -27,16 +28,16 @@ _MOST_PICTURES = 4
 
 
 class Preset(Struct, frozen=True, kw_only=True):
-    """How a kind of model is run.
+    """How a kind of image model is run.
 
-    `type` is mflux's class and `alias` its name for the model's configuration; `repository` is where the weights come
-    from. `pipelines` are what the `_class_name` of such a model's model_index.json may be; empty: it is known by its
-    name only. `marks` is what its transformer's config.json holds and that of a similar model doesn't. `latents` is the
-    class that unpacks the latents of a step; None: it has no partial images.
+    `type` is mflux's class and `alias` its name for the model's configuration; `repository` is the weights' source.
+    `pipelines`: the possible `_class_name`s in such a model's model_index.json; empty: only its name identifies it.
+    `marks`: values in its transformer's config.json that a similar model's doesn't have. `latents`: the class that
+    unpacks the latents of a step; None: there are no partial images.
 
-    `steps` and `guidance` hold where a request says nothing; `guidance` None: the model takes none. With fewer steps
-    than `least_steps`, mflux divides by zero. `paired`: it has guidance only where there is a negative prompt, too.
-    `pictures`: how many pictures it edits at most; 0: it generates. `loras`: it takes LoRA adapters.
+    `steps` and `guidance` are defaults; `guidance` None: the model takes none. With fewer steps than `least_steps`,
+    mflux divides by zero. `paired`: guidance needs a negative prompt. `pictures`: the most images that it edits; 0: it
+    generates images. `loras`: it takes LoRA adapters.
     """
 
     name: str
@@ -59,12 +60,12 @@ class Preset(Struct, frozen=True, kw_only=True):
 
     @property
     def edits(self) -> bool:
-        """Whether it edits pictures, and does not generate images from text alone."""
+        """Whether it edits images, and doesn't generate them from text alone."""
         return self.pictures > 0
 
     @property
     def takes(self) -> tuple[str, ...]:
-        """The parameters that it uses, by the names that clients have for them."""
+        """The parameters that it uses, by the names in requests."""
         optional = {
             "image": self.edits,
             "mask": self.mask,
@@ -251,4 +252,4 @@ _ROWS = (
 )
 
 PRESETS = {row.name: row for row in _ROWS}
-"""By the names that users know, which are values of `config_name`."""
+"""The presets by the names that users give as `config_name`."""

@@ -1,4 +1,4 @@
-"""Which preset runs the model in a folder."""
+"""Finds the preset that runs the model in a folder."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _PIPELINES = {pipeline for preset in PRESETS.values() for pipeline in preset.pip
 def preset_for(folder: Path, name: str | None) -> Preset:
     """Return the preset of that name, or the one that a folder's files and name point to.
 
-    Raise OrchardError("model_failed") where there is none, or where the files are those of another kind of model.
+    Raise OrchardError("model_failed") if there is none, or if the files are those of another kind of model.
     """
     if name is None:
         return _recognised(folder)
@@ -31,7 +31,8 @@ def preset_for(folder: Path, name: str | None) -> Preset:
 
 
 def _recognised(folder: Path) -> Preset:
-    """Return the first preset that fits the files and whose repository the folder's name has, else the only one."""
+    """Return the first preset that fits the files and whose repository is in the folder's name, else the only one
+    that fits."""
     fitting = [preset for preset in PRESETS.values() if _may_be(preset, folder)]
     called = _plain(_name_of(folder))
     named = [preset for preset in fitting if _plain(preset.repository.partition("/")[2]) in called]
@@ -44,7 +45,7 @@ def _recognised(folder: Path) -> Preset:
 
 
 def _may_be(preset: Preset, folder: Path) -> bool:
-    """Return whether nothing in the folder's files contradicts a preset; those that mflux saves say little."""
+    """Return whether no file in the folder contradicts a preset; the files that mflux saves say little."""
     pipeline = _json(folder / "model_index.json").get("_class_name")
     if pipeline is not None and pipeline not in (preset.pipelines or {pipeline} - _PIPELINES):
         return False
@@ -53,7 +54,7 @@ def _may_be(preset: Preset, folder: Path) -> bool:
 
 
 def _name_of(folder: Path) -> str:
-    """Return the name of a folder, or of the repository whose snapshot in the Hugging Face cache it is."""
+    """Return the name of a folder or, for a snapshot in the Hugging Face cache, of its repository."""
     return folder.parent.parent.name if folder.parent.name == _SNAPSHOTS else folder.name
 
 
@@ -62,7 +63,7 @@ def _plain(name: str) -> str:
 
 
 def _json(file: Path) -> Mapping[str, Any]:
-    """Return a JSON object; an empty one where there is none that can be read."""
+    """Return the JSON object in a file; an empty one if it can't be read."""
     try:
         found = msgspec.json.decode(file.read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The service of image models: the images of all requests take turns, one at a time, a step after the other."""
+"""The service of image models: it makes one image at a time; the requests take turns image by image."""
 
 import asyncio
 import logging
@@ -36,11 +36,11 @@ _TRIAL_SIDE = 64
 
 
 class _Dropped(Exception):
-    """Nobody waits for the image any more."""
+    """The image's request was cancelled."""
 
 
 class _Order:
-    """A request that has not ended. It has a `drawing` once it has been checked."""
+    """A request that has not ended. `drawing` is set once the request has been checked."""
 
     def __init__(self, request: Request, turn: int) -> None:
         assert isinstance(request.task, GenerateImages | EditImages)
@@ -54,7 +54,7 @@ class _Order:
         self.begun = False
         self.images = 0
         self.held: list[Event] = []
-        """Images that its caller gets once it goes on after a pause."""
+        """Images to send when the request continues after a pause."""
 
 
 class ImageService(TurnService[_Order]):
@@ -73,7 +73,7 @@ class ImageService(TurnService[_Order]):
         self._checks: set[asyncio.Task[None]] = set()
 
     async def start(self, emit: Emit, progress: Progress) -> Loaded:
-        """Load the model, let it draw a small image, and return its size.
+        """Load the model, make a small image with it, and return its size.
 
         Raise OrchardError("model_failed", ...) with the reason.
         """
@@ -94,7 +94,7 @@ class ImageService(TurnService[_Order]):
         return pipeline
 
     def _try(self, pipeline: Pipeline) -> None:
-        """Draw a small image in few steps, which also tells how fast the model is."""
+        """Make a small image in a few steps, which also measures the model's speed."""
         side = _TRIAL_SIDE
         prompt = '{"scene": "a tree"}' if self._preset.json_prompt else "a tree"
         steps, guidance = self._preset.least_steps, self._preset.guidance
@@ -106,7 +106,7 @@ class ImageService(TurnService[_Order]):
         self._pace.learn(time.monotonic() - began, side * side)
 
     def submit(self, request: Request) -> None:
-        """Begin a request; whatever is wrong with it comes as a `Failed` event."""
+        """Begin a request. If it is wrong, emit a `Failed` event."""
         if len(self._live) >= self._options.queue_size:
             message = f"{self._options.queue_size} requests wait for this model already"
             self._tell((request.id, [Failed("overloaded", message, retry_after=_RETRY_AFTER)]))
@@ -118,7 +118,7 @@ class ImageService(TurnService[_Order]):
         self._tell()
 
     async def _check(self, order: _Order) -> None:
-        """Settle what is to be drawn, in a thread that reads pictures; then let the request wait for its turn."""
+        """Read the request's images and settle its inputs in a thread; then let the request wait for its turn."""
         try:
             order.drawing = await self._loop.run_in_executor(self._reader, self._settled, order)
         except Exception as error:
@@ -135,24 +135,24 @@ class ImageService(TurnService[_Order]):
         return drawing
 
     def cancel(self, request_id: str) -> None:
-        """Drop a request; the image under way ends with its next step. Unknown ids are fine."""
+        """Cancel a request; its current image ends with the next step. Unknown ids are ignored."""
         if order := self._live.pop(request_id, None):
             order.cancelled = True
             self._tell()
 
     def resume(self, request_id: str) -> None:
-        """Send what was held back of a paused request, and go on with it. Unknown ids are fine."""
+        """Send what was held back of a paused request, and continue it. Unknown ids are ignored."""
         super().resume(request_id)
         if order := self._live.get(request_id):
             held, order.held = order.held, []
             self._give(order, held)
 
     def signs(self) -> Heartbeat:
-        """Return the signs of life; each step is a piece of work, which may take what steps are known to take."""
+        """Return the signs of life; each step is a piece of work, whose expected time doesn't count."""
         return Heartbeat(self._pace.silence(self._thread.silent_seconds), self._thread.mlx_bytes)
 
     async def close(self, save_seconds: float) -> None:
-        """Stop after the step under way and free the model; nothing is saved."""
+        """Stop after the current step and free the model; nothing is saved."""
         for request_id in list(self._live):
             self.cancel(request_id)
         if pending := [task for task in (*self._checks, self._work) if task]:
@@ -162,7 +162,7 @@ class ImageService(TurnService[_Order]):
         await self._free()
 
     async def _run(self) -> None:
-        """Draw images until no request wants any."""
+        """Make images until no request wants any."""
         while order := self._next():
             if not order.begun:
                 order.begun = True
@@ -177,12 +177,12 @@ class ImageService(TurnService[_Order]):
                 self._add(order, image)
 
     def _next(self) -> _Order | None:
-        """Return the request whose turn it is: those of one priority take turns image by image."""
+        """Return the next request: those of the highest priority take turns image by image."""
         ready = (order for order in self._live.values() if order.drawing and not order.paused)
         return min(ready, key=lambda order: (order.rank, order.turn), default=None)
 
     def _draw(self, order: _Order) -> Image:
-        """Draw the next image of a request, in the thread that owns MLX."""
+        """Make the next image of a request, in the thread that owns MLX."""
         assert self._pipeline
         drawing = order.drawing = self._described(order)
         task, index, pixels = order.task, order.images, drawing.width * drawing.height
@@ -213,7 +213,7 @@ class ImageService(TurnService[_Order]):
         return Image(data, made.width, made.height, drawing.seed + index)
 
     def _described(self, order: _Order) -> Drawing:
-        """Return what is drawn, with a description in JSON where the preset wants one."""
+        """Return the request's inputs, with the prompt as JSON if the preset needs that."""
         assert order.drawing
         assert self._pipeline
         if not self._preset.json_prompt or is_json_object(order.drawing.prompt):
@@ -230,7 +230,7 @@ class ImageService(TurnService[_Order]):
             self._tell((order.id, [progressed]))
 
     def _give(self, order: _Order, images: list[Event]) -> None:
-        """Send images, and what ends their request, or hold them back while it is paused."""
+        """Send images and the end of their request, or hold them back while it is paused."""
         if order.paused:
             order.held += images
         elif images:
@@ -248,7 +248,7 @@ class ImageService(TurnService[_Order]):
         self._give(order, events)
 
     def _fail(self, order: _Order, error: Exception, what: str) -> None:
-        """End a request that nobody has cancelled."""
+        """End a request with an error, unless it was cancelled."""
         if order.cancelled:
             return
         del self._live[order.id]

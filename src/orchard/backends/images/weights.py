@@ -1,4 +1,4 @@
-"""Read with MLX the weights that mflux reads through PyTorch: the environment for images has no PyTorch."""
+"""Reads with MLX the weights that mflux reads through PyTorch: the environment for images has no PyTorch."""
 
 import pkgutil
 from pathlib import Path
@@ -11,7 +11,7 @@ Weights = dict[str, mx.array]
 
 
 def read_without_torch() -> None:
-    """Replace mflux's readers that import PyTorch for files that MLX can read as well."""
+    """Replace those of mflux's readers that import PyTorch for files that MLX can read."""
     loader = pkgutil.resolve_name(_LOADER)
 
     def convert(path: Path, weight_files: list[str] | None = None) -> Weights:

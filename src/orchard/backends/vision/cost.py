@@ -1,7 +1,7 @@
-"""Estimate the memory, and on a CPU the time, that encoding a medium will take.
+"""Estimates the memory, and on a CPU the time, of encoding a medium.
 
-Admission compares the bytes with the memory that is left. The seconds count since a worker that is silent for long is
-taken for stuck, and killed with all that it serves.
+Admission compares the bytes with the memory that is left. The seconds matter because a worker that is silent for long
+is killed with all of its requests.
 """
 
 import time
@@ -20,13 +20,13 @@ _HEADS = ("num_heads", "num_attention_heads", "encoder_attention_heads")
 _MLP_RATIO = 4
 _DEPTHS = ("depth", "num_hidden_layers", "num_layers", "encoder_layers")
 _LEAST = 2**20
-_TRIED = 256  # places, of which attention is timed
-_COPIES = 6  # of a token's embedding: two, and as many rows of deepstack, which mostly has three layers
-_WIDE, _INNER_WIDE = 10, 3  # arrays of a layer's width, and of its MLP's, that are there at once
+_TRIED = 256  # places, for timing attention
+_COPIES = 6  # of a token's embedding: two, and the deepstack rows, usually of three layers
+_WIDE, _INNER_WIDE = 10, 3  # arrays of a layer's width, and of its MLP's width, that exist at once
 
 
 class EncodingCost:
-    """Estimates what the encoders of a network take for a medium, from their sizes: rather too much than too little."""
+    """Estimates the cost of a network's encoders for a medium from their sizes; rather too high than too low."""
 
     def __init__(self, network: Any) -> None:
         """Take the sizes of a network, which is not kept."""
@@ -43,33 +43,33 @@ class EncodingCost:
         )
         embedded = network.get_input_embeddings(mx.array([[0]], mx.int32), None).inputs_embeds
         self._token_bytes = _COPIES * int(embedded.nbytes)
-        # Where only some layers look at all places, the others hardly count.
+        # If only some layers attend to all places, the others hardly count.
         depths = [
             len(getattr(config, "fullatt_block_indexes", None) or ()) or _size(config, _DEPTHS) for config in configs
         ]
         self._depth = max((depth or 1 for depth in depths), default=1)
         self._attention_seconds = _attention_seconds(self._heads, self._width // self._heads, self._itemsize)
-        # On Metal attention over hundreds of places holds no scores.
+        # On Metal, attention over hundreds of places keeps no scores in memory.
         self._holds_scores = mx.default_device() != mx.gpu or not mx.metal.is_available()
 
     def embedding(self, tokens: int) -> int:
-        """Return what so many embedded tokens take."""
+        """Return the bytes of `tokens` embedded tokens."""
         return tokens * self._token_bytes
 
     def encoding(self, medium: Medium) -> int:
-        """Return what encoding a medium takes."""
+        """Return the bytes that encoding a medium takes."""
         most = _LEAST
         for array in _encoded(medium):
             count, length = self._sequences(medium, array)
             most = max(most, self._layer(count, length))
             if medium.kind == "audio":
                 most += int(array.size) * self._channels * self._itemsize
-        return most + 3 * medium.bytes  # as it comes, in the encoder's own type, and what is made of it first
+        return most + 3 * medium.bytes  # the input, the same in the encoder's type, and the first layer's result
 
     def seconds(self, medium: Medium) -> float:
-        """Return about how long an encoder's attention takes for a medium on a CPU: nearly all of it, for a large one.
+        """Return about how many seconds an encoder's attention takes on a CPU: nearly all of its time for large media.
 
-        0.0 on a GPU, and for audio, whose encoders don't look at all of it at once.
+        Return 0.0 on a GPU, and for audio, whose encoders don't attend to all of it at once.
         """
         if medium.kind == "audio":
             return 0.0
@@ -77,21 +77,21 @@ class EncodingCost:
         return sum(self._depth * count * (length / _TRIED) ** 2 * self._attention_seconds for count, length in lengths)
 
     def _layer(self, count: int, length: int) -> int:
-        """Return what a layer takes that reads `count` sequences of so many places."""
+        """Return the bytes of a layer that reads `count` sequences of `length` places."""
         arrays = _WIDE * self._width + _INNER_WIDE * self._inner
         # Scores, and their softmax in float32.
         scores = self._heads * length * (self._itemsize + 4) if self._holds_scores else 0
         return count * length * (arrays * self._itemsize + scores)
 
     def _sequences(self, medium: Medium, array: Any) -> tuple[int, int]:
-        """Return how many sequences attend to themselves in an encoder's input, and how many places each has."""
+        """Return how many sequences an encoder's input has, each attending to itself, and the places of each."""
         shape = array.shape
         if medium.kind == "audio":
             return 1, max(shape[1:], default=1)
-        if len(shape) == 2:  # patches of one picture, or of a film's times
+        if len(shape) == 2:  # patches of one image, or of a video's times
             times = medium.grid[0] if medium.grid else 1
             return times, -(-shape[0] // times)
-        if len(shape) >= 4:  # (..., channels, rows, columns) or (..., rows, columns, channels) of pictures or tiles
+        if len(shape) >= 4:  # (..., channels, rows, columns) or (..., rows, columns, channels) of images or tiles
             sides = [side for side in shape[-3:] if side > 4]
             pixels = max(sides[0] * sides[-1], 1) if sides else 1
             tiles = max(1, array.size // max(1, pixels * 3))
@@ -100,14 +100,14 @@ class EncodingCost:
 
 
 def _encoded(medium: Medium) -> Iterator[Any]:
-    """Return what of a medium its encoder reads."""
+    """Yield the arrays of a medium that its encoder reads."""
     for name, value in medium.inputs.items():
         if name.startswith(("pixel_values", "input_features", "audio")):
             yield from arrays_of(value)
 
 
 def _attention_seconds(heads: int, width: int, itemsize: int) -> float:
-    """Measure attention over a few places on a CPU, where MLX's takes as long as the square of their number says."""
+    """Time attention over a few places on a CPU, where MLX's time grows with the square of their number."""
     if mx.default_device() != mx.cpu:
         return 0.0
     tried = mx.zeros((1, heads, _TRIED, max(width, 1)), mx.float32 if itemsize > 2 else mx.bfloat16)
@@ -121,7 +121,7 @@ def _attention_seconds(heads: int, width: int, itemsize: int) -> float:
 
 
 def _encoder_configs(config: Any) -> Iterator[Any]:
-    """Return the configurations of a model's encoders."""
+    """Yield the configurations of a model's encoders."""
     for name, value in vars(config).items():
         if name == "thinker_config" and value is not None:
             yield from _encoder_configs(value)

@@ -1,4 +1,4 @@
-"""Decode images, audio and video into pixels and samples. All may be hostile, so everything has a limit."""
+"""Decodes images, audio and video into pixels and samples. Files may be hostile, so everything has a limit."""
 
 import math
 import os
@@ -31,7 +31,7 @@ _SAMPLE_RATES = range(4_000, 384_001)
 _MOST_CHANNELS = 8
 _UNKNOWN_SIZE = 0x7FFF_0000  # of a WAV file whose writer could not go back to its header
 _FRAMES_AT_ONCE = 65_536
-# Those that Pillow decodes by itself: no program is started, as for EPS, and nothing is fetched, as for SVG.
+# Formats that Pillow decodes by itself, without starting a program (EPS) or downloading anything (SVG).
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")
 # What FFmpeg may read. A playlist would make it open other files, and so would a list of files to put together.
 _FILM_FORMATS = "asf,avi,flv,ivf,m4v,matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,mpeg,mpegts,mpegvideo,mxf,nut,ogg"
@@ -39,7 +39,7 @@ os.environ["OPENCV_FFMPEG_CAPTURE_OPTIONS"] = f"format_whitelist;{_FILM_FORMATS}
 
 
 class Film(NamedTuple):
-    """Frames (frames, 3, height, width) that were sampled from a film, and what the rest of it was like.
+    """Frames (frames, 3, height, width) that were sampled from a video, and the video's properties.
 
     `size`: its width and height before it was resized.
     """
@@ -50,7 +50,7 @@ class Film(NamedTuple):
 
 
 def decode_image(part: MediaPart) -> Image.Image:
-    """Return a picture in RGB, upright, of an animation the first frame.
+    """Return an image in RGB, upright; of an animation, the first frame.
 
     Raise OrchardError("invalid_request") that blames the part if it is broken, truncated or too large.
     """
@@ -88,7 +88,7 @@ def decode_audio(part: MediaPart, sample_rate: int) -> NDArray[np.float32]:
 
 
 def _check_length(part: MediaPart) -> None:
-    """Refuse a WAV file that is shorter than it says; miniaudio reads as much as there is."""
+    """Reject a WAV file that is shorter than its header says: miniaudio would read what there is."""
     magic, size = struct.unpack_from("<4sI", part.data)
     known = magic == b"RIFF" and size < _UNKNOWN_SIZE
     if known and size + 8 > len(part.data):
@@ -96,7 +96,7 @@ def _check_length(part: MediaPart) -> None:
 
 
 def _sound_info(part: MediaPart) -> Any:
-    """Return what a sound's header says."""
+    """Return what the header of audio says."""
     for reader in (miniaudio.wav_get_info, miniaudio.flac_get_info, miniaudio.mp3_get_info):
         try:
             info = reader(part.data)
@@ -111,11 +111,11 @@ def _sound_info(part: MediaPart) -> Any:
 
 
 def decode_video(part: MediaPart, sampling: VideoSampling) -> Film:
-    """Return the frames of a film, resized as its options say; `sampling` has no field without a value but nframes.
+    """Return sampled frames of a video, resized as its options say. In `sampling`, only nframes may be None.
 
     Raise OrchardError("invalid_request") that blames the part if it is broken, too short or too large.
     """
-    # OpenCV reads files only. No other file lies in the folder, which a name in a hostile one could mean.
+    # OpenCV only reads files. The folder has no other file that a name in a hostile file could refer to.
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "video")
         file.write_bytes(part.data)
@@ -159,10 +159,10 @@ def _frames(part: MediaPart, film: Any, sampling: VideoSampling) -> Film:
 
 
 def _read_frames(part: MediaPart, film: Any, wanted: Sequence[int]) -> Iterator[Any]:
-    """Yield the frames with these numbers, which ascend, until one can't be read.
+    """Yield the frames with these ascending numbers, until one can't be read.
 
-    All before the last are decoded once. OpenCV would decode for each that it is sent to what lies between it and the
-    last whole picture before, which may be the first of the film, and nothing could end that.
+    All frames before the last are decoded once. If OpenCV seeks a frame, it decodes from the last key frame on, which
+    may be the first of the video, and can't be interrupted.
     """
     begun = time.monotonic()
     place = -1
@@ -181,9 +181,9 @@ def _read_frames(part: MediaPart, film: Any, wanted: Sequence[int]) -> Iterator[
 
 
 def sampled_frames(count: int, rate: float, sampling: VideoSampling) -> list[int]:
-    """Return which of a film's frames are looked at, as `mlx_vlm.utils.load_video` picks them; [] if it is too short.
+    """Return the numbers of a video's frames to use, as in `mlx_vlm.utils.load_video`; [] if it is too short.
 
-    `rate`: the film's frames a second.
+    `rate`: the video's frames per second.
     """
     factor = sampling.frame_factor or 1
     least = -(-(sampling.min_frames or 1) // factor) * factor
@@ -193,7 +193,7 @@ def sampled_frames(count: int, rate: float, sampling: VideoSampling) -> list[int
 
 
 def resized(image: Image.Image, options: MediaOptions, *, bounded: bool = True) -> Image.Image:
-    """Return a picture as it is resized before the model's processor: see `fitted`."""
+    """Return an image, resized for the model's processor: see `fitted`."""
     size = fitted((image.height, image.width), options, bounded=bounded)
     if size == (image.height, image.width):
         return image
@@ -201,11 +201,10 @@ def resized(image: Image.Image, options: MediaOptions, *, bounded: bool = True) 
 
 
 def fitted(size: tuple[int, int], options: MediaOptions, *, bounded: bool = True) -> tuple[int, int]:
-    """Return the (height, width) that options give a picture before the model's processor.
+    """Return the (height, width) to which an image is resized before the model's processor.
 
-    Proportions are kept. `resize_shape` is a box that the picture fills as far as they allow, as in mlx-vlm; "low"
-    detail only makes it smaller. `bounded`: `min_pixels` and `max_pixels` hold for what comes of that; False: the
-    processor sees to them.
+    Proportions are kept. `resize_shape` is a box that the image fills as far as they allow, as in mlx-vlm; "low" detail
+    only makes it smaller. `bounded`: apply `min_pixels` and `max_pixels` to the result; False: the processor does.
     """
     height, width = size
     ratio = 1.0
@@ -217,7 +216,7 @@ def fitted(size: tuple[int, int], options: MediaOptions, *, bounded: bool = True
     if bounded and options.max_pixels is not None and pixels > options.max_pixels:
         ratio *= math.sqrt(options.max_pixels / pixels)
     elif bounded and options.min_pixels is not None and pixels < options.min_pixels:
-        # Rounded up, as less would be too few.
+        # Round up: fewer pixels would be too few.
         ratio *= math.sqrt(options.min_pixels / pixels)
         return math.ceil(height * ratio), math.ceil(width * ratio)
     return max(1, int(height * ratio)), max(1, int(width * ratio))

@@ -1,4 +1,4 @@
-"""Encode media into embeddings in the engine's thread, and give the engine embeddings in place of tokens."""
+"""Encodes media in the engine's thread, and gives the engine embeddings in place of tokens."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ MOST_FEATURE_BYTES = 256 * 2**20
 
 
 class PlacedMedium(NamedTuple):
-    """A medium, and the places in the prompt of the tokens that its encoded form replaces, ascending.
+    """A medium, and the ascending places of the prompt's tokens that its features replace.
 
     `param`: the request's field that it came in.
     """
@@ -29,18 +29,18 @@ class PlacedMedium(NamedTuple):
 
     @property
     def start(self) -> int:
-        """The first of them."""
+        """The first place."""
         return int(self.places[0])
 
     @property
     def stop(self) -> int:
-        """The place after the last of them."""
+        """The place after the last one."""
         return int(self.places[-1]) + 1
 
     def grids(self, tokens_per_second: float) -> Iterator[TokenGrid]:
-        """Return the grids that its tokens make: one for a picture or film, or one for each time that stands alone.
+        """Yield the grids of its tokens: one for an image or a video, or one for each separate time of a video.
 
-        Qwen2.5-VL counts `tokens_per_second` of a film; 0: times are one apart.
+        Qwen2.5-VL counts `tokens_per_second` of a video; 0: times are one apart.
         """
         if self.medium.grid is None:
             return
@@ -55,7 +55,7 @@ class PlacedMedium(NamedTuple):
 
 
 def place(tokens: Sequence[int], media: Sequence[Medium], feature_ids: frozenset[int]) -> list[PlacedMedium]:
-    """Find media, in their order, in a prompt. ValueError where its tokens aren't those of the media."""
+    """Find media, in their order, in a prompt. Raise ValueError if its tokens aren't those of the media."""
     places = np.flatnonzero(np.isin(np.array(tokens), list(feature_ids)))
     if len(places) != sum(medium.features for medium in media):
         raise ValueError(f"{len(places)} tokens stand for media")
@@ -64,7 +64,7 @@ def place(tokens: Sequence[int], media: Sequence[Medium], feature_ids: frozenset
 
 
 class Features(NamedTuple):
-    """An encoded medium: a row for each of its tokens (tokens, width), and of each deepstack layer, if any."""
+    """An encoded medium: rows (tokens, width), and such rows for each deepstack layer, if any."""
 
     rows: mx.array
     deepstack: list[mx.array]
@@ -76,7 +76,7 @@ class Features(NamedTuple):
 
 
 class MediaEncoder:
-    """Encodes media with mlx-vlm's network, and keeps what was encoded last, by digest. It lives in one thread."""
+    """Encodes media with mlx-vlm's network, and caches the last features by digest. Only one thread may use it."""
 
     def __init__(self, network: Any, feature_ids: frozenset[int], most_bytes: int = MOST_FEATURE_BYTES) -> None:
         self._network = network
@@ -84,10 +84,10 @@ class MediaEncoder:
         self._tower = QwenTower(network) if QwenTower.serves(network) else None
         self._kept: Kept[Features] = Kept(most_bytes)
         self.dense_deepstack = False
-        """Whether the model wants deepstack's rows of all tokens, not only of visual ones."""
+        """Whether the model needs deepstack rows for all tokens, not only for visual ones."""
 
     def encode(self, medium: Medium) -> Features:
-        """Return the features of a medium, encoded now or before."""
+        """Return the features of a medium, from the cache or encoded now."""
         return self._kept.get(medium.digest, lambda: self._encoded(medium))
 
     def _encode_or_blame(self, placed: PlacedMedium) -> Features:
@@ -104,7 +104,7 @@ class MediaEncoder:
             return features
         features = Features(*self._tower(medium.inputs))
         mx.async_eval(features.rows, features.deepstack)  # type: ignore[no-untyped-call]
-        return features  # the host goes on with the pass that reads them
+        return features  # the host continues with the pass that reads them
 
     def _encoded_by_model(self, medium: Medium) -> Features:
         # One medium at a time and only its own tokens: mlx-vlm puts its features in their places among them. Its own
@@ -122,7 +122,7 @@ class MediaEncoder:
         return Features(made.inputs_embeds[0][places], self._deepstack(made.deepstack_visual_embeds, places))
 
     def _deepstack(self, found: Any, places: mx.array) -> list[mx.array]:
-        """Return the rows of each deepstack layer; families give them for visual tokens or for all tokens."""
+        """Return the rows of each deepstack layer; some families return them for visual tokens, others for all."""
         found = getattr(found, "embeddings", found)  # Cohere Compass's come with their places
         if found is None or len(found) == 0:
             return []
@@ -134,14 +134,14 @@ class MediaEncoder:
         return list(found)
 
     def embed(self, tokens: Sequence[int], start: int, stop: int, media: Sequence[PlacedMedium]) -> Embedded:
-        """Return how a prompt's tokens from `start` to `stop` are read, with all `media` that lie in between.
+        """Return the embeddings of a prompt's tokens from `start` to `stop`, with all `media` between them.
 
         Raise OrchardError("invalid_request") that blames a medium which the model fails to encode.
         """
         text = self._network.get_input_embeddings(mx.array([tokens[start:stop]], mx.int32), None)
         features: list[Features] = []
         for placed in media:
-            mx.eval(features)  # one at a time: memory is counted for one
+            mx.eval(features)  # one at a time, as the memory estimate assumes
             features.append(self._encode_or_blame(placed))
         places = np.concatenate([placed.places for placed in media]) - start
         rows = mx.concatenate([found.rows for found in features]).astype(text.inputs_embeds.dtype)
@@ -172,13 +172,13 @@ class MediaEncoder:
         mask[0, places] = True
         return {
             "deepstack_visual_embeds": PlacedRows(layers, places.tolist()),
-            # mlx-vlm's Qwen3-VL asks for the places in each of these layers, and would wait for the device.
+            # mlx-vlm's Qwen3-VL reads the places in each of these layers, and would wait for the device.
             "visual_pos_masks": Sliced(mask if self._tower else mx.array(mask)),
         }
 
 
 def _on_device(value: Any) -> Any:
-    """Return NumPy's arrays as MLX's, also those in lists."""
+    """Return NumPy arrays as MLX arrays, also in lists."""
     if isinstance(value, list):
         return [_on_device(one) for one in value]
     return mx.array(value) if isinstance(value, np.ndarray) else value

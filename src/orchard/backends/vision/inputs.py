@@ -1,4 +1,4 @@
-"""Turn a medium's bytes into the input of the model's encoder, with the model's own processor."""
+"""Turns a medium's bytes into the input of the model's encoder, with the model's own processor."""
 
 import contextlib
 import copy
@@ -28,9 +28,9 @@ _TOKEN_KEYS = (
     *(f"{kind}_context_token_id" for kind in ("img", "video", "sound")),
     "image_patch_id",
 )
-# Of models that find a medium's places by what stands around them.
+# For models that find a medium's places by the tokens around them.
 _PLACES = {"minicpmo": "<unk>"}
-# What a processor says of the text; the rest is the encoder's.
+# A processor's outputs for the text; the others are for the encoder.
 _OF_TEXT = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"}
 _SAMPLE_RATE = 16_000
 MOST_INPUT_BYTES = 512 * 2**20
@@ -39,10 +39,10 @@ MOST_INPUT_BYTES = 512 * 2**20
 class Medium(NamedTuple):
     """A medium as the model's processor has prepared it.
 
-    `text`: what stands for it in the prompt, of which `features` tokens are replaced by its encoded form. `inputs` are
-    the encoder's. `grid`: the times, rows and columns of these tokens, and `seconds` from one time to the next, where
-    the processor says so. `digest`: equal for media that are equal, and are looked at in the same way. `told`: what was
-    done, for the log.
+    `text`: its text in the prompt, of which `features` tokens are replaced by its features. `inputs`: those of the
+    encoder. `grid`: the times, rows and columns of these tokens, and `seconds` from one time to the next, if the
+    processor tells them. `digest`: equal for equal media that are processed in the same way. `told`: a description for
+    the log.
     """
 
     kind: MediaKind
@@ -57,7 +57,7 @@ class Medium(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """What the encoder's inputs take."""
+        """The bytes of the encoder's inputs."""
         return sum(int(array.nbytes) for value in self.inputs.values() for array in arrays_of(value))
 
 
@@ -65,9 +65,9 @@ Check = Callable[[Medium], None]
 
 
 class _Decoded(NamedTuple):
-    """A decoded medium as the processor's arguments, and all that tells it from others of its kind.
+    """A decoded medium as the processor's arguments, and everything that distinguishes it from others of its kind.
 
-    `seconds` from one time of a film to the next; `told`: how large it was, and how large it is for the processor.
+    `seconds` from one time of a video to the next; `told`: its size, before and after resizing.
     """
 
     given: dict[str, Any]
@@ -77,10 +77,10 @@ class _Decoded(NamedTuple):
 
 
 class MediaReader:
-    """Reads media for one model. It belongs to one thread at a time, and no method evaluates anything with MLX."""
+    """Reads media for one model. Only one thread at a time may use it; no method evaluates anything with MLX."""
 
     def __init__(self, processor: Any, network: Any, most_bytes: int = MOST_INPUT_BYTES) -> None:
-        """`processor` and `network` are mlx-vlm's; the network is not kept. Keep so many bytes of what was read."""
+        """`processor` and `network` are mlx-vlm's; the network is not kept. `most_bytes`: of the cache of media."""
         self._recorder = _Recorder(processor.tokenizer)
         self._processor = copy.copy(processor)
         self._processor.tokenizer = self._recorder
@@ -93,13 +93,13 @@ class MediaReader:
         self.feature_ids = frozenset(_token_ids(network.config, processor))
         """The tokens of a prompt whose embeddings are replaced by media."""
         self.takes = self._kinds(network)
-        """What the model takes."""
+        """The kinds of media that the model takes."""
         self._images: Any = getattr(processor, "image_processor", None)
         self._merge = int(getattr(self._images, "merge_size", None) or 1)
         # Those of Qwen's kind, which round to whole patches.
         self._sizes_images = hasattr(self._images, "min_pixels") and hasattr(self._images, "max_pixels")
         side = getattr(self._images, "patch_size", None)
-        # Jina's has such bounds, too, but cuts pictures up.
+        # Jina's has such bounds, too, but splits images.
         self._patch = side if isinstance(side, int) and hasattr(self._images, "merge_size") else 0
         extractor = getattr(processor, "feature_extractor", None)
         self._sample_rate = int(getattr(extractor, "sampling_rate", None) or _SAMPLE_RATE)
@@ -110,7 +110,7 @@ class MediaReader:
         found: set[MediaKind] = set()
         if any("vision" in name or "visual" in name for name in has) or not has:
             found.add("image")
-            # Some processors take videos, but have nothing that reads them (GLM-4.1V).
+            # Some processors have an argument for videos but can't read them (GLM-4.1V).
             reads = "videos" in self._parameters and getattr(self._processor, "video_processor", None) is not None
             if reads and any(name.startswith(("video_token", "video_context_token")) for name in known):
                 found.add("video")
@@ -119,7 +119,7 @@ class MediaReader:
         return frozenset(found)
 
     def conventions(self, kind: MediaKind) -> Iterator[str]:
-        """Return what may stand for a medium in prompts of a model whose chat template doesn't say: mlx-vlm's ways."""
+        """Yield mlx-vlm's placeholders for a medium, for a model whose chat template doesn't write one."""
         with contextlib.suppress(ValueError):  # it knows no such model
             message = get_message_json(self._model_type, "Qtext", num_images=1, num_audios=0)
             content = message["content"] if isinstance(message, dict) else message
@@ -129,9 +129,9 @@ class MediaReader:
         yield token if isinstance(token, str) else f"<{kind}>"
 
     def expands(self, kind: MediaKind, placeholder: str) -> bool:
-        """Return whether the processor takes a small medium for what may stand for it in prompts."""
+        """Return whether the processor replaces this placeholder by a small medium."""
         made = {"image": _small_image, "audio": _small_sound}
-        if kind not in made:  # to make a film takes more than to read one
+        if kind not in made:  # making a video takes longer than reading one
             return True
         try:
             return self.read(MediaPart(kind, "", "", data=made[kind]()), placeholder).features > 0
@@ -139,9 +139,9 @@ class MediaReader:
             return False
 
     def read(self, part: MediaPart, placeholder: str, check: Check = lambda expected: None) -> Medium:
-        """Decode and prepare a medium, for which the prompt has `placeholder`; the next turn mostly has it again.
+        """Decode and prepare a medium with this placeholder, or return it from the cache: later turns repeat it.
 
-        `check` is called before a picture is prepared that may become large, and raises what then is raised here. Raise
+        `check` is called before an image that may become large is prepared, and may raise. Raise
         OrchardError("invalid_request") that blames the part if it can't be read.
         """
         key = part.kind, hashlib.sha256(part.data).digest(), part.options, placeholder
@@ -174,7 +174,7 @@ class MediaReader:
         return Medium(part.kind, digest.digest(), text, tokens, features, inputs, grid, decoded.seconds, told)
 
     def _expected(self, part: MediaPart, size: tuple[int, int]) -> Medium:
-        """Return about what a processor that sizes pictures itself makes of one, in no memory."""
+        """Estimate, without allocating it, what a processor that resizes images itself makes of one."""
         bounds = {"min_pixels": self._images.min_pixels, "max_pixels": self._images.max_pixels} | self._bounds(part)
         pixels = min(max(size[0] * size[1], bounds["min_pixels"] or 1), bounds["max_pixels"] or MAX_PIXELS)
         patches = pixels // self._patch**2
@@ -184,9 +184,9 @@ class MediaReader:
         return Medium("image", b"", "", tokens, len(tokens), {"pixel_values": made})
 
     def _bounds(self, part: MediaPart) -> dict[str, int]:
-        """Return within which pixels a processor that sizes pictures itself is to do so; {}: within its own.
+        """Return the bounds in pixels for a processor that resizes images itself; {}: its own bounds.
 
-        Its own bound gives way to the one that is asked for.
+        A requested bound replaces the processor's.
         """
         least, most = part.options.min_pixels, part.options.max_pixels
         if part.kind != "image" or not self._sizes_images or (least is None and most is None):
@@ -198,7 +198,7 @@ class MediaReader:
 
     @contextlib.contextmanager
     def _bounded(self, bounds: Mapping[str, int]) -> Iterator[None]:
-        """Let the processor of pictures keep to these bounds: few processors of mlx-vlm pass it arguments for that."""
+        """Set these bounds in the image processor: few processors of mlx-vlm pass arguments for them."""
         own = {name: getattr(self._images, name) for name in bounds}
         for name, bound in bounds.items():
             setattr(self._images, name, bound)
@@ -239,7 +239,7 @@ class MediaReader:
         return sum(token in self.feature_ids for token in tokens)
 
     def _prepared(self, placeholder: str, given: dict[str, Any]) -> tuple[str, list[int], dict[str, Any]]:
-        """Return what the processor makes of a placeholder's text, its tokens, and the encoder's inputs."""
+        """Return the text that the processor makes of a placeholder, its tokens, and the encoder's inputs."""
         if "add_special_tokens" in self._parameters:
             given = given | {"add_special_tokens": False}
         self._recorder.text = None
@@ -251,7 +251,7 @@ class MediaReader:
         return text, tokens, inputs
 
     def _expanded(self, placeholder: str, tokens: list[int]) -> str:
-        """Return the text of the tokens that a processor gives: the one it had tokenised, if that is all of it."""
+        """Return the text of a processor's tokens: the text that it tokenised, if that is all of it."""
         for text in (self._recorder.text, self._text(placeholder, tokens)):
             if text is not None:
                 again = self._tokenizer.encode(text, add_special_tokens=False)
@@ -260,7 +260,7 @@ class MediaReader:
         raise ValueError("its tokens have no text")
 
     def _text(self, placeholder: str, tokens: list[int]) -> str | None:
-        """Return the text of tokens that a processor has put together from a placeholder, if they have one."""
+        """Return the text of tokens that a processor has built from a placeholder; None if they have none."""
         if min(tokens, default=0) < 0:  # those of Phi-3.5-vision and FastVLM stand for what has no token
             return None
         begin = int(tokens[:1] == [getattr(self._tokenizer, "bos_token_id", None)])
@@ -278,7 +278,7 @@ class MediaReader:
 
 
 class _Recorder:
-    """A tokenizer that remembers the text which it was asked to tokenise."""
+    """A tokenizer that remembers the text that it has tokenised."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._of = tokenizer
@@ -298,7 +298,7 @@ class _Recorder:
 
 
 def _sizes(options: MediaOptions) -> tuple[Any, ...]:
-    """Return all that says how a picture is resized."""
+    """Return all options that determine how an image is resized."""
     return options.resize_shape, options.detail == "low", options.min_pixels, options.max_pixels
 
 
@@ -323,7 +323,7 @@ def _small_sound() -> bytes:
 
 
 def _host(value: Any) -> Any:
-    """Return an array of MLX as NumPy's, also in lists: it is used in another thread."""
+    """Return MLX arrays as NumPy arrays, also in lists, for use in another thread."""
     if isinstance(value, list):
         return [_host(one) for one in value]
     if not isinstance(value, mx.array):
@@ -332,7 +332,7 @@ def _host(value: Any) -> Any:
 
 
 def arrays_of(value: Any) -> Iterator[Any]:
-    """Return the arrays of an encoder's input, which may be lists of arrays of several sizes."""
+    """Yield the arrays of an encoder's input, which may be lists of arrays of several sizes."""
     if isinstance(value, list | tuple):
         for one in value:
             yield from arrays_of(one)
@@ -341,7 +341,7 @@ def arrays_of(value: Any) -> Iterator[Any]:
 
 
 def media_parts(network: Any) -> Iterator[tuple[str, Any]]:
-    """Return the parts of a network that aren't its language model, with their names."""
+    """Yield the parts of a network that aren't its language model, with their names."""
     inner = getattr(network, "thinker", network)
     for name, part in inner.items():
         if name != "language_model" and hasattr(part, "parameters"):
@@ -359,7 +359,7 @@ def _token_ids(config: Any, processor: Any) -> Iterator[int]:
     for name, value in known:
         if name in _TOKEN_KEYS and isinstance(value, int) and value >= 0:
             yield value
-    # Gemma 3n has tokens whose embeddings are the encoders', among them those behind a picture and a sound.
+    # Gemma 3n has tokens whose embeddings come from the encoders, such as those after an image and after audio.
     if first := getattr(getattr(config, "vision_config", None), "vocab_offset", None):
         yield from range(first, config.text_config.vocab_size)
     if token := _PLACES.get(str(config.model_type)):

@@ -10,14 +10,14 @@ class Sized(Protocol):
 
     @property
     def bytes(self) -> int:
-        """What it takes."""
+        """Its size in bytes."""
 
 
 S = TypeVar("S", bound=Sized)
 
 
 class Kept(Generic[S]):
-    """The results that were asked for last, within a number of bytes. It lives in one thread."""
+    """A cache of the most recently used results, of at most `most_bytes`. Only one thread may use it."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -25,7 +25,7 @@ class Kept(Generic[S]):
         self._bytes = 0
 
     def get(self, key: Hashable, make: Callable[[], S]) -> S:
-        """Return the result of that key, made now or before."""
+        """Return the result for a key, from the cache or made now."""
         if (known := self._results.get(key)) is not None:
             self._results.move_to_end(key)
             return known

@@ -33,7 +33,7 @@ log = logging.getLogger("orchard.worker")
 
 _DEFAULTS = TextOptions()
 _ADAPTER_WEIGHTS = ("adapters.safetensors", "weights.safetensors")
-# Architectures whose media are refused, and why.
+# Architectures whose media are rejected, and why.
 UNREAD = {
     "falcon_ocr": "the tokens of its images see each other both ways and lie in two dimensions, which is not served",
     "granite_vision": "mlx-vlm 0.7.10 puts a whole image in the place of each of its tokens",
@@ -44,24 +44,24 @@ UNREAD = {
     "phi3_v": "in mlx-vlm 0.7.10, negative numbers stand for its images in prompts, which is not served",
 }
 _TYPES = {"image": 1, "video": 2, "audio": 3}
-_INPUT_SHARE, _FEATURE_SHARE = 1 / 32, 1 / 64  # of the memory limit, at most, that is kept of media
+_INPUT_SHARE, _FEATURE_SHARE = 1 / 32, 1 / 64  # of the memory limit: the most for cached media
 _BEHIND_ALL = 2**30  # tokens
-_LEAST_TOKENS = 1024  # of a prompt that are embedded at once
+_LEAST_TOKENS = 1024  # of a prompt, embedded at once
 
 
 class NoMedia(Exception):
-    """A folder's media can't be served; the reason is a sentence's end."""
+    """A folder's model can't be served with media; the message is the end of a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VisionModel(FolderModel):
-    """A loaded model: the engine's `LanguageModel`, what reads its media, and what encodes them.
+    """A loaded model: the engine's `LanguageModel`, and the reader and the encoder of its media.
 
-    `mrope`: its tokens have positions in three dimensions, in its last axis if `mrope_last`; `rotary`: what rotates
-    text, where it can. `scale`: what scales queries by their positions, where the model does. `tokens_per_second` of a
-    film, where the model counts so. `attends_both_ways`: the tokens of a picture see each other. `type_names`: as what
-    it is told which tokens are media. `kept_bytes`: what may be kept of media between requests. `memory_bytes`: what
-    all models may take.
+    `mrope`: tokens have positions in three dimensions, in the last axis if `mrope_last`; `rotary`: rotates text
+    faster, if possible. `scale`: scales queries by their positions, if the model does. `tokens_per_second` of a video,
+    if the model counts them. `attends_both_ways`: the tokens of an image attend to each other. `type_names`: the
+    arguments that tell which tokens are media. `kept_bytes`: the most for media that are cached between requests.
+    `memory_bytes`: what all models may take.
     """
 
     vocab_size: int
@@ -79,11 +79,11 @@ class VisionModel(FolderModel):
     memory_bytes: int = 2**62
 
     def __post_init__(self) -> None:
-        """Mend what the network's library gets wrong."""
+        """Correct what the library gets wrong in the network."""
         mend(self.network.language_model)
 
     def new_cache(self) -> list[Any]:
-        """Return an empty cache, one entry a layer."""
+        """Return an empty cache, one entry per layer."""
         cache: list[Any] = make_prompt_cache(self.network.language_model, self.max_kv_size)
         return cache
 
@@ -98,7 +98,7 @@ class VisionModel(FolderModel):
     ) -> mx.array:
         """Read tokens (rows, n), append them to the cache, and return lazy logits (rows, n, vocab_size).
 
-        `embeddings`, `positions` and `extras` are those of `embed`. ValueError for positions of a model that counts
+        `embeddings`, `positions` and `extras` are those of `embed`. Raise ValueError for positions if the model counts
         them itself.
         """
         given = dict(extras or {})
@@ -126,12 +126,12 @@ class VisionModel(FolderModel):
         return self.output.inputs(lambda: self.forward(tokens, cache, **given))
 
     def _positions(self, tokens: mx.array, cache: Sequence[Any], positions: mx.array | None) -> mx.array:
-        """Return positions (3, rows, n): those given, or those after what each row's cache holds."""
+        """Return positions (3, rows, n): the given ones, or those that continue each row's cache."""
         counting = [layer for layer in cache if hasattr(layer, "offset")]
         first = counting[0].offset
         if isinstance(first, mx.array):
-            # mlx-vlm's layers cut their masks behind the longest row, and would wait for the device to find it. Here
-            # no mask is longer, and nothing else is counted by offsets.
+            # mlx-vlm's layers cut their masks after the longest row, and would wait for the device to find it. Here no
+            # mask is longer, and nothing else uses these offsets.
             for layer in counting:
                 layer.offset = _BEHIND_ALL
         if positions is not None and positions.ndim == 3:
@@ -145,10 +145,10 @@ class VisionModel(FolderModel):
         return mx.broadcast_to(mx.array(first).reshape(-1, 1) + mx.arange(count), (3, rows, count))
 
     def embed(self, tokens: Sequence[int], media: Sequence[PlacedMedium], known: int) -> Embedded:
-        """Return how a prompt is read from its token `known` on, before which no medium is cut.
+        """Return the embeddings of a prompt from its token `known` on, which must not be inside a medium.
 
-        It ends with the prompt or with a medium, so that not all media are in memory at once. Only the engine's thread
-        calls it.
+        They end with the prompt or with a medium, so that not all media are in memory at once. Only the engine's thread
+        calls this.
         """
         positions, delta = prompt_positions(len(tokens), media, self.tokens_per_second) if self.mrope else (None, 0)
         left = [placed for placed in media if placed.stop > known]
@@ -161,21 +161,21 @@ class VisionModel(FolderModel):
             now.append(placed)
         stop = now[-1].stop
         if len(now) == len(left) and len(tokens) - known <= _LEAST_TOKENS:
-            stop = len(tokens)  # the few tokens behind the last medium need no pass of their own
+            stop = len(tokens)  # the few tokens after the last medium need no separate pass
         made = self.encoder.embed(tokens, known, stop, now)
         own = None if positions is None else positions[..., known:stop]
         types: dict[str, Sliced | PlacedRows] = {name: _types(known, stop, now) for name in self.type_names}
         return made._replace(positions=own, position_delta=delta, extras=made.extras | types)
 
     def divides(self, medium: Medium) -> bool:
-        """Return whether a medium's tokens may be read in several passes: they attend only to what is before them."""
+        """Return whether a medium's tokens may be read in several passes: they only attend to earlier tokens."""
         return not (self.attends_both_ways and medium.kind in ("image", "video"))
 
     def media_bytes(self, media: Sequence[PlacedMedium]) -> int:
-        """Return what encoding media takes at most at any time, the prompt's embeddings among it."""
+        """Return the most bytes that encoding media takes at any time, including the prompt's embeddings."""
         if not media:
             return 0
-        tokens = _LEAST_TOKENS + max(one.stop - one.start for one in media)  # that are embedded at once
+        tokens = _LEAST_TOKENS + max(one.stop - one.start for one in media)  # embedded at once
         return max(self.cost.encoding(one.medium) for one in media) + self.cost.embedding(tokens)
 
 
@@ -188,10 +188,10 @@ def _types(start: int, stop: int, media: Sequence[PlacedMedium]) -> Sliced:
 
 
 def see_blocks(model: Any, mask: mx.array, types: mx.array) -> mx.array:
-    """Let the tokens of a picture see each other: return a mask (..., n, places before and n) with that.
+    """Return a mask (..., n, earlier places + n) in which the tokens of an image also attend to each other.
 
-    It takes the place of a method of Gemma 4's model in mlx-vlm 0.7.10, which leaves the mask as it is where something
-    has been read before the n tokens, such as a cached beginning of the prompt.
+    This replaces a method of Gemma 4's model in mlx-vlm 0.7.10, which doesn't change the mask if tokens were read
+    before, such as a cached beginning of the prompt.
     """
     blocks = model._block_sequence_ids_for_mask(types)
     alike = (blocks[..., None] == blocks[:, None]) & (blocks[..., None] != -1)
@@ -200,7 +200,7 @@ def see_blocks(model: Any, mask: mx.array, types: mx.array) -> mx.array:
 
 
 def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambda fraction: None) -> VisionModel:
-    """Load a model's folder: see `load_folder`. Raise NoMedia if it can only be served as a text model."""
+    """Load a model's folder: see `load_folder`. Raise NoMedia if it can only be served without media."""
     folder = Path(path)
     with loading(folder, _MLX_VLM.name):
         config = mlx_vlm.utils.load_config(folder)
@@ -208,7 +208,7 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         processor = _processor(folder, config)
         loaded = load_folder(folder, options, progress, _MLX_VLM, template=_template(folder))
     network = loaded.network
-    cpu.adapt(network, cpu.MANY_ROWS)  # patches of a picture, frames of audio, tokens of a long prompt
+    cpu.adapt(network, cpu.MANY_ROWS)  # patches of an image, frames of audio, tokens of a long prompt
     if both_ways := sees_both_ways(network.language_model):
         inner = network.language_model.model
         object.__setattr__(inner, "_apply_blockwise_bidirectional_overlay", partial(see_blocks, inner))
@@ -233,7 +233,7 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         attends_both_ways=both_ways,
         cost=EncodingCost(network),
         mrope_last=is_ernie,
-        # ERNIE has experts of their own for pictures, which mlx-vlm 0.7.10 leaves unused where it generates.
+        # ERNIE has separate experts for images, which mlx-vlm 0.7.10 doesn't use when it generates.
         type_names=("token_type_ids",) if is_ernie else ("mm_token_type_ids",) if both_ways else (),
         kept_bytes=input_bytes + feature_bytes if reader.takes else 0,
         memory_bytes=limit(options),
@@ -242,13 +242,13 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
 
 
 def sees_both_ways(language_model: Any) -> bool:
-    """Return whether the tokens of a picture or film see each other, in a network's language model."""
+    """Return whether the tokens of an image or a video attend to each other in a network's language model."""
     config = getattr(language_model, "config", None)
     return getattr(config, "use_bidirectional_attention", None) == "vision"
 
 
 def _most_kept(options: TextOptions) -> tuple[int, int]:
-    """Return how many bytes of prepared media and of their features may be kept."""
+    """Return the most bytes for cached prepared media, and for cached features."""
     most = limit(options)
     return min(MOST_INPUT_BYTES, int(most * _INPUT_SHARE)), min(MOST_FEATURE_BYTES, int(most * _FEATURE_SHARE))
 
@@ -261,15 +261,15 @@ def has_mrope(network: Any, config: Mapping[str, Any]) -> bool:
 
 
 def _tokens_per_second(config: Mapping[str, Any]) -> float:
-    """Return how many numbers of time a second of a film has (Qwen2.5-VL, Qwen-Omni); 0: each frame has the next."""
+    """Return how many positions a second of a video spans (Qwen2.5-VL, Qwen-Omni); 0: one for each frame."""
     thinker, vision = (config.get(part) or {} for part in ("thinker_config", "vision_config"))
     return float(thinker.get("position_id_per_seconds") or vision.get("tokens_per_second") or 0)
 
 
 def _processor(folder: Path, config: Mapping[str, Any]) -> Any:
-    """Load a folder's processor; raise NoMedia if mlx-vlm knows no such model or the folder has no such files."""
+    """Load a folder's processor. Raise NoMedia if mlx-vlm doesn't know the model or the folder lacks its files."""
     try:
-        mlx_vlm.utils.get_model_and_args(dict(config))  # not of the folder: its code is never run
+        mlx_vlm.utils.get_model_and_args(dict(config))  # mlx-vlm's own module; code in the folder is never run
     except (ValueError, KeyError, ImportError) as error:
         raise NoMedia(f"mlx-vlm does not know its architecture ({error})") from error
     if not _has_media_weights(folder):
@@ -284,7 +284,7 @@ def _processor(folder: Path, config: Mapping[str, Any]) -> Any:
         processor.image_processor = own
     if not hasattr(processor, "tokenizer"):
         raise NoMedia("its folder has no files of a processor")
-    # Arrays that wait to be computed, as the filters of Inkling's, could only be computed in this thread.
+    # Lazy arrays, such as the filters of Inkling's, could only be computed in this thread.
     parts = [vars(part) for part in vars(processor).values() if hasattr(part, "__dict__")]
     mx.eval([value for part in parts for value in part.values() if isinstance(value, mx.array)])
     return processor
@@ -309,7 +309,7 @@ def _has_media_weights(folder: Path) -> bool:
 
 
 def _template(folder: Path) -> str | None:
-    """Return the chat template of a file that only processors read."""
+    """Return the chat template in a file that only processors read; None if there is none."""
     try:
         found = json.loads((folder / "chat_template.json").read_text("utf-8"))
         template = found["chat_template"]
@@ -333,7 +333,7 @@ def _run(network: Any) -> mx.array:
 
 
 def _adapt(network: Any, adapter: Path) -> set[str]:
-    """Lay an adapter over a network. ValueError if its weights don't fit, at which mlx-vlm does not look."""
+    """Apply an adapter to a network. Raise ValueError if its weights don't fit, which mlx-vlm doesn't check."""
     apply_lora_layers(network, str(adapter))
     file = next(adapter / name for name in _ADAPTER_WEIGHTS if (adapter / name).is_file())
     weights: Any = mx.load(str(file))
@@ -342,7 +342,7 @@ def _adapt(network: Any, adapter: Path) -> set[str]:
         raise ValueError(f"incompatible weights\nthe model has no {min(missing)}")
     try:
         _run(network)
-    except ValueError as error:  # of two shapes that can't be multiplied
+    except ValueError as error:  # two shapes can't be multiplied
         raise ValueError(f"incompatible weights\n{error}") from error
     return set(weights)
 

@@ -1,10 +1,10 @@
 """Positions of tokens in three dimensions, for models with multimodal rotary embeddings (M-RoPE).
 
-Written from the papers: text counts on in all three dimensions alike; a token of a picture or of a frame has the time,
-row and column of its patch, counted from where the picture begins; what follows goes on after the largest of them
-(Qwen2-VL, https://arxiv.org/abs/2409.12191, section 2.1). In Qwen2.5-VL the frames of a film are as far apart in time
-as the seconds between them say (https://arxiv.org/abs/2502.13923, section 2.1). Qwen3-VL writes the time as text
-before each frame, so that each frame is a picture of its own (https://arxiv.org/abs/2511.21631).
+Written from the papers. Text counts in all three dimensions equally. A token of an image or of a frame has the time,
+row and column of its patch, counted from the image's beginning; the next token continues after the largest of them
+(Qwen2-VL, https://arxiv.org/abs/2409.12191, section 2.1). In Qwen2.5-VL the distance of a video's frames in time is
+that of their seconds (https://arxiv.org/abs/2502.13923, section 2.1). Qwen3-VL writes the time as text before each
+frame, so that each frame is a separate image (https://arxiv.org/abs/2511.21631).
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 
 class TokenGrid(NamedTuple):
-    """The tokens of a picture or film: they begin at `start`, and go through columns, rows and times in this order.
+    """The tokens of an image or a video: they begin at `start`; columns change fastest, then rows, then times.
 
-    `time_step`: how much further each next time is.
+    `time_step`: the distance from one time to the next.
     """
 
     start: int
@@ -28,14 +28,14 @@ class TokenGrid(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """How many tokens there are."""
+        """The number of tokens."""
         return self.times * self.rows * self.columns
 
 
 def positions_of(length: int, grids: Sequence[TokenGrid]) -> tuple[NDArray[np.int32], int]:
-    """Return the positions (3, length) of a prompt's tokens, and how much further than `length` the next token's is.
+    """Return the positions (3, length) of a prompt's tokens, and the next token's position minus `length`.
 
-    `grids` are in order, and don't overlap.
+    `grids` are in order and don't overlap.
     """
     pieces: list[NDArray[np.int32]] = []
     place = following = 0

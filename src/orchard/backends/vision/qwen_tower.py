@@ -1,7 +1,7 @@
-"""The encoder of pictures and films of Qwen3-VL and Qwen3.5, without waits for the device between its layers.
+"""The encoder of images and videos of Qwen3-VL and Qwen3.5, without waits for the device between its layers.
 
-mlx-vlm's asks the device for what the host knows, the sizes of the pictures, three times in each layer and a dozen
-times before, and its model once more around it. Each such wait leaves a GPU idle.
+mlx-vlm's encoder reads the sizes of the images, which the host knows, from the device: three times in each layer and a
+dozen times before, and its model once more. Each such wait leaves a GPU idle.
 """
 
 from collections.abc import Mapping
@@ -18,21 +18,21 @@ _INPUTS = (("pixel_values", "image_grid_thw"), ("pixel_values_videos", "video_gr
 
 
 class _Places(NamedTuple):
-    """What an encoder adds to patches and turns them by: (patches, width) and (patches, half a head)."""
+    """An encoder's position embeddings, (patches, width), and rotary angles, (patches, half a head)."""
 
     embeddings: mx.array
     rotary: mx.array
 
     @property
     def bytes(self) -> int:
-        """What it takes."""
+        """Its size in bytes."""
         return int(self.embeddings.nbytes + self.rotary.nbytes)
 
 
 class QwenTower:
-    """Runs the encoder of a network of mlx-vlm, if `serves` says so. It lives in one thread.
+    """Runs the encoder of a network of mlx-vlm for which `serves` returns True. Only one thread may use it.
 
-    What depends only on the size of a picture is kept for the sizes that were asked for last.
+    It caches what depends only on the size of an image, for the most recently used sizes.
     """
 
     def __init__(self, network: Any) -> None:
@@ -41,11 +41,11 @@ class QwenTower:
 
     @staticmethod
     def serves(network: Any) -> bool:
-        """Return whether a network's encoder is one of these."""
+        """Return whether a network's encoder is of this kind."""
         return isinstance(getattr(network, "vision_tower", None), qwen3_vl.VisionModel | qwen3_vl_moe.VisionModel)
 
     def __call__(self, inputs: Mapping[str, Any]) -> tuple[mx.array, list[mx.array]]:
-        """Encode the one picture or film that a processor has prepared.
+        """Encode the one image or video that a processor has prepared.
 
         Return its rows (tokens, width), and those of each deepstack layer.
         """

@@ -1,6 +1,6 @@
-"""Gemma 3n's last layers read the keys of earlier ones; their queries are rotated by the positions of the pass.
+"""Corrects Gemma 3n's last layers, which read the keys of earlier layers: rotates queries by the positions of the pass.
 
-mlx-vlm 0.7.10 rotates them by where the cache ends after the pass, so that it matters how a prompt is cut into passes.
+mlx-vlm 0.7.10 rotates them by the cache's end after the pass, so that the result depends on the division into passes.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from mlx import nn
 
 
 class QueryRotary:
-    """Takes the place of the rotary embedding of a layer that has only queries to rotate."""
+    """Replaces the rotary embedding of a layer that only rotates queries."""
 
     def __init__(self, of_library: Any) -> None:
         self._of_library = of_library
@@ -22,7 +22,7 @@ class QueryRotary:
 
 
 def mend(language_model: nn.Module) -> None:
-    """Let the layers of Gemma 3n rotate so, if they don't yet; those of other models stay as they are."""
+    """Make the layers of Gemma 3n rotate in this way, if they don't yet; don't change other models."""
     for _, module in language_model.named_modules():
         shares = type(module).__name__ == "Gemma3nAttention" and module.is_kv_shared_layer
         if shares and not isinstance(module.rope, QueryRotary):

@@ -1,9 +1,9 @@
-"""Attention over a batch whose rows lie in several groups.
+"""Attention over a batch whose rows are in several groups.
 
 mlx-lm's models pass the keys and values that a cache returned to one function, `scaled_dot_product_attention` of
-`models/base.py`; mlx-vlm's pass them to one that does the same with the caches that are used here. A batch's cache may
-return an array for each group of rows. `install` replaces that function in the modules of loaded models by `attend`,
-which gives each group's arrays the queries of their own rows.
+`models/base.py`; mlx-vlm's models have one that does the same with the caches used here. A batch's cache may return one
+array for each group of rows. `install` replaces that function in the modules of loaded models by `attend`, which calls
+it for each group with the queries of the group's rows.
 """
 
 import sys
@@ -35,10 +35,10 @@ class GroupedArrays(Struct, eq=False):
 
 @contextmanager
 def exact() -> Iterator[None]:
-    """Let MLX compute all attention, in float32, whatever type its arguments have.
+    """Let MLX compute all attention in float32 and without Orchard's kernels, whatever type its arguments have.
 
-    Kernels sum in different orders, and MLX rounds weights to their type where it has no kernel for a size. So what is
-    computed by two of them differs by rounding alone, which some models multiply from layer to layer.
+    Kernels sum in different orders, and MLX rounds attention weights to their type if it has no kernel for a size. So
+    the results of two kernels differ by rounding, which some models amplify from layer to layer.
     """
     before = _exactly.set(True)
     try:
@@ -48,9 +48,9 @@ def exact() -> Iterator[None]:
 
 
 def attend(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **kwargs: Any) -> mx.array:
-    """Do what the library's function does, with its arguments: the others are `scale`, `mask` and `sinks`.
+    """Replace the library's function; it has the same arguments: the others are `scale`, `mask` and `sinks`.
 
-    Keys, values and the mask may be `GroupedArrays`; of a single group, the mask alone.
+    Keys, values and the mask may be `GroupedArrays`; for a single group, only the mask may be.
     """
     given = dict(zip(("scale", "mask", "sinks"), args, strict=False)) | kwargs
     if not isinstance(keys, GroupedArrays):
@@ -67,11 +67,11 @@ def attend(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **
 def _attend_one(
     queries: mx.array, keys: Any, values: Any, cache: Any, *, scale: float, mask: Any = None, sinks: Any = None
 ) -> mx.array:
-    """Attend as the library does, but on CUDA with a kernel for rows, and unpack keys and values where that is better.
+    """Attend as the library does, but use a kernel for rows on CUDA, and dequantise keys and values if that is better.
 
-    The library multiplies them as they are, which for one token reads less memory. For several tokens it takes longer:
-    on a CPU six times as long in bfloat16. Nor can it be done where there are attention sinks. On CUDA, MLX 0.32.4
-    refuses some sizes and computes others wrongly.
+    The library multiplies quantised keys and values directly, which reads less memory for one token. It is slower for
+    several tokens (six times on a CPU in bfloat16) and can't be used with attention sinks. On CUDA, MLX 0.32.4 rejects
+    some sizes and computes others wrongly.
     """
     from mlx_lm.models.base import scaled_dot_product_attention as plain
 
@@ -95,7 +95,7 @@ def _attend_one(
 
 
 def install() -> None:
-    """Make every model module that has been loaded use `attend`."""
+    """Make every model module that has been imported use `attend`."""
     for name, module in list(sys.modules.items()):
         of_model = name.startswith(("mlx_lm.models.", "mlx_vlm.models.")) and not name.endswith(".base")
         if of_model and hasattr(module, _NAME):

@@ -1,8 +1,8 @@
-"""The rows that are being decoded, and one forward pass for all of them.
+"""The rows in decode, and the forward passes that compute their next tokens together.
 
-Rows lie in groups of like length (within a factor of two), each with batched layer caches of its own, so that a long
-row makes neither memory nor attention dear for short ones. A group of one row keeps that row's own cache, as mlx-lm
-made it: a row alone costs what it costs in mlx-lm's own loop, and a long row is not copied when others join.
+Rows of similar length (within a factor of two) form a group, which has its own batched layer caches. So a long row
+doesn't cost short ones memory or attention time. A group of one row keeps that row's own cache, as mlx-lm made it: a
+single row costs what it costs in mlx-lm's own loop, and a long row is not copied when others join.
 """
 
 import itertools
@@ -19,11 +19,11 @@ from orchard.engine.batching.model import LanguageModel
 from orchard.engine.batching.traced_pass import GroupedForward, TracedPasses
 
 _SHORT = 512
-_LONG_ALONE = 4096  # tokens; a row of more is not copied for a faster step
+_LONG_ALONE = 4096  # tokens; a longer row is not copied for a faster step
 
 
 class BatchMode(Enum):
-    """How far a model's rows can share a forward pass."""
+    """Which of a model's rows can share a forward pass."""
 
     SHARED = "all rows share one pass"
     BY_LENGTH = "rows of like length share a pass"
@@ -31,7 +31,7 @@ class BatchMode(Enum):
 
 
 class Verifying(Enum):
-    """Which rows may get several tokens in a pass, of which some may turn out wrong."""
+    """Which rows may verify proposed tokens: get several tokens in a pass, some of which may be rejected."""
 
     TOGETHER = "rows that share a pass, each with as many tokens as it gets"
     ALONE = "a row that is alone"
@@ -39,38 +39,37 @@ class Verifying(Enum):
 
 
 class BatchSlot:
-    """A row's place in a batch: how many tokens its keys and values hold and, while it is alone, its own cache."""
+    """A row's place in a batch: the length of its KV cache and, while it is alone, the cache itself."""
 
     def __init__(self, cache: Cache, length: int, position_delta: int = 0, *, isolated: bool = False) -> None:
-        """`position_delta`: how much further than its length the row's next position is (M-RoPE).
-        `isolated`: it must not share a pass."""
+        """`position_delta`: the row's next position minus its length (M-RoPE). `isolated`: it must not share a pass."""
         self.length = length
         self.position_delta = position_delta
         self.isolated = isolated
         self.batched = False
-        """Whether it has batched layer caches also while it is alone: only they take tokens that may turn out wrong."""
+        """Whether the row has batched layer caches even while alone: only they can drop rejected tokens."""
         self.replace(cache)
 
     def replace(self, cache: Cache) -> None:
-        """Return the row another cache of its own, to be used from the next `Batch.arrange` on."""
+        """Give the row another cache of its own, which is used from the next `Batch.arrange` on."""
         self.cache: Cache | None = cache
         self.kinds = tuple(type(layer).__name__ for _, layer in layers(cache))
         self.nesting = map_layers(lambda layer: None, cache)
         self.most = min((kind_of(layer).most(layer) for _, layer in layers(cache)), default=1)
-        """How many tokens it may get at most in a pass that verifies."""
+        """The most tokens that the row may get in a pass that verifies."""
 
 
 class _BatchGroup:
     """Rows that share batched layer caches, or one row with its own cache."""
 
     def __init__(self, key: Any, batches_one: bool) -> None:
-        """`batches_one`: a short row has batched caches also while it is alone."""
+        """`batches_one`: a short row gets batched caches even while alone."""
         self.key = key
         self._batches_one = batches_one
         self.slots: dict[BatchSlot, int] = {}
-        """Which row of the arrays each slot has."""
+        """The row of the arrays that each slot has."""
         self.rows: list[BatchSlot] = []
-        """The slot whose tokens each row of the arrays gets: spare rows get those of the first slot."""
+        """The slot whose tokens each row of the arrays gets. Spare rows get those of the first slot."""
         self._batched: list[BatchedLayerCache] = []
 
     def arrange(self, slots: list[BatchSlot], spare: int) -> None:
@@ -82,7 +81,7 @@ class _BatchGroup:
             self.slots, self.rows, self._batched = {slots[0]: 0}, slots, []
             return
         if len(slots) + spare == len(self.rows) and all(slot.cache is None for slot in slots):
-            # The rows of those that have left become spare ones: to copy the others would take as long as a step.
+            # The rows of slots that have left become spare rows: copying the others would take as long as a step.
             stay = set(slots)
             self.slots = {slot: row for slot, row in self.slots.items() if slot in stay}
             by_row = {row: slot for slot, row in self.slots.items()}
@@ -91,7 +90,7 @@ class _BatchGroup:
         joining = [[layer for _, layer in layers(slot.cache)] for slot in slots if slot.cache is not None]
         if not self._batched:
             self._batched = [kind_of(layer).batch(layer) for layer in joining[0]]
-        slots = sorted(slots, key=lambda slot: slot.cache is not None)  # those that stay come first
+        slots = sorted(slots, key=lambda slot: slot.cache is not None)  # slots that stay come first
         keep = [self.slots[slot] for slot in slots if slot.cache is None]
         for index, layer in enumerate(self._batched):
             layer.rebuild(keep, [own[index] for own in joining], spare, [slot.length for slot in slots])
@@ -107,16 +106,16 @@ class _BatchGroup:
         return map_layers(lambda _: next(own), slot.nesting)
 
     def begin_pass(self, count: int = 1, real: Sequence[int] = ()) -> Lengths:
-        """Tell the batched layers how many tokens their rows hold, and get: with padding, and `real`. Return it."""
+        """Tell the batched layers how many tokens each row holds and gets: `count` with padding, `real` without."""
         lengths = Lengths([slot.length for slot in self.rows], count, real=real)
         for layer in self._batched:
             layer.begin(lengths)
         return lengths
 
     def begin_ahead(self, ahead: Sequence[int], count: int) -> Lengths:
-        """Make room for `count` tokens of each row, so many places behind its end, and return where they go.
+        """Make room for `count` tokens, `ahead` places behind each row's end, and return the lengths of that pass.
 
-        All layers get it alike: a traced pass relies on that.
+        All layers must get the same room: a traced pass relies on it.
         """
         lengths = Lengths([slot.length + before for slot, before in zip(self.rows, ahead, strict=True)], count)
         for layer in self._batched:
@@ -125,7 +124,7 @@ class _BatchGroup:
         return lengths
 
     def keep(self, real: Sequence[int], tokens: Sequence[int]) -> None:
-        """Keep so many of the `real` tokens that each row got in the last pass; where it can't be so many, none."""
+        """Keep the first `tokens` of the `real` tokens that each row got in the last pass; none if a layer can't."""
         if not all(layer.keeps_any for layer in self._batched):
             tokens = [kept if kept == got else 0 for got, kept in zip(real, tokens, strict=True)]
         for layer in self._batched:
@@ -134,30 +133,30 @@ class _BatchGroup:
             slot.length += tokens[row]
 
     def layers(self) -> list[Any]:
-        """Return each layer's cache, lists taken apart: the only row's own, or batched ones."""
+        """Return each layer's cache, with nested lists flattened: batched ones, or those of a row that is alone."""
         own = self.rows[0].cache
         return list(self._batched) if own is None else [layer for _, layer in layers(own)]
 
 
 class Pass:
-    """The groups that one forward pass serves."""
+    """One forward pass and the groups of rows that share it."""
 
     def __init__(self, groups: list[_BatchGroup], *, joint: bool = False) -> None:
-        """`joint`: the model takes `GroupedArrays`, as several groups need it."""
+        """`joint`: the model can read `GroupedArrays`, which several groups need."""
         self.groups = groups
         self._joint = joint
         self.slots = [slot for group in groups for slot in group.slots]
         self.bounds = [0, *itertools.accumulate(len(group.rows) for group in groups)]
         numbers = {slot: number for number, slot in enumerate(self.slots)}
-        self._of_rows = [numbers[slot] for group in groups for slot in group.rows]  # which slot's token each row reads
+        self._of_rows = [numbers[slot] for group in groups for slot in group.rows]  # the slot that each row reads
         firsts = zip(self.bounds, groups, strict=False)
-        real = [first + row for first, group in firsts for row in group.slots.values()]  # which row each slot has
+        real = [first + row for first, group in firsts for row in group.slots.values()]  # the row of each slot
         self._spread, self._real = mx.array(self._of_rows, mx.int32), mx.array(real, mx.int32)
         self._padded = len(self._of_rows) > len(self.slots)
-        self._given: list[int] = []  # how many tokens each slot got in the last `verify`
+        self._given: list[int] = []  # the tokens of each slot in the last `verify`
 
     def run(self, model: LanguageModel, tokens: mx.array, traced: TracedPasses | None) -> mx.array:
-        """Read one token a row, (rows,); return logits (rows, vocab_size) and counts the token."""
+        """Read one token per row, (rows,); return logits (rows, vocab_size) and add the token to the rows' lengths."""
         tokens = self.spread(tokens)
         positions = None  # the rows' lengths
         if any(slot.position_delta for slot in self.slots):
@@ -181,7 +180,7 @@ class Pass:
         traced: TracedPasses | None,
         multiple: int = 1,
     ) -> mx.array:
-        """Read several tokens a row, see `Batch.verify`; return logits (rows, n, vocab_size), padded at their end."""
+        """Read several tokens per row as in `Batch.verify`; return logits (rows, n, vocab_size), padded at the end."""
         given = self._given = [len(of) for of in tokens]
         count = self._filled(max(given), multiple)
         if array is None:
@@ -200,48 +199,48 @@ class Pass:
     def _filled(self, count: int, multiple: int) -> int:
         """Return how many tokens each row gets in `verify`, with padding.
 
-        A row that is alone in batched caches gets a multiple of `multiple`, as several rows are filled up to that.
+        A single row in batched caches gets a multiple of `multiple`, as the number of rows does otherwise.
         """
         filled = -(-count // multiple) * multiple
         alone = self.bounds[-1] == 1 and self.slots[0].cache is None
         return filled if alone and filled <= self.slots[0].most else count
 
     def keep(self, tokens: Sequence[int]) -> None:
-        """Keep so many of each row's tokens of the last `verify`."""
+        """Keep the first so many of each row's tokens of the last `verify`."""
         for group, *own in zip(self.groups, self.by_row(self._given), self.by_row(tokens), strict=True):
             group.keep(*own)
 
     def layers(self, index: int) -> list[Any]:
-        """Return the caches of one layer, of each group."""
+        """Return the cache of one layer in each group."""
         return [group.layers()[index] for group in self.groups]
 
     def by_row(self, of_slots: Sequence[int]) -> list[list[int]]:
-        """Divide what there is of each slot among the groups: return it for each of their rows, spare ones too."""
+        """Return, for each group, the slots' values in the order of its rows, including spare rows."""
         return [[of_slots[slot] for slot in self._of_rows[a:b]] for a, b in itertools.pairwise(self.bounds)]
 
     def spread(self, of_rows: mx.array) -> mx.array:
-        """Return what there is of each slot, (slots, ...), in the order of the pass, spare rows among them."""
+        """Return the slots' entries, (slots, ...), in the order of the pass's rows, including spare rows."""
         return of_rows[self._spread] if self._padded else of_rows
 
     def real(self, of_rows: mx.array) -> mx.array:
-        """Return what a pass has made, without that of spare rows."""
+        """Return the result of a pass in the order of the slots, without spare rows."""
         return of_rows[self._real] if self._padded else of_rows
 
     def begin_ahead(self, ahead: Sequence[int], count: int) -> list[Lengths]:
-        """Get ready for passes over one layer that write `count` tokens so far behind each row's end: return where.
+        """Prepare passes over one layer that write `count` tokens, `ahead` places behind each row's end.
 
-        `end_ahead` must follow, and nothing of it stays.
+        Return the lengths of each group. `end_ahead` must follow; the tokens are not kept.
         """
         return [group.begin_ahead(own, count) for group, own in zip(self.groups, self.by_row(ahead), strict=True)]
 
     def end_ahead(self, caches: Sequence[Any]) -> None:
-        """Let the rows end where they did, in one layer's caches of each group."""
+        """Restore the ends of the rows in one layer's caches, one for each group."""
         for group, cache in zip(self.groups, caches, strict=True):
             if group.rows[0].cache is not None:
                 cache.offset = group.rows[0].length
 
     def position_deltas(self) -> mx.array:
-        """Return how much further than its place each row's position is, (rows,), in the order of the pass."""
+        """Return each row's position minus its length, (rows,), in the order of the pass."""
         return self.spread(mx.array([slot.position_delta for slot in self.slots], mx.int32))
 
     def _run_batched(
@@ -265,7 +264,7 @@ class Pass:
 
 
 class Batch:
-    """Rows in decode. All methods belong to the engine's thread."""
+    """Rows in decode. Only the engine's thread may call its methods."""
 
     def __init__(
         self,
@@ -277,16 +276,16 @@ class Batch:
         traced: bool = False,
         verifying: Verifying = Verifying.TOGETHER,
     ) -> None:
-        """Fill each group up to a multiple of `multiple` rows, with copies that nobody reads.
+        """Pad each group of several rows to a multiple of `multiple` rows, with copies that nobody reads.
 
-        Rows of fewer than `short` tokens are alike. `traced`: passes are compiled, see `traced_pass`.
-        `verifying`: what `verify` may be used for.
+        All rows of fewer than `short` tokens count as similar. `traced`: passes are compiled, see `traced_pass`.
+        `verifying`: which rows `verify` may be used for.
         """
         self._model = model
         self.mode = mode
-        """How far the rows share a pass."""
+        """Which rows share a pass."""
         self.verifying = verifying
-        """Which rows may get several tokens in `verify`."""
+        """Which rows may verify proposed tokens."""
         self._multiple = multiple
         self._short = short
         self.traced = traced
@@ -294,23 +293,23 @@ class Batch:
         self._traced = TracedPasses() if traced else None
         self._groups: list[_BatchGroup] = []
         self.passes: list[Pass] = []
-        """The passes that a step takes."""
-        self._ran: list[Pass] = []  # in the last step, without an error
+        """The forward passes of a step."""
+        self._ran: list[Pass] = []  # those of the last step that raised nothing
         self.slots: list[BatchSlot] = []
-        """The rows, in the order of tokens and logits."""
+        """The rows, in the order of the tokens and logits."""
 
     @property
     def traces(self) -> int:
-        """How many passes have been traced so far: the step that does so takes long."""
+        """How many passes have been traced so far. A step that traces one takes much longer than others."""
         return self._traced.made if self._traced else 0
 
     @property
     def outgrown(self) -> bool:
-        """Whether a row has become too long for its group, so that `arrange` would move it."""
+        """Whether a row has become too long for its group, so that `arrange` must move it."""
         return any(self._key(slot) != group.key for group in self._groups for slot in group.slots)
 
     def arrange(self, slots: Sequence[BatchSlot]) -> None:
-        """Hold exactly these rows from now on; the order is the batch's own. Raise Unbatchable."""
+        """Hold exactly these rows from now on; `slots` has their order. Raise Unbatchable if a layer can't."""
         members: dict[Any, list[BatchSlot]] = {}
         for slot in slots:
             members.setdefault(self._key(slot), []).append(slot)
@@ -330,8 +329,8 @@ class Batch:
         self.slots = [slot for one in self.passes for slot in one.slots]
 
     def _key(self, slot: BatchSlot) -> tuple[Any, ...]:
-        """Return what the rows of a group have in common; `()` instead of kinds: the row is on its own."""
-        # A cache without content has no shape that a batched one could take over.
+        """Return a key that is equal for the rows of a group; its first part is `()` for a row that must be alone."""
+        # An empty cache has no shapes that a batched cache could take over.
         if self.mode is BatchMode.SEQUENTIAL or slot.isolated or not slot.length:
             return (), id(slot)
         return slot.kinds, max(slot.length, self._short - 1).bit_length()
@@ -341,14 +340,14 @@ class Batch:
         return next(group for group in self._groups if slot in group.slots).extract(slot)
 
     def first_layers(self) -> list[Any]:
-        """Return what a layer in the first third of the last pass has written, for `mx.async_eval`."""
+        """Return the contents of one layer cache at a third of each pass's depth, for `mx.async_eval`."""
         passes = [one.groups[0].layers() for one in self._ran]
         return [vars(of[len(of) // 3]) for of in passes if of]
 
     def forward(self, tokens: mx.array) -> tuple[mx.array | None, list[tuple[list[BatchSlot], Exception]]]:
-        """Read one token a row, (rows,); return lazy logits (rows, vocab_size), and what was raised by whose pass.
+        """Read one token per row, (rows,); return lazy logits (rows, vocab_size), and failures (slots, error).
 
-        The logits lack the rows of passes that raised: those rows' caches are in no known state.
+        The logits lack the rows of passes that raised: their caches are in an unknown state.
         """
 
         def run(one: Pass, start: int) -> mx.array:
@@ -360,14 +359,14 @@ class Batch:
     def verify(
         self, tokens: Sequence[Sequence[int]], drawn: Sequence[int], array: mx.array | None = None
     ) -> tuple[mx.array | None, list[tuple[list[BatchSlot], Exception]]]:
-        """Read several tokens a row, which may turn out wrong; return what `forward` does, but n logits a row.
+        """Read several tokens per row, some of which may be rejected; return logits (rows, n, vocab_size) and failures.
 
-        Those of row i are behind its last `drawn[i]` tokens; n is the most of `drawn`, and what is behind the others is
-        padding. `array`, (rows, most): the tokens, padded, where some are not known yet, and `tokens` has any there.
-        `keep` must follow before anything else.
+        n is the maximum of `drawn`. Row i has the logits of its last `drawn[i]` tokens, then padding. If some tokens
+        are not computed yet, `array`, (rows, most tokens), has all of them, padded, and `tokens` has placeholders.
+        The next call must be `keep`.
         """
         most = max(drawn)
-        # Where rows verify alone only, their states take padding for tokens.
+        # If rows can only verify alone, their recurrent states would count padding as tokens.
         multiple = self._multiple if self.verifying is Verifying.TOGETHER else 1
 
         def run(one: Pass, start: int) -> mx.array:
@@ -380,9 +379,9 @@ class Batch:
         return self._each(run)
 
     def keep(self, tokens: Sequence[int]) -> None:
-        """Keep the first so many tokens that each row got in `verify`; the rows are those whose passes did not raise.
+        """Keep the first so many tokens of each row in `verify`, for the rows whose passes did not raise.
 
-        Where a layer can't do that, a row keeps none: `BatchSlot.length` says it.
+        If a layer can't keep a part, a row that keeps a part keeps none: read `BatchSlot.length`.
         """
         start = 0
         for one in self._ran:
@@ -390,13 +389,13 @@ class Batch:
             start += len(one.slots)
 
     def mark(self) -> Callable[[], bool]:
-        """Return what takes the rows back to where they are now, whatever `forward` has read since.
+        """Return a function that takes the rows back to their present lengths after later calls of `forward`.
 
-        They must have batched layer caches. It returns whether what was read is still there, behind the rows' ends:
-        then a row that turns out to go on so only has to be made longer.
+        The rows must have batched layer caches. The function returns whether the tokens read since are still in the
+        caches, behind the rows' ends: if so, raising a row's length brings them back.
         """
         lengths = [slot.length for slot in self.slots]
-        # What lies behind a row's end is never looked at, but where it takes the place of something.
+        # No pass reads what lies behind a row's end. Only layers that overwrite older content are restored.
         written = [
             (layer, list(layer.arrays))
             for group in self._groups
@@ -416,7 +415,7 @@ class Batch:
     def _each(
         self, run: Callable[[Pass, int], mx.array]
     ) -> tuple[mx.array | None, list[tuple[list[BatchSlot], Exception]]]:
-        """Run each pass, given the number of its first row; return all logits, and what was raised by whose pass."""
+        """Call `run` with each pass and the number of its first row; return all logits, and failures (slots, error)."""
         logits: list[mx.array] = []
         failed: list[tuple[list[BatchSlot], Exception]] = []
         start = 0
@@ -435,7 +434,7 @@ class Batch:
 
 
 def _behind_last(logits: mx.array, tokens: Sequence[Sequence[int]], drawn: Sequence[int], most: int) -> mx.array:
-    """Return (rows, most, vocab_size): of logits (rows, n, vocab_size) those behind the last `drawn` tokens of each."""
+    """Return (rows, most, vocab_size): from logits (rows, n, vocab_size), those of each row's last `drawn` tokens."""
     count = logits.shape[1]
     if all(len(of) == count and last == most for of, last in zip(tokens, drawn, strict=True)):
         return logits[:, count - most :]

@@ -1,7 +1,6 @@
-"""What the kinds of batched layer cache share: how long the rows are, and arrays in which each row has its own place.
+"""What the kinds of batched layer cache share: the rows' lengths, and arrays where each row writes at its own places.
 
-Rows need not be equally long: where each one's next token goes is an index of its own, and a mask hides what lies
-beyond its end.
+Rows may have different lengths: each has its own index for its next token, and a mask hides what lies behind its end.
 """
 
 from collections.abc import Sequence
@@ -12,56 +11,56 @@ import mlx.core as mx
 
 from orchard.engine.batching.model import cuda_kernel, on_cuda
 
-GROWTH = 256  # tokens of room that a batched cache gets beyond its longest row
+GROWTH = 256  # tokens; a batched cache grows in steps of this size
 
 
 class Lengths:
-    """How many tokens each row of a group holds before the pass under way; all layers of the group share it."""
+    """How many tokens each row of a group holds before the current pass; all layers of the group share it."""
 
     @classmethod
     def unknown(cls, array: mx.array, reach: int, count: int, real_array: mx.array | None) -> "Lengths":
-        """Return lengths of which only the arrays are known, for a traced pass; `reach` places are looked at."""
+        """Return lengths for a traced pass: only the arrays are known, and the pass attends to `reach` places."""
         lengths = cls([reach - count], count)
-        lengths.longest = reach  # a ring is looked at as a whole
+        lengths.longest = reach  # the pass attends to a whole ring
         lengths.array, lengths.real_array = array, real_array
         lengths.positions = _counted(array, count)
         lengths.equal = False
         return lengths
 
     def __init__(self, of: Sequence[int], count: int = 1, reach: int = 0, real: Sequence[int] = ()) -> None:
-        """In the pass each row gets `count` tokens. `reach`: how far it looks, where that is farther than it must.
+        """In the pass each row gets `count` tokens. `reach`: how many places it attends to, if more than necessary.
 
-        `real`: how many of them are no padding, which stands behind them; none given: all are.
+        `real`: how many tokens of each row are not padding, which comes last; empty: all of them.
         """
         self.of = list(of)
         self.count = count
         self.real = list(real) or [count] * len(self.of)
         """How many tokens each row gets, without padding."""
         self.real_array = mx.array(self.real, mx.int32) if min(self.real) < count else None
-        """The same, (rows,); None: nobody gets padding."""
+        """The same, (rows,); None: no row has padding."""
         self.longest = max(of)
         self.reach = reach or self.longest + count
-        """So many places are looked at; the longest row holds as many tokens after the pass, or fewer."""
+        """How many places the pass attends to: at least the longest row's tokens after the pass."""
         self.array = mx.array(self.of, mx.int32)
         self.equal = self.longest == min(of) and self.reach == self.longest + count
-        """Whether all places are tokens of all rows, so that a mask would have nothing to hide."""
+        """Whether all rows have tokens at all places, so that there is nothing to mask but later tokens."""
         self.positions = _counted(self.array, count)
-        """Of the new tokens, (rows, count)."""
+        """The positions of the new tokens, (rows, count)."""
         self._masks: dict[tuple[int, int, int, int], mx.array] = {}
         self._places: dict[tuple[int, int], mx.array] = {}
         self._kept: KeptTokens | None = None
 
     def kept(self, tokens: Sequence[int]) -> "KeptTokens":
-        """Return what all layers need to keep so many of each row's tokens of the pass."""
+        """Return what all layers need to keep the first so many of each row's tokens of the pass."""
         if self._kept is None or self._kept.of != list(tokens):
             self._kept = KeptTokens(list(tokens), self.real)
         return self._kept
 
     def mask(self, size: int, window: int = 0, ring: int = 0, hidden: int = 0) -> mx.array | None:
-        """Return which of `size` places each token may look at, (rows, 1, count, size) of bool, once all are written.
+        """Return which of `size` places each new token may attend to, (rows, 1, count, size) of bool; None: all.
 
-        `window` 0: no limit. `ring` 0: the places are positions; else the place of position p is p modulo `ring`.
-        `hidden`: so many first places nobody may look at. None: each may look at all of them.
+        All new tokens are written already. `window` 0: no limit. `ring` 0: places are positions; else the place of
+        position p is p modulo `ring`. `hidden`: the number of first places that no token may attend to.
         """
         if self.equal and not (window or hidden) and self.count == 1:
             return None
@@ -82,17 +81,17 @@ class Lengths:
         return self._masks[key]
 
     def ring_mask(self, window: int, keep: int, narrow: int) -> mx.array:
-        """Return what each new token may look at, (rows, 1, count, places + count) of bool, in a ring not yet written.
+        """Return what each new token may attend to, (rows, 1, count, places + count) of bool, before a ring is written.
 
-        The new tokens lie behind the ring's places. The ring is that of `places`; `narrow`: the layer's own window, 0:
-        that of the ring.
+        The new tokens come after the ring's places. `window`, `keep`: see `places`. `narrow`: the layer's own window;
+        0: the ring's.
         """
         key = (-window, keep, narrow, 0)
         if key not in self._masks:
             place = mx.arange(min(self.longest, window), dtype=mx.int32)[None]
             last = self.array[:, None] - 1
             held = mx.where(place < keep, place, last - (last - place) % (window - keep))
-            held = mx.where((held < mx.minimum(place, keep)) | (held > last), -1, held)  # nothing is there yet
+            held = mx.where((held < mx.minimum(place, keep)) | (held > last), -1, held)  # the place is still empty
             at = mx.concatenate([held, self.positions], axis=1)[:, None]
             own = self.positions[:, :, None]
             recent = at > own - (narrow or window - keep)
@@ -101,11 +100,11 @@ class Lengths:
         return self._masks[key]
 
     def known_mask(self, size: int, hidden: int = 0) -> mx.array | None:
-        """Return what `mask(size, hidden=hidden)` returned; None: nobody asked, or there was nothing to hide."""
+        """Return what `mask(size, hidden=hidden)` has returned; None: it was not called, or had nothing to hide."""
         return self._masks.get((size, 0, 0, hidden))
 
     def places(self, window: int, keep: int) -> mx.array:
-        """Return where each row's next tokens go, (rows, count), in a ring of `window` places; `keep` of them stay."""
+        """Return the places of new tokens, (rows, count), in a ring of `window` places, of which `keep` are fixed."""
         if (window, keep) not in self._places:
             turned = keep + (self.positions - keep) % (window - keep)
             self._places[window, keep] = mx.where(self.positions < window, self.positions, turned)
@@ -117,14 +116,14 @@ def _counted(first: mx.array, count: int) -> mx.array:
 
 
 class KeptTokens:
-    """How many tokens of a pass each row keeps, and arrays that follow from it, each made once for all layers."""
+    """How many tokens of a pass each row keeps, and arrays made from it once for all layers."""
 
     def __init__(self, of: list[int], real: list[int]) -> None:
         self.of = of
         self.all = of == real
-        """Whether no row goes back."""
+        """Whether each row keeps all of its tokens."""
         self.none = [not kept and bool(got) for kept, got in zip(of, real, strict=True)]
-        """Which rows go back to where they were before."""
+        """Which rows keep none of their tokens."""
         self._real = real
         self._windows: dict[int, mx.array] = {}
 
@@ -141,20 +140,20 @@ class KeptTokens:
 
     @cached_property
     def stays(self) -> mx.array:
-        """Which rows keep all, (rows,) of bool."""
+        """Which rows keep all of their tokens, (rows,) of bool."""
         return mx.array([kept == got for kept, got in zip(self.of, self._real, strict=True)])
 
     def window(self, width: int) -> mx.array:
-        """Return the places of so many entries behind the kept ones, (rows, width)."""
+        """Return the places of the `width` entries after each row's kept ones, (rows, width)."""
         if width not in self._windows:
             self._windows[width] = mx.array(self.of, mx.int32)[:, None] + mx.arange(width, dtype=mx.int32)
         return self._windows[width]
 
 
 def behind(kept: KeptTokens, before: mx.array, between: mx.array, after: mx.array) -> mx.array:
-    """Return the state (rows, ...) behind the tokens that each row keeps: one of those `between`, (rows, n, ...).
+    """Return the state (rows, ...) after each row's kept tokens, one of those in `between`, (rows, n, ...).
 
-    `before`, `after`: behind none of them, and behind all. Some row goes back: else all of `after` stands.
+    `before`, `after`: the states after none and after all of them. At least one row must not keep all.
     """
     if len(kept.of) == 1:
         return before if kept.none[0] else mx.contiguous(between[:, kept.of[0] - 1])
@@ -166,11 +165,11 @@ def behind(kept: KeptTokens, before: mx.array, between: mx.array, after: mx.arra
 
 
 def choose(of_rows: mx.array, one: mx.array, other: mx.array) -> mx.array:
-    """Return the rows of `one` where (rows,) of bool say so, and those of `other`."""
+    """Return the rows of `one` where `of_rows`, (rows,) of bool, is true, else those of `other`."""
     return mx.where(of_rows.reshape(-1, *[1] * (one.ndim - 1)), one, other)
 
 
-# MLX's operations for this take 72 µs for 8 rows of 2 MB on an H100, whose memory could move them in 11.
+# For 8 rows of 2 MB on an H100, MLX's operations take 72 µs; its memory could move them in 11 µs.
 _PICK = """
   int64_t size = sizeof(T);
   for (int axis = 1; axis < after_ndim; axis++) size *= after_shape[axis];
@@ -183,7 +182,7 @@ _PICK = """
   for (int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < size; i += gridDim.x * blockDim.x) to[i] = from[i];
 """
 _THREADS = 256
-_MOST_BLOCKS = 512  # of a row
+_MOST_BLOCKS = 512  # per row
 
 
 def _picked(last: mx.array, before: mx.array, between: mx.array, after: mx.array) -> mx.array:
@@ -205,12 +204,12 @@ def _pick() -> Any:
 
 
 def room(length: int) -> int:
-    """Return how many places a row of `length` tokens gets."""
+    """Return how many places to allocate for a row of `length` tokens."""
     return (length // GROWTH + 1) * GROWTH
 
 
 def resized(array: mx.array, size: int) -> mx.array:
-    """Cut or pad the tokens' axis of an array (rows, heads, tokens, width) to `size`."""
+    """Return an array (rows, heads, tokens, width) with its tokens' axis cut or padded to `size`."""
     have = array.shape[2]
     if have == size:
         return array
@@ -221,7 +220,7 @@ def resized(array: mx.array, size: int) -> mx.array:
 
 
 def gathered(stored: mx.array | None, keep: Sequence[int], joined: list[mx.array], spare: int) -> mx.array:
-    """Return the rows `keep` of `stored`, then the rows `joined`, then `spare` copies of the first one."""
+    """Return the rows `keep` of `stored`, then the rows `joined`, then `spare` copies of the first row."""
     parts = list(joined)
     if stored is not None and keep:
         whole = list(keep) == list(range(stored.shape[0]))
@@ -232,7 +231,7 @@ def gathered(stored: mx.array | None, keep: Sequence[int], joined: list[mx.array
 
 
 class PlacedArrays:
-    """Arrays (rows, heads, places, width) in which each row writes at places of its own."""
+    """Arrays (rows, heads, places, width) in which each row writes at its own places."""
 
     lengths: Lengths
     keeps_any = True
@@ -242,18 +241,18 @@ class PlacedArrays:
         self.fetched: tuple[Any, Any] = (None, None)
         """The keys and the values that the model got last."""
         self.apart: list[mx.array] = []
-        """What a pass has not written into the arrays: which of it is right is not known yet."""
+        """New tokens that are not in `arrays` yet, since some may be rejected."""
 
     def begin(self, lengths: Lengths) -> None:
-        """Get ready for a pass over rows that hold so many tokens."""
+        """Prepare a pass over rows of these lengths."""
         self.lengths = lengths
-        self.fetched = (None, None)  # they would keep the arrays from being written in place
+        self.fetched = (None, None)  # otherwise the arrays could not be written in place
 
     def write(self, new: list[mx.array], places: mx.array) -> None:
         """Write new tokens (rows, heads, n, width) at `places` (rows, n)."""
         at = places[:, None, :, None]
         for index, value in enumerate(new):
-            # The old array has no other user, so this happens in place.
+            # Nothing else refers to the old array, so MLX writes in place.
             self.arrays[index] = mx.put_along_axis(self.arrays[index], mx.broadcast_to(at, value.shape), value, axis=2)
 
     def resize(self, size: int) -> None:
@@ -261,9 +260,9 @@ class PlacedArrays:
         self.arrays = [resized(array, size) for array in self.arrays]
 
     def gather(self, size: int, keep: Sequence[int], joined: list[list[mx.array]], spare: int) -> None:
-        """Keep the rows `keep`, append the rows `joined`, each a list of arrays, and `spare` copies of the first.
+        """Take the rows `keep`, then the rows `joined`, each a list of arrays, then `spare` copies of the first row.
 
-        All get `size` places.
+        All rows get `size` places.
         """
         self.resize(size)
         stored: Sequence[mx.array | None] = self.arrays or [None] * len(joined[0])

@@ -1,7 +1,7 @@
-"""Decode: one forward pass and one sampling call per step for all rows; the next step starts before the last is read.
+"""Decode: one forward and one sampling call per step for all rows; a step is launched before the last one is read.
 
-Where a row has a grammar, what it may draw depends on its last token. Then a step launches the first part of the pass,
-reads the last tokens, and launches the rest while the masks are computed; the next step begins with the draw.
+If a row has a grammar, the tokens that it may draw depend on its last token. Then a step launches the first part of the
+pass, reads the last tokens, and launches the rest while the masks are computed; the next step begins with the draw.
 """
 
 from collections import deque
@@ -21,10 +21,10 @@ Failures = list[tuple[list["Row"], Exception]]
 
 
 class Row:
-    """One choice of a job. `tokens`: the prompt and what has been read of the answer."""
+    """One choice of a job. `tokens`: the prompt and the answer's tokens that have been read from the device."""
 
     def __init__(self, job: Job, choice: int, tokens: list[int], slot: BatchSlot) -> None:
-        """`slot` holds all tokens but the last one. More tokens than the prompt: a row that was preempted goes on."""
+        """`slot` holds all `tokens` but the last. If there are more than the prompt's, the row continues an answer."""
         self.job = job
         self.choice = choice
         self.tokens = tokens
@@ -38,17 +38,17 @@ class Row:
 
     @property
     def generated(self) -> list[int]:
-        """What has been read of the answer."""
+        """The answer's tokens that have been read from the device."""
         return self.tokens[len(self.job.prompt) :]
 
     @property
     def left(self) -> int:
-        """How many tokens are still to be read at most."""
+        """How many more tokens the answer may get, including launched ones that have not been read."""
         return self.job.max_tokens - (len(self.tokens) - len(self.job.prompt))
 
     @property
     def prompt_length(self) -> int:
-        """How many of the tokens are the prompt's."""
+        """The number of prompt tokens."""
         return len(self.job.prompt)
 
     @property
@@ -58,16 +58,16 @@ class Row:
 
     @property
     def to_read(self) -> list[int]:
-        """The tokens that the model has still to read, where none is launched: mostly the last one."""
+        """The tokens that the cache lacks, if no token is launched: usually the last one."""
         return self.tokens[self.slot.length :]
 
     @property
     def wants_more(self) -> bool:
-        """Whether another token is to be launched."""
+        """Whether the row needs another token to be launched."""
         return not self.ended and self.launched < self.job.max_tokens
 
     def take(self, sample: Sample, eos: frozenset[int]) -> Drawn:
-        """Read the next token."""
+        """Append the next token; return it with the reason if the row ends with it."""
         self.tokens.append(sample.token)
         reason: EndReason | None = None
         if sample.token in eos:
@@ -82,8 +82,8 @@ class Row:
 
 
 class Rows:
-    """All rows in decode. Between two steps at most one token of each is launched and not read yet, so that a row's
-    tokens are what its cache holds, or one more."""
+    """All rows in decode. Between two steps at most one token of each row is launched and not read. So `Row.tokens`
+    are the tokens in the row's cache, or one more."""
 
     def __init__(self, model: LanguageModel, batch: Batch, store: KVStore) -> None:
         self._model = model
@@ -95,12 +95,12 @@ class Rows:
         self._joining: list[Row] = []
         self._inputs: mx.array | None = None  # (rows,): the next token of each active row
         self._unread: deque[tuple[list[Row], Draw]] = deque()
-        self._bound: tuple[mx.array, Computing] | None = None  # the active rows' logits, to be drawn by their grammars
-        self._stale = False  # the batch still holds rows that are gone, or holds them in another form
+        self._bound: tuple[mx.array, Computing] | None = None  # the active rows' logits and masks, not drawn yet
+        self._stale = False  # the batch must be arranged again: rows have left or changed their caches
 
     @property
     def idle(self) -> bool:
-        """Whether a step would do nothing."""
+        """Whether a step would have nothing to do."""
         return not (self._active or self._joining or self._unread or self._stale)
 
     def join(self, row: Row) -> None:
@@ -108,21 +108,21 @@ class Rows:
         self._joining.append(row)
 
     def leave(self, row: Row) -> None:
-        """Stop a row; nothing more of it is delivered."""
+        """Stop a row; none of its later tokens are delivered."""
         row.ended = True
         if row in self._joining:
             self._joining.remove(row)
 
     def disturb(self) -> None:
-        """Note that the step under way does, or waits for, other work than the rows'."""
+        """Note that the device got other work (prefill), so that the next step's time doesn't count."""
 
     def step(self) -> tuple[list[Drawn], Failures]:
-        """Launch the next token of every row and read one that was launched before."""
+        """Launch the next token of every row and read those that were launched before; return them, and failures."""
         failed = self._draw_bound()
         logits, broken = self._forward()
         drawn: list[Drawn] = []
         if logits is not None and any(row.grammar for row in self._active):
-            # On a fast GPU, launching takes the host as long as computing takes the device: neither may wait.
+            # On a fast GPU, the host takes as long to launch as the device to compute: neither may wait.
             mx.async_eval(self._batch.first_layers())  # type: ignore[no-untyped-call]
             drawn = self.read()
             grammars = [None if row.ended else row.grammar for row in self._active]
@@ -135,7 +135,7 @@ class Rows:
         return drawn, failed + broken
 
     def read(self) -> list[Drawn]:
-        """Wait for the oldest token of every row that has been launched and not read."""
+        """Wait for the oldest draw that was launched and not read; return one token of each row that has not ended."""
         if not self._unread:
             return []
         rows, draw = self._unread.popleft()
@@ -146,7 +146,10 @@ class Rows:
         ]
 
     def _forward(self) -> tuple[mx.array | None, Failures]:
-        """Read the next token of every row; return lazy logits (rows, vocab_size) of those whose pass did not raise."""
+        """Launch a pass over every row's next token; return lazy logits (rows, vocab_size), and failures.
+
+        The logits lack rows whose pass raised.
+        """
         self._settle()
         if not self._active:
             return None, []
@@ -164,7 +167,7 @@ class Rows:
         return failed
 
     def _settle(self) -> None:
-        """Let the rows be arranged for the next pass."""
+        """Prepare the rows for the next pass: quantise those that are due, and arrange the batch if it must change."""
         for row in self._active:
             if self._store.quantizes_at(row.slot.length):
                 cache = self._batch.extract(row.slot)
@@ -177,10 +180,7 @@ class Rows:
             self._arrange(staying)
 
     def _draw_bound(self) -> Failures:
-        """Draw what the last step has left to this one.
-
-        A row that can't go on by its grammar ends here.
-        """
+        """Draw the tokens of rows with grammars from the last step's logits; return the rows whose grammar failed."""
         if self._bound is None:
             return []
         logits, computing = self._bound
@@ -206,7 +206,7 @@ class Rows:
             self._store.save(row.tokens[: row.slot.length], cache, row.job.spans)
 
     def _arrange(self, staying: list[Row]) -> None:
-        """Let the rows that stay and those that join decode, in the order that the batch finds best."""
+        """Form the batch of the rows that stay and those that join, in the batch's order; save rows that leave."""
         for row in self._active:
             if not row.wants_more:
                 self._save(row, self._batch.extract(row.slot))
@@ -231,7 +231,7 @@ class Rows:
         self._active = [rows[index] for index in order]
 
     def _drop(self, rows: list[Row]) -> None:
-        """Forget rows whose forward pass raised; the others have taken their step."""
+        """Drop rows whose forward pass raised; the other rows have taken their step."""
         for row in rows:
             row.ended, row.cacheable = True, False
         stay = [index for index, row in enumerate(self._active) if not row.ended]

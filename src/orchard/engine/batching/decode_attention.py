@@ -1,9 +1,9 @@
 """Attention on CUDA for one or a few new tokens per row, with rows of different lengths.
 
-MLX 0.32.4's own kernel for one token takes no mask there: rows of different lengths go through a product, a choice, a
-softmax and another product in each layer. This kernel knows the rows' lengths instead, and reads nothing beyond them.
-It sums in float32, in the order of FlashAttention's softmax (https://arxiv.org/abs/2205.14135); the work on long rows
-is divided into parts that a second kernel joins (https://pytorch.org/blog/flash-decoding/).
+On CUDA, MLX 0.32.4's own kernel for one token takes no mask. So for rows of different lengths, each layer would need a
+product, a choice, a softmax and another product. This kernel gets the rows' lengths instead, and reads nothing beyond
+them. It sums in float32, like FlashAttention's softmax (https://arxiv.org/abs/2205.14135); long rows are divided into
+parts, which a second kernel joins (https://pytorch.org/blog/flash-decoding/).
 """
 
 from functools import cache
@@ -18,9 +18,9 @@ _WARPS = 32
 _PLACES_IN_ONE_PART = 1024
 _PLACES_OF_A_PART = 512
 _MOST_PARTS = 32
-_MOST_QUERIES = 16  # of a row; each reads the row's keys and values anew
+_MOST_QUERIES = 16  # per row; each reads the row's keys and values again
 
-# A block is one query of one head of one row; its warps share the places, the lanes of a warp share the width.
+# A block computes one query of one head of one row; its warps share the places, the lanes of a warp share the width.
 _ATTEND = """
   constexpr int PER_LANE = WIDTH / 32;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -91,11 +91,10 @@ _JOIN = """
 
 
 def serves(queries: mx.array, keys: Any, layer: Any, mask: Any) -> bool:
-    """Return whether `attend_rows` computes the attention of `queries` (rows, heads, n, width).
+    """Return whether `attend_rows` can compute the attention of `queries` (rows, heads, n, width).
 
-    So it is in decode, and where a few tokens are read at once, if the model uses `keys` and `mask` as the batched
-    layer has made them, not changed in any way, and the mask hides what follows a token, perhaps the first place, and
-    no more.
+    It can for up to 16 tokens per row if the model passes `keys` and `mask` on unchanged from the batched layer, and
+    the mask hides only what follows each token and perhaps the first place.
     """
     return (
         isinstance(layer, PlacedArrays)
@@ -110,16 +109,16 @@ def serves(queries: mx.array, keys: Any, layer: Any, mask: Any) -> bool:
 
 
 def hidden_places(mask: Any, lengths: Lengths, size: int) -> int | None:
-    """Return how many first places a mask hides beside what follows each token; None: it hides something else."""
+    """Return how many first places a mask hides besides what follows each token; None: it hides something else."""
     if mask is None or isinstance(mask, str):
         return 0 if (lengths.count == 1 if mask is None else lengths.equal) else None
     return next((hidden for hidden in (0, 1) if mask is lengths.known_mask(size, hidden)), None)
 
 
 def attend_rows(queries: mx.array, layer: PlacedArrays, scale: float, mask: Any = None) -> mx.array:
-    """Return the attention, (rows, heads, n, width), of the newest tokens of each row to what `layer` holds of it.
+    """Return the attention, (rows, heads, n, width), of each row's newest tokens to the row's tokens in `layer`.
 
-    `mask`: one with which `serves` says yes.
+    `serves` must have returned True for these arguments.
     """
     rows, heads, count, width = queries.shape
     reach = layer.fetched[0].shape[2]

@@ -1,8 +1,8 @@
-"""The cache of a multi-token-prediction head for a row, in addition to the caches of the model's layers.
+"""A row's cache for a multi-token-prediction (MTP) head, in addition to the caches of the model's layers.
 
-The head reads each token together with the model's last hidden state before it. So of a row it keeps the last hidden
-state of the newest token, and keys and values of its own layer, at the places of the tokens. The first token of a row
-has nothing before it, and nobody looks at its place.
+The head reads each token together with the model's last hidden state of the token before. So it keeps, for each row,
+the last hidden state of the newest token, and the keys and values of its own layer at the places of the tokens. A row's
+first token has no token before it, and no query attends to its place.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class LastHidden(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
         super().__init__(1)
 
     def push(self, hidden: mx.array) -> mx.array:
-        """Take the states of new tokens, (1, n, width); return those before each of them."""
+        """Take the states of new tokens, (1, n, width); return the state before each of them, (1, n, width)."""
         first = mx.zeros_like(hidden[:, :1]) if self.cache[0] is None else self.cache[0]
         states = mx.concatenate([first, hidden], axis=1)
         self.cache[0] = mx.contiguous(states[:, -1:])
@@ -32,11 +32,11 @@ class LastHidden(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
 
     @property
     def arrays(self) -> list[mx.array]:
-        """What must be computed with the pass under way."""
+        """What must be computed with the current pass."""
         return list(self.cache)
 
     def behind(self, places: Sequence[int]) -> mx.array:
-        """See `BatchedLastHidden`; nothing is kept apart here."""
+        """See `BatchedLastHidden`; there are never tokens that were not kept."""
         state: mx.array = self.cache[0]
         return state
 
@@ -50,14 +50,14 @@ class BatchedLastHidden:
     def __init__(self, like: Any) -> None:
         self.arrays: list[mx.array] = []
         self.apart: list[mx.array] = []
-        """The states of a pass of several tokens a row, (rows, 1 + n, width), from the one before them on."""
+        """The states of a pass of n > 1 tokens per row, (rows, 1 + n, width), beginning with the one before them."""
 
     def begin(self, lengths: Lengths) -> None:
         """See `BatchedLayerCache`. There is always room."""
         self.lengths, self.apart = lengths, []
 
     def push(self, hidden: mx.array) -> mx.array:
-        """Take the states of new tokens, (rows, n, width), padding behind them; return those before each."""
+        """Take the states of new tokens, (rows, n, width), with padding at the end; return the state before each."""
         states = mx.concatenate([self.arrays[0], hidden], axis=1)
         if self.lengths.count > 1:
             self.apart = [states]
@@ -66,16 +66,14 @@ class BatchedLastHidden:
         return states[:, :-1]
 
     def keep(self, tokens: Sequence[int]) -> None:
-        """See `BatchedLayerCache`. What is not kept stays apart: a row may read it again, and is guessed for before.
-
-        A pass of one token a row is kept as it is.
-        """
+        """See `BatchedLayerCache`. States that are not kept stay in `apart` for `behind`: the head may need them for
+        guesses before their tokens are read again. A pass of one token per row is always kept."""
         if not self.apart:
             return
         self.arrays = [_at(self.apart[0], mx.array(list(tokens), mx.int32))]
 
     def behind(self, places: Sequence[int]) -> mx.array:
-        """Return each row's state, (rows, 1, width), behind so many of the last pass's tokens that were not kept."""
+        """Return each row's state, (rows, 1, width), after `places[i]` of the last pass's tokens that were not kept."""
         if not (any(places) and self.apart):
             return self.arrays[0]
         at = mx.array(list(places), mx.int32)
@@ -95,12 +93,12 @@ class BatchedLastHidden:
 
 
 def _at(states: mx.array, places: mx.array) -> mx.array:
-    """Return one state of each row, (rows, 1, width)."""
+    """Return the state of each row at its place, (rows, 1, width)."""
     return mx.take_along_axis(states, places[:, None, None], axis=1)
 
 
 class LastHiddenView:
-    """What a head sees in place of a LastHidden in a pass over batched rows."""
+    """What a head sees in place of a LastHidden in a batched pass."""
 
     def __init__(self, layers: list[Any], bounds: list[int], offset: mx.array) -> None:
         self._layers = layers
@@ -113,19 +111,19 @@ class LastHiddenView:
 
     @property
     def arrays(self) -> list[mx.array]:
-        """What must be computed with the pass under way."""
+        """What must be computed with the current pass."""
         return [array for layer in self._layers for array in layer.arrays]
 
 
 class HeadKVCache(KVCache):  # type: ignore[misc]
-    """The keys and values of a head's layer. They are never quantised: they are few, and decide guesses only."""
+    """The keys and values of a head's layer. They are never quantised, since they are few."""
 
 
 class HeadView(AttentionView):
-    """What a head's layer sees in place of a HeadKVCache in a pass over batched rows."""
+    """What a head's layer sees in place of a HeadKVCache in a batched pass."""
 
     def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> Any:
-        """Return the mask of a pass of one token a row, which hides the first token's place."""
+        """Return the mask of a pass of one token per row, which hides the first token's place."""
         masks = [self._hiding_first(layer, n) for layer in self._layers]
         return GroupedArrays(masks, self._bounds, self._layers)
 

@@ -1,4 +1,4 @@
-"""What goes into the engine and what comes out of it. Nothing here touches MLX, so any thread may hold it."""
+"""What goes into the engine and what comes out of it. None of it holds MLX arrays, so any thread may use it."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -18,11 +18,11 @@ EndReason = Literal["stop", "length"]
 
 
 class MediaSpan(Struct, frozen=True):
-    """The tokens of a prompt, from `start` to `stop`, that stand for a medium: an image, a sound or a film.
+    """The tokens of a prompt, from `start` to `stop`, that stand for a medium: an image, audio or a video.
 
-    `digest`: of the medium's decoded content and of how it was resized; where it is the same, so are the embeddings.
-    What stands between the medium's tokens (row ends, timestamps) belongs to the span. `divisible` False: prefill must
-    not cut within it (its tokens attend to each other in both directions).
+    `digest`: a hash of the medium's decoded content and of its resizing; equal digests mean equal embeddings.
+    Tokens between those of the medium (row ends, timestamps) belong to the span. `divisible` False: prefill must not
+    split it, since its tokens attend to each other in both directions.
     """
 
     start: int
@@ -31,25 +31,24 @@ class MediaSpan(Struct, frozen=True):
     divisible: bool = True
 
     def splits_at(self, place: int) -> bool:
-        """Return whether what ends or begins at a place has only a part of the span."""
+        """Return whether `place` lies inside the span, so that a cut there would split it."""
         return self.start < place < self.stop
 
 
 class Job(Struct, frozen=True):
     """A request for the engine: continue `prompt` (token ids, at least one) `choices` times by up to `max_tokens`.
 
-    `boundaries`: places in the prompt, ascending, where a message ends; a later prompt may part from this one there.
+    `boundaries`: the places in the prompt, ascending, where messages end; later prompts may differ from there on.
     `spans`: the tokens that stand for media, in ascending order; the prompt's last token is none of them.
-    `embed`: called in the engine's thread with the number of the prompt's first tokens that have been read or were
-    cached; returns the `Embedded` for those from there on. It is called again where that ends before the prompt, and
-    where a row that was preempted is read again. The number is never within a span. It evaluates what it encodes: lazy
-    arrays would keep all that the encoder has computed.
-    `media_bytes`: what encoding takes at most at any time, in bytes, the `Embedded` among it.
-    `grammar`: what each answer keeps. `prompt_logprobs`: the prompt's own tokens are scored, too, each with so many of
-    the likeliest at its place.
-    `speculates`: proposed tokens may be verified several at a time. `prediction`: tokens that the caller expects in the
-    answer, to be proposed.
-    `hidden`: the last hidden state of the prompt's last token is wanted, and no answer; nothing is cached.
+    `embed`: called in the engine's thread with the number of prompt tokens that are already in the cache, which is
+    never inside a span; returns the `Embedded` of the tokens from there on. It is called again if that ends before the
+    prompt does, and after a preemption. It must evaluate what it encodes: lazy arrays would keep the encoder's
+    intermediate results in memory.
+    `media_bytes`: the most bytes that encoding takes at any time, including the `Embedded`.
+    `grammar`: enforced on each answer. `prompt_logprobs`: score the prompt's tokens, too, each with so many of the most
+    likely tokens at its place; None: don't. `speculates`: proposed tokens may be verified.
+    `prediction`: tokens that the caller expects in the answer; they are proposed.
+    `hidden`: return the last hidden state of the prompt's last token instead of an answer; nothing is cached.
     """
 
     id: str
@@ -70,7 +69,7 @@ class Job(Struct, frozen=True):
 
 
 class Verified(Struct, frozen=True):
-    """How many tokens a source proposed for a row in a step, and how many of them were right."""
+    """How many tokens a source proposed for a row in a step, and how many of them were accepted."""
 
     source: Source
     proposed: int
@@ -80,8 +79,7 @@ class Verified(Struct, frozen=True):
 class Drawn(Struct, frozen=True):
     """The next token of one choice of a job; `reason` is set on its last one ("stop": it is an end-of-turn token).
 
-    A step may bring several of a choice, in their order. `verified` is set on the last of them where some had been
-    proposed.
+    A step may produce several of a choice, in order. `verified` is set on the last of them if tokens were proposed.
     """
 
     job: str
@@ -92,7 +90,7 @@ class Drawn(Struct, frozen=True):
 
 
 class Begun(Struct, frozen=True):
-    """A job whose prompt is being read, but for the `cached_tokens` at its head that were known."""
+    """A job whose prefill has begun; the prefix cache had the first `cached_tokens` of its prompt."""
 
     job: str
     cached_tokens: int
@@ -100,9 +98,9 @@ class Begun(Struct, frozen=True):
 
 
 class JobFailed(Struct, frozen=True):
-    """A job that failed; all its choices are gone from the engine. `too_large`: it needs more memory than there is.
-    `by_grammar`: its grammar can't go on; the caller's grammar is at fault, not the model. `refusal`: what `embed`
-    raised to tell the caller."""
+    """A job that failed; the engine has forgotten all its choices. `too_large`: it needs more memory than there is.
+    `by_grammar`: its grammar can't be enforced further; the caller's grammar is the cause, not the model. `refusal`:
+    the error that `embed` raised for the caller."""
 
     job: str
     message: str
@@ -112,21 +110,21 @@ class JobFailed(Struct, frozen=True):
 
 
 class Scored(Struct, frozen=True):
-    """The next tokens of a job's prompt, from its second one on. All of them come before the first token is drawn."""
+    """The logprobs of a job's next prompt tokens, from the second token on. All precede the first generated token."""
 
     job: str
     samples: list[Sample]
 
 
 class HiddenState(Struct, frozen=True):
-    """The last hidden state of a job that wanted it, float32 (width,); the job has ended."""
+    """The last hidden state of a job with `hidden`, float32 (width,); the job has ended."""
 
     job: str
     vector: np.ndarray[Any, np.dtype[np.float32]]
 
 
 class EngineStep(Struct, frozen=True):
-    """What one engine step brought, and how many jobs are being worked on and are waiting after it."""
+    """What one engine step produced, and how many jobs are running and waiting after it."""
 
     begun: list[Begun]
     drawn: list[Drawn]

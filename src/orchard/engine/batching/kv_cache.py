@@ -1,8 +1,8 @@
 """A row's KV cache: its size, its quantisation, and how it is split into pieces, stored and restored.
 
-It is a list with one entry a layer, in mlx-lm's classes; `layer_kinds` says what is done with each. Layers that keep
-every token can be cut at any token. The others (a sliding window, a recurrent state) are known at one place only, so
-of them a snapshot is kept.
+It is a list of mlx-lm's caches, one per layer; `layer_kinds` says how to treat each. Layers that keep every token can
+be cut at any token. The others (sliding windows, recurrent states) only have the state after their last token, so the
+store keeps snapshots of them.
 """
 
 import copy
@@ -28,7 +28,7 @@ Cache = list[Any]
 
 
 def layers(cache: Sequence[Any], name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each layer's cache with a name, lists taken apart."""
+    """Yield each layer's name and cache, with nested lists flattened."""
     for index, layer in enumerate(cache):
         if hasattr(layer, "caches"):
             yield from layers(layer.caches, f"{name}{index}.")
@@ -37,7 +37,7 @@ def layers(cache: Sequence[Any], name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def map_layers(function: Callable[[Any], Any], cache: Sequence[Any]) -> Cache:
-    """Return a cache with what `function` returns in the place of each layer's; lists stay lists."""
+    """Return a cache of the same nesting, with each layer replaced by what `function` returns for it."""
     return [
         type(layer)(*map_layers(function, layer.caches)) if hasattr(layer, "caches") else function(layer)
         for layer in cache
@@ -45,34 +45,34 @@ def map_layers(function: Callable[[Any], Any], cache: Sequence[Any]) -> Cache:
 
 
 def cacheable(cache: Cache) -> bool:
-    """Return whether every layer is of a kind that can be kept and brought back."""
+    """Return whether every layer is of a kind that can be stored and restored."""
     return all(kind_of(layer).cut or kind_of(layer).snapshot for _, layer in layers(cache))
 
 
 def needs_snapshot(cache: Cache) -> bool:
-    """Return whether a layer can't be cut at any token."""
+    """Return whether some layer can't be cut at any token."""
     return any(not kind_of(layer).cut for _, layer in layers(cache))
 
 
 def is_quantized(cache: Cache) -> bool:
-    """Return whether a layer is quantised."""
+    """Return whether some layer is quantised."""
     return any(hasattr(layer, "bits") for _, layer in layers(cache))
 
 
 def footprint(cache: Cache) -> Footprint:
-    """Measure a cache that has seen at least one token."""
+    """Return the footprint of a cache that has read at least one token."""
     of = [kind_of(layer).footprint(layer) for _, layer in layers(cache)]
     windows = tuple(window for one in of for window in one.windows)
     return Footprint(sum(one.per_token for one in of), windows, sum(one.fixed for one in of))
 
 
 def quantized(cache: Cache, bits: int, group_size: int) -> Cache:
-    """Quantise the layers that keep every token; the others stay."""
+    """Quantise the layers that can be quantised; keep the others."""
     return map_layers(lambda layer: kind_of(layer).quantize(layer, group_size, bits), cache)
 
 
 def cut(cache: Cache, start: int, stop: int) -> Cut:
-    """Return the tokens from `start` to `stop` of every layer that can be cut; they share the cache's memory."""
+    """Return the keys and values from `start` to `stop` of every layer that can be cut; they share its memory."""
     return Cut(_named(cache, lambda kind, layer: kind.cut(layer, start, stop) if kind.cut else []))
 
 
@@ -91,7 +91,7 @@ def _named(cache: Cache, arrays: Callable[[LayerKind, Any], Sequence[mx.array | 
 
 
 def restore(cache: Cache, pieces: Sequence[tuple[Cut, int]], state: State | None, length: int) -> None:
-    """Fill an empty cache with `length` tokens: of each piece so many, one after the other, and a snapshot."""
+    """Fill an empty cache with `length` tokens: the first so many of each piece, joined, and a snapshot."""
     cuts = [(_by_layer(piece), used) for piece, used in pieces]
     states = _by_layer(state) if state else {}
     for name, layer in layers(cache):
@@ -103,7 +103,7 @@ def restore(cache: Cache, pieces: Sequence[tuple[Cut, int]], state: State | None
 
 
 def _by_layer(state: State) -> dict[str, dict[int, mx.array]]:
-    """Sort arrays by the names of their layers, then by their numbers."""
+    """Group arrays by the names of their layers, then by their indices."""
     found: dict[str, dict[int, mx.array]] = {}
     for key, array in state.arrays.items():
         name, _, index = key.rpartition(".")
@@ -112,17 +112,17 @@ def _by_layer(state: State) -> dict[str, dict[int, mx.array]]:
 
 
 def _text(tokens: Sequence[int], spans: Sequence[MediaSpan]) -> Sequence[int]:
-    """Return what the prefix cache knows tokens by: in the place of each medium's, what its content gives."""
+    """Return the prefix cache's key of a prompt: the tokens, with ids made of its content in place of each medium."""
     if not spans:
         return tokens
     text = list(tokens)
     for span in spans:
         text[span.start : span.stop] = media_ids(span.digest, span.stop - span.start)
-    return text[: len(tokens)]  # which may end within a span
+    return text[: len(tokens)]  # the tokens may end within a span
 
 
 class CacheHit(NamedTuple):
-    """A row's cache that holds the first `length` tokens of a prompt already, and why not more."""
+    """A row's cache that holds the first `length` tokens of a prompt, and the reason why it holds no more."""
 
     cache: Cache
     length: int
@@ -130,7 +130,7 @@ class CacheHit(NamedTuple):
 
 
 class KVStore:
-    """What the engine knows about caches of one model. Only its thread calls this."""
+    """Makes, quantises, finds and saves the KV caches of one model. Only the engine's thread uses it."""
 
     def __init__(
         self,
@@ -141,8 +141,8 @@ class KVStore:
         *,
         in_pieces: bool = True,
     ) -> None:
-        """`budget`: what may be kept in memory, in bytes; 0: nothing. `wake` is called in the disk's thread when
-        `write_back` may have more to do. `in_pieces` False: prompts must be read whole, so nothing is kept."""
+        """`budget`: bytes of memory for cached prompts; 0: none are cached. `wake` is called in the disk's thread when
+        `write_back` may have more to do. `in_pieces` False: prompts must be read whole, so none are cached."""
         self.in_pieces = in_pieces
         self._model = model
         self._bits = options.kv_bits
@@ -153,7 +153,7 @@ class KVStore:
         self._snapshots = False
         self._restored: tuple[object, Cache] | None = None
         self.tokens_per_second = 0.0
-        """How fast a prompt is read; 0: not known."""
+        """The speed of prefill; 0: unknown."""
         if budget and in_pieces and cacheable(model.new_cache()):
             if options.prompt_cache_dir:
                 folder = Path(options.prompt_cache_dir)
@@ -164,14 +164,14 @@ class KVStore:
             self._prefixes = PrefixCache(budget, self._snapshots, self._disk, options.prompt_cache_size)
 
     def uncached(self) -> "KVStore":
-        """Return a store for prompts of which nothing is found or kept."""
+        """Return a store like this one that caches no prompts."""
         other = copy.copy(self)
         other._prefixes = other._disk = other._restored = None
         other._snapshots = False
         return other
 
     def limit(self, budget: int) -> None:
-        """Limit cached prompts to so many bytes of memory from now on; 0: none is kept."""
+        """Limit cached prompts to `budget` bytes of memory from now on; 0: none are cached."""
         if self._prefixes is not None:
             self._prefixes.limit(budget)
             self._restored = None
@@ -181,32 +181,32 @@ class KVStore:
         return self.quantized_if_due(self._model.new_cache(), 0)
 
     def quantized_if_due(self, cache: Cache, length: int) -> Cache:
-        """Return a cache of `length` tokens, quantised where it has to be from this length on."""
+        """Return a cache of `length` tokens, quantised if the options say so for this length."""
         if self._bits is None or length < self._quantized_from:
             return cache
         return quantized(cache, self._bits, self._group_size)
 
     def quantizes_at(self, length: int) -> bool:
-        """Return whether a row that decodes has to be quantised at this length."""
+        """Return whether a row in decode must be quantised at this length."""
         return self._bits is not None and length == self._quantized_from > 0
 
     def until_quantized(self, length: int) -> int:
-        """Return how many tokens a row of this length may get before it has to be quantised."""
+        """Return how many tokens a row of this length may get before it must be quantised."""
         if self._bits is None or length >= self._quantized_from:
             return _UNLIMITED
         return self._quantized_from - length
 
     def prefill_stops(self, boundaries: Sequence[int]) -> list[int]:
-        """Return the places where prefill must pause: where a snapshot is kept, and where quantising begins."""
+        """Return the places where prefill must pause, ascending: for snapshots, and where quantisation begins."""
         stops = set(boundaries) if self._snapshots else set()
         if self._bits is not None and self._quantized_from:
             stops.add(self._quantized_from)
         return sorted(stops)
 
     def find(self, tokens: list[int], spans: Sequence[MediaSpan] = ()) -> CacheHit:
-        """Return a cache that holds as much of a prompt as is cached, at most all but its last token.
+        """Return a cache with the longest cached beginning of a prompt, without its last token.
 
-        It holds a medium whole or not at all.
+        The beginning never ends inside a medium.
         """
         if self._prefixes is None:
             return CacheHit(self.new_cache(), 0, None)
@@ -221,7 +221,7 @@ class KVStore:
         return CacheHit(copy.deepcopy(self._restored[1]), match.length, match.miss)
 
     def end_admission(self) -> None:
-        """Forget what `find` returned last. Until then, rows that find the same share its memory; a write copies it."""
+        """Forget the last result of `find`. Until then, rows that find the same share its memory, copied on write."""
         self._restored = None
 
     @staticmethod
@@ -230,9 +230,9 @@ class KVStore:
         return prefixes.find(_text(tokens, spans), len(tokens) - 1, disk, media)
 
     def fetch(self, tokens: list[int], done: Callable[[], None], spans: Sequence[MediaSpan] = ()) -> bool:
-        """Fetch what is known of a prompt from the disk; False: there is nothing to wait for.
+        """Begin to read a prompt's cached beginning from disk; return False if there is nothing to wait for.
 
-        Nothing is fetched that would be computed sooner. `done` is called in another thread, also where the disk fails.
+        Nothing is read if computing it would be faster. `done` is called in another thread, even if reading fails.
         """
         if self._prefixes is None:
             return False
@@ -247,36 +247,36 @@ class KVStore:
         return True
 
     def save(self, tokens: Sequence[int], cache: Cache, spans: Sequence[MediaSpan] = ()) -> None:
-        """Keep what a row's cache holds: exactly these tokens, which must not end within a span."""
+        """Save a row's cache in the prefix cache. It must hold exactly these tokens, which must not end in a span."""
         if self._prefixes is None or not tokens:
             return
         tokens = _text(tokens, spans)
         start = self._prefixes.covered(tokens)
         if self._bits is not None and start < self._quantized_from <= len(tokens) and is_quantized(cache):
-            return  # what came before quantising began is not known any more
+            return  # the tokens before quantisation began no longer exist unquantised
         state = snapshot(cache) if self._snapshots and not self._prefixes.has_snapshot(tokens) else None
         piece = cut(cache, start, len(tokens)) if start < len(tokens) else None
         if state:
-            # A lazy copy would keep all of the row's cache alive; the cache copies pieces itself.
+            # A lazy copy would keep all of the row's cache alive; the prefix cache copies pieces itself.
             mx.async_eval(state.arrays)  # type: ignore[no-untyped-call]
         if piece or state:
             self._prefixes.insert(tokens, start, piece, state)
 
     def write_back(self) -> bool:
-        """Return the disk's thread some of what isn't on disk yet; return whether it could take more now."""
+        """Give the disk's thread some cached prompts that aren't on disk; return whether it could take more now."""
         return self._prefixes is not None and self._prefixes.write_back(_WRITE_BACK_BYTES)
 
     def counters(self) -> dict[str, int]:
-        """Return numbers for a report."""
+        """Return the prefix cache's counters; empty if prompts are not cached."""
         return self._prefixes.counters if self._prefixes else {}
 
     def wait_for_files(self, timeout: float) -> None:
-        """Wait until the prompts that an earlier process left on disk are found, for at most `timeout` seconds."""
+        """Wait for at most `timeout` seconds until the disk has been scanned for the prompts of earlier processes."""
         if self._disk:
             self._disk.scanned.wait(timeout)
 
     def close(self, timeout: float) -> None:
-        """Save what isn't on disk yet, as far as that goes in `timeout` seconds."""
+        """Write cached prompts that aren't on disk yet, for at most about `timeout` seconds."""
         if not self._disk:
             return
         end = time.monotonic() + timeout

@@ -1,18 +1,18 @@
-"""The kinds of layer cache that mlx-lm's models use: how rows share a pass, and how a prompt's cache is kept.
+"""The kinds of layer cache that mlx-lm's models use: how rows share a pass, and how a prompt's cache is stored.
 
-`KINDS` has one row a kind. To add one, write its functions and its row here. A kind without a row is served: its rows
-take turns, and its prompts are not cached.
+`KINDS` has one row per kind. To add a kind, write its functions and its row here. Models with other kinds are served,
+too, but their rows take turns, and their prompts are not cached.
 
-| cache of one row | cache of a group of rows | a row's token at position p lies at |
+| cache of one row | cache of a group of rows | place of a row's token at position p |
 |---|---|---|
 | KVCache, QuantizedKVCache | BatchedKVCache | p |
-| RotatingKVCache | BatchedRotatingKVCache | p, and from the window's size on around in a ring behind the first few |
+| RotatingKVCache | BatchedRotatingKVCache | p; from the window's size on, in a ring after the first `keep` places |
 | ArraysCache | BatchedArraysCache | - |
 | LastHidden, HeadKVCache | BatchedLastHidden, BatchedKVCache; see `head_cache` | p |
 
-A batched cache has the methods that models call on mlx-lm's own, is written as a whole in each step and is rebuilt when
-rows come and go. Into a BatchedKVCache a row may write several tokens at once: so prompts are read together. When a
-step verifies proposed tokens, rows of all kinds get several, and `keep` says how many of them have turned out right.
+A batched cache has the methods that models call on mlx-lm's own. Each step writes all of its rows; it is rebuilt when
+rows join or leave. A BatchedKVCache takes several tokens per row, so several prompts can share a prefill pass. When a
+step verifies proposed tokens, rows of all kinds get several tokens, and `keep` says how many of them stay.
 """
 
 import copy
@@ -38,23 +38,23 @@ from orchard.engine.batching.layer_views import ArraysView, AttentionView
 
 
 class Unbatchable(Exception):
-    """A model keeps something in its cache that rows can't share."""
+    """A layer cache is of a kind that can't be batched."""
 
 
 class Footprint(Struct, frozen=True):
-    """What one row takes, in bytes: with each token, with each token of a window of so many, and anyhow."""
+    """The bytes of one row: per token, per token of each window (size, bytes per token), and fixed."""
 
     per_token: int = 0
     windows: tuple[tuple[int, int], ...] = ()
     fixed: int = 0
 
     def bytes(self, tokens: int) -> int:
-        """Return what a row of so many tokens takes."""
+        """Return the bytes of a row of `tokens` tokens."""
         windows = sum(min(tokens, size) * per_token for size, per_token in self.windows)
         return self.fixed + tokens * self.per_token + windows
 
     def plus(self, other: "Footprint") -> "Footprint":
-        """Return what a row takes that has another model's cache, too."""
+        """Return the footprint of a row that has another model's cache, too."""
         windows = (*self.windows, *other.windows)
         return Footprint(self.per_token + other.per_token, windows, self.fixed + other.fixed)
 
@@ -63,26 +63,26 @@ class BatchedLayerCache(Protocol):
     """One layer of one group of rows."""
 
     arrays: list[mx.array]
-    """All that the rows hold."""
+    """All content of the rows."""
     apart: list[mx.array]
-    """What a pass of several tokens a row has made besides, until `keep`."""
+    """What a pass of several tokens per row has computed beside `arrays`; `keep` uses it."""
     lengths: Lengths
-    """How many tokens the rows hold before the pass under way."""
+    """How many tokens the rows hold before the current pass."""
 
     @property
     def keeps_any(self) -> bool:
-        """Whether any number of the last pass's tokens can be kept; else a row keeps all of them or none."""
+        """Whether a row can keep any number of the last pass's tokens; if not, it keeps all or none."""
 
     def begin(self, lengths: Lengths) -> None:
-        """Get ready for a pass over rows that hold so many tokens: make room for what it writes."""
+        """Prepare a pass over rows of these lengths: make room for the tokens that it writes."""
 
     def keep(self, tokens: Sequence[int]) -> None:
-        """Keep so many of each row's tokens of the last pass, which had several."""
+        """Keep the first so many of each row's tokens of the last pass, which had several per row."""
 
     def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
-        """Keep these rows in this order, append those of `layers`, then `spare` copies of the first one.
+        """Take the rows `keep` in this order, then the rows in `layers`, then `spare` copies of the first row.
 
-        `lengths`: the tokens of all rows but the spare ones.
+        `lengths`: the lengths of all rows except spare ones.
         """
 
     def extract(self, row: int, length: int) -> Any:
@@ -94,27 +94,27 @@ def _refuse(layer: Any) -> BatchedLayerCache:
 
 
 class LayerKind(NamedTuple):
-    """What the engine does with one kind of layer cache; the defaults are those of a kind that it doesn't know.
+    """How the engine treats one kind of layer cache; the defaults are for unknown kinds.
 
-    A prompt's cache is kept for later ones where each layer has `cut` or `snapshot`.
+    A prompt can be cached if each of its layers has `cut` or `snapshot`.
     """
 
     batch: Callable[[Any], BatchedLayerCache] = _refuse
     """Return an empty batched cache for layers like this one. Raise Unbatchable."""
     view: Callable[[list[Any], list[int], mx.array], Any] = AttentionView
-    """Return what a model sees in a pass: of the groups' layers, where each group's rows begin, and all offsets."""
+    """Return the model's view in a pass; arguments: each group's layer, the bounds of their rows, all rows' offsets."""
     footprint: Callable[[Any], Footprint] = lambda layer: Footprint(fixed=int(getattr(layer, "nbytes", 0)))
-    """Measure a layer that has seen at least one token."""
+    """Return the footprint of a layer that has read at least one token."""
     cut: Callable[[Any, int, int], list[mx.array]] | None = None
-    """Return the tokens from one place to another, in axis 2 of each array; they share the layer's memory."""
+    """Return the layer's arrays from one place to another in axis 2; they share the layer's memory."""
     snapshot: Callable[[Any], list[mx.array | None]] | None = None
-    """Copy, lazily, what a layer remembers, where it can't be cut."""
+    """Return a lazy copy of the state of a layer that can't be cut."""
     restore: Callable[[Any, list[dict[int, mx.array]], int], None] = lambda layer, pieces, length: None
-    """Fill an empty layer with so many tokens, from pieces of what `cut` or from what `snapshot` returned, by index."""
+    """Fill an empty layer with so many tokens: from pieces of what `cut` returned, or from one snapshot, by index."""
     quantize: Callable[[Any, int, int], Any] = lambda layer, group_size, bits: layer
-    """Return a layer quantised in groups of so many, to so many bits, or as it is."""
+    """Return the layer, quantised with this group size and number of bits if its kind can be quantised."""
     batches_prefill: bool = False
-    """Whether rows may write several tokens at once, and all of them stay."""
+    """Whether several prompts can share a prefill pass."""
     most: Callable[[Any], int] = lambda layer: 2**31
     """Return the most tokens that a row may get in a pass that verifies."""
 
@@ -125,7 +125,7 @@ def _arrays(layer: Any) -> list[mx.array]:
 
 
 def _paired(arrays: Sequence[mx.array]) -> tuple[Any, Any]:
-    """Return keys and values out of what `_arrays` returned."""
+    """Return keys and values from what `_arrays` returned."""
     half = len(arrays) // 2
     return (tuple(arrays[:half]), tuple(arrays[half:])) if half > 1 else (arrays[0], arrays[1])
 
@@ -154,7 +154,7 @@ class BatchedKVCache(PlacedArrays):
             self._new = partial(like.__class__, like.group_size, like.bits)
 
     def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
-        """See `BatchedLayerCache`. Rows without a token may be among their like only; the first pass makes arrays."""
+        """See `BatchedLayerCache`. Empty rows can only be with other empty rows; then the first pass makes arrays."""
         if not any(layer.offset for layer in layers) and not self.arrays:
             return
         self.gather(room(max(lengths)), keep, [_arrays(layer) for layer in layers], spare)
@@ -166,16 +166,16 @@ class BatchedKVCache(PlacedArrays):
             self.resize(room(lengths.reach - 1))
 
     def keep(self, tokens: Sequence[int]) -> None:
-        """See `BatchedLayerCache`. Nothing to do: what lies beyond a row's end is never looked at."""
+        """See `BatchedLayerCache`. There is nothing to do: no pass attends to what lies behind a row's end."""
 
     def extract(self, row: int, length: int) -> Any:
-        """See `BatchedLayerCache`. The row shares the group's memory until it is written to."""
+        """See `BatchedLayerCache`. The row shares the group's memory until one of them is written."""
         layer = self._new()
         _fill(layer, [array[row : row + 1, :, : room(length)] for array in self.arrays], length)
         return layer
 
     def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[Any, Any]:
-        """Write each row's new tokens; return keys and values as far as the pass looks."""
+        """Write each row's new tokens; return keys and values of all places that the pass attends to."""
         new = _quantized([keys, values], self) if hasattr(self, "bits") else [keys, values]
         if self.arrays:
             self.write(new, self.lengths.positions)
@@ -185,7 +185,7 @@ class BatchedKVCache(PlacedArrays):
         return self.fetched
 
     def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> Any:
-        """Return the mask of the pass under way, as mlx-lm's caches do."""
+        """Return the mask of the current pass, as mlx-lm's caches do."""
         lengths = self.lengths
         narrow = window_size if window_size and window_size < lengths.reach else 0
         if lengths.equal and lengths.count > 1 and not narrow and not return_array:
@@ -194,18 +194,18 @@ class BatchedKVCache(PlacedArrays):
 
 
 def _restore_kv(layer: Any, pieces: list[dict[int, mx.array]], length: int) -> None:
-    """Join pieces; where the layer is quantised and a piece isn't, quantise the piece now."""
+    """Fill a layer with joined pieces; quantise the unquantised ones if the layer is quantised."""
     rows = [list(piece.values()) for piece in pieces]
     if hasattr(layer, "bits"):
         rows = [_quantized(row, layer) if len(row) == 2 else row for row in rows]
-    # With the room that mlx-lm's cache would make for the next token, which would copy it all once more.
+    # Add free room: mlx-lm's cache would copy everything once more to make it for the next token.
     free = GROWTH - length % GROWTH
     rows.append([mx.zeros((*array.shape[:2], free, array.shape[3]), array.dtype) for array in rows[0]])
     _fill(layer, [mx.concatenate(list(arrays), axis=2) for arrays in zip(*rows, strict=True)], length)
 
 
 class BatchedRotatingKVCache(PlacedArrays):
-    """Rows of RotatingKVCache, which remember their first `keep` and their last `window - keep` tokens."""
+    """Rows of RotatingKVCache, which keep their first `keep` and their last `window - keep` tokens."""
 
     def __init__(self, like: Any) -> None:
         super().__init__()
@@ -215,25 +215,25 @@ class BatchedRotatingKVCache(PlacedArrays):
 
     def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
         """See `BatchedLayerCache`."""
-        # A ring that is not full yet is no ring: its places are positions.
+        # Until a ring is full, its places are positions.
         size = min(room(max(lengths)), self._window)
         self.gather(size, keep, [self._in_places(layer) for layer in layers], spare)
 
     def _in_places(self, layer: Any) -> list[mx.array]:
-        """Return keys and values with each token at its place."""
+        """Return keys and values with each token at its place in the ring."""
         arrays = [layer._temporal_order(array) for array in (layer.keys, layer.values)]
         return arrays if layer.offset <= self._window else [self._turned(array, 1, layer.offset) for array in arrays]
 
     def _turned(self, array: mx.array, way: int, length: int) -> mx.array:
-        """Turn the tokens of a row of `length` from their order to their places (`way` 1) or back (-1)."""
+        """Rotate the tokens of a row of `length` from their order to their places (`way` 1) or back (-1)."""
         recent = self._window - self._keep
         turned = mx.roll(array[:, :, -recent:], way * ((length - self._keep) % recent), 2)
         return mx.concatenate([array[:, :, : self._keep], turned], axis=2)
 
     def begin(self, lengths: Lengths) -> None:
-        """See `BatchedLayerCache`. Of several tokens a row, what is overwritten is needed until it is known which stay.
+        """See `BatchedLayerCache`. In a pass of several tokens per row, the new tokens stay apart until `keep`.
 
-        So these are kept apart, behind the ring, until then.
+        They would overwrite older tokens, which are needed if a new one is rejected.
         """
         super().begin(lengths)
         self.apart = []
@@ -241,7 +241,7 @@ class BatchedRotatingKVCache(PlacedArrays):
             self.resize(min(room(lengths.reach - 1), self._window))
 
     def _size(self) -> int:
-        """Return how many places the pass under way looks at, or has written when all of its tokens are kept."""
+        """Return how many places of the ring the current pass uses if all of its tokens are kept."""
         return min(self.lengths.reach, self._window)
 
     def keep(self, tokens: Sequence[int]) -> None:
@@ -265,7 +265,7 @@ class BatchedRotatingKVCache(PlacedArrays):
         return layer
 
     def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[Any, Any]:
-        """Take each row's new tokens; return keys and values as far as the longest row reaches."""
+        """Take each row's new tokens; return keys and values up to the longest row's end."""
         if self.lengths.count > 1:
             self.apart = [keys, values]
             size = min(self.lengths.longest, self._window)
@@ -278,9 +278,9 @@ class BatchedRotatingKVCache(PlacedArrays):
         return self.fetched
 
     def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> mx.array | None:
-        """Return the mask of the pass under way."""
+        """Return the mask of the current pass."""
         size = self._size()
-        # A full ring holds what its row may look at, unless the layer's own window is narrower.
+        # A full ring holds what its row may attend to, unless the layer's own window is narrower.
         narrow = window_size if window_size and window_size < self._window and not self._keep else 0
         if self.lengths.count > 1:
             return self.lengths.ring_mask(self._window, self._keep, narrow)
@@ -295,7 +295,7 @@ def _fill_ring(layer: Any, arrays: Sequence[mx.array], length: int) -> None:
 
 
 def _snapshot_ring(layer: Any) -> list[mx.array | None]:
-    """Copy what later tokens may look at, in the order of the tokens."""
+    """Copy the keys and values that later tokens may attend to, in the order of the tokens."""
     kept: list[mx.array | None] = []
     for array in (layer.keys, layer.values):
         ordered: mx.array = layer._temporal_order(array)
@@ -307,9 +307,9 @@ def _snapshot_ring(layer: Any) -> list[mx.array | None]:
 
 
 class BatchedArraysCache:
-    """Rows of ArraysCache: what a recurrent layer remembers, of one size however long the row is.
+    """Rows of ArraysCache: recurrent states, whose size doesn't depend on the row's length.
 
-    In a pass of several tokens a row, a model may say what it remembers behind each of them, see `ArraysView`.
+    In a pass of several tokens per row, a model may report the states after each token, see `ArraysView`.
     """
 
     lengths: Lengths
@@ -317,20 +317,20 @@ class BatchedArraysCache:
     def __init__(self, like: Any) -> None:
         self._new = partial(like.__class__, len(like.cache))
         self.cache: list[Any] = [None] * len(like.cache)
-        self._before: list[Any] = []  # the states before a pass of several tokens a row
-        self._between: dict[int, mx.array] = {}  # what was said of that pass
+        self._before: list[Any] = []  # the states before a pass of several tokens per row
+        self._between: dict[int, mx.array] = {}  # the states that the model reported in that pass
 
     def note(self, index: int, between: mx.array) -> None:
-        """Take what one of the states was within the pass under way.
+        """Take the values of one state within the current pass of n tokens.
 
-        It is (rows, n - 1, ...), the state behind each of the n tokens but the last; or (rows, n + width, ...), of
-        which the state behind i tokens is the `width` entries from place i on.
+        `between` is (rows, n - 1, ...), the state after each token but the last; or (rows, n + width, ...), whose
+        `width` entries from place i on are the state after i tokens.
         """
         self._between = self._between | {index: between}
 
     @property
     def apart(self) -> list[mx.array]:
-        """See `BatchedLayerCache`: what was noted, if that was all states."""
+        """See `BatchedLayerCache`: the noted values, if all states were noted."""
         return [self._between[index] for index in sorted(self._between)] if self.keeps_any else []
 
     @apart.setter
@@ -357,7 +357,7 @@ class BatchedArraysCache:
         self._before, self._between = list(self.cache) if lengths.count > 1 else [], {}
 
     def keep(self, tokens: Sequence[int]) -> None:
-        """See `BatchedLayerCache`. A row goes back to the state behind the tokens that it keeps."""
+        """See `BatchedLayerCache`. Take each row back to its state after the tokens that it keeps."""
         kept = self.lengths.kept(tokens)
         if not kept.all:
             self.cache = [
@@ -381,7 +381,7 @@ class BatchedArraysCache:
 
 
 def _behind(kept: KeptTokens, before: mx.array, noted: mx.array | None, after: mx.array) -> mx.array:
-    """Return a state behind the tokens that each row keeps, which are not all, from what was noted of the pass."""
+    """Return a state after each row's kept tokens, from the noted values of the pass. Not all tokens are kept."""
     if noted is None:
         return choose(kept.stays, after, before)
     if noted.ndim > before.ndim:
@@ -415,7 +415,7 @@ KINDS: dict[str, LayerKind] = {
         batch=BatchedRotatingKVCache,
         footprint=lambda layer: Footprint(windows=((int(layer.max_size), _per_token(layer)),)),
         snapshot=_snapshot_ring,
-        # Assigning to a slice changes the very object; a copy shares its buffer until then.
+        # mlx-lm assigns to slices, which changes the array object itself; a copy shares its buffer until then.
         restore=lambda layer, pieces, length: _fill_ring(layer, [copy.copy(pieces[0][i]) for i in range(2)], length),
         most=lambda layer: int(layer.max_size - layer.keep),  # no two of them have one place
     ),
@@ -426,5 +426,5 @@ KINDS: dict[str, LayerKind] = {
 
 
 def kind_of(layer: Any) -> LayerKind:
-    """Return the kind of a row's layer; by name, since mlx-vlm has classes of its own."""
+    """Return the kind of a row's layer by the name of its class, since mlx-vlm has its own classes."""
     return KINDS.get(type(layer).__name__, LayerKind())

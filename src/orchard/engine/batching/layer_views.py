@@ -1,4 +1,4 @@
-"""What a model gets in place of a layer's cache in a pass over batched rows: the rows of all groups together."""
+"""What a model gets in place of a layer's cache in a batched pass: a view of the rows of all groups."""
 
 import itertools
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from orchard.engine.batching.model import on_cuda
 
 
 class AttentionView:
-    """What a model sees in place of a KVCache: keys and values of all groups.
+    """What a model sees in place of a KVCache: the keys and values of all groups.
 
-    As mlx-lm's caches do, it holds what it returned last: layers that share keys and values read it once more.
+    Like mlx-lm's caches, it holds what it returned last, for layers that share another layer's keys and values.
     """
 
     joint = False
-    """Whether the model takes `GroupedArrays`, which leave its hands as they are: many models cut an array of a mask,
-    and `decode_attention` would not know it again."""
+    """Whether the model can read `GroupedArrays`. Many models slice a mask that is an array, which `decode_attention`
+    then doesn't recognise; they pass `GroupedArrays` on unchanged."""
 
     def __init__(self, layers: list[Any], bounds: list[int], offset: mx.array) -> None:
         self.keys: Any = None
@@ -47,7 +47,7 @@ class AttentionView:
         return self.keys, self.values
 
     def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> Any:
-        """Return the mask of the pass under way, as mlx-lm's caches do."""
+        """Return the mask of the current pass, as mlx-lm's caches do."""
         masks = [layer.make_mask(n, window_size=window_size, return_array=return_array) for layer in self._layers]
         as_it_is = self.joint and on_cuda() and isinstance(masks[0], mx.array)
         return self._grouped(masks) if as_it_is or len(masks) > 1 else masks[0]
@@ -57,22 +57,22 @@ class AttentionView:
 
 
 class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
-    """What a model sees in place of an ArraysCache: the states of all groups. Mamba asks for that very class."""
+    """What a model sees in place of an ArraysCache: the states of all groups. Mamba models check for this class."""
 
     def __init__(self, layers: list[Any], bounds: list[int], offset: mx.array) -> None:
         super().__init__(0)
         self._layers = layers
         self._of: list[list[Any]] = [layer.cache for layer in layers]
         self._bounds = bounds
-        known = [layer.lengths for layer in layers]  # None: a row's own cache, which never gets several tokens
+        known = [layer.lengths for layer in layers]  # None: a row's own cache, which never verifies
         if all(known) and any(of.real_array is not None for of in known):
             real = [
                 mx.full(of.array.shape, of.count, mx.int32) if of.real_array is None else of.real_array for of in known
             ]
             self.lengths = real[0] if len(real) == 1 else mx.concatenate(real)  # models ask for it
-            # mlx-vlm's Qwen3.5 would read the least of them from the device, which a traced pass can't, and note it so.
+            # Here mlx-vlm's Qwen3.5 keeps the least of them. It would read it from the device: a traced pass can't.
             self._qwen3_5_metadata_revision, self._qwen3_5_lengths_info = 0, (self.lengths, 0)
-        self._several = all(known) and known[0].count > 1  # tokens a row, of which some may turn out wrong
+        self._several = all(known) and known[0].count > 1  # several tokens per row, to verify
 
     def __getitem__(self, index: int) -> Any:
         states = [of[index] for of in self._of]
@@ -93,9 +93,9 @@ class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
         return state
 
     def update_recurrent(self, index: int, length: int, update: Callable[..., Any]) -> tuple[Any, mx.array]:
-        """Replace a state by what `update` makes of it; return its output and the state, as mlx-vlm's ArraysCache does.
+        """Replace a state by what `update` returns; return its output and the state, as mlx-vlm's ArraysCache does.
 
-        `update` takes the state, and how many states between are wanted.
+        `update` takes the state, and how many states between the tokens to return, too; None: none.
         """
         output, state, *between = update(self[index], length - 1 if self._several else None)
         self[index] = state
@@ -109,8 +109,8 @@ class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
                 layer.note(index, between if len(self._layers) == 1 else between[a:b])
 
     def advance(self, n: int) -> None:
-        """Do nothing: the view serves one pass."""
+        """Do nothing: a view is for one pass only."""
 
     def make_mask(self, n: int) -> mx.array | None:
-        """Return which of n tokens are no padding, (rows, n) of bool; None: all of them."""
+        """Return which of n tokens are not padding, (rows, n) of bool; None: all of them."""
         return None if self.lengths is None else mx.arange(n) < self.lengths[:, None]

@@ -1,4 +1,4 @@
-"""What the engine needs of a language model, and what MLX runs it on."""
+"""The interface of a language model to the engine, and helpers that tell MLX's device."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -21,19 +21,19 @@ class Sliced(NamedTuple):
 
 
 class PlacedRows(NamedTuple):
-    """Arrays (rows, width), one a layer, whose rows are added to the tokens at `places` (ascending): deepstack."""
+    """Arrays (rows, width), one per layer, whose rows are added to the tokens at `places` (ascending): DeepStack."""
 
     arrays: list[mx.array]
     places: Sequence[int]
 
     def cut(self, start: int, stop: int) -> list[mx.array] | None:
-        """Return the rows of the tokens from `start` to `stop`; None: there are none."""
+        """Return the rows of the tokens from `start` to `stop`, one array per layer; None if there are none."""
         first, last = bisect_left(self.places, start), bisect_left(self.places, stop)
         return [array[first:last] for array in self.arrays] if last > first else None
 
 
 class Piece(NamedTuple):
-    """What a forward pass reads in place of tokens' ids; see `LanguageModel.forward`."""
+    """What a forward pass reads with token ids or in their place; see `LanguageModel.forward`."""
 
     embeddings: mx.array | None = None
     positions: mx.array | None = None
@@ -41,14 +41,14 @@ class Piece(NamedTuple):
 
 
 class Embedded(NamedTuple):
-    """How a prompt of n tokens is read from token `start` on: from embeddings, (1, m, width), in place of m tokens.
+    """The embeddings, (1, m, width), of m tokens of a prompt of n tokens, from token `start` on.
 
-    It ends at the prompt's end (m = n - start) or, so that not all media are encoded at once, at the end of a medium.
+    They end at the prompt's end (m = n - start) or, so that not all media are encoded at once, at the end of a medium.
     The prompt's last token is read by its id.
-    `positions`: of its tokens in the last axis, in the form that the model's `forward` takes; None: `start` and on.
+    `positions`: of the m tokens, in the last axis, in the form that `forward` takes; None: from `start` on.
     `position_delta`: the first generated token has position n + position_delta (M-RoPE,
     https://arxiv.org/abs/2409.12191: the tokens of an image share positions).
-    `extras`: whatever else `forward` takes for these tokens.
+    `extras`: other arguments of `forward` for these tokens.
     `embeddings` None: no medium is left, so the tokens are read by their ids, at their places + position_delta.
     """
 
@@ -60,11 +60,11 @@ class Embedded(NamedTuple):
 
     @property
     def stop(self) -> int | None:
-        """Where it ends; None: at the prompt's end."""
+        """The place where the embeddings end; None: tokens are read by id to the prompt's end."""
         return None if self.embeddings is None else self.start + self.embeddings.shape[1]
 
     def cut(self, start: int, stop: int) -> Piece:
-        """Return what a pass over the prompt's tokens from `start` to `stop` takes; both lie within."""
+        """Return what a pass over the prompt's tokens from `start` to `stop` reads; both lie within the embeddings."""
         first, last = start - self.start, stop - self.start
         embeddings = None if self.embeddings is None else self.embeddings[:, first:last]
         positions = None if self.positions is None else self.positions[..., first:last]
@@ -78,9 +78,9 @@ def on_cuda() -> bool:
 
 
 def cuda_kernel(name: str, inputs: list[str], outputs: list[str], source: str, header: str = "") -> Any:
-    """Return a kernel as `mx.fast.cuda_kernel` does, under a name that no other source has.
+    """Return a kernel as `mx.fast.cuda_kernel` does; add a hash of the source to its name.
 
-    MLX keeps what it has compiled by name, also on disk: another version of Orchard would run this one's kernel.
+    MLX caches compiled kernels by name, also on disk, so another version of Orchard would run this version's kernel.
     """
     return mx.fast.cuda_kernel(f"{name}_{crc32((header + source).encode()):08x}", inputs, outputs, source, header)
 
@@ -98,10 +98,10 @@ class LanguageModel(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Different for models whose caches must not be mixed up."""
+        """A string that differs between models whose cached prompts must not be mixed."""
 
     def new_cache(self) -> list[Any]:
-        """Return an empty cache, one entry a layer; `copy.deepcopy` forks it, `state` is what must be evaluated."""
+        """Return an empty cache, one entry per layer. `copy.deepcopy` forks it; evaluate each entry's `state`."""
 
     def forward(
         self,
@@ -114,11 +114,10 @@ class LanguageModel(Protocol):
     ) -> mx.array:
         """Read tokens (rows, n), append them to the cache, and return lazy logits (rows, n, vocab_size).
 
-        `embeddings` (rows, n, width) are read in place of the tokens' own. `positions`: of the tokens, where they are
-        not simply the cache's lengths and on; for text one each, (rows * n,), else as `Embedded` has them. `extras`:
-        of these tokens, by name, as `Embedded` has them.
+        `embeddings` (rows, n, width) replace the tokens' own. `positions`: of the tokens, if they don't simply continue
+        the cache's lengths; for text (rows * n,), else as in `Embedded`. `extras`: by name, as in `Embedded`.
         """
 
     def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
-        """Read tokens as `forward` does, and return the lazy last hidden states (rows, n, width): what logits are made
-        of. Only jobs that want them ask for them."""
+        """Read tokens as `forward` does, but return the lazy last hidden states (rows, n, width), from which logits
+        are computed. Only jobs with `hidden` need this."""

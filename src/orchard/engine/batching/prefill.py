@@ -1,11 +1,11 @@
-"""Prefill: a prompt on its way into a cache, alone or with others in one pass.
+"""Prefill: compute the KV cache of a prompt, alone or in one pass with others.
 
-In a pass of several prompts each row is padded at its end to the same number of tokens. On a GPU a pass over a short
-piece takes the time of its launches, whatever it reads. No token attends to padding, since it comes after the row's own
-tokens, and the new caches end before it.
+A short chunk takes a GPU as long as its kernel launches, however few tokens it has: so several prompts share a pass.
+Each row is padded at its end to the same number of tokens. No token attends to padding, since padding comes after the
+row's own tokens, and the new caches end before it.
 
-The sizes of such a pass are rounded up to one of few, and copies of the first row are added: with CUDA, each new size
-costs about as much as the pass itself, once. So even a single prompt is better read so.
+The sizes of such a pass are rounded up to one of a few, and copies of the first row fill the batch: with CUDA, each new
+size costs about as much as the pass itself, once. So even a single prompt is read in this way.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,14 +21,14 @@ from orchard.engine.batching.layer_views import AttentionView
 from orchard.engine.batching.model import Embedded, LanguageModel, Piece
 from orchard.engine.sampling.logprobs import Scoring
 
-_FEWEST = 64  # tokens that a pass of several prompts reads a row
+_FEWEST = 64  # tokens per row in a pass of several prompts
 _LITTLE = 32
 
 
 class Prefill:
-    """Reads tokens into a cache of their own, all but the last one, which is the row's first input.
+    """Reads tokens into a new cache: all but the last one, which is the first input in decode.
 
-    Where the `hidden` state of the last token is wanted, it reads all of them.
+    If the `hidden` state of the last token is wanted, it reads all of them.
     """
 
     def __init__(
@@ -43,23 +43,24 @@ class Prefill:
         scored: int = 0,
         hidden: bool = False,
     ) -> None:
-        """Begin with what is cached of `tokens`. `boundaries`: where to keep a snapshot, ascending.
+        """Begin with what the prefix cache has of `tokens`. `boundaries`: where to keep snapshots, ascending.
 
-        `spans`, `embed`: see `Job`; the tokens may go on behind its prompt. `scoring` scores the tokens behind those
-        that it reads, but for the first `scored`; so the others must be read, whatever is cached of them.
+        `spans`, `embed`: see `Job`; `tokens` may continue after the job's prompt. `scoring` scores the token after each
+        one that is read, except for the first `scored`, whose next tokens are scored already. So only those may come
+        from the prefix cache.
         """
         self.tokens = tokens
         self.scoring = scoring
         self._scored = scored
         self.wants_hidden = hidden
         self.hidden: mx.array | None = None
-        """The last hidden state (width,) once all has been launched, if it is wanted."""
+        """The last hidden state (width,), if it is wanted and all tokens have been launched."""
         self._spans = spans
         self._embed = embed
         self._embedded: Embedded | None = None
         self._store = store
         self.unfinished: list[Any] = []
-        self._arriving = 0  # the length of the cache after a pass with others; 0: there was none
+        self._arriving = 0  # the cache's length after a pass with other prompts that `advance` has not counted; else 0
         self.cache, self.cached, miss = store.find(tokens[: scored + 1] if scoring else tokens, spans)
         self.miss = None if scoring else miss
         self.done = self.cached
@@ -68,28 +69,28 @@ class Prefill:
 
     @property
     def left(self) -> int:
-        """How many tokens are still to be read."""
+        """How many tokens are left to read."""
         return len(self.tokens) - (0 if self.wants_hidden else 1) - self.done
 
     @property
     def position_delta(self) -> int:
-        """How much further than its length the next generated token's position is."""
+        """The position of the next generated token minus its place in the text."""
         embedded = self._here()
         return embedded.position_delta if embedded else 0
 
     @property
     def encodes_next(self) -> bool:
-        """Whether the next chunk begins with the encoding of media."""
+        """Whether media must be encoded before the next chunk."""
         return self._unknown and any(span.stop > self.done for span in self._spans)
 
     @property
     def _unknown(self) -> bool:
-        """Whether it must be asked what the next token is read from."""
+        """Whether `embed` must be called for the next token."""
         known = self._embedded
         return self._embed is not None and (known is None or bool(known.stop and known.stop <= self.done))
 
     def advance(self, model: LanguageModel, budget: int) -> int:
-        """Launch the reading of up to `budget` tokens; return how many. At most one chunk is under way on return."""
+        """Launch passes over up to `budget` tokens; return how many. At most one chunk is unfinished on return."""
         before = self.done
         if self._arriving:
             self._arrive(self._arriving)
@@ -108,7 +109,7 @@ class Prefill:
             self.hidden = model.hidden(tokens, self.cache, **given)[0, -1].astype(mx.float32)
             results = [self.hidden]
         else:
-            # Mostly only the cache is evaluated: the logits of a prompt, which nobody reads, are never computed.
+            # Without scoring, only the cache is evaluated: MLX never computes the logits, which nobody reads.
             logits = model.forward(tokens, self.cache, **given)
             if self.scoring and self.done >= self._scored:
                 results = self.scoring.add(logits[0], self.tokens[self.done + 1 : stop + 1])
@@ -129,7 +130,7 @@ class Prefill:
 
     @staticmethod
     def _behind_span(place: int, spans: Sequence[MediaSpan]) -> int:
-        """Return the place, or the end of the span that it would split."""
+        """Return the place or, if it lies inside a span, the end of that span."""
         return next((span.stop for span in spans if span.splits_at(place)), place)
 
     def _arrive(self, stop: int) -> None:
@@ -138,22 +139,25 @@ class Prefill:
         if self._stops and stop == self._stops[0]:
             self._stops.pop(0)
             self.save()
-        if not any(span.splits_at(stop) for span in self._spans):  # else what is cached would split it
+        if not any(span.splits_at(stop) for span in self._spans):  # otherwise a cached prompt would split it
             self.cache = self._store.quantized_if_due(self.cache, stop)
 
     def read_with_others(self, cache: Cache, stop: int, last: mx.array | None, unfinished: list[mx.array]) -> None:
-        """Go on, at the next `advance`, from a cache of the tokens up to `stop`; `last`: the hidden state there."""
+        """Take over the result of a shared pass: a cache of the tokens up to `stop`, and the hidden state there.
+
+        The next `advance` counts it.
+        """
         if stop == len(self.tokens):
             self.hidden = last
         self.cache, self._arriving, self.unfinished = cache, stop, unfinished
 
     @property
     def batch_key(self) -> tuple[object, ...] | None:
-        """What prefills must have in common that share a pass; None: this one can't."""
+        """A key that is equal for prefills that may share a pass; None: this one can't."""
         return None if self._embed or self.scoring else (type(self.cache[0]), self.done > 0, self.wants_hidden)
 
     def _piece(self, stop: int) -> Piece:
-        """Return what the pass up to `stop` reads in place of tokens' ids."""
+        """Return what the pass up to `stop` reads with token ids or in their place."""
         embedded = self._here()
         if embedded and embedded.embeddings is not None:
             return embedded.cut(self.done, stop)
@@ -161,20 +165,20 @@ class Prefill:
         return Piece(positions=mx.arange(self.done + delta, stop + delta) if delta else None)
 
     def _here(self) -> Embedded | None:
-        """Return what the next token is read from; it is encoded only now. None: from its id."""
+        """Return the embeddings of the next token, encoding media if necessary; None: it is read by its id."""
         if self._embed and self._unknown:
             self._embedded = self._embed(self.done)
         return self._embedded
 
     def save(self) -> None:
-        """Keep what has been read so far for later prompts."""
+        """Save what has been read so far in the prefix cache."""
         self._store.save(self.tokens[: self.done], self.cache, self._spans)
 
 
 def read_batch(model: LanguageModel, due: Sequence[tuple[Prefill, int]]) -> None:
-    """Launch the next chunk of each of these, of at most so many tokens, in one pass; `advance` counts it.
+    """Launch the next chunk of each (prefill, most tokens) of `due` in one pass; the next `advance` counts it.
 
-    Where it raises, all of them are as they were.
+    If this raises, all prefills are unchanged.
     """
     stops = [prefill.next_stop(budget) for prefill, budget in due]
     mx.eval([prefill.unfinished for prefill, _ in due])
@@ -192,12 +196,11 @@ def read_batch(model: LanguageModel, due: Sequence[tuple[Prefill, int]]) -> None
 def read_together(
     model: LanguageModel, rows: Sequence[tuple[Cache, list[int]]], *, hidden: bool = False
 ) -> tuple[list[Cache], mx.array, list[mx.array]]:
-    """Read so many tokens more of each row; return new caches, what the pass made, and the arrays of all the caches.
+    """Read the tokens of each row (cache, tokens) in one pass; return the rows' new caches, the output, all arrays.
 
-    It makes logits, or the last `hidden` states, (rows or more, tokens or more, width): lazy, as the caches are.
-
-    The caches given stay as they are. Either all of them or none must be empty, and all layers KVCaches or their
-    quantised form; else it raises.
+    The output is the logits, or the last `hidden` states, (rows or more, tokens or more, width). Everything is lazy;
+    the arrays are those of the new caches, to be evaluated. The caches given don't change: either all or none must be
+    empty. Raise an exception if a layer is not a KVCache or its quantised form.
     """
     lengths = [int(cache[0].offset) for cache, _ in rows]
     spare = _power(len(rows)) - len(rows)
@@ -216,7 +219,7 @@ def read_together(
 
 
 def warm_up_prefill(model: LanguageModel, most: int, tick: Callable[[], None] = lambda: None) -> None:
-    """Read new prompts in all sizes of up to `most` tokens in a pass, and up to 512 each; call `tick` in between."""
+    """Run passes of all sizes over new prompts: up to 512 tokens each, `most` together; call `tick` in between."""
     for count in range(_FEWEST, 8 * _FEWEST + 1, _FEWEST):
         rows = 1
         while rows * count <= most:
@@ -231,7 +234,7 @@ def _power(rows: int) -> int:
 
 
 def _size(before: int, own: int) -> tuple[int, int]:
-    """Return how many tokens a pass reads a row, and how many places it looks at."""
+    """Return how many tokens a pass reads per row, and how many places it attends to."""
     count = _up(own, max(1 << max((own - 1).bit_length() - 3, 0), _FEWEST))
     return count, _up(before + count, GROWTH) if before else count
 
@@ -245,16 +248,16 @@ def _batched(of_rows: Sequence[Any], lengths: Lengths, spare: int) -> Any:
     if not kind.batches_prefill:
         raise Unbatchable(type(of_rows[0]).__name__)
     batched: Any = kind.batch(of_rows[0])
-    batched.rebuild([], of_rows, spare, [lengths.reach - 1])  # with room for what is to come
+    batched.rebuild([], of_rows, spare, [lengths.reach - 1])  # with room for the new tokens
     batched.begin(lengths)
     return batched
 
 
 def group_by_length(pieces: Sequence[tuple[int, int]], most_places: int) -> list[list[int]]:
-    """Group pieces, each (tokens before it, its own tokens), that are read together; return their indices.
+    """Group pieces, each (tokens before it, its own tokens), for shared passes; return the indices of each group.
 
-    Padding is at most a quarter of what is read, or `_LITTLE` tokens a row; of what is held, half. A group of several
-    holds at most `most_places` tokens.
+    In a group, padding is at most a quarter of the tokens to read, or `_LITTLE` tokens per row, and at most half of the
+    places of tokens before. A group of several pieces has at most `most_places` places.
     """
     found: list[list[int]] = []
     for index in sorted(range(len(pieces)), key=lambda index: pieces[index], reverse=True):

@@ -1,9 +1,9 @@
-"""Decode in which a step may verify proposed tokens, so that a row gets several tokens of one pass.
+"""Decode with speculative decoding: a step may verify proposed tokens, so that a row gets several tokens in one pass.
 
-Such a step reads all tokens that were launched, lets one pass read each row's last token and those proposed for behind
-it, and draws behind each of them. What a row draws at a place is fixed by its seed and its tokens; so a proposed token
-is right where it is the one that is drawn, and then the draw behind it counts, too. The step waits for its draws, for
-the next one must know how many of them stand. All other steps are those of `decode`.
+Such a step first reads all launched tokens. One pass then reads each row's last token and the tokens proposed after it,
+and a token is drawn after each of them. A row's seed and tokens determine its draws. So a proposed token is accepted if
+it equals the draw at its place, and then the next draw is valid, too. The step waits for its draws, since the next one
+must know how many are valid. All other steps are those of `decode`.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,33 +22,33 @@ from orchard.engine.speculation.proposal import DraftedTokens, Proposal
 from orchard.engine.speculation.speculation import Speculation
 from orchard.engine.speculation.step_clock import StepClock
 
-_MOST_LOGITS = 2**25  # of one pass: 128 MiB in float32
+_MOST_LOGITS = 2**25  # in one pass: 128 MiB in float32
 
 
 class VerifyingError(Exception):
-    """A pass in which rows got proposed tokens raised the error that this is made of; without them, it may not."""
+    """A pass with proposed tokens raised the error in `args`; without proposed tokens, it may not raise."""
 
 
 class _Proposed:
     """What a step verifies, by row.
 
-    The tokens of a draft's guesses need not be known until the pass that verifies them is launched: so the host
-    launches it while the device still drafts. Until `read`, zeros stand for them.
+    The host launches the pass that verifies a draft's guesses while the device still computes them. Until `read`, zeros
+    stand for the guesses.
     """
 
     def __init__(self, of: dict[Row, Proposal], rows: Sequence[Row] = (), guesses: DraftedTokens | None = None) -> None:
-        """`guesses`: of each of `rows`, which are all that `of` has."""
+        """`guesses`: those for each of `rows`, which are then all rows in `of`."""
         self.of = of
         self._rows, self._guesses = rows, guesses
         if guesses:
             self._fill([[0] * count for count in guesses.counts])
 
     def tokens(self, row: Row) -> list[int]:
-        """Return what is proposed for a row, or as many zeros."""
+        """Return the tokens that are proposed for a row, or zeros until they are read."""
         return self.of[row].tokens if row in self.of else []
 
     def array(self, rows: Sequence[Row], given: Sequence[Sequence[int]]) -> mx.array | None:
-        """Return what each row is given, (rows, most), with the guesses for the zeros; None: all of it is known."""
+        """Return each row's tokens, (rows, most), with the guesses in place of zeros; None: `given` has no zeros."""
         if self._guesses is None:
             return None
         of_row = {row: place for place, row in enumerate(self._rows)}
@@ -63,7 +63,7 @@ class _Proposed:
         return mx.take_along_axis(mx.concatenate([known, guesses], axis=1), mx.array(places), axis=1)
 
     def read(self) -> None:
-        """Wait for the guesses."""
+        """Wait for the draft's guesses, if there are any, and replace the zeros."""
         if self._guesses:
             self._fill(self._guesses.read())
 
@@ -73,16 +73,16 @@ class _Proposed:
 
 
 class SpeculatingRows(Rows):
-    """All rows in decode, where tokens may be proposed.
+    """All rows in decode, with speculative decoding.
 
-    After a step that verifies, a row's cache holds all of its tokens but the last one. Where it can't forget single
-    tokens, it may lack some more: they are read again with the next step, which verifies for that reason alone, too.
+    After a step that verifies, a row's cache holds all of its tokens but the last one. A cache that can't drop single
+    tokens may lack more: the next step, which then always verifies, reads them again.
     """
 
     def __init__(
         self, model: LanguageModel, batch: Batch, store: KVStore, speculation: Speculation, room: Callable[[], int]
     ) -> None:
-        """`room` returns how many tokens more than one there is memory for, of each row in the present step."""
+        """`room` returns how many tokens more than one each row has memory for in the current step."""
         super().__init__(model, batch, store)
         self._speculation = speculation
         self._room = room
@@ -100,11 +100,11 @@ class SpeculatingRows(Rows):
         self._speculation.close(row)
 
     def disturb(self) -> None:
-        """Note that the next step waits for other work than the rows'."""
+        """See `Rows`."""
         self._clock.disturb(1)
 
     def step(self) -> tuple[list[Drawn], Failures]:
-        """See `Rows`. Where tokens have been proposed, they are verified, and then all that was drawn is read."""
+        """See `Rows`. A step that verifies proposed tokens reads all of its draws."""
         failed: Failures = []
         drawn: list[Drawn] = []
         if self._looks():
@@ -124,7 +124,7 @@ class SpeculatingRows(Rows):
 
     @property
     def _in_flight(self) -> bool:
-        """Whether tokens are launched that have not been read."""
+        """Whether there are launched tokens that have not been read."""
         return bool(self._unread or self._bound)
 
     def _arrange(self, staying: list[Row]) -> None:
@@ -142,11 +142,11 @@ class SpeculatingRows(Rows):
 
     @property
     def _owes(self) -> bool:
-        """Whether a row has tokens to read again, which only a step that verifies does."""
+        """Whether a row must read tokens again, which only a step that verifies can do."""
         return not self._in_flight and any(len(row.to_read) > 1 for row in self._active)
 
     def _hold_back(self) -> list[Row]:
-        """Return the rows that may not join in this step: none may share a pass with one that reads tokens again."""
+        """Return the joining rows that must wait: if rows verify alone, none may join one that reads tokens again."""
         owes = any(row.wants_more and len(row.to_read) > 1 for row in self._active)
         held: list[Row] = []
         if owes and self._batch.verifying is Verifying.ALONE:
@@ -160,7 +160,7 @@ class SpeculatingRows(Rows):
         return min(self._speculation.controller.looks(len(rows)), self._room()) if rows else 0
 
     def _most(self, row: Row, rows: int, most: int) -> int:
-        """Return how many of `most` tokens may be proposed for a row, of so many."""
+        """Return how many tokens, up to `most`, may be proposed for a row; `rows`: how many rows decode."""
         slot = row.slot
         verifies = rows == 1 or self._batch.verifying is Verifying.TOGETHER
         if slot.isolated or not (slot.length and row.job.speculates and verifies):
@@ -173,11 +173,11 @@ class SpeculatingRows(Rows):
         )
 
     def _looks(self) -> bool:
-        """Return whether it is worth reading all tokens that were launched, to propose some for behind them."""
+        """Return whether it is worth waiting for all launched tokens in order to verify proposals after them."""
         if self._owes:
             return True
         if self._bound:
-            # Until then another thread uses the grammars' states. Each step waits for it: it is no cost of asking.
+            # Until then another thread uses the grammars' states. Every step waits for it, so this costs nothing.
             self._bound[1].result()
         rows = self._decoding()
         most = self._most_now(rows)
@@ -187,7 +187,7 @@ class SpeculatingRows(Rows):
         return any(self._speculation.controller.choose(self._speculation.propose(rows, asked, launched=True)))
 
     def _propose(self) -> "_Proposed":
-        """Return what is to be verified of which rows."""
+        """Ask for proposals; return what the controller chooses to verify."""
         rows = self._decoding()
         most = self._most_now(rows)
         if not most:
@@ -199,13 +199,13 @@ class SpeculatingRows(Rows):
         return self._drafted({row: one for row, one in found if one and one.count})
 
     def _drafted(self, chosen: dict[Row, Proposal]) -> "_Proposed":
-        """Return what was chosen with what the draft guesses, where its guesses were chosen."""
+        """Let the draft guess for the rows whose draft proposals were chosen; return all proposals to verify."""
         rows = [row for row, one in chosen.items() if not one.tokens]
         if not rows:
             return _Proposed(chosen)
         guesses = self._speculation.draft(rows, [chosen[row].count for row in rows])
         if guesses.compiled or max(guesses.counts) < max(one.count for one in chosen.values()):
-            self._clock.disturb(1)  # or: the pass is not as wide as was chosen, or a text was read
+            self._clock.disturb(1)  # kernels were compiled, or the pass is narrower than chosen, or texts were read
         if len(rows) == len(chosen) and not any(row.grammar for row in rows):
             return _Proposed(chosen, rows, guesses)
         found = dict(chosen)
@@ -215,13 +215,13 @@ class SpeculatingRows(Rows):
 
     @staticmethod
     def _allowed(row: Row, proposal: Proposal) -> Proposal:
-        """Return what a row's grammar allows of a proposal."""
+        """Return the beginning of a proposal that the row's grammar allows."""
         if not (row.grammar and proposal.tokens):
             return proposal
         return proposal.part(0, len(row.grammar.ahead(proposal.tokens)) - 1)
 
     def _verify(self, proposed: "_Proposed") -> tuple[list[Drawn], Failures]:
-        """Let one pass read each row's tokens and those proposed for it, and draw behind each of them."""
+        """Run one pass over each row's unread tokens and its proposed tokens, and draw a token after each."""
         for row in self._decoding():
             if row.slot.length and not (row.slot.isolated or row.slot.batched):
                 row.slot.batched = self._stale = True
@@ -234,7 +234,7 @@ class SpeculatingRows(Rows):
         rows, traces = len(given), self._batch.traces
         logits, broken = self._batch.verify(given, ahead, proposed.array(self._active, given))
         if self._batch.traces > traces:
-            self._clock.disturb(1)  # later passes of these shapes are quicker
+            self._clock.disturb(1)  # later passes of these shapes are faster
         failed = [
             (of, VerifyingError(error) if tried.intersection(of) else error) for of, error in self._drop_failed(broken)
         ]
@@ -249,7 +249,7 @@ class SpeculatingRows(Rows):
         return drawn, failed
 
     def _draw_ahead(self, logits: mx.array, failed: Failures, proposed: "_Proposed") -> list[Drawn]:
-        """Draw from logits (rows, n, vocab_size) behind the last tokens that each row was given; add to `failed`."""
+        """Draw tokens from logits (rows, n, vocab_size), and accept or reject proposed ones; add to `failed`."""
         rows = self._active
         allowed, stuck = self._allowed_ahead([proposed.tokens(row) for row in rows], logits.shape[1])
         draws = self._sampler.draw_ahead(logits, allowed)
@@ -274,7 +274,7 @@ class SpeculatingRows(Rows):
                 self._speculation.controller.verified(proposal, len(tokens), right)
             drawn += taken
             stand.append(len(taken))
-            # A row that goes on must have a token to read.
+            # A row that continues must have a token left to read.
             keep.append(min(_alike(given, row.to_read), len(row.to_read) - (not row.ended)))
             row.launched = len(row.tokens) - row.prompt_length
         self._batch.keep(keep)
@@ -285,9 +285,9 @@ class SpeculatingRows(Rows):
     def _allowed_ahead(
         self, proposed: list[list[int]], most: int
     ) -> tuple[mx.array | None, dict[int, tuple[int, GrammarError]]]:
-        """Return what grammars allow behind each of the rows' tokens, (rows, most, words); and which rows are stuck.
+        """Return the grammars' masks after each of the rows' tokens, (rows, most, words), and the rows that are stuck.
 
-        Those come with the number of draws that they can still make, and with the reason.
+        A stuck row, by its number, comes with the number of draws that it can still make, and with the error.
         """
         if not any(row.grammar for row in self._active):
             return None, {}
@@ -302,7 +302,7 @@ class SpeculatingRows(Rows):
         return None if words is None else words.reshape(len(proposed), most, -1), stuck
 
     def _take(self, row: Row, samples: Sequence[Sample], proposed: Sequence[int]) -> list[Drawn]:
-        """Let a row take its draws up to the first that was not proposed, which stands, too."""
+        """Append a row's draws up to the first one that differs from its proposed token, including that one."""
         taken: list[Drawn] = []
         for place, sample in enumerate(samples):
             if row.ended:
@@ -314,6 +314,6 @@ class SpeculatingRows(Rows):
 
 
 def _alike(first: Sequence[int], second: Sequence[int]) -> int:
-    """Return how many tokens two texts have in common from their beginnings on."""
+    """Return the length of the longest common prefix of two token sequences."""
     pairs = zip(first, second, strict=False)
     return next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))

@@ -1,10 +1,10 @@
 """A forward pass in decode as a compiled function: MLX traces it once and replays it, without the model's Python.
 
-On a fast GPU a step takes as long as the host needs to build and launch it. A traced pass needs shapes that stay: the
-model sees all the room that the rows' arrays have, not as much as the longest row holds. `decode_attention` reads no
-more for that; other attention gets a mask. Passes in which rows get several tokens are traced alike. When rows come or
-go, or outgrow their room, another trace is needed, so a pass is traced only once it has been run a few times as it is,
-or at once where it is known to come again.
+On a fast GPU a step takes as long as the host needs to build and launch it. A traced pass needs constant shapes: the
+model sees all places of the rows' arrays, not only as many as the longest row holds. `decode_attention` still reads
+only the rows' tokens; other attention gets a mask. Passes that verify tokens are traced in the same way. When rows join
+or leave, or outgrow their arrays, another trace is needed. So a pass is traced after it has run a few times untraced,
+or at once if it is known to come again.
 """
 
 import copy
@@ -25,20 +25,20 @@ from orchard.engine.batching.model import LanguageModel
 log = logging.getLogger("orchard.engine")
 
 RUNS_BEFORE = 6
-_MOST = 64  # each keeps a node for every operation of a pass
+_MOST = 64  # traces; each keeps a node for every operation of a pass
 
 States = list[list[list[mx.array]]]  # of each group's layers
 Forward = Callable[[mx.array, Sequence[mx.array], list[mx.array], list[list[Any]]], mx.array]
-"""What a pass computes of tokens, of other arrays, and of each group's lengths (rows,) and layers."""
+"""A pass: a function of tokens, of other arrays, and of each group's lengths (rows,) and layers."""
 Trace = Callable[..., tuple[mx.array, States, States]]
 
 
 @dataclass(frozen=True)
 class GroupedForward:
-    """The pass without the groups: a trace must not keep them.
+    """The pass without the groups, which a trace must not keep.
 
-    `bounds`: where each group's rows begin and end. `kinds`: the layers' types. `nesting`: a cache without its layers.
-    `joint`: whether the model takes `GroupedArrays`.
+    `bounds`: where each group's rows begin and end. `kinds`: the layers' class names. `nesting`: the nested lists of a
+    cache without its layers. `joint`: whether the model can read `GroupedArrays`.
     """
 
     model: LanguageModel
@@ -50,10 +50,10 @@ class GroupedForward:
     def __call__(
         self, tokens: mx.array, positions: Sequence[mx.array], lengths: list[mx.array], groups: list[list[Any]]
     ) -> mx.array:
-        """Return the logits, (rows, vocab_size), after one token a row, (rows,), by the layers of each group.
+        """Return the logits, (rows, vocab_size), after one token per row, (rows,), with the layers of each group.
 
-        After several tokens a row, (rows, n): those of each, (rows, n, vocab_size). `positions`: of all tokens, where
-        they are not the rows' lengths and on.
+        With several tokens per row, (rows, n), return (rows, n, vocab_size). `positions`: of all tokens, if they don't
+        simply continue the rows' lengths.
         """
         given = positions[0] if positions else None
         offset = lengths[0] if len(lengths) == 1 else mx.concatenate(lengths)
@@ -70,12 +70,12 @@ class GroupedForward:
 
 
 class TracedPasses:
-    """The traces of one model, by the shapes of what they read."""
+    """The traces of one model, by the shapes of their inputs."""
 
     def __init__(self) -> None:
         self._runs: OrderedDict[object, int] = OrderedDict()
         self._traces: OrderedDict[object, Trace] = OrderedDict()
-        self._untraceable: set[int] = set()  # dimensions of tokens: 1 in decode, 2 where rows get several
+        self._untraceable: set[int] = set()  # dimensions of tokens: 1 in plain decode, 2 if rows get several
         self.made = 0
         """How many passes have been traced so far."""
 
@@ -89,11 +89,10 @@ class TracedPasses:
         *,
         at_once: bool = False,
     ) -> mx.array | None:
-        """Return what `forward` makes of these; the groups' layers are moved on by the tokens, (rows,) or (rows, n).
+        """Run `forward` as a trace over tokens, (rows,) or (rows, n); update the groups' layers and return the result.
 
-        `at_once`: trace the pass the first time.
-
-        None: nothing was done, since the pass can't be traced, or has not been run often enough for it.
+        Return None and do nothing if the pass can't be traced or has not run often enough. `at_once`: trace it the
+        first time.
         """
         states = [[layer.arrays for layer in layers] for layers in groups]
         if tokens.ndim in self._untraceable or not all(
@@ -144,7 +143,7 @@ def _shapes(states: States) -> object:
 
 
 def _empty(layer: BatchedLayerCache) -> BatchedLayerCache:
-    """Return a layer like this one that holds nothing: a trace must not keep arrays."""
+    """Return an empty layer like this one: a trace must not keep arrays."""
     like = copy.copy(layer)
     like.begin(Lengths([0]))
     like.arrays = []

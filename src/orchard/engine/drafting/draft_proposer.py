@@ -1,8 +1,8 @@
-"""Proposes what a smaller model with the same tokens would say next: a draft model.
+"""Proposes the tokens that a draft model guesses: a smaller model with the same vocabulary.
 
-The draft has a cache of its own for each row. It reads a row's text only once its guesses are wanted, a piece a step;
-what it has read is kept for later prompts with the same beginning. All rows that are to be guessed for share its
-passes: one over what has come since the last ones, and one for each guess more. A guess is the likeliest token.
+The draft has its own KV cache for each row. It reads a row's text only when its guesses are wanted, one piece per step,
+and caches it for later prompts with the same beginning. All rows share its passes: the first reads the tokens that are
+new since the last guesses, and each further pass makes one more guess. A guess is the most likely token.
 """
 
 from collections.abc import Sequence
@@ -16,23 +16,23 @@ from orchard.engine.speculation.acceptance import EXPECTED_OF_DRAFT, ModelAccept
 from orchard.engine.speculation.interface import SpeculatingRow
 from orchard.engine.speculation.proposal import DraftedTokens, Proposal
 
-_MOST_BEHIND = 15  # tokens that are read in a pass over all rows; more are read row by row
-_AGAIN = 500  # promises without a guess, after which guesses are worth a try however bad the last ones were
-_AGAIN_PER_UNREAD = 4  # so many more for each token that would have to be read first
+_MOST_BEHIND = 15  # unread tokens that a pass over all rows may read; more are read row by row
+_AGAIN = 500  # promises without a guess, after which the draft is tried again, even if its last guesses were bad
+_AGAIN_PER_UNREAD = 4  # further promises for each token that the draft would have to read first
 
 
 class _DraftRow:
-    """What the draft knows of one row."""
+    """The draft's state of one row."""
 
     def __init__(self, row: SpeculatingRow, acceptance: RowAcceptance) -> None:
         self.row = row
         self.acceptance = acceptance
         self.slot: BatchSlot | None = None
         self._seen = len(row.tokens)
-        self._held: list[int] = []  # guesses whose keys and values lie behind those of the row's tokens
+        self._held: list[int] = []  # guesses whose keys and values are in the cache, behind the row's end
 
     def begin(self, store: KVStore) -> BatchSlot:
-        """Find what has been read of the row's text, once."""
+        """Return the row's slot; at the first call, make it from the draft's prefix cache."""
         if self.slot is None:
             found = store.find(list(self.row.tokens))
             store.end_admission()
@@ -41,7 +41,7 @@ class _DraftRow:
         return self.slot
 
     def take(self) -> None:
-        """Compare the last guesses with the tokens that have come; those that were right are read."""
+        """Compare the last guesses with the tokens that have come; right ones that the cache holds count as read."""
         new = self.row.tokens[self._seen :]
         self._seen += len(new)
         self.acceptance.take(new)
@@ -53,23 +53,23 @@ class _DraftRow:
 
     @property
     def unread(self) -> int:
-        """How many tokens are still to be read before the last one, whose reading gives the first guess."""
+        """How many tokens are unread before the last one; reading the last one gives the first guess."""
         return len(self.row.tokens) - 1 - (self.slot.length if self.slot else 0)
 
     def guessed(self, tokens: Sequence[int], held: int) -> None:
-        """Note what has been guessed, and how many of the guesses the cache holds."""
+        """Note the guesses, and how many of them the cache holds."""
         self.acceptance.propose("draft", tokens)
         self._held = list(tokens[:held])
 
 
 class DraftProposer:
-    """The draft of one engine's model. All calls come from the engine's thread."""
+    """The draft model of one engine's model. All calls come from the engine's thread."""
 
     def __init__(
         self, model: LanguageModel, batch: Batch, store: KVStore, *, most: int, chunk: int, share: float
     ) -> None:
-        """`store`, `batch`: of the draft. `most`: guesses a step for each row. `chunk`: tokens of texts read a step.
-        `share`: of the memory for cached prompts, what is for the draft's."""
+        """`batch`, `store`: the draft's own. `most`: guesses per row and step. `chunk`: tokens of texts read per step.
+        `share`: the draft's share of the memory for cached prompts."""
         self._model = model
         self._batch = batch
         self._store = store
@@ -86,7 +86,7 @@ class DraftProposer:
         self._rows[row] = _DraftRow(row, RowAcceptance(self._acceptance))
 
     def close(self, row: SpeculatingRow) -> None:
-        """See `Drafter`; keep what was read of the row."""
+        """See `Drafter`; save the row's cache in the draft's prefix cache."""
         mine = self._rows.pop(row)
         mine.take()
         if mine.slot and mine.slot.length:
@@ -101,7 +101,7 @@ class DraftProposer:
     def _promise(self, mine: _DraftRow, most: int) -> Proposal | None:
         mine.take()
         if len(mine.row.tokens) < 2:
-            return None  # a cache that holds nothing has no form that rows could share
+            return None  # an empty cache has no shapes that rows could share
         mine.begin(self._store)
         unread = mine.unread if mine.unread > _MOST_BEHIND else 0
         chances = mine.acceptance.chances("draft", most)
@@ -133,7 +133,7 @@ class DraftProposer:
         mx.eval([layer.state for _, layer in layers(slot.cache)])
 
     def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> DraftedTokens:
-        """See `Drafter`. The guesses are computed when this returns, so that what they take is known apart."""
+        """See `Drafter`. The guesses are computed when this returns, so that their time is measured separately."""
         ready = {row: self._rows[row] for row in rows if row not in self._just_read and self._is_ready(row)}
         if not ready:
             return DraftedTokens.of([[] for _ in rows])
@@ -142,7 +142,7 @@ class DraftProposer:
             found = self._guess(list(ready.values()), max(counts))
         except Exception:
             for mine in ready.values():
-                mine.slot = None  # nobody knows what it holds
+                mine.slot = None  # its content is unknown
             self._hold([])
             raise
         return DraftedTokens.of(
@@ -154,7 +154,7 @@ class DraftProposer:
         return mine.slot is not None and mine.slot.length > 0 and 0 <= mine.unread <= _MOST_BEHIND
 
     def _guess(self, ready: Sequence[_DraftRow], most: int) -> dict[SpeculatingRow, list[int]]:
-        """Guess for rows that share passes."""
+        """Guess `most` tokens for each of these rows, which share passes."""
         slots = {mine.slot: mine for mine in ready if mine.slot}
         self._hold(list(slots))
         rows = [slots[slot] for slot in self._batch.slots]
@@ -171,7 +171,7 @@ class DraftProposer:
         return {mine.row: tokens for mine, tokens in zip(rows, listed, strict=True)}
 
     def _read_new(self, texts: list[list[int]]) -> mx.array:
-        """Read what has come of each row since the last guesses; return logits (rows, vocab_size) of the first ones."""
+        """Read each row's new tokens; return logits (rows, vocab_size) for the first guesses."""
         if all(len(text) == 1 for text in texts):
             return self._checked(self._batch.forward(mx.array([text[0] for text in texts], mx.uint32)))
         logits = self._checked(self._batch.verify(texts, [1] * len(texts)))
@@ -179,7 +179,7 @@ class DraftProposer:
         return logits[:, -1]
 
     def pick(self, rows: Sequence[SpeculatingRow], place: int, logits: mx.array) -> mx.array:
-        """Return the guesses (rows,) of one place from logits (rows, vocab_size): the likeliest tokens."""
+        """Return the guesses (rows,) at one place from logits (rows, vocab_size): the most likely tokens."""
         return mx.argmax(logits, axis=-1).astype(mx.uint32)
 
     @staticmethod
@@ -191,7 +191,7 @@ class DraftProposer:
         return logits
 
     def _hold(self, slots: list[BatchSlot]) -> None:
-        """Let exactly these rows share passes; those that leave get caches of their own."""
+        """Let exactly these rows share passes; rows that leave get their own caches back."""
         open_slots = {mine.slot for mine in self._rows.values()}
         for slot in self._batch.slots:
             if slot not in slots and slot in open_slots:
@@ -202,7 +202,7 @@ class DraftProposer:
         return self._batch.extract(slot) if slot.cache is None else slot.cache
 
     def _known(self, tokens: Sequence[int]) -> list[int]:
-        """Return tokens that the draft has; another model's logits may be wider."""
+        """Return the tokens, limited to the draft's vocabulary: the model's logits may be wider."""
         return [min(token, self._model.vocab_size - 1) for token in tokens]
 
     def limit(self, cache_bytes: int) -> int:

@@ -1,7 +1,7 @@
-"""Multi-token-prediction heads: what the engine needs of one, and a model that feeds its head with what it reads.
+"""Multi-token-prediction (MTP) heads: their interface to the engine, and a model that feeds its head.
 
-The head is a layer beside the model's. From the model's last hidden state of a token, and from the token behind it, it
-guesses the one behind that; and from its own output and its guess, the next one.
+The head is a layer in addition to the model's. From the model's last hidden state of one token and the next token, it
+guesses the token after that; from its own output and its guess, it guesses one more.
 """
 
 import logging
@@ -24,11 +24,11 @@ class PredictionHead(ABC):
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """Different for heads whose keys and values must not be mixed up."""
+        """A string that differs between heads whose keys and values must not be mixed."""
 
     @abstractmethod
     def watch(self, read: Callable[[], mx.array]) -> tuple[mx.array, mx.array]:
-        """Let the model `read` tokens; return its logits, and its last hidden states (rows, n, width)."""
+        """Call `read`, a pass of the model; return its logits and the last hidden states (rows, n, width)."""
 
     @abstractmethod
     def read(
@@ -41,19 +41,19 @@ class PredictionHead(ABC):
         embeddings: mx.array | None = None,
         positions: mx.array | None = None,
     ) -> mx.array:
-        """Read tokens (rows, n) with the hidden states before them; return the head's own ones, (rows, n, width).
+        """Read tokens (rows, n) with the hidden states before them; return the head's hidden states, (rows, n, width).
 
-        `first`: the position of the first token, of all rows or one each. `embeddings`, `positions`: see
-        `LanguageModel.forward`, where they are not the tokens' own and `first` and on.
+        `first`: the position of the first token, for all rows or one per row. `embeddings`, `positions`: see
+        `LanguageModel.forward`; None: the tokens' own, and positions from `first` on.
         """
 
     @abstractmethod
     def logits(self, hidden: mx.array) -> mx.array:
-        """Return the logits (rows, n, vocab_size) that hidden states of the model or the head give."""
+        """Return the logits (rows, n, vocab_size) for hidden states of the model or of the head."""
 
 
 class _Taken(Exception):
-    """A layer's new keys and values (rows, heads, n, width), at which its reading ends: nothing else is wanted."""
+    """Carries a layer's new keys and values (rows, heads, n, width) and ends its pass: nothing else is needed."""
 
     def __init__(self, keys: mx.array, values: mx.array) -> None:
         super().__init__()
@@ -61,12 +61,12 @@ class _Taken(Exception):
 
 
 class _NewKeys:
-    """A cache that takes new keys and values from the layer that writes them."""
+    """A cache that takes the new keys and values from a layer."""
 
     offset = 0
 
     def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
-        """Raise what was written: building the rest of a layer would take longer than all before it."""
+        """Raise the new keys and values: building the rest of the layer would take longer than all before it."""
         raise _Taken(keys, values)
 
     def make_mask(self, n: int, **_: Any) -> None:
@@ -74,19 +74,19 @@ class _NewKeys:
 
 
 class HeadedModel:
-    """A language model whose caches hold, behind the model's layers, what its head keeps of the same tokens.
+    """A language model whose caches have the head's state after those of the model's layers.
 
-    So that is kept, cut, moved and counted as the model's own keys and values are.
+    So the head's keys and values are cached, cut, batched and counted like the model's own.
     """
 
     def __init__(self, model: LanguageModel, head: PredictionHead) -> None:
-        """Raise what the head raises for a token that the model reads."""
+        """Try the head with one token; raise what it raises."""
         self.head = head
         self.vocab_size = model.vocab_size
         self.eos_token_ids = model.eos_token_ids
         self.fingerprint = f"{model.fingerprint} {head.fingerprint}"
         self.broken = False
-        """Whether the head has raised since, so that its keys and values are worth nothing."""
+        """Whether the head has raised since, so that its keys and values are useless."""
         self.plain = model
         """The model without its head."""
         token = mx.array([[0]], mx.uint32)
@@ -107,7 +107,7 @@ class HeadedModel:
         positions: mx.array | None = None,
         extras: dict[str, Any] | None = None,
     ) -> mx.array:
-        """See `LanguageModel`. The logits come with the head's keys and values: else nothing would compute these."""
+        """See `LanguageModel`. The logits depend on the head's keys and values, so that these are computed, too."""
         return self._read(tokens, cache, embeddings, positions, extras)[0]
 
     def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
@@ -138,7 +138,7 @@ class HeadedModel:
         embeddings: mx.array | None,
         positions: mx.array | None,
     ) -> tuple[mx.array, mx.array]:
-        """Return the head's keys and values of new tokens; where it raises, nothing is guessed from then on."""
+        """Return the head's keys and values of new tokens; if it raises, return zeros and never use it again."""
         if not self.broken:
             try:
                 return self._feed(tokens, before, first, embeddings, positions)
@@ -166,5 +166,5 @@ class HeadedModel:
 
 
 def _arrays(fetched: Sequence[Any]) -> list[mx.array]:
-    """Return the arrays of keys and values that a cache has returned."""
+    """Return the arrays in the keys and values that a cache returned."""
     return [array for one in fetched for array in (one.of if isinstance(one, GroupedArrays) else [one])]

@@ -1,4 +1,4 @@
-"""Makes the proposer of a draft model that was loaded: tried, warm and within the memory of the model's rows."""
+"""Makes the proposer of a loaded draft model: tries it, warms it up and computes the memory that it needs."""
 
 import logging
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ from orchard.engine.sampling.grammar import GrammarState
 log = logging.getLogger("orchard.engine")
 
 DRAFT_TOKENS = 2
-"""How many a step may propose where nobody says it."""
+"""The default of the most tokens that a draft guesses per step."""
 _CHUNK = 512
-_LIKE = 1024  # tokens of a row by which the memory for cached prompts is divided
+_LIKE = 1024  # tokens; the memory for cached prompts is divided by the footprints of rows of this length
 _TRIED = (1, 3)  # rows
 
 
 @dataclass(eq=False)
 class _TriedRow:
-    """A row that only the draft has."""
+    """A row for trying the draft."""
 
     tokens: list[int]
     prompt_length: int = 2
@@ -38,9 +38,9 @@ class _TriedRow:
 def make_drafter(
     draft: LanguageModel, options: TextOptions, footprint: Footprint, cache_bytes: int
 ) -> tuple[DraftProposer, Footprint] | None:
-    """Return a draft's proposer, and what a row of the model takes with it; None, and a warning: it can't be used.
+    """Return a draft's proposer, and a row's footprint in both models; log a warning and return None if it fails.
 
-    `footprint`: what a row takes without it. `cache_bytes`: for the cached prompts of both.
+    `footprint`: a row's footprint in the model alone. `cache_bytes`: for the cached prompts of both.
     """
     most = options.num_draft_tokens or DRAFT_TOKENS
     chunk = options.prefill_step_size or _CHUNK
@@ -62,7 +62,7 @@ def make_drafter(
 
 
 def headed(model: LanguageModel, head: PredictionHead) -> LanguageModel:
-    """Return a model that feeds its head; as it is, and a warning: the head can't be used."""
+    """Return a model that feeds its head; log a warning and return `model` itself if the head can't be used."""
     try:
         return HeadedModel(model, head)
     except Exception as error:
@@ -75,7 +75,7 @@ def _batch(draft: LanguageModel) -> Batch:
 
 
 def _try(drafter: DraftProposer, most: int) -> None:
-    """Guess for one row and for several, so that what this needs has run before a request waits for it."""
+    """Guess for one row and for several, so that no request waits for compilation."""
     for count in _TRIED:
         rows = [_TriedRow([0, 0]) for _ in range(count)]
         for row in rows:

@@ -1,9 +1,9 @@
-"""Proposes what a model's own multi-token-prediction head says would come next.
+"""Proposes the tokens that a model's own multi-token-prediction (MTP) head guesses.
 
-The head has read what the model has: its keys and values lie in the rows' caches, see `head`. So there is no text to be
-read first, and a guess costs one pass over one layer and the layer that makes logits, for all rows at once. What the
-head writes for its guesses lies behind the rows' ends, where the model's next pass writes. A guess is the likeliest
-token.
+The head has read the same tokens as the model, and its keys and values are in the rows' caches (see `head`). So it has
+no text to read first, and a guess for all rows takes a pass over one layer and the output layer. The head writes the
+keys and values of its guesses behind the rows' ends, where the model's next pass overwrites them. A guess is the most
+likely token.
 """
 
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ from orchard.engine.speculation.acceptance import EXPECTED_OF_DRAFT, ModelAccept
 from orchard.engine.speculation.interface import SpeculatingRow
 from orchard.engine.speculation.proposal import DraftedTokens, Proposal
 
-_AGAIN = 500  # promises without a guess, after which guesses are worth a try however bad the last ones were
-_BEHIND_ALL = 2**30  # tokens: mlx-vlm's layers cut a mask behind the cache's offset
+_AGAIN = 500  # promises without a guess, after which the head is tried again, even if its last guesses were bad
+_BEHIND_ALL = 2**30  # an offset beyond all tokens: mlx-vlm's layers cut a mask after the cache's offset
 
 
 class _HeadRow:
-    """What was guessed of one row."""
+    """The head's guesses for one row, and how often they were right."""
 
     def __init__(self, row: SpeculatingRow, acceptance: RowAcceptance) -> None:
         self.row = row
@@ -45,7 +45,7 @@ class _HeadRow:
 
 @dataclass(frozen=True)
 class HeadGuesses:
-    """A head's passes one after the other. `bounds`: where each group's rows begin and end."""
+    """`most` passes of a head, one after the other. `bounds`: where each group's rows begin and end."""
 
     head: PredictionHead
     bounds: list[int]
@@ -54,10 +54,9 @@ class HeadGuesses:
     def __call__(
         self, tokens: mx.array, more: Sequence[mx.array], lengths: list[mx.array], groups: list[list[Any]]
     ) -> mx.array:
-        """Return the likeliest tokens (rows, most) behind tokens (rows,), which lie at the places `lengths`.
+        """Return the most likely tokens (rows, most) after tokens (rows,), which are at the places `lengths`.
 
-        `more`: the hidden state before each token, (rows, 1, width), and how much further than its place its position
-        is, (rows,).
+        `more`: the hidden state before each token, (rows, 1, width), and its position minus its place, (rows,).
         """
         before, deltas = more
         kept = [layer for [layer] in groups]
@@ -80,14 +79,14 @@ class MtpProposer:
     """The head of one engine's model. All calls come from the engine's thread."""
 
     def __init__(self, model: HeadedModel, batch: Batch, most: int) -> None:
-        """`batch`: the model's rows in decode. `most`: guesses a step for each row."""
+        """`batch`: the model's rows in decode. `most`: guesses per row and step."""
         self._model = model
         self._batch = batch
         self._most = most
         self._acceptance = ModelAcceptance()
         self._rows: dict[SpeculatingRow, _HeadRow] = {}
         self._unused = 0  # promises since the last guess
-        self._traced: dict[int, TracedPasses] = {}  # for so many guesses
+        self._traced: dict[int, TracedPasses] = {}  # by the number of guesses
 
     def open(self, row: SpeculatingRow) -> None:
         """See `Drafter`."""
@@ -98,7 +97,7 @@ class MtpProposer:
         self._rows.pop(row).take()
 
     def promise(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> list[Proposal | None]:
-        """See `Drafter`. Rows that have not been in a pass together yet are promised nothing."""
+        """See `Drafter`. Return None for rows that are not in the batch yet."""
         self._unused += 1
         here = set(self._batch.slots)
         return [
@@ -116,7 +115,7 @@ class MtpProposer:
         return Proposal("mtp", [], chances)
 
     def read(self, rows: Sequence[SpeculatingRow]) -> int:
-        """See `Drafter`: the head has read all that the model has."""
+        """See `Drafter`. The head has always read the same tokens as the model."""
         return 0
 
     def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> DraftedTokens:
@@ -148,7 +147,7 @@ class MtpProposer:
                 self._rows[row].acceptance.propose("mtp", of)
 
     def guess(self, one: Pass, rows: Sequence[SpeculatingRow | None], most: int) -> mx.array:
-        """Return guesses (rows, most) for the rows of a pass; what it has for None is worth nothing."""
+        """Return guesses (rows, most) for the rows of a pass; ignore those of rows that are None."""
         unread = [list(row.tokens[slot.length :]) if row else [0] for row, slot in zip(rows, one.slots, strict=True)]
         behind = [max(len(tokens) - 1, 0) for tokens in unread]
         states = zip(one.layers(-2), one.by_row(behind), strict=True)
@@ -160,7 +159,7 @@ class MtpProposer:
     def _run(
         self, one: Pass, forward: HeadGuesses, tokens: mx.array, more: list[mx.array], behind: Sequence[int]
     ) -> mx.array:
-        """Let the head guess behind tokens (rows,), which lie so many places behind the rows' ends."""
+        """Let the head guess after tokens (rows,), which are `behind[i]` places behind the rows' ends."""
         lengths = one.begin_ahead(behind, forward.most)
         kept = [[layer] for layer in one.layers(-1)]
         if self._batch.traced and all(slot.cache is None for slot in one.slots):
@@ -174,7 +173,7 @@ class MtpProposer:
             one.end_ahead([layer for [layer] in kept])
 
     def limit(self, cache_bytes: int) -> int:
-        """See `Drafter`: what the head keeps of cached prompts lies with the model's."""
+        """See `Drafter`. The model's cached prompts include the head's."""
         return cache_bytes
 
 

@@ -1,7 +1,7 @@
-"""The prefix cache: keys and values of prompts and generated turns, found by their tokens.
+"""The prefix cache: KV caches of prompts and generated turns, found by their tokens.
 
-`memory_tier` decides what is in memory and what leaves it, `disk_index` what is on disk. A node of the radix tree that
-has left memory stays in the tree as long as it is on disk: it is cold.
+`memory_tier` decides what stays in memory, `disk_index` what stays on disk. A node of the radix tree that has left
+memory stays in the tree while it is on disk: it is cold.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,15 +16,15 @@ from orchard.engine.prefix_cache.values import Cut, State, pack
 
 _AROUND = 16  # tokens
 Run = tuple[int, int]
-"""The first place of some tokens, and the one behind their last."""
+"""The first place of some tokens, and the place after their last."""
 
 
 class Miss(Struct, frozen=True):
     """Why no more of a prompt was cached: from token `place` on it differs from the closest cached text.
 
-    `cached` and `given` are the tokens around the place, in the cached text and in the prompt, and begin at `begin`: up
-    to 16 before it and 16 after it. The cached text ends at the place where `cached` does. `media_ids` stand for media.
-    `medium`: the number, from 1, of the prompt's medium that begins or goes on at the place; None: it has text there.
+    `cached` and `given`: up to 16 tokens before and 16 after that place, in the cached text and in the prompt; both
+    begin at `begin`. If `cached` is shorter, the cached text ends there. `media_ids` stand for media. `medium`: the
+    number, from 1, of the prompt's medium at the place; None: it has text there.
     """
 
     place: int
@@ -35,13 +35,12 @@ class Miss(Struct, frozen=True):
 
 
 class Match(Struct, frozen=True):
-    """What of a prompt is cached.
+    """The cached beginning of a prompt.
 
-    `length` tokens of it can be had: `pieces` (payloads, and how many tokens of each, from its first) one after the
-    other, with `snapshot` where the model needs one. `cold`: some of it, of `cold_bytes`, is only on disk, and not in
-    `pieces` and `snapshot`; without it, `warm_length` tokens could be had. `miss` is None where all tokens are those
-    of some cached text, usable or not. `nodes` is the cache's own. A match keeps its payloads alive, outside of the
-    cache's budget.
+    It has `length` tokens: those of `pieces` (payloads, each with the number of its first tokens to use), joined, and
+    `snapshot` if the model needs one. `cold`: `cold_bytes` of it are only on disk and not in `pieces` and `snapshot`;
+    `warm_length` tokens are usable without them. `miss` is None if all tokens of the prompt are in a cached text,
+    usable or not. `nodes` is private. A match keeps its payloads alive, outside the cache's budget.
     """
 
     length: int
@@ -55,14 +54,14 @@ class Match(Struct, frozen=True):
 
 
 class PrefixCache:
-    """Lives in the engine's thread. Every method takes whole texts, from their first token."""
+    """The prefix cache of one model. Only the engine's thread uses it. All methods take texts from the first token."""
 
     def __init__(
         self, budget_bytes: int, needs_snapshot: bool, disk: DiskTier | None, most_texts: int | None = None
     ) -> None:
-        """`needs_snapshot`: the model has layers that can't be cut, so a prefix is usable only where their state is
-        known. Whoever made `disk` closes it.
-        `most_texts`: of the texts in memory, how many may be no other's beginning."""
+        """`needs_snapshot`: the model has layers that can't be cut, so a prefix is usable only if a snapshot is at its
+        end. The caller closes `disk`.
+        `most_texts`: the most texts in memory, not counting those that another one begins with."""
         self._needs_snapshot = needs_snapshot
         self._memory = MemoryTier(budget_bytes, disk.fingerprint if disk else "", most_texts)
         self._disk = DiskIndex(disk, self._memory) if disk else None
@@ -72,7 +71,7 @@ class PrefixCache:
 
     @property
     def counters(self) -> dict[str, int]:
-        """Numbers for a report. `entries` are payloads and snapshots in memory, `tokens` those that hits gave."""
+        """Numbers for a report. `entries`: payloads and snapshots in memory; `tokens`: the tokens of all hits."""
         return {
             "hits": self._hits,
             "misses": self._misses,
@@ -85,10 +84,10 @@ class PrefixCache:
         }
 
     def find(self, tokens: Sequence[int], limit: int, disk: bool = True, media: Sequence[Run] = ()) -> Match:
-        """Find the longest prefix of at most `limit` tokens that is cached; `disk`: in memory or on disk.
+        """Return the longest cached prefix of at most `limit` tokens, in memory or, with `disk`, also on disk.
 
-        `media`: runs of tokens, ascending, within which it must not end. With `disk` it is a look at what might be
-        fetched, and isn't counted as a hit or a miss.
+        `media`: runs of tokens, ascending, inside which it must not end. With `disk` the call only finds out what to
+        fetch, and doesn't count as a hit or a miss.
         """
         self._absorb()
         text = pack(tokens)
@@ -119,21 +118,21 @@ class PrefixCache:
         return Match(length, pieces, snapshot, bool(missing), cold_bytes, warm_length, miss, path)
 
     def covered(self, tokens: Sequence[int]) -> int:
-        """Count the tokens whose payloads are in memory, from the first on."""
+        """Return how many of the first tokens have their payloads in memory."""
         self._absorb()
         return self._covered(*walk(self._memory.root, pack(tokens)))
 
     def has_snapshot(self, tokens: Sequence[int]) -> bool:
-        """Whether the snapshot at the end of a text is in memory."""
+        """Return whether the snapshot at the end of a text is in memory."""
         self._absorb()
         nodes, known = walk(self._memory.root, pack(tokens))
         return bool(nodes) and nodes[-1].end == known == len(tokens) and nodes[-1].snapshot.value is not None
 
     def insert(self, tokens: Sequence[int], start: int, payload: Cut | None, snapshot: State | None = None) -> None:
-        """Keep the payload of tokens[start:] and the snapshot at the end; what is there already stays as it is.
+        """Save the payload of tokens[start:] and the snapshot at the end; don't replace what is there already.
 
-        Nothing is kept where tokens[:start], or without a payload all of them, aren't `covered`. The payload may be a
-        view of somebody's arrays, for only parts of it are kept; the snapshot must own its memory.
+        Save nothing if tokens[:start] (all tokens if there is no payload) aren't `covered`. The payload may be a view
+        of other arrays, since it is copied; the snapshot must own its memory.
         """
         self._absorb()
         text = pack(tokens)
@@ -141,7 +140,7 @@ class PrefixCache:
         covered = self._covered(nodes, known)
         if not tokens or covered < (len(tokens) if payload is None else start):
             return
-        # Where only the head of a cold node is brought, the node is cut, so that it is warm or cold as a whole.
+        # If the payload covers only the head of a cold node, split it, so that each node is warm or cold as a whole.
         boundary = snapshot is not None or covered < known
         path = self._memory.add_path(self._memory.root, text, boundary)
         try:
@@ -160,25 +159,25 @@ class PrefixCache:
         self._memory.evict()
 
     def limit(self, budget_bytes: int) -> None:
-        """Limit what is in memory to so many bytes from now on."""
+        """Limit the memory to `budget_bytes` from now on, and evict what exceeds it."""
         self._absorb()
         self._memory.budget = budget_bytes
         self._memory.evict()
 
     def write_back(self, limit_bytes: int) -> bool:
-        """Copy about `limit_bytes` of what isn't on disk yet to the host, for the I/O thread to write.
+        """Give about `limit_bytes` of what isn't on disk yet to the I/O thread.
 
-        Wait for the device, never for the disk. Return whether more could be done now: not while the disk is behind;
-        the tier calls `wake` once it isn't.
+        Wait for the device, never for the disk. Return whether there is more that the thread could take now. If the
+        disk is too slow for that, the tier calls `wake` later.
         """
         self._absorb()
         return self._disk is not None and self._disk.write_back(limit_bytes)
 
     def fetch(self, match: Match, done: Callable[[], None]) -> None:
-        """Let the I/O thread read what a cold match lacks; it calls `done` when that is in memory or known broken.
+        """Let the I/O thread read what a cold match lacks; it calls `done` when that is read or known to be broken.
 
-        Then look again with `find(..., disk=False)`: under a tight budget it may be gone once more. Where there is
-        nothing to read, `done` is called before this returns.
+        Then call `find(..., disk=False)`: under a tight budget it may be evicted again. If there is nothing to read,
+        `done` is called before this returns.
         """
         if self._disk is None or not match.nodes:
             done()
@@ -194,11 +193,11 @@ class PrefixCache:
         return min(cold, known)
 
     def _usable(self, nodes: list[Node], most: int, disk: bool, media: Sequence[Run]) -> tuple[list[Node], int]:
-        """Return the path to the end of the longest usable prefix of at most `most` tokens, and its length."""
+        """Return the longest usable prefix of at most `most` tokens: the path of its nodes, and its length."""
         length, nbytes = 0, 0
         for node in nodes:
             nbytes += node.payload.nbytes
-            # What the memory can't hold together can't be fetched.
+            # A prefix that exceeds the budget can't be fetched.
             if node.start >= most or nbytes > self._memory.budget or (node.payload.value is None and not disk):
                 break
             end = _before(media, min(node.end, most))
@@ -213,5 +212,5 @@ class PrefixCache:
 
 
 def _before(media: Sequence[Run], place: int) -> int:
-    """Return the place, or where the medium begins within which it is."""
+    """Return the place or, if it is inside a medium, the place where the medium begins."""
     return next((start for start, stop in media if start < place < stop), place)

@@ -1,8 +1,8 @@
-"""A file of the disk tier: safetensors, with metadata that name its place in the radix tree.
+"""Reads and writes a file of the disk tier: safetensors, with its place in the radix tree as metadata.
 
-The format (https://huggingface.co/docs/safetensors/index#format) is 8 bytes of header length, a JSON header, the bytes
-of the arrays. It is written here because the package's own `serialize` takes raw pointers (from 0.8), opens what it
-reads by name, following links, and holds everything twice.
+The format (https://huggingface.co/docs/safetensors/index#format) is 8 bytes of header length, a JSON header, and the
+bytes of the arrays. The package safetensors is not used, because its `serialize` takes raw pointers (from 0.8), it
+opens files by name, following links, and it holds everything in memory twice.
 """
 
 import hashlib
@@ -26,10 +26,11 @@ Kind = Literal["payload", "snapshot"]
 
 
 class FileIdentity(Struct, frozen=True):
-    """Where in the radix tree a file belongs: to the tokens from `start` on, at the end of the text hashed as `under`.
+    """A file's place in the radix tree: its tokens begin at `start`.
 
-    `under` may reach farther than `start`, into the rest of a file that shares only its head ("": the root).
-    `key`: the hash of the text up to the end. `text`: packed tokens; a snapshot has none.
+    `under`: the hash of the text of the file before it ("": the root). That text may end after `start`, if this file
+    shares only the head of it. `key`: the hash of the text up to this file's end. `text`: packed tokens; b"" for a
+    snapshot.
     """
 
     fingerprint: str
@@ -46,9 +47,9 @@ class FileIdentity(Struct, frozen=True):
 
 
 class FileError(Exception):
-    """A file isn't what it should be; the message is the reason.
+    """A file can't be used; the message is the reason.
 
-    `ours`: this version wrote it for this model, and it is of no use to anybody."""
+    `ours`: this version wrote it for this model, so it may be removed."""
 
     def __init__(self, reason: str, ours: bool = True) -> None:
         super().__init__(reason)
@@ -56,7 +57,7 @@ class FileError(Exception):
 
 
 class FileMetadata(Struct, frozen=True, forbid_unknown_fields=True):
-    """The metadata as they are written: strings, as safetensors requires."""
+    """The metadata in a file. All are strings, as safetensors requires."""
 
     version: str
     fingerprint: str
@@ -69,7 +70,7 @@ class FileMetadata(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _ArraySpan(Struct, frozen=True):
-    """An array in the header: safetensors' name of its type, its shape, its first and last offset in the data."""
+    """An array in the header: safetensors' name of its type, its shape, and its begin and end in the data."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -77,7 +78,7 @@ class _ArraySpan(Struct, frozen=True):
 
 
 class FoundFile(Struct, frozen=True):
-    """A file that was there at the start: where it belongs, its arrays' size, its own size, its last use (ns)."""
+    """A file that was found at the start: its place, the bytes of its arrays and of the file, its last use (ns)."""
 
     place: FileIdentity
     nbytes: int
@@ -91,7 +92,7 @@ def size(place: FileIdentity, arrays: HostArrays) -> int:
 
 
 def write(folder: Path, place: FileIdentity, arrays: HostArrays) -> None:
-    """Write a file beside its place and move it there once it is safe. Raise OSError."""
+    """Write a temporary file, sync it to the disk, and rename it to its place. Raise OSError."""
     header = _header(place, arrays, _checksum(_header(place, arrays, _NO_CHECKSUM), arrays))
     path = folder / place.name
     temporary = path.with_name(path.name + TEMPORARY)
@@ -110,7 +111,7 @@ def write(folder: Path, place: FileIdentity, arrays: HostArrays) -> None:
 
 
 def read_place(path: Path, fingerprint: str) -> FoundFile:
-    """Read what is known of a file without its arrays. Raise FileError or OSError."""
+    """Read a file's header, without its arrays. Raise FileError or OSError."""
     with _open(path) as file:
         place, _, _, nbytes = _parse(file, fingerprint)
         if path.name != place.name:
@@ -120,7 +121,7 @@ def read_place(path: Path, fingerprint: str) -> FoundFile:
 
 
 def read(path: Path, fingerprint: str) -> HostArrays:
-    """Read the arrays and check every byte. Raise FileError or OSError."""
+    """Read a file's arrays and check the checksum. Raise FileError or OSError."""
     with _open(path) as file:
         place, checksum, spans, nbytes = _parse(file, fingerprint)
         data = memoryview(file.read())
@@ -133,7 +134,7 @@ def read(path: Path, fingerprint: str) -> HostArrays:
 
 
 def _open(path: Path) -> Any:
-    # Without O_NONBLOCK, a FIFO would block the thread for ever.
+    # Without O_NONBLOCK, a FIFO would block the thread forever.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -163,7 +164,7 @@ def _checksum(header: bytes, arrays: HostArrays) -> str:
 
 
 def _parse(file: Any, fingerprint: str) -> tuple[FileIdentity, str, dict[str, _ArraySpan], int]:
-    """Read and check the header; return its identity, checksum and spans, and the size of the arrays."""
+    """Read and check the header; return the identity, the checksum, the arrays' spans and their size in bytes."""
     length = os.fstat(file.fileno()).st_size
     size = int.from_bytes(file.read(8), "little")
     if length < 8 or size > min(length - 8, _MAX_HEADER):
@@ -187,7 +188,7 @@ def _parse(file: Any, fingerprint: str) -> tuple[FileIdentity, str, dict[str, _A
 
 
 def _place(raw: Any, fingerprint: str) -> tuple[FileIdentity, str]:
-    """Return where the file belongs, and its checksum, from its metadata."""
+    """Return a file's identity and checksum from its metadata. Raise FileError."""
     if not isinstance(raw, dict) or raw.get("version") != VERSION:
         raise FileError("it is of another version or another program", ours=False)
     if raw.get("fingerprint") != fingerprint:

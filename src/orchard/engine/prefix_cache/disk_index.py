@@ -1,7 +1,7 @@
-"""The nodes of the radix tree that are on disk: which file belongs where, and which goes first when room is needed.
+"""The part of the radix tree that is on disk: which file belongs to which node, and the order of eviction.
 
-A file is named by the hash of the whole text up to its end, which splitting nodes doesn't change: the halves share the
-file. It names the file above it, without which it is of no use: it is removed with it.
+A file's name is the hash of the whole text up to its end. Splitting a node doesn't change it: both parts share the
+file. A file names the file before it in the text; it is useless without that one, and is removed with it.
 """
 
 import logging
@@ -20,11 +20,11 @@ log = logging.getLogger("orchard.engine")
 
 
 class DiskIndex:
-    """The files of the nodes of one `MemoryTier`. Lives in the engine's thread."""
+    """The files of the nodes of one `MemoryTier`. Only the engine's thread uses it."""
 
     def __init__(self, disk: DiskTier, memory: MemoryTier) -> None:
         self.nbytes = 0
-        """The files' sizes together. Never more than the tier's budget."""
+        """The total size of the files. It never exceeds the tier's budget."""
         self._disk = disk
         self._memory = memory
         self._files: OrderedDict[str, DiskRecord] = OrderedDict()  # by name; the order is as in `MemoryTier`
@@ -36,7 +36,7 @@ class DiskIndex:
         return len(self._files)
 
     def absorb(self) -> None:
-        """Take note of what the I/O thread has done since the last call."""
+        """Process the news of the I/O thread since the last call."""
         while not self._disk.news.empty():
             match self._disk.news.get():
                 case FolderScanned(found):
@@ -48,12 +48,12 @@ class DiskIndex:
                     self._load(node, files)
 
     def touch(self, path: Sequence[Node], snapshot: Node | None = None) -> None:
-        """Note that a path from the root on has been used, and perhaps a snapshot at a node of it."""
+        """Note the use of a path from the root on, and of the snapshot at a node of it, if one is given."""
         if names := self._renew(path, snapshot):
             self._disk.touch(names)
 
     def fetch(self, node: Node, with_snapshot: bool, done: Callable[[], None]) -> None:
-        """Read, in the I/O thread, what of the path to a node and of its snapshot is only on disk; then call `done`."""
+        """Queue reading what is only on disk of the path to a node and, if wanted, its snapshot; `done` follows."""
         slots = reversed(slots_of(node.path, node if with_snapshot else None))
         names = dict.fromkeys(slot.file.name for slot in slots if slot.value is None and slot.file is not None)
         if names:
@@ -66,9 +66,9 @@ class DiskIndex:
         dirty = self._memory.dirty
         given = 0
         while self._ready and dirty and given < limit_bytes and not self._disk.busy:
-            slot = next(reversed(dirty))  # what was used last is what most likely comes again
+            slot = next(reversed(dirty))  # the most recently used one is the most likely to be used again
             path = slot.node.path
-            # A file is of no use before those above it are there.
+            # A file is useless without those before it in the text.
             first = next((node.payload for node in path if node.payload.file is None), slot)
             nbytes = self._save(first, path)
             if not nbytes:
@@ -77,7 +77,7 @@ class DiskIndex:
         return self._ready and bool(dirty) and not self._disk.busy
 
     def _save(self, slot: Slot[Any], path: list[Node]) -> int:
-        """Give one slot's value to the I/O thread; return its size, 0 where that can't be done."""
+        """Give one slot's value to the I/O thread; return its size in bytes, 0 if that can't be done."""
         self._renew(path)
         if not self._make_room(slot.nbytes, path):
             return 0
@@ -103,7 +103,7 @@ class DiskIndex:
         return max(size, 1)
 
     def _add(self, record: DiskRecord, nodes: Sequence[Node]) -> None:
-        """Note a file: the payloads, or snapshots, of `nodes` are on disk now."""
+        """Add a file: the payloads, or the snapshot, of `nodes` are on disk now."""
         is_payload = record.slot is record.slot.node.payload
         for node in nodes:
             slot: Slot[Any] = node.payload if is_payload else node.snapshot
@@ -115,22 +115,22 @@ class DiskIndex:
             self._payloads[record.key] = record
 
     def _renew(self, path: Sequence[Node], snapshot: Node | None = None) -> list[str]:
-        """Move a path's files to the young end of the order, the topmost last; return their names."""
+        """Move a path's files to the end of the order, the topmost last; return their names."""
         names = [slot.file.name for slot in slots_of(path, snapshot) if slot.file is not None]
         for name in names:
             self._files.move_to_end(name)
         return names
 
     def _make_room(self, size: int, path: Sequence[Node]) -> bool:
-        """Delete the files used least recently until `size` bytes more fit.
+        """Delete the least recently used files until `size` more bytes fit.
 
-        Return False where they can't fit beside the files of `path` and those that were used later.
+        Return False if they can't fit beside the files of `path` and files that were used later than `path`.
         """
         keep = {node.payload.file for node in path}
         if size + sum(record.size for record in keep if record) > self._disk.budget:
             return False
         while self.nbytes + size > self._disk.budget:
-            # The files of the least recent use are first, but for those that were saved out of that order.
+            # The least recently used files mostly come first; some were saved out of that order.
             others = (record for record in self._files.values() if record not in keep)
             oldest = min(others, key=lambda record: record.slot.node.used)
             if path and oldest.slot.node.used > path[-1].used:
@@ -147,7 +147,7 @@ class DiskIndex:
         self._disk.remove(record.name)
 
     def _discard(self, record: DiskRecord) -> None:
-        """Give up a file: what was only there is lost, and so are the files below it."""
+        """Remove a file, and the files below it in the tree; what was only there is lost."""
         self._forget(record)
         if record.slot is record.slot.node.snapshot:
             record.slot.file = None
@@ -165,7 +165,7 @@ class DiskIndex:
             stack += node.children.values()
 
     def _attach_all(self, found: list[FoundFile]) -> None:
-        """Attach the files that were there at the start to the tree, those higher up first."""
+        """Attach the files from the start to the tree, those higher up first."""
         used: dict[str, int] = {}
         for file in sorted(found, key=lambda file: file.place.start):
             try:
@@ -180,8 +180,8 @@ class DiskIndex:
         self._make_room(0, [])
 
     def _order(self, used: dict[str, int]) -> None:
-        """Order files by their times of last use; `used` is by name, with those higher up first."""
-        # A file was written before those below it, and yet has to be younger.
+        """Order files by their times of last use; `used`: these times by name, higher files first."""
+        # A file was written before those below it, but must count as younger.
         for name in reversed(used):
             node = self._files[name].nodes[-1]
             above = node.parent if self._files[name].slot is node.payload else node
@@ -192,7 +192,7 @@ class DiskIndex:
             self._files.move_to_end(name)
 
     def _attach(self, file: FoundFile) -> str:
-        """Attach a file to the tree and return its name. Raise ValueError where it has no place there."""
+        """Attach a file to the tree and return its name. Raise ValueError if it has no place there."""
         place = file.place
         above = self._above(place)
         if above.end != place.start:
@@ -210,7 +210,7 @@ class DiskIndex:
         return place.name
 
     def _above(self, place: FileIdentity) -> Node:
-        """Find the node at whose end or within which a file's text begins, and check that text."""
+        """Return the node at whose end, or inside which, a file's text begins. Raise ValueError if there is none."""
         node = self._memory.root
         if place.under:
             if place.under not in self._payloads:
@@ -229,10 +229,10 @@ class DiskIndex:
         return node
 
     def _load(self, node: Node, files: dict[str, HostArrays | None]) -> None:
-        """Hold in memory what was read for the path to a node, as far as it is complete."""
+        """Put what was read for the path to a node into memory, up to the first node that is missing."""
         broken = [name for name, arrays in files.items() if arrays is None]
         path = node.path
-        if path and path[0].parent is self._memory.root:  # else it was dropped meanwhile
+        if path and path[0].parent is self._memory.root:  # otherwise it was dropped meanwhile
             try:
                 self._hold(path, files)
             except Exception:
@@ -254,7 +254,7 @@ class DiskIndex:
                     if arrays is None:
                         return
                     whole = made.get(record.name) or made.setdefault(record.name, Cut.from_host(arrays))
-                    sharing = record.nodes  # a file may hold the text of several nodes
+                    sharing = record.nodes  # several nodes may share a file
                     begin = sharing[-1].start
                     own = whole if len(sharing) == 1 else whole.part(node.start - begin, node.end - begin)
                     self._memory.hold(node.payload, own)

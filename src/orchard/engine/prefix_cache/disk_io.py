@@ -1,6 +1,6 @@
-"""The thread that reads and writes the files of the prefix cache. It touches neither the radix tree nor MLX.
+"""The thread that reads and writes the files of the prefix cache. It uses neither the radix tree nor MLX.
 
-It does its tasks in order, so a file is removed before one that needs its room is written. It puts the results into
+It does its tasks in order, so a file is removed before a file that needs its room is written. It puts the results into
 `news` for the engine's thread.
 """
 
@@ -34,25 +34,25 @@ _LEFTOVER = re.compile(_OURS.pattern + re.escape(cache_file.TEMPORARY))
 _BACKLOG = 256 * 2**20  # bytes
 _READERS = 4
 _FIRST_GUESS = 1e9  # bytes/s
-_LEAST_TIMED = 2**20  # bytes; for smaller files the time says little about the disk
+_LEAST_TIMED = 2**20  # bytes; the time of smaller reads says little about the disk
 SECONDS_FOR_LOCK = 30.0
 _SECONDS_BETWEEN_TRIES = 0.1
 
 
 class FolderScanned(Struct, frozen=True):
-    """The files that were there at the start. From now on this process owns the folder."""
+    """The files that the folder had at the start. From now on this process owns the folder."""
 
     found: list[FoundFile]
 
 
 class WriteFailed(Struct, frozen=True):
-    """A file that was not written; there is none of that name now."""
+    """A file that could not be written; no file of that name exists now."""
 
     name: str
 
 
 class FilesRead(Struct, frozen=True):
-    """What was read for a fetch, by the file's name; None: it was broken or missing, and has been removed."""
+    """What was read for a fetch, by file name; None: the file was broken or missing, and has been removed."""
 
     node: Any
     files: dict[str, HostArrays | None]
@@ -62,27 +62,27 @@ News = FolderScanned | WriteFailed | FilesRead
 
 
 class DiskTier:
-    """One model's folder of files, and the thread that works in it.
+    """One model's folder of files, and its I/O thread.
 
-    All but `close` is called in the engine's thread; nothing blocks on I/O but `close`.
+    Only the engine's thread calls the methods, except `close`. Only `close` waits for I/O.
     """
 
     def __init__(
         self, folder: Path, fingerprint: str, budget_bytes: int, wake: Callable[[], None] = lambda: None
     ) -> None:
-        """Begin at once to look for files in a sub-folder of `folder` that is named after the fingerprint.
+        """Begin to scan a sub-folder of `folder` that is named after the fingerprint.
 
-        `fingerprint`: the model and how its keys and values are quantised. `wake` is called in the I/O thread when
-        `busy` has ended: there may be more to save.
+        `fingerprint`: identifies the model and the quantisation of its KV cache. `wake` is called in the I/O thread
+        when the thread is no longer `busy`: then more may be saved.
         """
         self.fingerprint = fingerprint
         self.budget = budget_bytes
         self.folder = folder / hashlib.blake2b(fingerprint.encode(), digest_size=16).hexdigest()
         self.news: queue.SimpleQueue[News] = queue.SimpleQueue()
         self.scanned = threading.Event()
-        """Set once the files that were there at the start are in the news, or the folder turned out to be unusable."""
+        """Set once `news` has the files from the start, or the folder can't be used."""
         self.bytes_per_second = _FIRST_GUESS
-        """How fast files are read and checked, as far as is known."""
+        """The measured speed of reading and checking files; a guess at first."""
         self._wake = wake
         self._backlog = 0
         self._waiting = False
@@ -98,32 +98,32 @@ class DiskTier:
 
     @property
     def busy(self) -> bool:
-        """Whether so much is still to be written that nothing more should be saved."""
+        """Whether so much waits to be written that nothing more should be saved."""
         with self._lock:
             self._waiting = self._backlog >= _BACKLOG
             return self._waiting
 
     def save(self, place: FileIdentity, arrays: HostArrays) -> None:
-        """Write a file."""
+        """Queue the writing of a file."""
         nbytes = host_bytes(arrays)
         with self._lock:
             self._backlog += nbytes
         self._do(lambda: self._save(place, arrays, nbytes))
 
     def read(self, names: Sequence[str], node: Any, done: Callable[[], None]) -> None:
-        """Read and check files, leave a `FilesRead` with `node` in the news, then call `done` whatever happened.
+        """Queue the reading of files: put a `FilesRead` with `node` into `news`, then call `done`, even after errors.
 
-        `done` is called in the I/O thread, or in this one where the tier has been closed.
+        `done` is called in the I/O thread; if the tier is closed, it is called before this returns.
         """
         if not self._do(lambda: self._read(names, node, done)):
             done()
 
     def remove(self, name: str) -> None:
-        """Delete a file. It is fine if there is none."""
+        """Queue the deletion of a file. A missing file is ignored."""
         self._do(lambda: self._remove(name))
 
     def touch(self, names: Sequence[str]) -> None:
-        """Set files' times of last use, by which they are ordered after a restart, to now."""
+        """Queue setting the files' modification times, which are their times of last use, to now."""
 
         def touch() -> None:
             now = time.time_ns()
@@ -134,9 +134,9 @@ class DiskTier:
         self._do(touch)
 
     def close(self, timeout: float = 10.0) -> None:
-        """Finish all tasks; after `timeout` seconds, only the one under way. Any thread may call this.
+        """Finish all tasks; after `timeout` seconds, finish only the current one. Any thread may call this.
 
-        Fetches that were not reached still have their `done` called.
+        Fetches that are skipped still call their `done`.
         """
         with self._lock:
             if not self._closed:
@@ -157,7 +157,7 @@ class DiskTier:
                 task()
             except Exception:
                 log.exception("the prompt cache on disk failed")
-            del task  # nothing of it may be kept while the thread waits for the next one
+            del task  # don't keep it alive while the thread waits for the next one
         if self._lock_file is not None:
             os.close(self._lock_file)
 
@@ -184,7 +184,7 @@ class DiskTier:
         self.news.put(FolderScanned(found))
 
     def _lock_folder(self, lock_file: int) -> None:
-        """Wait a while for another worker, which may still be ending, to leave the folder. Raise OSError."""
+        """Lock the folder; wait up to 30 s for a worker that is still ending. Raise OSError if it stays locked."""
         end = time.monotonic() + SECONDS_FOR_LOCK
         while True:
             try:
@@ -196,7 +196,7 @@ class DiskTier:
             time.sleep(_SECONDS_BETWEEN_TRIES)
 
     def _read_file(self, name: str, read: Callable[[Path, str], T]) -> T | None:
-        """Read a file, or log why it isn't used. Damaged files of our own would only take room, so they go."""
+        """Return what `read` returns; None if the file can't be used. Log why, and remove the cache's broken files."""
         try:
             if not _OURS.fullmatch(name):
                 raise FileError("it is not one of the cache's", ours=False)
@@ -233,7 +233,7 @@ class DiskTier:
                 for name, arrays in zip(names, read, strict=True):
                     files[name] = arrays
                     if arrays is None:
-                        break  # the next ones are of no use without it
+                        break  # the next files are useless without it
             if files:
                 self.news.put(FilesRead(node, files))
                 nbytes = sum(host_bytes(arrays) for arrays in files.values() if arrays)

@@ -1,8 +1,8 @@
-"""The nodes of the radix tree that are in memory, and which of them leaves it first.
+"""The part of the radix tree that is in memory, and the order of eviction.
 
-Slots are ordered by their last use. Of a path that is used, the deepest node goes to the end of the order first, so
-whatever is at the front of it is either a snapshot or the payload of a node below which nothing is in memory. Hence a
-node in memory has all of its ancestors there.
+Slots are ordered by their last use. When a path is used, its deepest node moves to the end of the order first. So the
+first slot of the order is always a snapshot, or the payload of a node with nothing in memory below it. Therefore all
+ancestors of a node in memory are in memory.
 """
 
 from collections import OrderedDict
@@ -17,22 +17,22 @@ class MemoryTier:
     """The radix tree, and its payloads and snapshots in memory."""
 
     def __init__(self, budget: int, seed: str, most_texts: int | None = None) -> None:
-        """`budget`: the bytes that `evict` leaves at most; `most_texts`: the texts that are no other's beginning.
-        `seed`: of the texts' hashes."""
+        """`budget`: the most bytes that `evict` leaves; `most_texts`: the most texts, not counting those that another
+        one begins with. `seed`: of the texts' hashes."""
         self.budget = budget
         self._most_texts = most_texts
         self.root = radix_tree.root(seed)
         self.nbytes = 0
         self.order: OrderedDict[Slot[Any], None] = OrderedDict()
-        """What is in memory, in the order of use."""
+        """The slots with a value in memory, the least recently used first."""
         self.dirty: OrderedDict[Slot[Any], None] = OrderedDict()
-        """What of it isn't on disk, in the same order."""
+        """Those of them that aren't on disk, in the same order."""
         self.forget: Callable[[DiskRecord], None] = lambda record: None
-        """Called with each file that a dropped node has; more than once where nodes share it."""
+        """Called with each file of a dropped node; several times if nodes share the file."""
         self._clock = 0
 
     def hold(self, slot: Slot[T], value: T) -> None:
-        """Take something into memory; the slot must be without. `touch` must follow."""
+        """Put a value into a slot that has none. `touch` must follow."""
         slot.value = value
         self.nbytes += slot.nbytes
         self.order[slot] = None
@@ -40,7 +40,7 @@ class MemoryTier:
             self.dirty[slot] = None
 
     def touch(self, path: Sequence[Node], snapshot: Node | None = None) -> None:
-        """Note that a path from the root on has been used, and perhaps a snapshot at a node of it."""
+        """Note the use of a path from the root on, and of the snapshot at a node of it, if one is given."""
         self._clock += 1
         for slot in slots_of(path, snapshot):
             for order in (self.order, self.dirty):
@@ -50,7 +50,7 @@ class MemoryTier:
             node.used = self._clock
 
     def evict(self) -> None:
-        """Drop what was used least recently until the budget is kept."""
+        """Evict the least recently used slots until the budget and the number of texts are within their limits."""
         while self.nbytes > self.budget:
             self._evict_oldest()
         if self._most_texts is not None:
@@ -59,7 +59,7 @@ class MemoryTier:
                 excess -= self._evict_oldest()
 
     def _evict_oldest(self) -> bool:
-        """Drop what was used least recently; return whether it was the last of a text that is no other's beginning."""
+        """Evict the least recently used slot; return whether that reduces the number of texts."""
         slot = next(iter(self.order))
         self._release(slot)
         if slot is not slot.node.payload:
@@ -71,13 +71,13 @@ class MemoryTier:
 
     @staticmethod
     def _is_end(node: Node) -> bool:
-        """Return whether a text in memory ends at a node, and none goes on below it."""
+        """Return whether a text in memory ends at a node, with nothing in memory below it."""
         return node.payload.value is not None and all(child.payload.value is None for child in node.children.values())
 
     def add_path(self, top: Node, text: bytes, boundary: bool) -> list[Node]:
-        """Make nodes for `text` from `top`'s end on where there are none; return those on the way, as `walk` does.
+        """Add missing nodes for `text` from `top`'s end on; return the nodes on the way, as `walk` does.
 
-        `boundary`: a node must end where the text does.
+        `boundary`: a node must end where the text ends.
         """
         nodes, known = walk(top, text)
         at = (known - top.end) * WIDTH
@@ -90,17 +90,17 @@ class MemoryTier:
         return nodes
 
     def split(self, node: Node, at: int) -> Node:
-        """Cut a node in two as `Node.split` does."""
+        """Split a node as `Node.split` does, and update the order of eviction."""
         before = node.payload.nbytes if node.payload.value is not None else 0
         upper = node.split(at)
         if upper.payload.value is not None:
             self.nbytes += node.payload.nbytes - before
             self.hold(upper.payload, upper.payload.value)
-            self.touch(upper.path)  # the upper half must be younger than the lower one, and its ancestors than both
+            self.touch(upper.path)  # the upper part must be younger than the lower one, its ancestors younger than both
         return upper
 
     def drop(self, node: Node) -> None:
-        """Take a node and all below it out of the tree."""
+        """Remove a node and all nodes below it from the tree."""
         assert node.parent is not None
         del node.parent.children[node.edge[:WIDTH]]
         node.parent = None

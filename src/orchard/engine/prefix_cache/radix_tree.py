@@ -1,7 +1,7 @@
-"""A radix tree over tokens: which text is known, and what is kept of it.
+"""A radix tree over tokens: the cached texts, and their payloads and snapshots.
 
-An edge holds at most `MAX_EDGE` tokens, so that what is evicted or written at once is of bounded size. Text is packed
-(`values.pack`), eight bytes a token; places in it are counted in tokens from its beginning.
+An edge has at most `MAX_EDGE` tokens, so that each eviction or write has a bounded size. Text is packed
+(`values.pack`), with eight bytes per token; places are counted in tokens from the beginning of the text.
 """
 
 import hashlib
@@ -13,16 +13,16 @@ from msgspec import Struct
 from orchard.engine.prefix_cache.values import Cut, State, condense, unpack
 
 MAX_EDGE = 512
-WIDTH = 8  # bytes a token
+WIDTH = 8  # bytes per token
 
 T = TypeVar("T", bound=State)
 
 
 class DiskRecord(Struct, eq=False):
-    """A file of the disk tier. When nodes are split, several share the file of a payload, each a part of it.
+    """A file of the disk tier. After a node is split, its parts share the file of its payload.
 
-    `slot`: the deepest one that the file belongs to; `key`: of the text up to there; `nbytes`: of its arrays; `size`:
-    of the file.
+    `slot`: the deepest slot that the file belongs to. `key`: the hash of the text up to its end. `nbytes`: the size of
+    the arrays. `size`: the size of the file.
     """
 
     slot: "Slot[Any]"
@@ -33,7 +33,7 @@ class DiskRecord(Struct, eq=False):
 
     @property
     def nodes(self) -> "list[Node]":
-        """The nodes whose text it covers, the deepest first."""
+        """The nodes that the file belongs to, the deepest first."""
         found: list[Node] = []
         node: Node | None = self.slot.node
         while node is not None and any(slot.file is self for slot in node.slots):
@@ -54,7 +54,7 @@ class Slot(Generic[T]):
 
     @property
     def nbytes(self) -> int:
-        """What it takes of the memory, or would take."""
+        """The bytes that it takes in memory, or would take if it were read."""
         if self.value is not None:
             return self.value.nbytes
         if self.file is None:
@@ -65,12 +65,12 @@ class Slot(Generic[T]):
 
 
 class Node:
-    """A run of tokens, those from `start` to `end` of every text that goes through it."""
+    """The tokens from `start` to `end` of all texts that go through this node."""
 
     __slots__ = ("_hash", "children", "edge", "end", "parent", "payload", "snapshot", "start", "used")
 
     def __init__(self, parent: "Node | None", edge: bytes, start: int) -> None:
-        """Become a child of `parent`, in the place of one that begins with the same token."""
+        """Become a child of `parent`; replace a child that begins with the same token."""
         self.parent = parent
         self.edge = edge
         self.start = start
@@ -85,12 +85,12 @@ class Node:
 
     @property
     def slots(self) -> "tuple[Slot[Any], Slot[Any]]":
-        """Both of its slots."""
+        """Both slots."""
         return self.payload, self.snapshot
 
     @property
     def path(self) -> "list[Node]":
-        """The nodes from below the root to this one."""
+        """The nodes from the root's child down to this one."""
         nodes: list[Node] = []
         node = self
         while node.parent is not None:
@@ -99,7 +99,7 @@ class Node:
         return nodes[::-1]
 
     def subtree(self) -> "Iterator[Node]":
-        """Yield this node and all below it, parents first."""
+        """Yield this node and all nodes below it, parents first."""
         stack = [self]
         while stack:
             node = stack.pop()
@@ -107,7 +107,7 @@ class Node:
             stack += node.children.values()
 
     def key(self, more: bytes = b"") -> str:
-        """Hash the whole text up to the node's end and `more` after it, however it is cut into nodes."""
+        """Return a hash of the whole text up to the node's end, and `more` after it. It doesn't depend on splits."""
         pending: list[Node] = []
         node = self
         while node._hash is None:
@@ -124,7 +124,7 @@ class Node:
         return str(digest.hexdigest())
 
     def split(self, at: int) -> "Node":
-        """Cut the node in two at a place within it; return the new upper half. The lower one stays the same object."""
+        """Split the node at a place inside it; return the new upper part. This object becomes the lower part."""
         assert self.parent is not None
         assert self.start < at < self.end
         count = at - self.start
@@ -148,15 +148,15 @@ def root(seed: str = "") -> Node:
 
 
 def slots_of(path: Sequence[Node], snapshot: Node | None = None) -> list[Slot[Any]]:
-    """Return the slots of a path's payloads, the deepest first, behind that of the snapshot at a node of it."""
+    """Return the snapshot slot of a node, if one is given, then the payload slots of a path, the deepest first."""
     slots: list[Slot[Any]] = [snapshot.snapshot] if snapshot is not None else []
     return slots + [node.payload for node in reversed(path)]
 
 
 def walk(top: Node, text: bytes) -> tuple[list[Node], int]:
-    """Follow `text` from `top`'s end: the nodes on the way, and the place up to which it is known.
+    """Follow `text` from `top`'s end; return the nodes on the way, and the place up to which the tree has the text.
 
-    Of the last node perhaps only the first tokens match.
+    Perhaps only the first tokens of the last node match.
     """
     nodes: list[Node] = []
     node, at = top, 0
@@ -172,7 +172,7 @@ def walk(top: Node, text: bytes) -> tuple[list[Node], int]:
 
 
 def _common(one: bytes, other: bytes) -> int:
-    """Count the bytes of the tokens that two texts begin with together."""
+    """Return the length, in bytes, of the tokens with which both texts begin."""
     size = min(len(one), len(other))
     differ = int.from_bytes(one[:size], "little") ^ int.from_bytes(other[:size], "little")
     if not differ:
@@ -181,9 +181,9 @@ def _common(one: bytes, other: bytes) -> int:
 
 
 def after(nodes: list[Node], place: int, count: int) -> list[int]:
-    """Return up to `count` known tokens from `place` on, in the text below it that was used last.
+    """Return up to `count` cached tokens from `place` on, in the text below it that was used last.
 
-    `nodes` is the path to `place`; its last node holds it, or ends at it.
+    `nodes`: the path to `place`; its last node has the place inside it or ends there.
     """
     node = nodes[-1]
     text = node.edge[(place - node.start) * WIDTH :]

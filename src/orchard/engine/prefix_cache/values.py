@@ -1,6 +1,6 @@
-"""What the prefix cache keeps: texts as packed tokens; keys, values and states as MLX arrays or as bytes on the host.
+"""The values in the prefix cache: texts as packed tokens; keys, values and states as MLX arrays or as host bytes.
 
-Only the engine's thread may touch the MLX arrays.
+Only the engine's thread may use the MLX arrays.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import mlx.core as mx
 import numpy as np
 
-# MLX's type by safetensors' name, and the type of the same width that numpy knows.
+# By safetensors' names: MLX's type, and a type of the same width that numpy has.
 _TYPES: dict[str, tuple[Any, Any]] = {
     "BOOL": (mx.bool_, np.bool_),
     "U8": (mx.uint8, np.uint8),
@@ -30,7 +30,7 @@ _NAMES = {mlx_type: name for name, (mlx_type, _) in _TYPES.items()}
 
 
 class HostArray(NamedTuple):
-    """An array in host memory: safetensors' name of its type ("BF16", "U32", ...), its shape, its bytes, row by row."""
+    """An array in host memory: safetensors' name of its type ("BF16", "U32", ...), shape, and bytes in row order."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -41,20 +41,20 @@ HostArrays = dict[str, HostArray]
 
 
 def host_bytes(arrays: HostArrays) -> int:
-    """Return the size of all arrays."""
+    """Return the size of all arrays in bytes."""
     return sum(len(array.data) for array in arrays.values())
 
 
 class State:
-    """Arrays by name that belong together: a snapshot, at one place, of the layers that can't be cut."""
+    """Arrays by name: a snapshot, at one place, of the layers that can't be cut; or a `Cut`."""
 
     def __init__(self, arrays: Mapping[str, mx.array]) -> None:
-        """Take arrays that may be lazy. To be kept, they must own their memory once they are evaluated."""
+        """Take arrays, which may be lazy. To be cached, they must own their memory once they are evaluated."""
         self.arrays = dict(arrays)
         self.nbytes = sum(array.nbytes for array in self.arrays.values())
 
     def to_host(self) -> HostArrays:
-        """Wait for the arrays and copy them to host memory."""
+        """Wait for the arrays; return copies in host memory."""
         mx.eval(*self.arrays.values())
         host: HostArrays = {}
         for name, own in self.arrays.items():
@@ -65,7 +65,7 @@ class State:
 
     @classmethod
     def from_host(cls, arrays: HostArrays) -> Self:
-        """Copy arrays from host memory. Raise KeyError or ValueError where `to_host` can't have returned them."""
+        """Copy arrays from host memory. Raise KeyError or ValueError if `to_host` can't have returned them."""
         made: dict[str, mx.array] = {}
         for name, (dtype, shape, data) in arrays.items():
             mlx_type, numpy_type = _TYPES[dtype]
@@ -75,41 +75,41 @@ class State:
 
 
 class Cut(State):
-    """The keys and values of a run of tokens: arrays (1, heads, tokens, width), in whose axis 2 the tokens lie."""
+    """The keys and values of a run of tokens: arrays (1, heads, tokens, width)."""
 
     def part(self, begin: int, end: int) -> "Cut":
-        """Copy the tokens from `begin` to `end`; the copies are under way when this returns."""
+        """Copy the tokens from `begin` to `end`; the device may still copy when this returns."""
         arrays = {name: mx.contiguous(array[:, :, begin:end]) for name, array in self.arrays.items()}
-        # A lazy copy would keep the whole alive behind the budget's back.
+        # A lazy copy would keep all of this alive, which the budget doesn't count.
         mx.async_eval(*arrays.values())  # type: ignore[no-untyped-call]
         return Cut(arrays)
 
 
 MEDIUM = 1 << 63
-"""Ids from here on are of media; those of tokens are below 2^31."""
-_HALVES = MEDIUM | 1 << 31  # both halves of an id of a medium are greater than any token
+"""The least id of media; ids of tokens are below 2^31."""
+_HALVES = MEDIUM | 1 << 31  # both halves of a medium's id are greater than any token
 
 
 def media_ids(digest: bytes, count: int) -> list[int]:
-    """Return what stands in a text for the `count` tokens of a medium whose content has this digest.
+    """Return the ids that replace the `count` tokens of a medium with this digest of its content.
 
-    Each id holds 62 bits of a hash of the digest and of the id's place, so that media differ from the first token on.
+    Each id has 62 bits of a hash of the digest and of the id's place, so that media differ from the first token on.
     """
     return [_HALVES | part for part in array("Q", hashlib.shake_128(digest).digest(8 * count))]
 
 
 def pack(tokens: Sequence[int]) -> bytes:
-    """Return token ids as unsigned 64-bit integers, so that runs of them compare and hash at memory speed.
+    """Return token ids as unsigned 64-bit integers in bytes, which compare and hash at memory speed.
 
-    Raise OverflowError where an id doesn't fit.
+    Raise OverflowError if an id doesn't fit.
     """
     return array("Q", tokens).tobytes()
 
 
 def condense(text: bytes) -> bytes:
-    """Return packed text with four bytes for each token and eight for each id of a medium; no two texts give the same.
+    """Return packed text with four bytes per token and eight per id of a medium; different texts give different bytes.
 
-    Files are named by hashes of this: by the same ones as when all ids had four bytes.
+    File names are hashes of this. They stay the same as those of versions in which all ids had four bytes.
     """
     halves = np.frombuffer(text, np.uint32)
     needed = np.ones(halves.shape, np.bool_)
@@ -118,5 +118,5 @@ def condense(text: bytes) -> bytes:
 
 
 def unpack(text: bytes) -> list[int]:
-    """Return the token ids that were packed."""
+    """Return the token ids of a packed text."""
     return array("Q", text).tolist()

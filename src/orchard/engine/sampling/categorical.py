@@ -1,8 +1,8 @@
-"""Probabilities as whole numbers, and how a token is picked by them.
+"""Draws tokens by probabilities that are integers.
 
-A token weighs floor(2^40 p / p_max). Sums of whole numbers don't depend on their order, so what a row draws can't
-depend on the kernel that a batch of some size gets, nor on blocks; 40 bits are more than float32 tells apart.
-`n` rows are drawn from at once; `m` is the vocabulary or the number of candidates.
+A token's weight is floor(2^40 p / p_max). Sums of integers don't depend on their order, so a row's draw doesn't depend
+on the kernel that is used for a size of batch, nor on blocks. 40 bits are more than the precision of float32.
+`n`: the number of rows; `m`: the vocabulary's size or the number of candidates.
 """
 
 import math
@@ -16,29 +16,29 @@ _ID_MASK = (1 << 32) - 1
 
 
 def fraction(value: float) -> int:
-    """Write a number of [0, 1] in `FRACTION_BITS` bits."""
+    """Return a number of [0, 1] as an integer of `FRACTION_BITS` bits."""
     return round(min(max(value, 0.0), 1.0) * (1 << FRACTION_BITS))
 
 
 def chance(bits: int) -> int:
-    """Make a chance of 64 random bits."""
+    """Return a chance, an integer of `FRACTION_BITS` bits, from 64 random bits."""
     return bits >> (64 - FRACTION_BITS)
 
 
 def likelihood(scores: mx.array, temperature: mx.array) -> mx.array:
-    """Return probabilities relative to the likeliest token's: float32 (n, m) of scores (n, m), temperature (n, 1)."""
+    """Return probabilities relative to the most likely token's, float32 (n, m). `temperature` is (n, 1)."""
     return mx.exp((scores - mx.max(scores, axis=-1, keepdims=True)) / temperature)
 
 
 def weigh(relative: mx.array) -> mx.array:
-    """Turn what `likelihood` gives (n, m) into weights, int64 (n, m)."""
+    """Return weights, int64 (n, m), from relative probabilities (n, m)."""
     return (relative * float(1 << _WEIGHT_BITS)).astype(mx.int64)
 
 
 def leading(values: mx.array, count: int) -> mx.array:
-    """Return the ids of the `count` greatest of each row, int64 (n, count), greatest first; of ties, the lower id.
+    """Return the ids of the `count` greatest values of each row, int64 (n, count), greatest first; ties by id.
 
-    No full sort: they can only be in the `count` blocks whose own greatest are greatest.
+    It sorts only the `count` blocks with the greatest maxima, since no other block can have them.
     """
     size = values.shape[-1]
     ids = mx.arange(size, dtype=mx.int64)
@@ -52,9 +52,9 @@ def leading(values: mx.array, count: int) -> mx.array:
 
 
 def nucleus(relative: mx.array, weights: mx.array, top_p: mx.array) -> mx.array:
-    """Return the least likelihood that top-p keeps, float32 (n, 1), where tokens (n, m) come likeliest first.
+    """Return the least relative probability that top-p keeps, float32 (n, 1). Tokens (n, m): the most likely first.
 
-    A token is kept where those likelier than it have less than `top_p`, int64 (n, 1), of the weight; ties stay.
+    A token is kept if more likely ones have less than `top_p`, int64 (n, 1), of the weight; ties are kept.
     """
     until = mx.cumsum(weights, axis=-1)
     kept = mx.sum(until - weights < _share(until[:, -1:], top_p), axis=-1, keepdims=True)
@@ -62,11 +62,11 @@ def nucleus(relative: mx.array, weights: mx.array, top_p: mx.array) -> mx.array:
 
 
 def tries(top_p: float, vocab_size: int) -> int:
-    """Return how often `pick_nucleus` must try, so that it fails less than once in 2^31 draws.
+    """Return how many tries `pick_nucleus` needs to fail less than once in 2^31 draws.
 
-    Each rejected place is uniform in what is left, so there are Poisson(ln(all / nucleus)) rejections.
+    Each rejected place is uniform in the remaining weight, so there are Poisson(ln(all / nucleus)) rejections.
     """
-    mean = min(math.log(1 / max(top_p, 1e-30)), math.log(vocab_size))  # the likeliest has 1 / vocab_size at least
+    mean = min(math.log(1 / max(top_p, 1e-30)), math.log(vocab_size))  # the greatest one is at least 1 / vocab_size
     count, term, left = 0, math.exp(-mean), 1.0 - math.exp(-mean)
     while left > 2.0**-FRACTION_BITS:
         count += 1
@@ -78,11 +78,11 @@ def tries(top_p: float, vocab_size: int) -> int:
 def pick_nucleus(
     relative: mx.array, weights: mx.array, min_p: mx.array, top_p: mx.array, chances: mx.array
 ) -> mx.array:
-    """Return a place of each row, int64 (n, 1), of those that top-p and min-p, float32 (n, 1), leave, without a sort.
+    """Draw a place for each row, int64 (n, 1), from those that top-p and min-p, float32 (n, 1), leave, without a sort.
 
-    Draw from all. If the token drawn is in the nucleus, that is it; if not, draw again from those likelier than it,
-    which hold the nucleus: a quickselect whose pivots are the draws. `chances`, int64 (n, t), are for up to t tries,
-    negative where a row has fewer (the function `tries`); if all fail, the row gets its likeliest token.
+    Draw from all tokens. If the token is in the nucleus, return it; if not, draw again from more likely tokens, which
+    include the nucleus: a quickselect whose pivots are the draws. `chances`, int64 (n, t), are for up to t tries,
+    negative if a row has fewer (see `tries`); if all fail, the row gets its most likely token.
     """
     goal = _share(mx.sum(weights, axis=-1, keepdims=True), top_p)
     left = mx.where(relative >= min_p, weights, 0)
@@ -98,9 +98,9 @@ def pick_nucleus(
 
 
 def exclude_top_choices(weights: mx.array, threshold: mx.array, keep: mx.array | None, active: mx.array) -> mx.array:
-    """Apply XTC: tokens of more than `threshold`, int64 (n, 1), go, but the least likely of them and those of `keep`.
+    """Apply XTC: drop tokens above `threshold`, int64 (n, 1), except the least likely of them and those in `keep`.
 
-    `keep` (n, m) and `active` (n, 1) are bool. The same as mlx-lm's `apply_xtc`.
+    `keep` (n, m) and `active` (n, 1) are bool. Return weights, int64 (n, m), as mlx-lm's `apply_xtc` would.
     """
     above = weights > _share(mx.sum(weights, axis=-1, keepdims=True), threshold)
     least = mx.min(mx.where(above, weights, mx.array(1 << 62, mx.int64)), axis=-1, keepdims=True)
@@ -111,7 +111,7 @@ def exclude_top_choices(weights: mx.array, threshold: mx.array, keep: mx.array |
 
 
 def pick(weights: mx.array, chances: mx.array) -> mx.array:
-    """Return a place of each row, int64 (n, 1), by its weight; `chances`, int64 (n, 1), have `FRACTION_BITS` bits."""
+    """Draw a place for each row, int64 (n, 1), by weight; `chances`, int64 (n, 1), have `FRACTION_BITS` bits."""
     size = weights.shape[-1]
     if size < 4 * _BLOCK:
         until = mx.cumsum(weights, axis=-1)
@@ -128,7 +128,7 @@ def pick(weights: mx.array, chances: mx.array) -> mx.array:
 
 def _crossing(until: mx.array, goal: mx.array) -> mx.array:
     place = mx.sum(until <= goal, axis=-1, keepdims=True).astype(mx.int64)
-    return mx.minimum(place, until.shape[-1] - 1)  # only NaN could lead beyond
+    return mx.minimum(place, until.shape[-1] - 1)  # only NaN could exceed it
 
 
 def _share(total: mx.array, part: mx.array) -> mx.array:
@@ -138,7 +138,7 @@ def _share(total: mx.array, part: mx.array) -> mx.array:
 
 
 def _blocks(values: mx.array, filler: float) -> mx.array:
-    """Cut (n, m) into (n, blocks, _BLOCK)."""
+    """Reshape (n, m) to (n, blocks, _BLOCK), padded with `filler`."""
     missing = -values.shape[-1] % _BLOCK
     if missing:
         values = mx.pad(values, [(0, 0), (0, missing)], constant_values=mx.array(filler, values.dtype))
@@ -146,7 +146,7 @@ def _blocks(values: mx.array, filler: float) -> mx.array:
 
 
 def _keys(values: mx.array, ids: mx.array) -> mx.array:
-    """Return whole numbers, int64 (n, m), that ascend as the values fall, then as the ids rise; no two are equal."""
+    """Return different integers, int64 (n, m), that sort by descending values, then by ascending ids."""
     bits = values.view(mx.int32)
     rank = mx.where(bits < 0, bits ^ 0x7FFFFFFF, bits).astype(mx.int64)
     return ids - rank * (1 << 32)

@@ -1,7 +1,7 @@
-"""Grammars that rows follow token by token, and the masks of what may come next.
+"""The state of each row in its grammar, and the masks of the tokens that may come next.
 
-Masks are llguidance's (https://github.com/guidance-ai/llguidance); they are computed on the CPU while the device runs
-the pass whose logits they are for.
+llguidance (https://github.com/guidance-ai/llguidance) computes the masks on the CPU while the device runs the pass
+whose logits they are for.
 """
 
 import copy
@@ -20,30 +20,30 @@ from llguidance.numpy import fill_next_token_bitmask, fill_next_token_bitmask_pa
 from msgspec import Struct
 
 MOST_NEWLINES = 2
-"""Newlines that may stand between the reasoning and the answer: models write them there."""
+"""The newlines that may come between reasoning and answer, because models write them there."""
 _NEWLINES = re.compile(rb"\n{1,2}")
-_NAMED = b"\xff[%d]"  # how llguidance writes a token that a grammar names: no text has this byte
+_NAMED = b"\xff[%d]"  # how llguidance writes a token that a grammar names by its id; no text has this byte
 _REMEMBERED = 1024
 _REMEMBERED_BYTES = 256
-_LEAD = b"\2"  # a character that no token has in it along with others
+_LEAD = b"\2"  # a character that no token has together with others
 
 Words = np.ndarray[Any, Any]
 """Bits, 32 to an int32, the lowest first: one for each token that is allowed."""
 
 
 class GrammarError(Exception):
-    """A row can't go on by its grammar; the message is a sentence for the caller."""
+    """A row can't continue under its grammar; the message is a sentence for the caller."""
 
 
 class ReasoningTokens(Struct, frozen=True):
-    """How to recognise the reasoning before an answer, which no grammar binds.
+    """How to recognise the reasoning before an answer; no grammar is enforced on it.
 
-    `opened`: the answer begins within it. `start`: the token with which the model may begin it itself, as the first of
-    its answer. `end`: its end tag as text, however it is cut into tokens. `within`: the text that begins the reasoning,
-    where the grammar itself has it, and its end, before the answer.
+    `opened`: the prompt has begun the reasoning. `start`: the token with which the model may begin it, as the first of
+    its answer. `end`: the end tag as text, with any tokens. `within`: the text that begins the reasoning, if the
+    grammar itself includes the reasoning.
 
-    `closing`: the end tag's tokens; they are all that may come once no more than `needs` tokens are left behind them:
-    those of a short answer.
+    `closing`: the end tag's tokens. They are forced once only `needs` tokens, enough for a short answer, are left after
+    them.
     """
 
     end: bytes
@@ -55,31 +55,31 @@ class ReasoningTokens(Struct, frozen=True):
 
 
 class GrammarVocabulary:
-    """The tokens of a model as grammars see them. Making one takes a third of a second for 150,000."""
+    """The tokens of a model as grammars see them. Making this takes a third of a second for 150,000 tokens."""
 
     def __init__(
         self, pieces: Sequence[bytes], special: Sequence[int], eos: Sequence[int], tokenize: Callable[[str], list[int]]
     ) -> None:
-        """`pieces`: every token's bytes, as many as there are logits, empty where there is no token. `special`: tokens
-        that are no text. `eos`: those that end a turn. `tokenize` turns text into tokens."""
+        """`pieces`: the bytes of each token, one entry per logit, empty if there is no token. `special`: tokens that
+        are not text. `eos`: tokens that end a turn. `tokenize` turns text into tokens."""
         self.pieces = self.tokens = list(pieces)
         self.special_token_ids = list(special)
         self.eos_token_id = eos[0]
         self.bos_token_id = None
         self._tokenize = tokenize
-        self._remembered = lru_cache(_REMEMBERED)(self._cut)  # tokenizers take a tenth of a millisecond
-        # The wrapper reads the names above except the first, and calls this object to turn bytes into tokens.
+        self._remembered = lru_cache(_REMEMBERED)(self._cut)  # a tokenizer takes a tenth of a millisecond
+        # The wrapper reads the attributes above except `pieces`, and calls this object to turn bytes into tokens.
         self.tokenizer = LLTokenizer(TokenizerWrapper(self), len(pieces), list(eos))
         self.newlines = {token: len(piece) for token, piece in enumerate(pieces) if _NEWLINES.fullmatch(piece)}
-        """How many newlines there are in the few tokens that may stand between reasoning and answer."""
+        """The tokens that may come between reasoning and answer, with their numbers of newlines."""
         known = np.array([bool(piece) for piece in pieces])
         self.known = mask_of(np.flatnonzero(known), len(pieces))
-        """The tokens that there are: logits are often wider than the tokenizer."""
+        """The mask of all existing tokens: logits are often wider than the tokenizer's vocabulary."""
         self.unending = self.known & ~mask_of(eos, len(pieces))
-        """Those that don't end a turn."""
+        """The mask of existing tokens that don't end a turn."""
 
     def __call__(self, text: bytes) -> list[int]:
-        """Turn text into tokens as the model's tokenizer does within a longer text. It remembers short texts."""
+        """Turn text into tokens as the model's tokenizer does inside a longer text. Short texts are cached."""
         return self._remembered(text) if len(text) <= _REMEMBERED_BYTES else self._cut(text)
 
     def _cut(self, text: bytes) -> list[int]:
@@ -91,7 +91,7 @@ class GrammarVocabulary:
         return b"".join(self.pieces[token] for token in tokens)
 
     def spelling(self, text: bytes, tokens: Sequence[int]) -> list[int]:
-        """Return as many of the tokens as exist and spell the text, in which a grammar names tokens by `_NAMED`."""
+        """Return the first of the tokens that exist and spell the text, which may name tokens as in `_NAMED`."""
         found: list[int] = []
         for token in tokens:
             name = _NAMED % token
@@ -103,13 +103,13 @@ class GrammarVocabulary:
         return found
 
     def _cut_within(self, text: bytes) -> list[int]:
-        """Turn text into tokens where the tokenizer writes a space before any text (SentencePiece)."""
+        """Turn text into tokens for a tokenizer that puts a space before every text (SentencePiece)."""
         tokens = self._tokenize(_LEAD.decode() + text.decode("utf-8", "replace"))
         begin = next((place for place, token in enumerate(tokens) if self.pieces[token].endswith(_LEAD)), len(tokens))
         return tokens[begin + 1 :] if self.spells(tokens[begin + 1 :]) == text else self.tokenize(text)
 
     def tokenize(self, text: bytes) -> list[int]:
-        """Turn text into tokens, in some way."""
+        """Turn text into tokens greedily, perhaps not as the model's tokenizer does."""
         return self.tokenizer.greedy_tokenize(text.decode("utf-8", "replace"))
 
 
@@ -121,29 +121,29 @@ def mask_of(tokens: Sequence[int] | Words, vocab_size: int) -> Words:
 
 
 class CompiledGrammar:
-    """A compiled grammar. Its matchers share a lexer that learns as they go, and can fill up."""
+    """A compiled grammar. Its matchers share a lexer, which adds states as they advance and can fill up."""
 
     def __init__(self, vocabulary: GrammarVocabulary, text: str, limits: LLParserLimits | None = None) -> None:
-        """`text` is what `LLMatcher` takes; the matchers report its errors."""
+        """`text`: a grammar as `LLMatcher` takes it; the matchers report its errors."""
         self.vocabulary = vocabulary
         self._compile = partial(LLMatcher, vocabulary.tokenizer, text, limits=limits, log_level=0)
         self.first = self._compile()
-        """A matcher that has taken nothing, to be copied."""
+        """A matcher at the beginning of the grammar, to copy."""
         self.shortest: int | None = None
-        """How many tokens a short text has that keeps the grammar, once that is known."""
+        """The number of tokens of a short text that matches the grammar, once it is known."""
 
     def renew(self, full: LLMatcher) -> None:
-        """Begin with a new lexer, if `full` is still the `first` one."""
+        """Make a new lexer, if `full` is still the `first` matcher."""
         if self.first is full:
             self.first = self._compile()
 
 
 class BoundGrammar(Struct, frozen=True, eq=False):
-    """A compiled grammar, and from where on it binds. Any thread may make it; each row of a job follows it on its own.
+    """A compiled grammar, and where it is enforced. Any thread may make it; each row of a job has its own state in it.
 
-    Without `trigger` it binds the answer, from its beginning or from the end of its reasoning on, with up to two
-    newlines between them, and nothing follows it. With one it binds what follows that text, each time the text comes;
-    all else is free. `begun`: how the answer begins, in the prompt. `name` is for debugging.
+    Without `trigger` it is enforced on the whole answer, or on what follows the reasoning and up to two newlines.
+    With one it is enforced after each occurrence of that text; all other text is free. `begun`: the beginning of the
+    answer that is in the prompt. `name` is for debugging.
     """
 
     name: str
@@ -159,32 +159,32 @@ class BoundGrammar(Struct, frozen=True, eq=False):
 
 
 class _Phase(Enum):
-    START = auto()  # nothing has come: the model may open its reasoning
+    START = auto()  # no token has come: the model may open its reasoning
     REASONING = auto()
     FREE = auto()  # the trigger has not come
-    BOUND = auto()
+    BOUND = auto()  # the grammar is enforced
 
 
 class GrammarState:
     """One row's place in its grammar."""
 
     def __init__(self, grammar: BoundGrammar, generated: Sequence[int] = ()) -> None:
-        """Begin; a row that was stopped before goes on after the tokens `generated`."""
+        """Begin; a row that was stopped before continues after the tokens `generated`."""
         self._grammar = grammar
         self._vocabulary = grammar.vocabulary
         self._answer = _Phase.FREE if grammar.trigger else _Phase.BOUND
         self._renewed = False
         self.due: list[int] = []
-        """Tokens to be taken when the next mask is computed."""
+        """Tokens to take before the next mask is computed."""
         self._taken: list[int] = []  # by the matcher
         self._begin()
-        self._tail = b""  # of a free text: a tag may have begun in it
-        self._newlines = 0  # so many may still come before the answer
+        self._tail = b""  # the end of a free text, in which a tag may begin
+        self._newlines = 0  # how many may still come before the answer
         self._failed = False
-        self._forced: list[int] | None = None  # what `forced` returns, where it is known
+        self._forced: list[int] | None = None  # the result of `forced`, if it is known
         self.left: float = math.inf
-        """How many tokens may still come."""
-        self._ending: tuple[int, ...] = ()  # the last tokens, as many as the end tag of the reasoning has
+        """How many more tokens the answer may have."""
+        self._ending: tuple[int, ...] = ()  # the last tokens, as many as in the reasoning's end tag
         reasoning = grammar.reasoning
         self._tracker = _ReasoningTracker(reasoning) if reasoning and reasoning.within else None
         self._state = self._answer
@@ -202,15 +202,15 @@ class GrammarState:
 
     @property
     def matcher(self) -> LLMatcher | None:
-        """The matcher that computes the next mask; None within the reasoning, and where the row is free."""
+        """The matcher that computes the next mask; None in the reasoning and in free text."""
         return None if self.free or self._state is _Phase.REASONING else self._matcher
 
     def ahead(self, proposed: Sequence[int]) -> list["GrammarState"]:
-        """Return copies of this state behind 0 and more of these tokens, as far as it may take them; it stays itself.
+        """Return copies of this state after 0, 1, 2 … of the proposed tokens, up to the first that is not allowed.
 
-        What is due is taken first.
+        Take the due tokens first; otherwise this state doesn't change.
         """
-        self.forced()  # which the copies then know
+        self.forced()  # so that the copies have the result
         states = [self._copy()]
         for token in proposed:
             if not states[-1]._may_take(token):
@@ -233,10 +233,10 @@ class GrammarState:
         return matcher is None or bool(matcher.validate_tokens([token]))
 
     def forced(self) -> list[int]:
-        """Return the tokens that must come next; none where there are several ways. What is due is taken first.
+        """Return the tokens that must come next, if only one text can; else none. Take the due tokens first.
 
-        A text that must come is cut into tokens as the model's tokenizer does, but for an end that might be part of a
-        longer token. Nothing else may come then: so all of it can be proposed, and the model reads its usual tokens.
+        A forced text is tokenised as the model's tokenizer does, without an end that may be part of a longer token. No
+        other tokens are allowed then: so all of them can be proposed, and the model reads its usual tokens.
         """
         self.take_due()
         if self._forced is None:
@@ -244,21 +244,21 @@ class GrammarState:
         return self._forced
 
     def _find_forced(self) -> list[int]:
-        # To look ahead may be what has filled the lexer.
+        # Don't look ahead again after a renewal: that may be what filled the lexer.
         if self._state is not _Phase.BOUND or self._newlines or self._failed or self._renewed:
             return []
-        matcher = self._matcher.deep_copy()  # what is asked for here may change it
+        matcher = self._matcher.deep_copy()  # these calls may change it
         text = matcher.compute_ff_bytes()
-        tokens = matcher.compute_ff_tokens() if text else []  # it knows of the text only now
+        tokens = matcher.compute_ff_tokens() if text else []  # this needs the call before
         return self._vocabulary.spelling(text, tokens)
 
     def take_due(self) -> None:
-        """Advance by the tokens that are due."""
+        """Advance by the due tokens."""
         while self.due:
             self.take(self.due.pop(0))
 
     def take(self, token: int) -> None:
-        """Advance by a token. `check` raises if the grammar does not allow it."""
+        """Advance by a token. If the grammar doesn't allow it, `check` raises later."""
         if (reasoning := self._grammar.reasoning) and reasoning.closing:
             self._ending = (*self._ending, token)[-len(reasoning.closing) :]
         if self._tracker:
@@ -269,7 +269,7 @@ class GrammarState:
                 return
             self._state = self._answer
         if self._state is _Phase.BOUND:
-            # Known before each token, so that it depends on the text alone, not on where a mask was asked for.
+            # Compute it before each token, so that it depends only on the text, not on when masks are computed.
             forced = self._forced if self._forced is not None else self._find_forced()
             self._forced = forced[1:] or None if forced[:1] == [token] else None
             self._consume(token)
@@ -277,9 +277,9 @@ class GrammarState:
             self._search(self._vocabulary.pieces[token])
 
     def check(self, words: Words) -> None:
-        """Add to the mask of `matcher` what else may come, and remove what can't. Raise GrammarError.
+        """Complete the mask `words`, which `matcher` has filled. Raise GrammarError if no token is allowed.
 
-        Within the reasoning the turn can't end: there would be no answer. So the reasoning ends in time.
+        In the reasoning the turn can't end, since there would be no answer; the reasoning must end in time for one.
         """
         vocabulary, reasoning = self._vocabulary, self._grammar.reasoning
         if reasoning and (due := self._must_close(reasoning)) is not None:
@@ -301,7 +301,7 @@ class GrammarState:
             words |= mask_of(more, len(vocabulary.pieces))
 
     def _must_close(self, reasoning: ReasoningTokens) -> int | None:
-        """Return the next token of the tag that ends the reasoning, where it must end."""
+        """Return the next token of the tag that ends the reasoning, if the reasoning must end now; else None."""
         thinking = self._tracker.open if self._tracker else self._state is _Phase.REASONING
         if not (thinking and reasoning.closing):
             return None
@@ -313,7 +313,7 @@ class GrammarState:
         return self._failed or self._matcher.is_error() or not words.any()
 
     def _renew(self, words: Words) -> None:
-        """Try once with a new lexer: the old one may be full of what other rows have met. Raise GrammarError."""
+        """Retry once with a new lexer: other rows may have filled the old one. Raise GrammarError if that fails."""
         reason = self._matcher.get_error().partition("\n")[0] or "no token can follow"
         if reason.startswith("lexer error") and not self._renewed:
             taken, self._renewed = self._taken, True
@@ -344,13 +344,13 @@ class GrammarState:
             self._release()
 
     def _release(self) -> None:
-        """From here on the answer is free again."""
+        """Continue with free text, until the next trigger."""
         self._state = _Phase.FREE
         self._forced = None
         self._begin()
 
     def _search(self, data: bytes) -> None:
-        """Search more of a free text for what ends it, which may be in the middle of a token."""
+        """Search free text for the tag or the trigger that ends it, perhaps in the middle of a token."""
         reasoning = self._grammar.reasoning if self._state is _Phase.REASONING else None
         tag = reasoning.end if reasoning else self._grammar.trigger
         before, found, rest = (self._tail + data).partition(tag)
@@ -366,7 +366,7 @@ class GrammarState:
             self._bind(rest, after_reasoning=reasoning is not None)
 
     def _bind(self, begun: bytes, *, after_reasoning: bool) -> None:
-        """Begin with the grammar, and with the bytes of it that came in the token that ended the free text."""
+        """Begin to enforce the grammar; `begun`: the bytes after the end of the free text in its last token."""
         if after_reasoning:
             self._newlines = 0 if begun else MOST_NEWLINES
             begun = begun.lstrip(b" \r\n")
@@ -374,18 +374,18 @@ class GrammarState:
         if self._matcher.try_consume_tokens(tokens) == len(tokens):
             return
         if self._answer is _Phase.FREE:
-            self._release()  # not a call that the grammar has
+            self._release()  # the grammar doesn't have this call
         else:
             self._failed = True
 
 
 class _ReasoningTracker:
-    """Tells whether a row is within reasoning that is part of its grammar."""
+    """Tells whether a row is in reasoning that is part of its grammar."""
 
     def __init__(self, reasoning: ReasoningTokens) -> None:
         self.open = False
         self._reasoning = reasoning
-        self._buffer: bytes | None = b""  # what may be the beginning of a tag; None: no tag can come any more
+        self._buffer: bytes | None = b""  # may be the beginning of a tag; None: no tag can come any more
 
     def take(self, data: bytes) -> None:
         if self._buffer is None:
@@ -407,7 +407,7 @@ Computing = Future[tuple[mx.array | None, dict[int, GrammarError]]]
 
 
 class Masks:
-    """Computes what rows may draw next, in a thread of its own."""
+    """Computes masks of the tokens that rows may draw next, in its own thread."""
 
     def __init__(self, vocab_size: int) -> None:
         self._words = -(-vocab_size // 32)
@@ -415,17 +415,17 @@ class Masks:
         self._thread = ThreadPoolExecutor(1, "masks")
 
     def begin(self, states: Sequence[GrammarState | None]) -> Computing:
-        """Begin to compute what `of` returns, as an array. Until that is done, nothing else may use the states."""
+        """Begin to compute the result of `of`, as an MLX array. Until it is done, nothing else may use the states."""
 
         def compute() -> tuple[mx.array | None, dict[int, GrammarError]]:
             words, failed = self.of(states)
-            # Memory that the device has used is slow for the host: this thread waits for it, beside the launches.
+            # The host is slow to write memory that the device has used: let this thread wait, not the engine's.
             return None if words is None else mx.array(words), failed
 
         return self._thread.submit(compute)
 
     def of(self, states: Sequence[GrammarState | None]) -> tuple[Words | None, dict[int, GrammarError]]:
-        """Return the rows' masks, (rows, words), or None where all are free; and errors by the number of the row."""
+        """Return the rows' masks, (rows, words), or None if no row has one; and errors by the number of the row."""
         for one in filter(None, states):
             one.take_due()
         bound = {row: one for row, one in enumerate(states) if one and not one.free}

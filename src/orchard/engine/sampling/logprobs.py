@@ -1,4 +1,4 @@
-"""The model's own log-probabilities: before temperature, penalties and cut-offs."""
+"""Logprobs of the model's own distribution: before temperature, penalties and cut-offs."""
 
 import math
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ import mlx.core as mx
 from orchard.engine.sampling import categorical
 from orchard.engine.sampling.params import Sample
 
-_SMALLEST = -9999.0  # JSON has no infinity; OpenAI writes this number too
-_MOST_LOGITS = 2**24  # of one piece of a prompt: 64 MiB in float32
+_SMALLEST = -9999.0  # JSON has no infinity; OpenAI writes this number, too
+_MOST_LOGITS = 2**24  # for one piece of a prompt: 64 MiB in float32
 
 
 class Logprobs(NamedTuple):
-    """Log-probabilities at n places: of the tokens `ids` (n,) there, `own` (n, 1), and of the likeliest, `top`.
+    """Logprobs at n places: `own` (n, 1) of the tokens `ids` (n,) there, and `top` of the most likely tokens.
 
-    `top`: ids and values, both (n, k), likeliest first; None where k is 0.
+    `top`: ids and logprobs, both (n, k), the most likely first; None if k is 0.
     """
 
     ids: mx.array
@@ -25,7 +25,7 @@ class Logprobs(NamedTuple):
 
     @classmethod
     def of(cls, raw: mx.array, ids: mx.array, count: int) -> "Logprobs":
-        """Queue the computation from logits (n, vocab_size) in float32; `count`: how many of the likeliest."""
+        """Queue the computation from logits (n, vocab_size) in float32; `count`: how many most likely tokens."""
         total = mx.logsumexp(raw, axis=-1, keepdims=True)
         top = None
         if count:
@@ -34,11 +34,11 @@ class Logprobs(NamedTuple):
         return cls(ids, mx.take_along_axis(raw, ids[:, None], axis=-1) - total, top)
 
     def arrays(self) -> list[mx.array]:
-        """Return what must be evaluated."""
+        """Return the arrays to evaluate."""
         return [self.ids, self.own, *(self.top or ())]
 
     def read(self) -> list[Sample]:
-        """Wait for the values and return them, one sample a place."""
+        """Wait for the values; return one sample for each place."""
         read: Any = [array.tolist() for array in self.arrays()]
         ids, own, *top = read
         pairs = [zip(*place, strict=True) for place in zip(*top, strict=True)] if top else [()] * len(ids)
@@ -49,20 +49,17 @@ class Logprobs(NamedTuple):
 
 
 class Scoring:
-    """Scores a prompt's own tokens while it is read: piece by piece, each of a bounded number of logits."""
+    """Scores a prompt's own tokens during its prefill, in pieces with a bounded number of logits."""
 
     def __init__(self, count: int, vocab_size: int) -> None:
-        """`count`: how many of the likeliest tokens are reported beside each of the prompt's own."""
+        """`count`: how many of the most likely tokens to report for each prompt token."""
         self._count = min(count, vocab_size)
         self.most_places = max(1, _MOST_LOGITS // vocab_size)
-        """How many tokens a piece may have."""
+        """The most tokens of a piece."""
         self._pieces: list[Logprobs] = []
 
     def add(self, logits: mx.array, following: Sequence[int]) -> list[mx.array]:
-        """Queue the scores of the tokens that follow each of those read, from logits (n, vocab_size).
-
-        Return what must be evaluated.
-        """
+        """Queue the scores of the n `following` tokens from logits (n, vocab_size); return the arrays to evaluate."""
         piece = Logprobs.of(logits.astype(mx.float32), mx.array(list(following), mx.uint32), self._count)
         self._pieces.append(piece)
         return piece.arrays()

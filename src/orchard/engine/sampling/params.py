@@ -1,18 +1,18 @@
-"""How a token is drawn, and what a draw returns. Nothing here touches MLX, so any thread may hold it."""
+"""Sampling parameters, and what a draw returns. None of it holds MLX arrays, so any thread may use it."""
 
 from msgspec import Struct, field
 
 
 class SamplingParams(Struct, frozen=True):
-    """How a job's tokens are drawn; everything is decided, nothing is None but `top_logprobs` (None: not wanted).
+    """How a job's tokens are drawn. All defaults are resolved; `top_logprobs` None: no logprobs.
 
-    `seed` is any integer; with the number of the choice and of the token it fixes every draw. A `..._context` is how
-    many of the last tokens a penalty looks at (0: all). XTC (https://github.com/oobabooga/text-generation-webui/pull/6335)
-    drops, with `xtc_probability`, every token likelier than `xtc_threshold` but the least likely of them, and never one
-    of `xtc_keep`.
-    `think_end` is the token that ends the reasoning; after `thinking_budget` tokens of it, it is forced. The reasoning
-    begins with the answer; with a `think_start` it begins behind that token, where the model opens its answer with it:
-    only tokens of `think_blank` may stand before it.
+    `seed` is any integer; together with the choice's number and the token's number it determines every draw. A
+    `..._context_size` is how many of the last tokens a penalty counts (0: all). XTC
+    (https://github.com/oobabooga/text-generation-webui/pull/6335) drops, with `xtc_probability`, all tokens of a
+    probability above `xtc_threshold` except the least likely of them and those in `xtc_keep`.
+    `think_end` ends the reasoning; it is forced after `thinking_budget` tokens of reasoning (None: no budget). With a
+    `think_start` the reasoning begins after that token, if only tokens of `think_blank` come before it; else it begins
+    with the answer.
     """
 
     seed: int
@@ -38,9 +38,9 @@ class SamplingParams(Struct, frozen=True):
 
 
 class Sample(Struct, frozen=True):
-    """A token that was drawn, or stands in a prompt.
+    """A token that was drawn, or one of a prompt that was scored.
 
-    `logprob` and `top` (id and log-probability, likeliest first) where the job asked for them.
+    `logprob` and `top` (ids and logprobs, the most likely first) are set if the job asked for them.
     """
 
     token: int

@@ -1,4 +1,4 @@
-"""Penalties for tokens that a row has had before, for all rows of a batch that have any."""
+"""Penalties for tokens that a row already has, for all rows of a batch with penalties."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from orchard.engine.sampling.params import SamplingParams
 
 
 class Tallied(NamedTuple):
-    """What one kind of penalty knows of its rows at some moment: see `_Tally`."""
+    """The state of one kind of penalty at some moment: see `_Tally`."""
 
     counts: mx.array
     ring: mx.array
@@ -18,15 +18,15 @@ class Tallied(NamedTuple):
 
 
 class Penalties:
-    """Counts tokens on the device, and lowers their logits. Rows without penalties cost nothing."""
+    """Counts tokens on the device and changes their logits. Rows without penalties cost nothing."""
 
     def __init__(self, vocab_size: int) -> None:
         self._repetition = _Tally(vocab_size)
-        # A row is in the second only if its presence and frequency look at different numbers of tokens.
+        # A row is in the second only if its presence and frequency penalties have different context sizes.
         self._additive = _Tally(vocab_size), _Tally(vocab_size)
 
     def add(self, row: int, params: SamplingParams, prompt: Sequence[int], generated: Sequence[int]) -> None:
-        """Begin with row number `row`, the greatest so far; `generated` are the tokens drawn for it already."""
+        """Add row number `row`, the greatest so far; `generated`: the tokens that were already drawn for it."""
         if params.repetition_penalty != 1:
             tokens = [*prompt, *generated]
             self._repetition.add(row, params.repetition_context_size, tokens, (params.repetition_penalty, 0.0))
@@ -45,27 +45,27 @@ class Penalties:
             tally.keep(rows)
 
     def apply(self, scores: mx.array) -> mx.array:
-        """Lower the scores, float32 (B, vocab_size)."""
+        """Return scores, float32 (B, vocab_size), with the penalties applied."""
         scores = self._repetition.change(scores, _divide)
         for tally in self._additive:
             scores = tally.change(scores, _subtract)
         return scores
 
     def count(self, token: mx.array) -> None:
-        """Take note of the tokens (B,) that have been drawn."""
+        """Count the tokens (B,) that have been drawn."""
         for tally in self._tallies():
             tally.count(token)
 
     def state(self) -> list[mx.array]:
-        """Return the arrays that should be evaluated with every draw."""
+        """Return the arrays to evaluate with every draw."""
         return [array for tally in self._tallies() for array in tally.state()]
 
     def moment(self) -> list[Tallied]:
-        """Return what is known now, for `settle`."""
+        """Return the present state, for `settle`."""
         return [tally.moment() for tally in self._tallies()]
 
     def settle(self, past: Sequence[list[Tallied]], places: Sequence[int]) -> None:
-        """Go back, in each row, to what was known at that place of `past`."""
+        """Take row i back to the state `past[places[i]]`."""
         for tally, of in zip(self._tallies(), zip(*past, strict=True), strict=True):
             tally.settle(of, [places[row] for row in tally.rows])
 
@@ -83,7 +83,7 @@ def _subtract(scores: mx.array, counts: mx.array, factors: mx.array) -> mx.array
 
 
 class _Tally:
-    """How often each token is among the last ones of some rows, n of them: counts, float32 (n, vocab_size)."""
+    """How often each token is among the last tokens of n rows: counts, float32 (n, vocab_size)."""
 
     def __init__(self, vocab_size: int) -> None:
         self.rows: list[int] = []
@@ -126,7 +126,7 @@ class _Tally:
         self._arrays = None
 
     def change(self, scores: mx.array, how: Callable[[mx.array, mx.array, mx.array], mx.array]) -> mx.array:
-        """Put how(scores, counts, factors) in the place of these rows' scores (B, vocab_size)."""
+        """Return scores (B, vocab_size), with those of the tally's rows replaced by how(scores, counts, factors)."""
         if not self.rows:
             return scores
         rows, _, factors = self._constants()
@@ -158,7 +158,7 @@ class _Tally:
         self._lengths = [past[place].lengths[row] for row, place in enumerate(places)]
 
     def _slide(self, token: mx.array) -> None:
-        """Let `token` (n,) take the place of the ones that leave the windows."""
+        """Replace the tokens that leave the windows by `token` (n,)."""
         past = list(zip(self._windows, self._lengths, strict=True))
         self._reserve(max(min(window, length + 1) for window, length in past))
         column = mx.array([[length % window if window else 0] for window, length in past])
@@ -169,7 +169,7 @@ class _Tally:
         self._ring = mx.put_along_axis(self._ring, column, token[:, None], axis=1)
 
     def _reserve(self, columns: int) -> None:
-        """Widen the ring, by more than is asked for, so that it seldom happens."""
+        """Widen the ring to at least `columns`; add spare columns, so that this is rare."""
         missing = columns - self._ring.shape[1]
         if missing > 0:
             self._ring = mx.pad(self._ring, [(0, 0), (0, max(missing, columns // 2))])

@@ -1,20 +1,20 @@
-"""How the next tokens of a batch of rows are drawn from the model's logits.
+"""Draws the next tokens of a batch of rows from the model's logits.
 
 The order is that of vLLM, Hugging Face and, for XTC, text-generation-webui:
 
-1. log-probabilities are taken from the model's own distribution, before anything below;
+1. logprobs are taken from the model's own distribution, before anything below;
 2. `logit_bias` is added;
 3. `repetition_penalty` (over prompt and generated tokens: positive logits divided, negative multiplied), then
    `frequency_penalty` times the count and `presence_penalty` once are subtracted (over generated tokens);
-   then tokens that the row's grammar does not allow are out, whatever comes after;
-4. temperature 0 takes the likeliest token; otherwise logits are divided by the temperature;
-5. `top_k`, then `top_p` (of what top_k left; the likeliest token always stays), then `min_p` (relative to the
-   likeliest token) cut the tail off; of tokens that tie at the edge, `top_k` keeps the lowest ids, the others keep all;
-6. XTC cuts the head off, with probabilities as 5 left them;
-7. one token is drawn, or `think_end` is forced (see `thinking`).
+   then tokens that the row's grammar doesn't allow are excluded;
+4. temperature 0 takes the most likely token; otherwise logits are divided by the temperature;
+5. `top_k`, then `top_p` (of what top_k left; the most likely token always stays), then `min_p` (relative to the most
+   likely token) drop unlikely tokens; of ties at the edge, `top_k` keeps the lowest ids, the others keep all;
+6. XTC drops likely tokens, by the probabilities after step 5;
+7. one token is drawn, or `think_end` is forced (see `thinking_budget`).
 
-Rows are drawn together with the rows that take the same path, and a row's path depends on its own parameters alone.
-Everything stays on the device: nothing here waits for a result.
+Rows with the same path are drawn together; a row's path depends only on its own parameters.
+Everything stays on the device: drawing waits for no result.
 """
 
 from collections.abc import Sequence
@@ -33,10 +33,10 @@ from orchard.engine.sampling.penalties import Penalties, Tallied
 from orchard.engine.sampling.thinking_budget import ThinkingBudgets
 
 _MASK64 = (1 << 64) - 1
-_GREEDY_BELOW = 1e-5  # dividing by less than this only overflows
-_HOTTEST = 1e30  # all the same beyond, and float32 has no more
-_LEAST = -3e38  # float32 that is finite
-_FEW = 64  # candidates for any top_k up to this
+_GREEDY_BELOW = 1e-5  # dividing by a lower temperature only overflows
+_HOTTEST = 1e30  # higher temperatures make no difference, and would exceed float32
+_LEAST = -3e38  # about the least finite float32
+_FEW = 64  # candidates for every top_k up to this
 
 
 def _mix(number: int) -> int:
@@ -50,8 +50,8 @@ def _mix(number: int) -> int:
 class Draw(Struct, eq=False):
     """The next token of every row, perhaps not computed yet. `token` is uint32 (B,).
 
-    `logprobs` are those of the rows in `asking`, each with how many of the likeliest tokens it wants. `state`: arrays
-    that must be computed along with it.
+    `logprobs`: of the rows in `asking`, which are (row, number of most likely tokens to report). `state`: arrays to
+    compute with the draw.
     """
 
     token: mx.array
@@ -66,7 +66,7 @@ class Draw(Struct, eq=False):
         self.state = []  # so that the next draw may write into the same memory
 
     def read(self) -> list[Sample]:
-        """Wait for the tokens. No new operation is queued, so this doesn't wait for work launched later."""
+        """Wait for the tokens and return them. This queues no operation, so it doesn't wait for work launched later."""
         tokens: Any = self.token.tolist()
         samples = [Sample(token) for token in tokens]
         if self.logprobs is not None:
@@ -76,7 +76,7 @@ class Draw(Struct, eq=False):
 
 
 class DrawsAhead(Struct):
-    """Several tokens of each of `rows` rows: draws of one token a row each, or one of all of them, row by row."""
+    """Several tokens of each of `rows` rows: either draws of one token per row, or one draw of all, row by row."""
 
     draws: list[Draw]
     rows: int
@@ -87,8 +87,8 @@ class DrawsAhead(Struct):
             draw.launch()
 
     def read(self) -> list[Sequence[Sample]]:
-        """Wait for the tokens; return each row's. Nothing may have been launched later."""
-        # MLX waits for an array asleep. On CUDA, launching is most of a step, and takes twice as long after a sleep.
+        """Wait for the tokens; return each row's. No other work may have been launched since."""
+        # MLX sleeps while it waits for an array. On CUDA, launching takes twice as long after a sleep.
         if mx.cuda.is_available():
             mx.synchronize()
         first, *others = [draw.read() for draw in self.draws]
@@ -100,7 +100,7 @@ class DrawsAhead(Struct):
 
 @dataclass
 class _Row:
-    """One choice: its parameters, where its draws begin, and how many there have been."""
+    """One choice: its parameters, its seed, and how many tokens have been drawn."""
 
     params: SamplingParams
     seed: int
@@ -147,7 +147,7 @@ class _DrawGroup:
         self._xtc_keep = _masks([one.xtc_keep if one.xtc_probability > 0 else () for one in params], vocab_size)
 
     def choose(self, scores: mx.array, chances: list[int]) -> mx.array:
-        """Draw tokens, uint32 (n,), from adjusted scores (n, vocab_size); `chances` are 64 random bits a row."""
+        """Draw tokens, uint32 (n,), from adjusted scores (n, vocab_size); `chances` are 64 random bits per row."""
         if self._path.greedy:
             return mx.argmax(scores, axis=-1)
         ids = None
@@ -173,7 +173,7 @@ class _DrawGroup:
         return categorical.pick_nucleus(relative, heavy, self._min_p, self._top_p, mx.array(tosses, mx.int64))
 
     def _cut(self, relative: mx.array) -> mx.array:
-        """Return the weights (n, m) that top_k, top_p and min_p leave; the first two need sorted tokens."""
+        """Return the weights (n, m) after top_k, top_p and min_p; top_k and top_p need sorted tokens."""
         heavy = categorical.weigh(relative)
         if self._path.width:
             heavy = mx.where(mx.arange(self._path.width) < self._top_k, heavy, 0)
@@ -185,7 +185,7 @@ class _DrawGroup:
         return mx.where(relative >= floor, heavy, 0)
 
     def _exclude(self, heavy: mx.array, ids: mx.array | None, chances: list[int]) -> mx.array:
-        """Apply XTC to the rows whose random bits, which the host knows, demand it."""
+        """Apply XTC to the rows whose random bits, which the host knows, select it."""
         pairs = zip(chances, self._params, strict=True)
         active = [_mix(bits) < one.xtc_probability * (1 << 64) for bits, one in pairs]
         if not any(active):
@@ -201,7 +201,7 @@ def _column(values: list[Any], dtype: mx.Dtype) -> mx.array:
 
 
 def _masks(ids: list[tuple[int, ...]], vocab_size: int) -> mx.array | None:
-    """Mark each row's ids, bool (n, vocab_size); None where there are none."""
+    """Return a mask of each row's ids, bool (n, vocab_size); None if no row has any."""
     if not any(ids):
         return None
     marks = np.zeros((len(ids), vocab_size), dtype=bool)
@@ -211,7 +211,7 @@ def _masks(ids: list[tuple[int, ...]], vocab_size: int) -> mx.array | None:
 
 
 class _DrawPlan:
-    """What stays the same from draw to draw until rows come or go."""
+    """What stays the same from draw to draw until rows join or leave."""
 
     def __init__(self, params: list[SamplingParams], vocab_size: int) -> None:
         paths: dict[_Path, list[int]] = {}
@@ -229,7 +229,7 @@ class _DrawPlan:
         ]
 
     def bias(self, scores: mx.array) -> mx.array:
-        """Add `logit_bias` to scores (B, vocab_size)."""
+        """Return scores (B, vocab_size) plus `logit_bias`."""
         if not self._bias:
             return scores
         rows, ids, values = self._bias
@@ -246,7 +246,7 @@ class _DrawPlan:
         return mx.concatenate(tokens)[self._places]
 
     def logprobs(self, token: mx.array, raw: mx.array) -> Logprobs | None:
-        """Return the log-probabilities that rows want, of token (B,) from the model's logits (B, vocab_size)."""
+        """Return the logprobs of `token` (B,) from the model's logits (B, vocab_size), for the rows that want them."""
         if not self.asking:
             return None
         if len(self.asking) < raw.shape[0]:
@@ -256,9 +256,9 @@ class _DrawPlan:
 
 
 class Sampler:
-    """Draws the tokens of a batch, one a row and step.
+    """Draws the tokens of a batch, one per row and step.
 
-    A row's draw depends on its seed, choice and number, on its logits and on its own tokens, never on its company.
+    A draw depends on the row's seed, choice, number of tokens, logits and tokens, never on other rows.
     """
 
     def __init__(self, vocab_size: int) -> None:
@@ -267,15 +267,15 @@ class Sampler:
         self._penalties = Penalties(vocab_size)
         self._budgets = ThinkingBudgets()
         self._plan: _DrawPlan | None = None
-        self._plans_ahead: dict[int, _DrawPlan] = {}  # for so many draws a row at once
+        self._plans_ahead: dict[int, _DrawPlan] = {}  # by the number of draws per row at once
         self._past: list[tuple[list[Tallied], list[mx.array]]] = []  # before and after each draw ahead
-        self._drawn_ahead = 0  # how many draws of each row are not settled
+        self._drawn_ahead = 0  # draws of each row that are not settled
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def add(self, params: SamplingParams, prompt: Sequence[int], choice: int, generated: Sequence[int] = ()) -> None:
-        """Append a row; one that was stopped before goes on after the tokens `generated`."""
+        """Append a row; one that was stopped before continues after the tokens `generated`."""
         seed = _mix(_mix(params.seed & _MASK64) + choice)
         self._penalties.add(len(self._rows), params, prompt, generated)
         self._budgets.add(params, generated)
@@ -283,7 +283,7 @@ class Sampler:
         self._plan, self._plans_ahead = None, {}
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Keep only these rows, in this order; no row may be named twice."""
+        """Keep only these rows, in this order, each at most once."""
         self._penalties.keep(rows)
         self._rows = [self._rows[row] for row in rows]
         self._budgets.keep(rows)
@@ -292,7 +292,7 @@ class Sampler:
     def draw(self, logits: mx.array, allowed: mx.array | None = None) -> Draw:
         """Draw a token for each row from logits (B, vocab_size) of any float type, lazily.
 
-        `allowed`: what the rows may draw, each at least one token: bits, int32 (B, words), as in `grammar.Words`.
+        `allowed`: the tokens that each row may draw, at least one: bits, int32 (B, words), as in `grammar.Words`.
         """
         if self._plan is None:
             self._plan = _DrawPlan([row.params for row in self._rows], self._vocab_size)
@@ -308,9 +308,9 @@ class Sampler:
         return Draw(token, self._plan.logprobs(token, raw), self._plan.asking, state)
 
     def draw_ahead(self, logits: mx.array, allowed: mx.array | None = None) -> DrawsAhead:
-        """Draw n tokens for each row, each as if those before it stood, from logits (B, n, vocab_size), lazily.
+        """Draw n tokens for each row, each as if those before it were valid, from logits (B, n, vocab_size), lazily.
 
-        `allowed`: see `draw`, (B, n, words). `settle` must follow, with how many of them do stand.
+        `allowed`: see `draw`, (B, n, words). `settle` must follow, with how many of them are valid.
         """
         rows, count, _ = logits.shape
         if self._penalties.state() or self._budgets.state():
@@ -320,7 +320,7 @@ class Sampler:
                 draws.append(self.draw(logits[:, place], None if allowed is None else allowed[:, place]))
                 self._past.append(self._moment())
             return DrawsAhead(draws, rows)
-        # No draw depends on the ones before it, so all are made at once.
+        # No draw depends on those before it, so draw all at once.
         ahead = [_Row(row.params, row.seed, row.drawn + place) for row in self._rows for place in range(count)]
         if count not in self._plans_ahead:
             self._plans_ahead[count] = _DrawPlan([row.params for row in ahead], self._vocab_size)
@@ -335,7 +335,7 @@ class Sampler:
         return DrawsAhead([Draw(token, plan.logprobs(token, raw), plan.asking, [])], rows)
 
     def settle(self, stand: Sequence[int]) -> None:
-        """Go back to where each row has drawn only so many of the tokens of the last `draw_ahead`."""
+        """Take each row back to the state after so many of its draws in the last `draw_ahead`."""
         past, self._past = self._past, []
         for row, count in zip(self._rows, stand, strict=True):
             row.drawn += count - self._drawn_ahead
@@ -344,10 +344,10 @@ class Sampler:
             self._budgets.settle([budgets for _, budgets in past], stand)
 
     def _allow(self, scores: mx.array, allowed: mx.array) -> mx.array:
-        """Return scores (n, vocab_size), those of what may not be drawn -inf, by the bits `allowed` (n, words)."""
+        """Return scores (n, vocab_size) that are -inf for tokens whose bits in `allowed` (n, words) are 0."""
         bits = (allowed[:, :, None] >> mx.arange(32, dtype=mx.int32)) & 1
-        most = (bits - 0.5) * mx.inf  # on a CPU a minimum takes a fifth of the time of a choice
-        # The scores of what may be drawn stay finite.
+        most = (bits - 0.5) * mx.inf  # on a CPU a minimum takes a fifth of the time of `where`
+        # The scores of allowed tokens stay finite.
         return mx.minimum(mx.maximum(scores, _LEAST), most.reshape(len(scores), -1)[:, : self._vocab_size])
 
     def _moment(self) -> tuple[list[Tallied], list[mx.array]]:

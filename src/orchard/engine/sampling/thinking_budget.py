@@ -1,6 +1,6 @@
 """Thinking budgets: a row whose reasoning is too long gets the token that ends it, and can't write it again.
 
-What a row has drawn, and what is known of its reasoning, stays on the device: nothing waits for it.
+The tokens and the state of the reasoning stay on the device: nothing waits for them.
 """
 
 import itertools
@@ -11,20 +11,20 @@ import mlx.core as mx
 from orchard.engine.sampling.params import SamplingParams
 
 _OVER = -1  # the reasoning is over, or there is none
-_AHEAD = -2  # the model may still begin it
-_MOST_BLANK = 8  # draws before the token that opens the reasoning
-_UNLIMITED = SamplingParams(seed=0)  # stands for a row without a budget that can be kept
+_AHEAD = -2  # the model may still begin the reasoning
+_MOST_BLANK = 8  # the token that opens the reasoning must be among so many first draws
+_UNLIMITED = SamplingParams(seed=0)  # for a row without a budget, or without a token that ends its reasoning
 
 
 class ThinkingBudgets:
-    """The reasoning of a batch of rows: those that were added and kept, in their order."""
+    """The state of the reasoning of a batch of rows."""
 
     def __init__(self) -> None:
-        self._begun: mx.array | None = None  # (B,): how many tokens stood before the reasoning; None: nobody thinks
+        self._begun: mx.array | None = None  # (B,): tokens before the reasoning, or a state above; None: no budgets
         self._rows: list[SamplingParams] = []
 
     def add(self, params: SamplingParams, generated: Sequence[int]) -> None:
-        """Append a row that has drawn the tokens `generated`."""
+        """Append a row for which the tokens `generated` were drawn already."""
         limited = params.thinking_budget is not None and params.think_end >= 0
         if limited or self._begun is not None:
             before = mx.array([_OVER] * len(self._rows), mx.int32) if self._begun is None else self._begun
@@ -40,17 +40,20 @@ class ThinkingBudgets:
             self._begun = self._begun[mx.array(list(rows))] if limited else None
 
     def state(self) -> list[mx.array]:
-        """Return the arrays that must be computed along with a draw."""
+        """Return the arrays to compute with every draw."""
         return [] if self._begun is None else [self._begun]
 
     def settle(self, past: Sequence[list[mx.array]], places: Sequence[int]) -> None:
-        """Go back, in each row, to what `state` returned at that place of `past`."""
+        """Take row i back to the state `past[places[i]]`."""
         if self._begun is not None:
             begun = mx.stack([array for state in past for array in state])
             self._begun = begun[mx.array(list(places)), mx.arange(len(places))]
 
     def forbid(self, scores: mx.array) -> mx.array:
-        """Return scores (B, vocab_size) by which no row ends reasoning that is over; an interrupted model may try."""
+        """Return scores (B, vocab_size) that are -inf for `think_end` in rows whose reasoning is over.
+
+        A model whose reasoning was cut short may try to end it again.
+        """
         if self._begun is None:
             return scores
         ends = mx.array([one.think_end for one in self._rows], mx.int32)
@@ -58,7 +61,7 @@ class ThinkingBudgets:
         return mx.where(barred, -mx.inf, scores)
 
     def apply(self, token: mx.array, drawn: Sequence[int]) -> mx.array:
-        """Return the tokens (B,) that replace `token` (B,); each row has drawn so many before."""
+        """Return `token` (B,), with `think_end` where the budget is spent; each row has drawn `drawn` tokens before."""
         if self._begun is None:
             return token
         ends = mx.array([max(one.think_end, 0) for one in self._rows], mx.uint32)
@@ -73,7 +76,7 @@ class ThinkingBudgets:
         return token
 
     def _due(self, drawn: Sequence[int]) -> mx.array | None:
-        """Mark the rows (B,) that have spent their budgets; None where it can't be any."""
+        """Return which rows (B,) have spent their budgets; None if none can have."""
         budgets = [one.thinking_budget for one in self._rows]
         spent = [
             -1 if budget is None else max(count - budget, -1) for budget, count in zip(budgets, drawn, strict=True)
@@ -84,10 +87,10 @@ class ThinkingBudgets:
         return (self._begun >= 0) & (mx.array(spent, mx.int32) >= self._begun)
 
     def _opened(self, token: mx.array, drawn: Sequence[int]) -> mx.array:
-        """Return what is known (B,) of reasoning that could begin with this token."""
+        """Return the state (B,) of reasoning that could begin with `token`."""
         starts = mx.array([max(one.think_start, 0) for one in self._rows], mx.uint32)
         most = max(1, *(len(one.think_blank) for one in self._rows))
-        # Padded with the token that opens the reasoning, which is looked for first.
+        # Pad with the token that opens the reasoning, which has precedence.
         blanks = [[*one.think_blank, *[max(one.think_start, 0)] * (most - len(one.think_blank))] for one in self._rows]
         blank = (token[:, None] == mx.array(blanks, mx.uint32).reshape(len(blanks), most)).any(axis=-1)
         last = mx.array([count + 1 == _MOST_BLANK for count in drawn])
@@ -96,7 +99,7 @@ class ThinkingBudgets:
 
 
 def _begun(params: SamplingParams, generated: Sequence[int]) -> int:
-    """Return what is known of the reasoning of a row that has drawn these tokens."""
+    """Return the state of the reasoning after these tokens."""
     begun = 0
     if params.think_start >= 0:
         blanks = len(list(itertools.takewhile(params.think_blank.__contains__, generated)))

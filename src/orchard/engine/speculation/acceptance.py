@@ -1,23 +1,23 @@
-"""How often guesses were right, by their source and their confidence."""
+"""How often guesses were right, by their source and by the length of the match behind them."""
 
 from collections.abc import Sequence
 
 from orchard.engine.speculation.proposal import DRAFTS, Proposal, Source
 
-_EXPECTED = 0.3  # of a guess of a kind that was never seen
+_EXPECTED = 0.3  # the chance of a guess of a kind that has no history
 EXPECTED_OF_DRAFT = 0.7
-"""The same of a draft's: somebody chose it for the model."""
-_EXPECTED_OF_GRAMMAR = 0.98  # nothing else may come, unless a reasoning has to end
+"""The same for a draft's guess: somebody chose the draft for the model."""
+_EXPECTED_OF_GRAMMAR = 0.98  # no other token is allowed, unless a thinking budget ends the reasoning
 _EXPECTED_WEIGHT = 2.0
-_ROW_WEIGHT = 8.0  # guesses of a row that say as much as all other rows together
-_ROW_MEMORY = 24.0  # guesses: a text changes what it is about
+_ROW_WEIGHT = 8.0  # after so many guesses, a row's own history counts as much as that of the model
+_ROW_MEMORY = 24.0  # guesses; it is short because a text changes its subject
 _MODEL_MEMORY = 400.0
 
 _Kind = tuple[Source, int]
 
 
 class _Counts:
-    """Right and all guesses of each kind; older ones count less."""
+    """The numbers of right guesses and of all guesses of each kind; older ones count less."""
 
     def __init__(self, memory: float) -> None:
         self._memory = memory
@@ -46,7 +46,7 @@ class ModelAcceptance:
         self._counts.add(kind, right)
 
     def mean(self, kind: _Kind) -> float:
-        """Return the share of right guesses; of a kind that is hardly known, what those with less behind them had."""
+        """Return the share of right guesses; a kind with little history takes over that of shorter matches."""
         source, most = kind
         expected = EXPECTED_OF_DRAFT if source in DRAFTS else _EXPECTED
         if source == "grammar":
@@ -57,9 +57,9 @@ class ModelAcceptance:
 
 
 class RowAcceptance:
-    """The guesses for one row, and what can be expected of the next ones.
+    """The guesses for one row, and the chances of the next ones.
 
-    A guess is of a kind: where it came from, and how many tokens before it, in powers of two, speak for it.
+    The kind of a guess is its source and the number of matching tokens before it, by powers of two.
     """
 
     def __init__(self, model: ModelAcceptance) -> None:
@@ -70,12 +70,12 @@ class RowAcceptance:
         self._matched = 0
 
     def propose(self, source: Source, guesses: Sequence[int], matched: int = 0) -> Proposal:
-        """Return a proposal with its chances, and remember it. `matched`: how many tokens speak for its first."""
+        """Return a proposal with its chances, and remember it. `matched`: how many tokens match before its first."""
         self._source, self._guesses, self._matched = source, guesses, matched
         return Proposal(source, list(guesses), self.chances(source, len(guesses), matched))
 
     def chances(self, source: Source, count: int, matched: int = 0) -> list[float]:
-        """Return for each of so many guesses how likely it and all before it are right."""
+        """Return, for each of `count` guesses, how likely it and all guesses before it are right."""
         chances, chance = [], 1.0
         means: dict[_Kind, float] = {}
         for place in range(count):
@@ -87,7 +87,7 @@ class RowAcceptance:
         return chances
 
     def take(self, tokens: Sequence[int]) -> None:
-        """Count the last proposal's guesses against the tokens that came; one behind a wrong one says nothing."""
+        """Compare the last proposal's guesses with the tokens that came; don't count guesses after a wrong one."""
         guesses, self._guesses = self._guesses, ()
         for place, (guess, token) in enumerate(zip(guesses, tokens, strict=False)):
             kind = _kind(self._source, self._matched, place)

@@ -1,13 +1,12 @@
-"""Decides how many proposed tokens a step verifies, so that the rows' tokens come sooner, or never later, than without.
+"""Decides how many proposed tokens a step verifies, so that speculation makes decode faster, and never slower.
 
-A step's worth is the tokens that can be expected of it, by the time that it takes. What a step takes is measured while
-the model serves; how likely a guess is right, its proposal says. So it needs no table of machines and models: batches
-that are full, long contexts, experts that are paid for by the token and poor guesses all show in these numbers.
-A draft's guesses have a cost of their own, which is added: so of a row's proposals, the one is verified that brings
-most in the time that all of it takes.
+It compares steps by their expected tokens per second. The time of a step is measured while the model serves; each
+proposal says how likely its guesses are right. So there is no table of machines and models: full batches, long
+contexts, mixture-of-experts models and poor guesses all show in these numbers. The time that a draft takes to guess is
+added. Of a row's proposals, the controller chooses the one with the most expected tokens per second.
 
-Two things cost without a certain gain: to ask the proposers in vain, and to measure a width that may turn out too dear.
-Each is paid from a credit, a small share of the time that steps take.
+Two things take time without a certain gain: asking the proposers in vain, and measuring a width that may be too slow.
+Each is paid for from a credit, which grows by a small share of the time that steps take.
 """
 
 import itertools
@@ -21,29 +20,29 @@ from orchard.engine.speculation.pass_costs import DraftCosts, PassCosts
 from orchard.engine.speculation.proposal import DRAFTS, Proposal, Source
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16)
-"""How many tokens a row may bring into a pass: the proposed ones, and the one before them."""
+"""How many tokens per row a pass may have: the proposed ones and the one before them. Width 1 is a plain step."""
 WIDTHS_ON_CUDA = (1, 2, 4, 8)
-"""There, a pass is traced anew for each width."""
+"""Fewer widths, since on CUDA each width needs another trace of the pass."""
 WIDTHS_ALONE_ON_CUDA = (1, 8, 16)
-"""There, the pass of a row that is alone is filled up to a multiple of eight tokens."""
+"""On CUDA, the pass of a single row is padded to a multiple of eight tokens."""
 _ASKING_SHARE = 0.015  # of the steps' time
 _MEASURING_SHARE = 0.005
 _MOST_CREDIT = 16.0  # plain steps
 _FIRST_CREDIT = 4.0
-_MOST_CHARGED = 5.0  # for one step; what takes longer is no cost of the width
-_MARGIN = 1.05  # less is no gain worth the risk
-_PROMISE = 1.1  # what an unknown width must promise at best
-_STALE = 500  # steps after which a width is worth another look
-_ONCE_STALE = 16  # the same for a width that was measured once: a kernel may have been built
-_PLAIN_STALE = 64  # the same for plain steps, by which all others are judged
+_MOST_CHARGED = 5.0  # plain steps, for one step; a longer time has causes other than the width
+_MARGIN = 1.05  # a smaller gain is not worth the risk
+_PROMISE = 1.1  # the gain that an unknown width must promise at best
+_STALE = 500  # steps after which a width is measured again
+_ONCE_STALE = 16  # the same for a width that was measured once: a kernel may have been compiled
+_PLAIN_STALE = 64  # the same for plain steps, with which all others are compared
 _PLAIN_SAMPLES = 2
-_JUDGED_BY_OTHERS = 16  # steps for which another number of rows may stand for one that has not been measured lately
-_MOST_UNLIKE = 2.0  # that number, by the rows
-_READ_FOR = 64  # steps, over which the time is spread that a draft needs to read a row's text
+_JUDGED_BY_OTHERS = 16  # steps in which the costs of another number of rows may stand in for missing ones
+_MOST_UNLIKE = 2.0  # the greatest ratio of the two numbers of rows
+_READ_FOR = 64  # steps over which the time that a draft needs to read a row's text is spread
 
 
 class _Plan(Struct):
-    """A way to take a step: how wide, what is verified, how many tokens that brings, what the draft takes before."""
+    """A possible step: its width, what it verifies, the tokens to expect, and the seconds of drafting before it."""
 
     width: int
     proposals: list[Proposal | None]
@@ -52,13 +51,13 @@ class _Plan(Struct):
 
 
 _Pool = list[list[tuple[Proposal, list[float]]]]
-"""The rows' proposals, each with how many of its first so many guesses can be expected to be right."""
+"""Each row's proposals; for each, entry n of the list is the expected number of right guesses among its first n."""
 
 
 class _Choice(Struct):
-    """What was chosen for a step: the width of its pass, and what the pass may take to be no loss.
+    """What was chosen for a step: the width of its pass, and the seconds that it may take without a loss.
 
-    `like`: the number of rows whose costs it was chosen by.
+    `like`: the number of rows whose costs were used for the choice.
     """
 
     rows: int
@@ -70,9 +69,9 @@ class _Choice(Struct):
 
 
 class _Wide(Struct):
-    """A step that verified tokens: what was chosen, what it took, and how many were proposed and accepted by source.
+    """A step that verified tokens: the choice, its seconds without drafting, and (proposed, accepted) by source.
 
-    `drafting`: the seconds that the draft took besides.
+    `drafting`: the seconds of drafting.
     """
 
     choice: _Choice
@@ -82,7 +81,7 @@ class _Wide(Struct):
 
 
 class CostController:
-    """Chooses by measured costs; see the module. All calls come from the engine's thread."""
+    """Chooses by measured costs; see the module's docstring. All calls come from the engine's thread."""
 
     def __init__(
         self,
@@ -91,32 +90,32 @@ class CostController:
         alone: Sequence[int] = WIDTHS,
         together: Sequence[int] = WIDTHS,
     ) -> None:
-        """`alone`, `together`: the widths to choose from, ascending from 1, for one row and for several."""
+        """`alone`, `together`: the possible widths for one row and for several, ascending from 1."""
         self._alone, self._together = alone, together
         self.costs = PassCosts()
         self.drafts = DraftCosts()
-        self._drafting = 0.0  # in this step
+        self._drafting = 0.0  # seconds, in this step
         self._clock = clock
         self._asked: float | None = None  # when the proposers were asked
-        self._askings = PassCosts()  # what that takes
-        self._hoped = False  # whether something was chosen in this step, before what was launched was read
+        self._askings = PassCosts()  # how long that takes
+        self._hoped = False  # whether this step chose a proposal, perhaps before it read the launched tokens
         self._choice: _Choice | None = None
         self.totals: SpeculationReport = {}
-        """By source, since the model was loaded. Another thread may read it: it is replaced, never changed."""
+        """Results by source since the model was loaded. Any thread may read it: it is replaced, never changed."""
         self._verified: dict[Source, tuple[int, int]] = {}
-        self._before: _Wide | None = None  # a wide step, whose cost the next step may show in part
+        self._before: _Wide | None = None  # a wide step; a part of its cost may show in the next step
         self._measuring = 0.0  # credit, in seconds
         self._asking = 0.0
         self._credited = False
-        self._rows = 0  # in the step before
-        self._since = 0  # steps since the number of rows has changed
+        self._rows = 0  # in the last step
+        self._since = 0  # steps since the number of rows changed
 
     def looks(self, rows: int) -> int:
-        """Return the most tokens that each row may have proposed in this step; 0: nobody is asked."""
+        """Return the most tokens to propose for each row in this step; 0: don't ask the proposers."""
         if rows != self._rows:
             self._rows, self._since = rows, 0
         like = self._judge(rows) if rows and self._asking >= 0 else None
-        # What the last step has verified is still there if its time doesn't count.
+        # If the last step's time didn't count, its results are still there: drop them.
         self._choice, self._drafting, self._verified = _Choice(rows, like or rows, 1, 0.0), 0.0, {}
         if like is None:
             return 0
@@ -124,24 +123,24 @@ class CostController:
         return self._next_width(like) - 1
 
     def _judge(self, rows: int) -> int | None:
-        """Return the number of rows whose costs tell what is worth it for so many; None: that must be measured.
+        """Return the number of rows whose costs to use for a step of `rows` rows; None: plain steps must be measured.
 
-        Rows come and go all the time. So right after that, a number of rows that is like this one may stand for it.
+        Rows join and leave all the time. Soon after that, the costs of a similar number of rows may be used.
         """
         if self.costs.count(rows, 1) >= _PLAIN_SAMPLES and self.costs.age(rows, 1) <= _PLAIN_STALE:
             return rows
         if self._since >= _JUDGED_BY_OTHERS:
             return None
-        # The pass of a lone row may be of another kind.
+        # The pass of a single row may use other kernels.
         others = [one for one in self.costs.measured(_PLAIN_SAMPLES, _STALE) if (one == 1) == (rows == 1)]
         unlike = {one: max(one, rows) / min(one, rows) for one in others}
         return min((one for one in others if unlike[one] <= _MOST_UNLIKE), key=unlike.__getitem__, default=None)
 
     def choose(self, offers: Sequence[Sequence[Proposal]]) -> list[Proposal | None]:
-        """Return what is verified of each row."""
+        """Return what to verify of each row, see `Controller`."""
         rows = len(offers)
         self._choice = choice = self._best(offers, self._choice.like if self._choice else rows)
-        if self._asked is not None and choice.width == 1:  # else this is part of the step, whose time is measured
+        if self._asked is not None and choice.width == 1:  # otherwise asking is part of the measured step
             self._askings.add(rows, 1, self._clock() - self._asked)
             self._asking -= self._askings.seconds(rows, 1) or 0.0
         self._hoped |= choice.width > 1
@@ -149,7 +148,7 @@ class CostController:
         return [one and one.part(0, choice.width - 1) for one in choice.proposals or [None] * rows]
 
     def observe(self, rows: int, tokens: int, seconds: float) -> None:
-        """Note what a step took, see `Controller`."""
+        """Note how long a step took, see `Controller`."""
         choice, self._choice = self._choice, None
         self._since += 1
         hoped, self._hoped = self._hoped, False
@@ -167,8 +166,8 @@ class CostController:
                 self._note(before)
             self.costs.add(rows, 1, seconds)
         else:
-            # Nothing was launched ahead, or tokens were read again: for a wide step, or in the vain hope of one, for
-            # which what had been launched was read.
+            # Nothing was launched ahead, or tokens were read again: because the last step was wide, or because this one
+            # read the launched tokens to be wide and then found no gain.
             plain = self.costs.seconds(choice.like, 1) or seconds
             extra = max(seconds - plain, 0.0) if tokens or hoped else seconds
             if before:
@@ -177,11 +176,11 @@ class CostController:
                 self._asking -= extra
 
     def has_read(self, tokens: int, seconds: float) -> None:
-        """Note how long the draft took to read so many tokens."""
+        """Note how many seconds the draft took to read `tokens` tokens."""
         self.drafts.add_reading(tokens, seconds)
 
     def drafted(self, rows: int, tokens: int, seconds: float) -> None:
-        """Note how long the draft took to guess, in this step."""
+        """Note how many seconds the draft took to guess in this step."""
         self._drafting += seconds
         self.drafts.add(rows, tokens, seconds)
 
@@ -237,7 +236,7 @@ class CostController:
         return (self._exploring(rows, plans, best) if like == rows else None) or chosen
 
     def _plans(self, offers: Sequence[Sequence[Proposal]]) -> list[_Plan]:
-        """Return for each width the best that can be verified without the draft, and with it."""
+        """Return the best plan for each width, without the draft and with it."""
         summed: _Pool = [[(one, [0.0, *itertools.accumulate(one.chances)]) for one in offered] for offered in offers]
         pools = [[[of for of in offered if of[0].source not in DRAFTS] for offered in summed]]
         if pools[0] != summed:
@@ -246,7 +245,7 @@ class CostController:
         plans: list[_Plan] = []
         for pool in pools:
             longest = max((one.count for offered in pool for one, _ in offered), default=0)
-            # No fewer are worth a width than the one below it.
+            # A width is only worth it for more tokens than the next smaller width takes.
             pairs = itertools.pairwise(self._widths(len(pool)))
             plans += [self._plan(pool, width) for shorter, width in pairs if shorter <= longest]
         return plans
@@ -269,18 +268,18 @@ class CostController:
         return _Plan(width, chosen, tokens, drafting)
 
     def _least(self, rows: int, width: int) -> float:
-        """Return what a width may take at best: half of what each token more has cost so far, in wide steps."""
+        """Estimate the least seconds of a new width: a further token costs half of what it cost in narrower steps."""
         narrower = [one for one in self.costs.known(rows) if one < width][-2:]
         first, last = (self.costs.seconds(rows, one) or 0.0 for one in (narrower[0], narrower[-1]))
         slope = max(last - first, 0.0) / (narrower[-1] - narrower[0]) if narrower[0] > 1 and narrower[1:] else 0.0
         return last + slope / 2 * (width - narrower[-1])
 
     def _trusted(self, rows: int, width: int) -> int:
-        """Return for how many steps a width needs no other look; one measurement may have been bad luck."""
+        """Return for how many steps a measured width is trusted: a single measurement may be an outlier."""
         return _STALE if self.costs.count(rows, width) > 1 else _ONCE_STALE
 
     def _exploring(self, rows: int, plans: Sequence[_Plan], best: float) -> _Choice | None:
-        """Return a width to be measured that may be better than `best` tokens a second, if the credit is enough."""
+        """Return a choice to measure a width that may give more than `best` tokens per second, if the credit allows."""
         known = self.costs.known(rows)
         for plan in sorted(plans, key=lambda plan: plan.width, reverse=True):
             width = plan.width
@@ -298,13 +297,13 @@ class CostController:
         return self._alone if rows == 1 else self._together
 
     def _next_width(self, rows: int) -> int:
-        """Return the widest pass that may be tried: the one after the widest that was measured, or twice that."""
+        """Return the widest pass to try: the next width after the widest measured one, or up to twice that one."""
         widest = max(self.costs.known(rows))
         widths = self._widths(rows)
         after = next((one for one in widths if one > widest), widths[-1])
         return max(after, *(one for one in widths if one <= 2 * widest))
 
     def _most_growth(self, rows: int, below: int, width: int) -> float:
-        """Return how many times as long as one of the width below a pass may take: as its tokens, twice a step."""
+        """Return the most time of a pass relative to width `below`: as its tokens, at most doubled for each width."""
         steps = sum(below < one <= width for one in self._widths(rows))
         return min(width / below, 2.0**steps)

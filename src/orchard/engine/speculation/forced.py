@@ -1,4 +1,4 @@
-"""Proposes what a row's grammar forces: where only these tokens can come next, no guess is needed (jump-forward)."""
+"""Proposes the tokens that a row's grammar forces, because no others are allowed (jump-forward decoding)."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ class _BoundRow:
 
 
 class ForcedProposer:
-    """Proposes for all rows that have a grammar."""
+    """Proposes forced tokens for all rows that have a grammar."""
 
     def __init__(self) -> None:
         self._acceptance = ModelAcceptance()
@@ -42,6 +42,6 @@ class ForcedProposer:
         self._rows.pop(row, None)
 
     def propose(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> list[Proposal | None]:
-        """Propose for each row up to so many tokens."""
+        """Propose up to `most[i]` tokens for each row."""
         pairs = zip(rows, most, strict=True)
         return [bound.propose(count) if (bound := self._rows.get(row)) else None for row, count in pairs]

@@ -1,4 +1,4 @@
-"""What speculation consists of: proposers guess rows' next tokens, a controller decides how many a step verifies."""
+"""The parts of speculative decoding: proposers guess rows' next tokens; a controller decides how many to verify."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,46 +9,46 @@ from orchard.engine.speculation.proposal import DraftedTokens, Proposal
 
 
 class SpeculatingRow(Protocol):
-    """A row in decode, as proposers see it. It can be a key of a dict; proposers must not change it."""
+    """A row in decode, as proposers see it. It is hashable; proposers must not change it."""
 
     @property
     def tokens(self) -> Sequence[int]:
-        """The prompt and what has been read of the answer. It only grows, by one token or several a step."""
+        """The prompt and the answer so far. It only grows, by one or several tokens per step."""
 
     @property
     def prompt_length(self) -> int:
-        """How many of the tokens are the prompt's."""
+        """The number of prompt tokens."""
 
     @property
     def prediction(self) -> Sequence[int]:
-        """The tokens that the caller predicts for the answer; mostly none."""
+        """The tokens that the caller predicts for the answer; usually none."""
 
     @property
     def grammar(self) -> GrammarState | None:
-        """The row's place in its grammar, if it has one; proposers may use it while they propose."""
+        """The state of the row's grammar, if it has one; proposers may use it in `propose` only."""
 
 
 class Proposer(Protocol):
     """Guesses rows' next tokens. All calls come from the engine's thread.
 
-    Where a method raises, its rows go on without this proposer.
+    If a method raises, the rows of that call continue without this proposer.
     """
 
     def open(self, row: SpeculatingRow) -> None:
-        """Begin with a row; it may have an answer already, where it goes on after a preemption."""
+        """Begin with a row. After a preemption, it already has a part of its answer."""
 
     def close(self, row: SpeculatingRow) -> None:
-        """Forget a row: it has ended, or is stopped. Its tokens are still there."""
+        """Forget a row that has ended or is stopped. Its tokens may still be read."""
 
     def propose(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> Sequence[Proposal | None]:
-        """Guess, for each of these open rows, what may follow `row.tokens`: up to as many tokens as `most` says.
+        """Guess up to `most[i]` tokens that may follow the tokens of open row i; None: no guess.
 
-        None: no guess. Rows are left out of calls, not closed, while they may not speculate.
+        A call leaves out rows that must not speculate now; they stay open.
         """
 
 
 class Drafter(Protocol):
-    """A proposer whose guesses cost passes of a model: it says what they promise, and guesses only what is chosen."""
+    """A proposer whose guesses need passes of a model. It first says what they are worth, and guesses if chosen."""
 
     def open(self, row: SpeculatingRow) -> None:
         """Begin with a row, as with a `Proposer`."""
@@ -57,19 +57,19 @@ class Drafter(Protocol):
         """Forget a row."""
 
     def promise(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> Sequence[Proposal | None]:
-        """Return what up to so many guesses of each row would be worth: proposals without tokens."""
+        """Return, for each row, a proposal without tokens: the chances of up to `most[i]` guesses; None: no guess."""
 
     def read(self, rows: Sequence[SpeculatingRow]) -> int:
-        """Read a piece of what these rows' texts have that was not read yet; return how many tokens."""
+        """Prefill a piece of the tokens of these rows that the draft has not read; return how many tokens."""
 
     def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> DraftedTokens:
-        """Guess up to so many tokens of each row; of a row with much still to be read, none.
+        """Guess up to `counts[i]` tokens of each row; none for a row with much text left to read.
 
-        What the device has not done when this returns is part of what the pass that verifies takes.
+        The device may still compute the guesses when this returns; the pass that verifies them then takes longer.
         """
 
     def limit(self, cache_bytes: int) -> int:
-        """Limit what is kept of texts that were read to a share of so many bytes; return what that leaves."""
+        """Limit the draft's own cached prompts to a share of `cache_bytes`; return the bytes that are left."""
 
 
 class Controller(Protocol):
@@ -77,29 +77,30 @@ class Controller(Protocol):
 
     @property
     def totals(self) -> SpeculationReport:
-        """What has been verified, by source. It is replaced, never changed, so any thread may read it."""
+        """What was proposed, accepted and saved, by source. It is replaced, never changed: any thread may read it."""
 
     def looks(self, rows: int) -> int:
-        """Return the most tokens that each row may have proposed in this step, of so many rows; 0: nobody is asked."""
+        """Return the most tokens to propose for each of `rows` rows in this step; 0: don't ask the proposers."""
 
     def choose(self, offers: Sequence[Sequence[Proposal]]) -> Sequence[Proposal | None]:
-        """Return what is verified of each row, in the order of the rows: one of its proposals, cut; None: nothing.
+        """Return what to verify of each row, in the order of the rows: one of its proposals, cut; None: nothing.
 
-        The pass computes the tokens of all rows, padded: rows * (1 + the most that any row brings).
+        The pass computes rows * (1 + the most tokens that are chosen for a row) tokens, including padding.
         """
 
     def observe(self, rows: int, tokens: int, seconds: float) -> None:
-        """Note what a step took from the end of the one before; its pass computed so many tokens, padding among them.
+        """Note the seconds from the end of the last step to the end of this one, including drafting.
 
-        0 tokens: it launched a pass and had none to wait for, as the one before had waited for all. Left out: steps in
-        which prompts were read, or rows came or went, and those after an idle time. Drafting is part of the time.
+        `tokens`: how many the pass computed, including padding; 0 if the step launched a pass but waited for none,
+        since the step before had waited for all. This is not called for steps with prefill, for steps in which rows
+        join or leave, or for the first step after an idle time.
         """
 
     def has_read(self, tokens: int, seconds: float) -> None:
-        """Note how long the draft took to read so many tokens of rows' texts."""
+        """Note how many seconds the draft took to read `tokens` tokens of rows' texts."""
 
     def drafted(self, rows: int, tokens: int, seconds: float) -> None:
-        """Note how long, in this step, the draft took to guess up to so many tokens for each of so many rows."""
+        """Note how many seconds of this step the draft took to guess up to `tokens` tokens for each of `rows` rows."""
 
     def verified(self, proposal: Proposal, proposed: int, accepted: int) -> None:
         """Note how many of the first `proposed` tokens of a row's proposal were accepted."""

@@ -1,4 +1,4 @@
-"""Makes what an engine speculates with, as its options say."""
+"""Makes the proposers and the controller that an engine's options ask for."""
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.speculation.cost_controller import WIDTHS_ALONE_ON_CUDA, WIDTHS_ON_CUDA, CostController
@@ -8,14 +8,14 @@ from orchard.engine.speculation.speculation import Speculation
 
 
 def make_speculation(options: TextOptions, vocab_size: int, *, on_cuda: bool) -> Speculation | None:
-    """Return the proposers and their controller, for logits of that width; None where the options turn them off."""
+    """Return the proposers and their controller; None if the options turn speculation off."""
     if options.speculation == "off":
         return None
     return Speculation([ForcedProposer(), NgramProposer()], make_controller(on_cuda), vocab_size)
 
 
 def make_controller(on_cuda: bool) -> CostController:
-    """Return a controller that knows the widths that suit the device."""
+    """Return a controller with the widths that suit the device."""
     if on_cuda:
         return CostController(alone=WIDTHS_ALONE_ON_CUDA, together=WIDTHS_ON_CUDA)
     return CostController()

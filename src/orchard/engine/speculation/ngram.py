@@ -1,7 +1,7 @@
-"""Propose the tokens that followed the row's last tokens earlier.
+"""Proposes the tokens that followed an earlier occurrence of the row's last tokens.
 
-They are searched in the row's own prompt and answer, in the answer that the request predicts, and in a bounded pool of
-recent answers of the same model. No model is needed, as in prompt lookup decoding
+It searches the row's own prompt and answer, the answer that the request predicts, and a bounded pool of recent answers
+of the same model. It needs no model, like prompt lookup decoding
 (https://github.com/apoorvumang/prompt-lookup-decoding) and SuffixDecoding (https://arxiv.org/abs/2411.04975).
 """
 
@@ -12,13 +12,13 @@ from orchard.engine.speculation.interface import SpeculatingRow
 from orchard.engine.speculation.proposal import Proposal
 from orchard.engine.speculation.suffix_index import FEWEST, LENGTHS, MOST_COMPARED, Follower, SuffixIndex
 
-_BETWEEN = -1  # stands between two texts of the pool; no token
+_BETWEEN = -1  # separates two texts of the pool; not a token
 _POOL_TOKENS = 1 << 17
-_SURE = LENGTHS[0]  # a match of so many tokens is followed without a search for a longer one
+_SURE = LENGTHS[0]  # tokens; while a match has as many, no longer one is searched
 
 
 class AnswerPool:
-    """Recent answers of a model, in two halves: when the newer one is full, the older one is dropped."""
+    """Recent answers of a model, in two halves: when the newer half is full, the older half is dropped."""
 
     def __init__(self, most_tokens: int = _POOL_TOKENS) -> None:
         self._half = most_tokens // 2
@@ -35,12 +35,12 @@ class AnswerPool:
         newer.extend([_BETWEEN, *answer[-self._half + 1 :]])
 
     def texts(self) -> list[SuffixIndex]:
-        """Return the texts to be searched, the newer one first."""
+        """Return the texts to search, the newer one first."""
         return self._texts
 
 
 class _RowTexts:
-    """The texts that one row's next tokens may be in, and what they have been worth."""
+    """The texts that may contain a row's next tokens, and how often guesses from them were right."""
 
     def __init__(self, row: SpeculatingRow, pool: AnswerPool, acceptance: RowAcceptance) -> None:
         self._row = row
@@ -53,7 +53,7 @@ class _RowTexts:
             self._follower.follow(self._prediction, 0, _SURE)
 
     def propose(self, most: int) -> Proposal | None:
-        """Propose up to `most` tokens; None: nothing is known."""
+        """Propose up to `most` tokens; None: no match."""
         if new := self._row.tokens[len(self._own) :]:
             self._own.extend(new)
             self._acceptance.take(new)
@@ -65,19 +65,19 @@ class _RowTexts:
         if not ahead:
             return None
         if self._follower.text is self._own:
-            # The text ends in what is proposed: one that repeats itself goes on so.
+            # The proposal reaches the end of the row's own text: repeat it, as a repeating text would.
             ahead += (ahead * most)[: most - len(ahead)]
         return self._acceptance.propose(
             "prediction" if self._follower.text is self._prediction else "ngram", ahead, matched
         )
 
     def answer(self) -> list[int]:
-        """Return the answer, behind the tokens before it, by which the next one finds its beginning."""
+        """Return the answer after the last prompt tokens, so that a later row can find the answer's beginning."""
         return list(self._row.tokens[max(self._row.prompt_length - FEWEST, 0) :])
 
 
 class NgramProposer:
-    """Proposes for all rows of a model."""
+    """Proposes for all rows of a model from earlier text."""
 
     def __init__(self, pool: AnswerPool | None = None) -> None:
         self._pool = pool or AnswerPool()
@@ -89,9 +89,9 @@ class NgramProposer:
         self._rows[row] = _RowTexts(row, self._pool, RowAcceptance(self._acceptance))
 
     def close(self, row: SpeculatingRow) -> None:
-        """Forget a row, and keep its answer."""
+        """Forget a row, and add its answer to the pool."""
         self._pool.add(self._rows.pop(row).answer())
 
     def propose(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> list[Proposal | None]:
-        """Propose for each row up to so many tokens."""
+        """Propose up to `most[i]` tokens for each row."""
         return [self._rows[row].propose(count) for row, count in zip(rows, most, strict=True)]

@@ -1,4 +1,4 @@
-"""What steps, and a draft's guesses, cost on this machine and model, as far as they have been measured."""
+"""The measured times of steps and of a draft's guesses, on this machine and with this model."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from statistics import median_low
 
 _KEPT = 16  # samples of one kind of step
 _FORGOTTEN = 1000  # steps without a draft after which its cost is unknown again
-_EXACT = 8  # numbers of rows up to this are told apart; above, those within a quarter are alike
+_EXACT = 8  # numbers of rows below this are separate; from it on, numbers within a quarter share an entry
 
 
 class _StepTimes:
@@ -15,7 +15,7 @@ class _StepTimes:
     def __init__(self) -> None:
         self._seconds: deque[float] = deque(maxlen=_KEPT)
         self.seconds = 0.0
-        """The median: what interrupts a step now and then is not its cost, but what makes every other step slow is."""
+        """The median, since a rare interruption is not part of a step's cost, but one in every second step is."""
         self.step = 0
         """The number of the step that was measured last."""
 
@@ -29,37 +29,37 @@ class _StepTimes:
 
 
 class PassCosts:
-    """Seconds of a step, by how many rows its pass has and how many tokens each of them brings (the width)."""
+    """Seconds of a step, by the rows of its pass and the tokens per row (the width)."""
 
     def __init__(self) -> None:
         self._steps = 0
         self._samples: dict[int, dict[int, _StepTimes]] = {}
 
     def add(self, rows: int, width: int, seconds: float) -> None:
-        """Note what a step took."""
+        """Note the seconds of a step."""
         self._steps += 1
         self._samples.setdefault(_alike(rows), {}).setdefault(width, _StepTimes()).add(seconds, self._steps)
 
     def measured(self, samples: int, steps: int) -> Sequence[int]:
-        """Return the numbers of rows of which so many plain steps were measured, the last at most `steps` ago."""
+        """Return the numbers of rows with at least `samples` measured plain steps, the last at most `steps` ago."""
         return [rows for rows in self._samples if self.count(rows, 1) >= samples and self.age(rows, 1) <= steps]
 
     def known(self, rows: int) -> Sequence[int]:
-        """Return the widths that were measured with so many rows, ascending."""
+        """Return the widths that were measured with `rows` rows, ascending."""
         return sorted(self._samples.get(_alike(rows), {}))
 
     def count(self, rows: int, width: int) -> int:
-        """Return how many measurements are kept."""
+        """Return how many measurements are kept for these rows and this width."""
         return len(self._samples.get(_alike(rows), {}).get(width, ()))
 
     def age(self, rows: int, width: int) -> int:
-        """Return how many steps ago a width that is `known` was measured."""
+        """Return how many steps ago a width was measured last; it must be `known`."""
         return self._steps - self._samples[_alike(rows)][width].step
 
     def seconds(self, rows: int, width: int) -> float | None:
-        """Return what a step takes, from those measured at this width or at two around it; None: unknown.
+        """Return the seconds of a step, measured at this width or interpolated between two; None: unknown.
 
-        Where so many rows were measured with one token each only, the widths of another number of rows tell the ratio.
+        If only width 1 was measured with so many rows, scale it by the ratio of another number of rows.
         """
         own = self._between(_alike(rows), width)
         if own is not None or width == 1 or (plain := self._between(_alike(rows), 1)) is None:
@@ -83,7 +83,7 @@ class PassCosts:
 
 
 class DraftCosts:
-    """Seconds that a draft takes to read texts and to guess. What is not known counts as nothing, so it is measured."""
+    """Seconds that a draft takes to read texts and to guess. Unknown times count as 0, so that they get measured."""
 
     def __init__(self) -> None:
         self._guesses: dict[int, _StepTimes] = {}
@@ -91,33 +91,33 @@ class DraftCosts:
         self._questions = 0
 
     def add(self, rows: int, tokens: int, seconds: float) -> None:
-        """Note what it took to guess so many tokens for each of so many rows."""
+        """Note the seconds of guessing `tokens` tokens for each of `rows` rows."""
         self._questions = 0
         self._guesses.setdefault(_alike(rows), _StepTimes()).add(seconds / tokens, 0)
 
     def add_reading(self, tokens: int, seconds: float) -> None:
-        """Note what it took to read so many tokens."""
+        """Note the seconds of reading `tokens` tokens."""
         self._reading.add(seconds / tokens, 0)
 
     def ask(self) -> None:
-        """Note that a step asks; where none has measured for long, what is known is forgotten: it may be untrue now."""
+        """Count a step that asks for these costs; forget guessing times that have not been measured for long."""
         self._questions += 1
         if self._questions > _FORGOTTEN:
             self._guesses.clear()
 
     def guessing(self, rows: int, tokens: int) -> float:
-        """Return what it takes to guess so many tokens a row, as for the number of rows that is most like it."""
+        """Return the seconds of guessing `tokens` tokens per row, as measured for the most similar number of rows."""
         if not (self._guesses and rows):
             return 0.0
         like = min(self._guesses, key=lambda known: max(known, rows) / min(known, rows))
         return self._guesses[like].seconds * tokens
 
     def reading(self, tokens: int) -> float:
-        """Return what it takes to read so many tokens."""
+        """Return the seconds of reading `tokens` tokens."""
         return self._reading.seconds * tokens
 
 
 def _alike(rows: int) -> int:
-    """Return the number of rows that stands for so many."""
+    """Return the number of rows under which the times of `rows` rows are kept."""
     step = max(rows.bit_length() - _EXACT.bit_length() + 1, 0)
     return rows >> step << step

@@ -1,12 +1,12 @@
-"""Count the tokens of a predicted answer that are in the answer."""
+"""Counts the tokens of a predicted answer that are in the answer."""
 
 from collections.abc import Sequence
 
-_RARE = 8  # places of a token; the bits of others are kept
+_RARE = 8  # places of a token; the bits of more frequent tokens are kept
 
 
 class PredictedText:
-    """A prediction, and where each of its tokens stands: what all answers of a request count by."""
+    """A prediction and the places of each of its tokens, shared by all answers of a request."""
 
     def __init__(self, tokens: Sequence[int]) -> None:
         self.length = len(tokens)
@@ -16,7 +16,7 @@ class PredictedText:
         self._kept: dict[int, int] = {}
 
     def bits_of(self, token: int) -> int:
-        """Return a number whose bit i is 1 where the token stands at place i; 0: nowhere."""
+        """Return a number whose bit i is 1 if the token is at place i; 0 if it is nowhere."""
         if token in self._kept or not (places := self._places.get(token)):
             return self._kept.get(token, 0)
         bits = bytearray(places[-1] // 8 + 1)
@@ -29,11 +29,11 @@ class PredictedText:
 
 
 class PredictionUse:
-    """One answer and its prediction: how long the longest text is that both hold in order, with gaps.
+    """Computes the length of the longest common subsequence of one answer and its prediction.
 
-    The count depends on the tokens alone, not on what was proposed when. It is a bit-parallel one: bit i is 0 where the
-    longest such text grows by the prediction's token i (H. Hyyrö, "Bit-parallel LCS-length computation revisited",
-    2004). So a token takes microseconds, however long the texts are.
+    It depends on the tokens alone, not on what was proposed. The computation is bit-parallel: bit i is 0 where the
+    subsequence grows by the prediction's token i (H. Hyyrö, "Bit-parallel LCS-length computation revisited", 2004). So
+    a token takes microseconds even in long texts.
     """
 
     def __init__(self, prediction: PredictedText) -> None:
@@ -41,17 +41,17 @@ class PredictionUse:
         self._all = self._bits = (1 << prediction.length) - 1
 
     def take(self, token: int) -> None:
-        """Note the next token of the answer."""
+        """Add the next token of the answer."""
         if places := self._prediction.bits_of(token):
             here = self._bits & places
             self._bits = (self._bits + here | self._bits - here) & self._all
 
     @property
     def accepted(self) -> int:
-        """How many tokens of the prediction are in the answer, in its order."""
+        """How many tokens of the prediction are in the answer, in the same order."""
         return self._prediction.length - self._bits.bit_count()
 
     @property
     def rejected(self) -> int:
-        """How many are not, so far."""
+        """How many tokens of the prediction are not in the answer so far."""
         return self._prediction.length - self.accepted

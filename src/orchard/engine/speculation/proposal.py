@@ -1,4 +1,4 @@
-"""The tokens that a proposer proposes."""
+"""Proposals: guesses of a row's next tokens."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -9,14 +9,14 @@ from msgspec import Struct
 Source = Literal["ngram", "prediction", "grammar", "draft", "mtp"]
 
 DRAFTS: frozenset[Source] = frozenset({"draft", "mtp"})
-"""The sources whose guesses take passes: of a draft model, or of the model's own MTP head."""
+"""The sources whose guesses need forward passes: of a draft model, or of the model's own MTP head."""
 
 
 class Proposal(Struct, frozen=True):
     """Guesses of a row's next tokens. `chances`: for each, how likely it and all guesses before it are right.
 
-    A draft's proposal has no tokens before it is chosen: they take passes of a model. `unread`: how many tokens of the
-    row's text the draft has to read first.
+    A draft's proposal has no tokens until it is chosen, since they need passes of a model. `unread`: how many tokens of
+    the row's text the draft must read first.
     """
 
     source: Source
@@ -26,36 +26,36 @@ class Proposal(Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """How many tokens are proposed."""
+        """How many tokens are proposed, including those that a draft has yet to guess."""
         return len(self.chances)
 
     def part(self, start: int, stop: int | None = None) -> "Proposal":
-        """Return the guesses from `start` to `stop`, as they are before any of them is known to be right."""
+        """Return the guesses from `start` to `stop`, with the same chances."""
         return Proposal(self.source, self.tokens[start:stop], self.chances[start:stop], self.unread)
 
 
 class DraftedTokens(Struct):
-    """What a draft guesses of several rows: the first so many of each row's tokens in `array`, uint32 (rows, most).
+    """A draft's guesses for several rows: the first `counts[i]` tokens of row i in `array`, uint32 (rows, most).
 
-    They may not be computed yet; `told` is called with them when they are read.
+    The device may still compute them. `read` calls `told` with them.
     """
 
     array: mx.array
     counts: list[int]
     told: Callable[[list[list[int]]], None] = lambda tokens: None
     compiled: bool = False
-    """Whether something was compiled for them, which takes many times as long as they will take later."""
+    """Whether something was compiled for these guesses, so that they took much longer than later ones will."""
 
     @classmethod
     def of(cls, tokens: Sequence[Sequence[int]]) -> "DraftedTokens":
-        """Return guesses that are known."""
+        """Return guesses that are already computed."""
         counts = [len(of) for of in tokens]
         most = max(counts, default=0)
         padded = [[*of, *[0] * (most - len(of))] for of in tokens]
         return cls(mx.array(padded, mx.uint32).reshape(len(counts), most), counts)
 
     def read(self) -> list[list[int]]:
-        """Wait for the tokens."""
+        """Wait for the device; return each row's guesses."""
         listed: Any = self.array.tolist()
         tokens = [of[:count] for of, count in zip(listed, self.counts, strict=True)]
         self.told(tokens)

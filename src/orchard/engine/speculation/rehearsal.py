@@ -1,4 +1,4 @@
-"""Speculation that verifies any tokens in each step, so that what it needs has run before a model serves."""
+"""Speculation for the warm-up: it verifies arbitrary tokens in each step, so that all kernels are compiled."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,9 @@ from orchard.engine.speculation.speculation import Speculation
 
 
 class _Rehearsal:
-    """Proposer and controller in one: proposes token 0 for every row, so many times, and has all of it verified.
+    """Proposer and controller in one: proposes `count` times token 0 for every row, and chooses all of it.
 
-    If a draft guesses, it proposes nothing itself.
+    If `drafted`, it proposes nothing itself and chooses the draft's guesses.
     """
 
     totals: SpeculationReport = {}  # noqa: RUF012 - nobody writes to it
@@ -27,22 +27,22 @@ class _Rehearsal:
         """Do nothing."""
 
     def propose(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> list[Proposal | None]:
-        """Propose as many tokens as may be."""
+        """Propose as many tokens as are allowed."""
         return [None if self._drafted else Proposal("ngram", [0] * count, [0.5] * count) for count in most]
 
     def looks(self, rows: int) -> int:
-        """Return the number of tokens, however many rows there are."""
+        """Return `count`, for any number of rows."""
         return self._count
 
     def choose(self, offers: Sequence[Sequence[Proposal]]) -> list[Proposal | None]:
-        """Choose everything."""
+        """Choose the first proposal of each row."""
         return [next(iter(offered), None) for offered in offers]
 
     def observe(self, rows: int, tokens: int, seconds: float) -> None:
         """Do nothing: the first pass of a size may take many times what later ones take."""
 
     def has_read(self, tokens: int, seconds: float) -> None:
-        """Do nothing: the first time may be many times longer than later ones."""
+        """Do nothing: the first time may take many times as long as later ones."""
 
     def drafted(self, rows: int, tokens: int, seconds: float) -> None:
         """Do nothing."""
@@ -52,6 +52,6 @@ class _Rehearsal:
 
 
 def rehearse(count: int, vocab_size: int, *, drafted: bool = False) -> Speculation:
-    """Return speculation that verifies `count` tokens of each row in each step; if `drafted`, those of a draft."""
+    """Return speculation that verifies `count` tokens of each row in each step; if `drafted`, those of the draft."""
     rehearsal = _Rehearsal(count, drafted)
     return Speculation([rehearsal], rehearsal, vocab_size)

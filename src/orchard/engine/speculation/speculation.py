@@ -1,4 +1,4 @@
-"""Ask proposers for the next tokens of rows. If a proposer fails, its rows only lose its proposals."""
+"""Asks proposers for the next tokens of rows. If a proposer fails, its rows only lose its proposals."""
 
 import itertools
 import logging
@@ -16,7 +16,7 @@ log = logging.getLogger("orchard.engine")
 
 
 class Speculation:
-    """The proposers of one engine, the most trusted first, and their controller. Only the engine's thread calls it."""
+    """The proposers of one engine, in order of preference, and their controller. Only the engine's thread uses it."""
 
     def __init__(self, proposers: Sequence[Proposer], controller: Controller, vocab_size: int) -> None:
         self.controller = controller
@@ -27,7 +27,7 @@ class Speculation:
         self._drafting: set[SpeculatingRow] = set()
 
     def adopt(self, drafter: Drafter) -> None:
-        """Let a draft model guess, too, for rows that begin from now on."""
+        """Let a draft model or an MTP head guess, too, for rows that are opened from now on."""
         self._drafter = drafter
 
     def open(self, row: SpeculatingRow) -> None:
@@ -40,7 +40,7 @@ class Speculation:
             self._drafting.add(row)
 
     def close(self, row: SpeculatingRow) -> None:
-        """Forget a row. Unknown ones are fine."""
+        """Forget a row. Unknown rows are ignored."""
         for proposer in self._open.pop(row, ()):
             _try(partial(proposer.close, row))
         self._leave_drafter([row])
@@ -48,11 +48,11 @@ class Speculation:
     def propose(
         self, rows: Sequence[SpeculatingRow], most: Sequence[int], *, launched: bool = False
     ) -> list[list[Proposal]]:
-        """Return for each row what may be verified of it: the first proposal of at least a token, cut to `most` tokens
-        that exist, and what the draft promises.
+        """Return each row's proposals: the first that has a token, cut to `most[i]` tokens and before any token that is
+        not in the vocabulary, and the draft's.
 
-        Rows that are not open get none. `launched`: the token behind a row's text is launched and not read yet; what is
-        returned comes behind that one.
+        Rows that are not open get none. `launched`: the token after each row's text is launched and not read yet; then
+        the proposals begin after that token.
         """
         found = self._ask_all(rows, [count and count + launched for count in most])
         promised: Sequence[Proposal | None] = [None] * len(rows)
@@ -62,9 +62,9 @@ class Speculation:
         return [[one for one in of if one and one.count] for of in zip(cut, promised, strict=True)]
 
     def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> DraftedTokens:
-        """Return up to so many guesses of the draft for each row; tell the controller what they took.
+        """Return up to `counts[i]` guesses of the draft for each row; tell the controller how long they took.
 
-        There are none while the draft has still to read a row's text, of which this reads a piece.
+        While the draft has not read a row's text, this reads a piece of it and returns no guesses for that row.
         """
         drafter = self._drafter
         guesses = DraftedTokens.of([[] for _ in rows])
@@ -80,7 +80,7 @@ class Speculation:
             given = drafter.draft(rows, counts)
             if (drafted := sum(map(bool, given.counts))) and not given.compiled:
                 self.controller.drafted(drafted, max(given.counts), time.perf_counter() - begun)
-            # A token that doesn't exist is wrong, as any other is that comes in its place.
+            # A token that isn't in the vocabulary is wrong in any case; replace it by one that is.
             guesses = replace(given, array=mx.minimum(given.array, self._vocab_size - 1))
 
         if not _try(guess):
@@ -88,7 +88,7 @@ class Speculation:
         return guesses
 
     def limit(self, cache_bytes: int) -> int:
-        """Limit what the draft keeps of texts to its share of so many bytes; return what that leaves."""
+        """Limit the draft's own cached prompts to its share of `cache_bytes`; return the bytes that are left."""
         return self._drafter.limit(cache_bytes) if self._drafter else cache_bytes
 
     def _leave_drafter(self, rows: Sequence[SpeculatingRow]) -> None:
@@ -152,7 +152,7 @@ class Speculation:
         return proposal.part(0, known) if known else None
 
     def _known(self, tokens: Sequence[int], most: int) -> list[int]:
-        """Return up to `most` of the tokens, up to the first that does not exist."""
+        """Return up to `most` tokens, ending before the first that is not in the vocabulary."""
         return list(itertools.takewhile(lambda token: 0 <= token < self._vocab_size, tokens[:most]))
 
 

@@ -1,9 +1,9 @@
-"""Finds where the last tokens of a text stand in it, or in another text, so that what followed there can be proposed.
+"""Finds an earlier occurrence of a text's last tokens in it or in another text, to propose the tokens after it.
 
-For a few lengths n there is a table from the hash of n tokens to where they stood last, as in llama.cpp's n-gram maps
-(https://github.com/ggml-org/llama.cpp/tree/master/common, `ngram-map`). A table's slot holds one place; a later
-n-gram takes it over. So memory is bounded, a token costs the same however long the text is, and what a slot says
-is compared with the tokens themselves.
+For a few lengths n, a table maps the hash of n tokens to the place of their last occurrence, as in llama.cpp's n-gram
+maps (https://github.com/ggml-org/llama.cpp/tree/master/common, `ngram-map`). A slot of a table holds one place, which
+a later n-gram with the same hash replaces. So memory is bounded, and a token costs the same in texts of any length. A
+lookup compares the tokens themselves, too.
 """
 
 from array import array
@@ -14,28 +14,28 @@ import numpy as np
 LENGTHS = (8, 4, 2)
 """The lengths of n-grams that are indexed, the longest first."""
 FEWEST = LENGTHS[-1]
-"""Shorter matches are none: what follows a single token is no guess worth a pass."""
+"""The shortest match: what follows a single token is not worth a pass."""
 MOST_COMPARED = 32
-"""Longer matches are not told apart."""
+"""The longest match that a search measures."""
 _FACTOR = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
 _LEAST_BITS = 8
-_BULK = 64  # tokens; more are indexed by numpy
+_BULK = 64  # tokens; numpy indexes more than these
 
 
 Ngrams = list[tuple["array[int]", int]]
-"""The n-grams that end a text, one for each of `LENGTHS`, each with its hash; empty where the text is shorter."""
+"""The n-grams at a text's end, one for each of `LENGTHS`, each with its hash; empty if the text is shorter."""
 
 
 def ngrams_of(suffix: Sequence[int]) -> Ngrams:
-    """Return the n-grams that end a text, to be searched in several others."""
+    """Return the n-grams at a text's end, to search for them in other texts."""
     longest = array("q", suffix[-LENGTHS[0] :])
     ngrams = [longest[-length:] if len(longest) >= length else array("q") for length in LENGTHS]
     return [(ngram, _hash(ngram)) for ngram in ngrams]
 
 
 class SuffixIndex:
-    """A text of token ids that grows at its end, and where each of its n-grams stood last."""
+    """A growing text of token ids, with the last place of each of its n-grams."""
 
     def __init__(self, tokens: Sequence[int] = ()) -> None:
         self.tokens = array("q")
@@ -48,13 +48,13 @@ class SuffixIndex:
         return len(self.tokens)
 
     def extend(self, tokens: Sequence[int]) -> None:
-        """Append tokens; the text may have up to 2^31 - 1."""
+        """Append tokens; the text may have up to 2^31 - 1 tokens."""
         self.tokens.extend(tokens)
 
     def find(self, ngrams: "Ngrams") -> int:
-        """Return the place behind the latest occurrence of the longest of these n-grams that is in the text; 0: none.
+        """Return the place after the last occurrence of the longest n-gram that is found in the text; 0: none.
 
-        What stands at the very end of the text, behind which nothing is known, is no occurrence.
+        An n-gram at the very end of the text doesn't count, since no token follows it.
         """
         self._index()
         for table, (ngram, hashed) in zip(self._tables, ngrams, strict=True):
@@ -64,7 +64,7 @@ class SuffixIndex:
         return 0
 
     def _index(self) -> None:
-        """Index all n-grams behind which a token is known."""
+        """Index all new n-grams that a token follows."""
         stop = len(self.tokens) - 1
         if stop <= self._indexed:
             return
@@ -92,7 +92,7 @@ class SuffixIndex:
         for place in range(length):
             hashes = (hashes + tokens[place : place + count]) * np.uint64(_FACTOR)
         slots = (hashes >> np.uint64(64 - self._bits)).astype(np.int64)
-        # Where a slot comes twice, numpy keeps the last value.
+        # If a slot occurs twice, numpy keeps the last value.
         np.frombuffer(table, np.int32)[slots] = np.arange(first + length, first + length + count, dtype=np.int32)
 
 
@@ -104,21 +104,21 @@ def _hash(tokens: Sequence[int]) -> int:
 
 
 class Follower:
-    """A place in a text, behind an occurrence of what a row has ended with; it goes along while the row repeats it."""
+    """A place in a text after a match of a row's last tokens; it moves on while the row repeats that text."""
 
     def __init__(self) -> None:
         self.text: SuffixIndex | None = None
         """The text; None: nothing is followed."""
         self.matched = 0
-        """How many tokens are known to be the same before the place."""
+        """How many tokens before the place match the row's last tokens."""
         self._place = 0
 
     def follow(self, text: SuffixIndex, place: int, matched: int) -> None:
-        """Follow a text from a place on, before which so many tokens are the same as those that the row ends with."""
+        """Follow a text from `place` on; the `matched` tokens before it are the row's last tokens."""
         self.text, self._place, self.matched = text, place, matched
 
     def advance(self, token: int) -> bool:
-        """Go on behind the row's next token, and return True, if the text has the same; else follow nothing."""
+        """Move past the row's next token and return True if the text has the same token; else stop following."""
         if self.text and self._place < len(self.text) and self.text.tokens[self._place] == token:
             self._place += 1
             self.matched += 1
@@ -127,9 +127,9 @@ class Follower:
         return False
 
     def search(self, texts: Iterable[SuffixIndex], ending: Sequence[int]) -> None:
-        """Follow the text with the longest match for a row's last tokens, if it is longer than what is followed.
+        """Follow the text with the longest match for a row's last tokens, if it is longer than the present match.
 
-        Of two that are as long, the first is followed. `ending` need not be longer than `MOST_COMPARED`.
+        Of equally long matches, the first wins. `ending` needs at most `MOST_COMPARED` tokens.
         """
         ngrams = ngrams_of(ending)
         for text in texts:
@@ -139,7 +139,7 @@ class Follower:
                     self.follow(text, place, matched)
 
     def ahead(self, count: int) -> list[int]:
-        """Return up to `count` of the tokens that follow; negative ones, which separate texts, end them."""
+        """Return up to `count` of the next tokens; stop at a negative one, which separates texts."""
         if self.text is None:
             return []
         found = self.text.tokens[self._place : self._place + count].tolist()
@@ -147,6 +147,6 @@ class Follower:
 
 
 def _common(tokens: Sequence[int], place: int, ending: Sequence[int]) -> int:
-    """Return how many tokens before a place are those of an ending."""
+    """Return how many tokens before a place match an ending."""
     most = min(place, len(ending), MOST_COMPARED)
     return next((count for count in range(most) if tokens[place - 1 - count] != ending[-1 - count]), most)

@@ -2,15 +2,14 @@
 
 https://github.com/openai/harmony/blob/main/docs/format.md
 
-- The analysis channel is reasoning. The final one, commentary to nobody (a preamble), and what has no channel are the
-  answer. A message to a function (`to=functions.name`, in the role's or in the channel's part of its header) is a call;
-  where it is none, or there are no tools, its text is the answer. What is said to others is reasoning, as what others
-  say is: it isn't for the reader.
-- The prompt ends within a header, `<|start|>assistant`, or, where an answer is continued, within a message.
-- A message ends with `<|end|>`, `<|call|>` or `<|return|>` (the last two mostly end the generation and aren't seen),
+- The analysis channel is reasoning. The answer is the final channel, commentary without a recipient (a preamble), and
+  messages without a channel. A message to a function (`to=functions.name`, in the role's or in the channel's part of
+  its header) is a call; if it is broken, or there are no tools, its text is the answer. Messages to or from anyone else
+  are reasoning, since they are not for the reader.
+- The prompt ends in a header, `<|start|>assistant`, or, if an answer is continued, in a message.
+- A message ends with `<|end|>`, `<|call|>` or `<|return|>` (the last two usually end the generation and aren't seen),
   with the next `<|start|>` or `<|channel|>`, or with the answer.
-- Headers and tags are never part of a text, wherever they stand. A header without an end is as long as it looks like
-  one.
+- Headers and tags are never part of a text. A header without an end ends where the text no longer looks like a header.
 """
 
 import re
@@ -37,14 +36,14 @@ _START, _CHANNEL, _MESSAGE, _CONSTRAIN = "<|start|>", "<|channel|>", "<|message|
 _ROLE, _ANALYSIS, _COMMENTARY, _FINAL = "assistant", "analysis", "commentary", "final"
 _TO, _FUNCTIONS = "to=", "functions."
 _ENDS = ("<|end|>", "<|call|>", "<|return|>")
-_STRAY = (_MESSAGE, _CONSTRAIN)  # mean nothing within a message
+_STRAY = (_MESSAGE, _CONSTRAIN)  # they mean nothing inside a message
 _BEGINNINGS = (_START, _CHANNEL, _TO, *_STRAY)  # what a header may begin with
 _LONGEST_HEADER = 400
 _READER = (None, "user", "all", "assistant")
 
 
 class Header(Struct, frozen=True):
-    """What a message is, and to whom. `own`: it is the model's."""
+    """A message's channel and recipient. `own`: the model itself is the author."""
 
     channel: str | None
     recipient: str | None = None

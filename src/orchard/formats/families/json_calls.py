@@ -44,7 +44,7 @@ class JsonCalls(CallSyntax, frozen=True, kw_only=True):
     end: str = ""
 
     def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
-        """Read the calls behind an opener, which may itself be the beginning of the JSON."""
+        """Read the calls after an opener, which may itself be the beginning of the JSON."""
         reader = calls.reader
         reader.at -= len(opener) - len(opener.rstrip("[{"))
         fenced = opener.startswith(_FENCE)
@@ -70,7 +70,7 @@ class JsonCalls(CallSyntax, frozen=True, kw_only=True):
                 reader.at -= mark == "{"
 
     def call(self, tool: Tool) -> CallGrammar:
-        """Return what one call of a tool looks like."""
+        """Return the grammar of one call of a tool."""
         begin = f'{self.begin}{{"{self.name}": {json.dumps(tool.name)}, "{self.key}": '
         return CallGrammar(tool.name, begin, json_arguments(tool), f"}}{self.end}")
 
@@ -229,7 +229,7 @@ class ApertusCalls(CallSyntax, frozen=True, kw_only=True):
                 return
 
     def call(self, tool: Tool) -> CallGrammar:
-        """Return what one call of a tool looks like."""
+        """Return the grammar of one call of a tool."""
         return CallGrammar(tool.name, f"{{{json.dumps(tool.name)}: ", json_arguments(tool), "}")
 
 
@@ -251,7 +251,7 @@ class AlsoHermes(CallSyntax, frozen=True, kw_only=True):
     own: CallSyntax
 
     def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
-        """Read a calls; where both open so, JSON is Hermes'."""
+        """Read calls; if both kinds open in the same way, JSON is Hermes'."""
         reader = calls.reader
         shared = opener in self.own.opens
         if opener not in HERMES.opens or (shared and (yield from reader.skip()) not in "{["):

@@ -42,7 +42,7 @@ class Pythonic(CallSyntax, frozen=True, kw_only=True):
     module: str = ""
 
     def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
-        """Read the calls behind an opener, which may itself be a list's bracket."""
+        """Read the calls after an opener, which may itself be a list's bracket."""
         reader = calls.reader
         bare = opener.endswith("[")
         if not bare and (lead := (yield from reader.leading(("[{", "{")))):
@@ -84,7 +84,7 @@ class Pythonic(CallSyntax, frozen=True, kw_only=True):
         return name
 
     def call(self, tool: Tool) -> CallGrammar:
-        """Return what one call of a tool looks like."""
+        """Return the grammar of one call of a tool."""
         return CallGrammar(tool.name, f"{tool.name}(", keywords(tool, "=", ", ", python_value), ")")
 
 
@@ -132,7 +132,7 @@ class GemmaCalls(CallSyntax, frozen=True, kw_only=True):
         yield from calls.close(self.closes)
 
     def call(self, tool: Tool) -> CallGrammar:
-        """Return what one call of a tool looks like."""
+        """Return the grammar of one call of a tool."""
         body = keywords(tool, ":", ",", partial(quoted_value, self.quote))
         return CallGrammar(tool.name, f"{self.opens[0]}{_CALL}{tool.name}{{", body, f"}}{self.closes}")
 

@@ -46,7 +46,7 @@ class NamedCalls(SectionSyntax, frozen=True, kw_only=True):
     id_grammar: Callable[[str], Node] | None = None
 
     def read_call(self, calls: CallEmitter) -> Parser[None]:
-        """Read a call from behind what opens it, over the tag that ends it."""
+        """Read a call from after its opening text to the tag that ends it, inclusive."""
         reader = calls.reader
         name, id_ = yield from self.head(reader)
         if not self.id_grammar:
@@ -56,7 +56,7 @@ class NamedCalls(SectionSyntax, frozen=True, kw_only=True):
         yield from calls.close(self.end_call)
 
     def call(self, tool: Tool) -> CallGrammar:
-        """Return what one call of a tool looks like; the model makes up its id itself."""
+        """Return the grammar of one call of a tool; the model chooses its id."""
         head = self.id_grammar(tool.name) if self.id_grammar else ""
         body = concatenated(head, json_arguments(tool))
         return CallGrammar(tool.name, self.begin.format(tool.name), body, f"{self.fence}{self.end_call}")
@@ -171,7 +171,7 @@ class MistralCalls(CallSyntax, frozen=True, kw_only=True):
     """Mistral's calls as names with arguments. A list is read as well."""
 
     def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
-        """Read the calls behind one opener."""
+        """Read the calls after one opener."""
         reader = calls.reader
         if (yield from reader.skip()) in "[{":
             yield from _MISTRAL_JSON.read(calls, opener)
@@ -192,7 +192,7 @@ class MistralCalls(CallSyntax, frozen=True, kw_only=True):
                 return
 
     def call(self, tool: Tool) -> CallGrammar:
-        """Return what one call of a tool looks like."""
+        """Return the grammar of one call of a tool."""
         return CallGrammar(tool.name, f"{_CALLS}{tool.name}{_ARGUMENTS}", json_arguments(tool), "")
 
 

@@ -1,17 +1,17 @@
-"""The one state machine for models that write reasoning in tags, text, and calls in tags.
+"""The state machine for models that write reasoning in tags, text, and calls in tags.
 
-- Reasoning is recognised at the start of the answer only, where the prompt or the model opened it; a `<think>` later on
-  is text, unless the family's texts never have its tags. Newlines around it are not part of it, and an end tag without
-  reasoning before it is nothing.
-- Calls within reasoning are drafts, and part of it, where it comes to its end after them. Where it doesn't, it ended
-  at the first call: some models forget to say so. Which of the two it is, the end of either shows, so that reasoning is
-  held back from a call on.
-- Newlines after reasoning, directly before a call and after it are not content.
-- What opens like a call and is none comes back as content, tags and newlines included. So does a call without an end,
+- Reasoning is only recognised at the start of the answer, if the prompt or the model opened it; a later `<think>` is
+  text, unless the family never writes its tags as text. Newlines around reasoning are not part of it. An end tag
+  without reasoning before it is dropped.
+- Calls inside reasoning are drafts and belong to it, if the reasoning ends after them. If it doesn't, it ended at the
+  first call: some models forget the end tag. Only later text shows which it is, so reasoning is held back from a call
+  on.
+- Newlines after reasoning, and directly before and after a call, are not content.
+- Text that opens like a call but isn't one becomes content, including tags and newlines. So does a call without an end,
   unless only its end tag is missing. Reasoning without an end stays reasoning.
-- Where a limit has cut the answer off, a call ends where it was cut, if its name is known; else it is left out, and so
-  is what has begun as a tag.
-- A call that breaks after it was given out goes on raw up to its end tag.
+- If a limit has cut the answer off, a call ends there if its name is known; else it is dropped, and so is the beginning
+  of a tag.
+- If a call breaks after it was emitted, the rest up to its end tag is emitted raw.
 """
 
 from collections.abc import Sequence
@@ -25,16 +25,16 @@ from orchard.formats.format import Content, Format, Piece
 from orchard.formats.schema import Signatures, signatures
 from orchard.formats.text_reader import MOST_SPACES, MalformedOutput, OutputEnded, Parser, begun
 
-_TAIL = 64  # characters of a prompt that are looked at
+_TAIL = 64  # the last characters of a prompt, which show what it has opened
 
 
 class ReasoningTags(Struct, frozen=True):
     """The tags of a model's reasoning; `also` are other texts that open it.
 
-    `answer`: tags that a model may put around its answer when it has reasoned; `wraps`: also when it hasn't, and the
-    prompt may open them. `over`: a tag behind all of it. `assumed`: the answer begins within the reasoning though the
-    prompt doesn't say so. `alone`: no text has these tags, so that reasoning may come again, and what of them stands
-    where it means nothing is left out; it is also a tag of that kind.
+    `answer`: tags that a model may put around its answer after reasoning; `wraps`: also without reasoning, and the
+    prompt may open them. `over`: a tag after everything. `assumed`: the answer begins with reasoning, although the
+    prompt doesn't open it. `alone`: text never has these tags, so reasoning may come again, and tags without a meaning
+    are dropped; it is itself such a tag.
     """
 
     start: str
@@ -48,7 +48,7 @@ class ReasoningTags(Struct, frozen=True):
     alone: str = ""
 
     def texts(self) -> tuple[str, ...]:
-        """Return all texts that the model writes for no reader, some of them empty."""
+        """Return all tags, which are not for the reader; some are empty."""
         return (self.start, *self.also, self.end, self.also_end, self.over, *(self.answer or ()))
 
 
@@ -59,7 +59,7 @@ class TaggedFamily(Struct, frozen=True):
     reasoning: ReasoningTags | None = None
     syntax: CallSyntax | None = None
     headers = None
-    """What these models write is one message."""
+    """None: these models write a single message without headers."""
 
     @property
     def reasoning_tags(self) -> tuple[str, str] | None:
@@ -78,7 +78,7 @@ class TaggedFamily(Struct, frozen=True):
         return Tagged(reasoning, syntax, signatures(tools), thinking=thinking, wrapped=wrapped, forced=forced)
 
     def calls(self, tools: Sequence[Tool]) -> CallsGrammar | None:
-        """Return what the model would write for one or more calls of these tools; None where it can't call."""
+        """Return the grammar of one or more calls of these tools; None if the family has no calls."""
         return self.syntax.grammar(tools) if self.syntax else None
 
 
@@ -96,9 +96,9 @@ class Tagged(Format):
         forced: bool = False,
         leads: bool = True,
     ) -> None:
-        """`syntax`: None where the request has no tools. `thinking`: the answer begins within the reasoning, `wrapped`:
-        within the answer's own tags. `forced`: a grammar keeps the calls. `leads`: the answer may begin with calls that
-        have no tag."""
+        """`syntax`: None if the request has no tools. `thinking`: the answer begins with reasoning; `wrapped`: inside
+        the answer's own tags. `forced`: a grammar is enforced on the calls. `leads`: the answer may begin with calls
+        without a tag."""
         super().__init__(tools or {}, forced=forced)
         self.thinking = thinking
         self._reasoning = reasoning
@@ -107,7 +107,7 @@ class Tagged(Format):
         self._leads = self._syntax.leads if leads else ()
 
     def _read(self) -> Parser[None]:
-        """Read the answer. It returns only once the text is over."""
+        """Read the answer; return at the end of the text."""
         try:
             yield from self._open()
             self._reader.mark()
@@ -120,7 +120,7 @@ class Tagged(Format):
         self._reader.at = len(self._reader.text)
 
     def _open(self) -> Parser[None]:
-        """Read the reasoning, where the answer begins with some."""
+        """Read the reasoning, if the answer begins with some."""
         reader, reasoning = self._reader, self._reasoning
         if not reasoning or self._wrapped:
             return
@@ -208,12 +208,12 @@ class Tagged(Format):
             yield from self._after_reasoning(reasoning)
 
     def _next(self, tags: Sequence[str]) -> tuple[int, str]:
-        """Find the first of the tags; without one, give the place up to which none begins, and ""."""
+        """Find the first of the tags; if there is none, return the place up to which none begins, and ""."""
         place, tag = self._reader.first_of(tags)
         return (place, tag) if tag or not self._reader.final else (self._end(tags), "")
 
     def _end(self, tags: Sequence[str] = ()) -> int:
-        """Return the place where the text ends that the reader has; a tag that was cut off is none of it."""
+        """Return the end of the reader's text, without a tag that was cut off."""
         reader = self._reader
         stop = len(reader.text)
         if not reader.cut_off:

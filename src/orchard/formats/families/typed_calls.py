@@ -26,7 +26,7 @@ class DsmlCalls(SectionSyntax, frozen=True, kw_only=True):
     """Calls as tags."""
 
     def read_call(self, calls: CallEmitter) -> Parser[None]:
-        """Read a call from behind what opens it, over the tag that ends it."""
+        """Read a call from after its opening text to the tag that ends it, inclusive."""
         reader = calls.reader
         name = yield from _quoted(calls)
         yield from reader.literal(">")
@@ -38,7 +38,7 @@ class DsmlCalls(SectionSyntax, frozen=True, kw_only=True):
         calls.end()
 
     def call(self, tool: Tool) -> CallGrammar:
-        """Return what one call of a tool looks like."""
+        """Return the grammar of one call of a tool."""
 
         def opening(name: str, types: Types) -> tuple[str]:
             return (f'{_PARAMETER}"{name}" string="{"true" if may_be_text(types) else "false"}">',)
@@ -80,7 +80,7 @@ class KimiK3Calls(SectionSyntax, frozen=True, kw_only=True):
     """Kimi K3's calls."""
 
     def read_call(self, calls: CallEmitter) -> Parser[None]:
-        """Read a call from behind what opens it, over the tag that ends it."""
+        """Read a call from after its opening text to the tag that ends it, inclusive."""
         reader = calls.reader
         name = (yield from _attributes(calls, "tool"))["tool"]
         signature = calls.start(name)
@@ -99,7 +99,7 @@ class KimiK3Calls(SectionSyntax, frozen=True, kw_only=True):
         calls.end()
 
     def call(self, tool: Tool) -> CallGrammar:
-        """Return what one call of a tool looks like; the model counts its calls itself."""
+        """Return the grammar of one call of a tool; the model numbers its calls."""
 
         def opening(name: str, types: Types) -> tuple[str, ...]:
             known = "string" if may_be_text(types) else min(types - {"null"} or types)

@@ -86,7 +86,7 @@ class XmlCalls(CallSyntax, frozen=True, kw_only=True):
         return tag
 
     def call(self, tool: Tool) -> CallGrammar:
-        """Return what one call of a tool looks like."""
+        """Return the grammar of one call of a tool."""
         line = "\n" if self.newlines else ""
 
         def opening(name: str, _: frozenset[str]) -> tuple[str]:
@@ -184,7 +184,7 @@ class PairCalls(SectionSyntax, frozen=True, kw_only=True):
             yield from SectionSyntax.read(self, calls, opener)
 
     def read_call(self, calls: CallEmitter) -> Parser[None]:
-        """Read a call from behind what opens it, over the tag that ends it."""
+        """Read a call from after its opening text to the tag that ends it, inclusive."""
         reader = calls.reader
         yield from reader.skip()
         name = yield from reader.name()
@@ -198,7 +198,7 @@ class PairCalls(SectionSyntax, frozen=True, kw_only=True):
         calls.end()
 
     def call(self, tool: Tool) -> CallGrammar:
-        """Return what one call of a tool looks like."""
+        """Return the grammar of one call of a tool."""
 
         def opening(name: str, _: frozenset[str]) -> tuple[str, ...]:
             return self.key[0], name, self.key[1], self.line, self.value[0]
@@ -249,7 +249,7 @@ class MiniMaxM3Calls(SectionSyntax, frozen=True, kw_only=True):
     """MiniMax M3's calls."""
 
     def read_call(self, calls: CallEmitter) -> Parser[None]:
-        """Read a call from behind what opens it, over the tag that ends it."""
+        """Read a call from after its opening text to the tag that ends it, inclusive."""
         name = yield from calls.reader.name_before(">", "<\n")
         signature = calls.start(name) or Signature(Tool(name))
         calls.between = True
@@ -257,7 +257,7 @@ class MiniMaxM3Calls(SectionSyntax, frozen=True, kw_only=True):
         yield from calls.close(_END_CALL)
 
     def call(self, tool: Tool) -> CallGrammar:
-        """Return what one call of a tool looks like."""
+        """Return the grammar of one call of a tool."""
         body = _members_grammar(Signature(tool), _DEEPEST_GRAMMAR)
         return CallGrammar(tool.name, f'{_CALL}"{tool.name}">', body, f"{_END_CALL}\n")
 

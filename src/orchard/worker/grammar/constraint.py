@@ -1,7 +1,7 @@
-"""What constrains an answer: a grammar (see `writer`), where it starts, and which part of it is in the prompt.
+"""What constrains an answer: a grammar (see `writer`), where it starts, and which part of the answer is in the prompt.
 
-Reasoning is free, while it leaves room for a short answer. Between its end and the answer two newlines may stand; the
-formats drop them.
+Reasoning is free as long as it leaves room for a short answer. Up to two newlines may come between its end and the
+answer; the formats drop them.
 """
 
 import threading
@@ -29,16 +29,16 @@ from orchard.worker.grammar.shortest_answer import ShortestAnswers
 from orchard.worker.grammar.writer import GrammarRequest, GrammarText, ToolCalls, fault, strict_refusal
 
 _CACHED = 64
-_UNKNOWN = 64  # tokens that are kept for an answer of which no short one was found
+_UNKNOWN = 64  # tokens that are reserved for an answer if no short one was found
 _ANY_OBJECT = {"type": "object"}
 
 
 class Constraint(Struct, frozen=True):
-    """What is to bind one answer, before it is compiled.
+    """The grammar to enforce on one answer, before it is compiled.
 
-    `key` tells what is wanted apart from all else; what takes long to compile is long. `param`: the field to blame
-    if it can't be enforced, `what` names it. `begun`: what of the answer stands in the prompt. `max_tokens`: how long
-    the answer may be.
+    `key` identifies it; a grammar that takes long to compile has a long key. `param`: the field to blame if it can't
+    be enforced; `what` describes it in the error. `begun`: the part of the answer that is in the prompt.
+    `max_tokens`: the token limit of the answer.
     """
 
     key: bytes
@@ -51,7 +51,7 @@ class Constraint(Struct, frozen=True):
 
 
 class _Compiled(Struct, frozen=True):
-    """`rules` bind an answer without reasoning, `whole` also what the reasoning before it is told by, if they must."""
+    """`rules`: the grammar of an answer without reasoning; `whole`: with the reasoning's tags, if it must have them."""
 
     rules: CompiledGrammar
     whole: CompiledGrammar
@@ -72,8 +72,8 @@ class Constraints:
     ) -> None:
         """Compile for one model: `tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits.
 
-        `bytes_of` returns the bytes of a token; None where tokens have no text of their own. `special` are the ids of
-        the tokens that are no text to a grammar, by their texts. `write` is that of `GrammarWriter`.
+        `bytes_of` returns the bytes of a token; None if tokens have no text of their own. `special`: the ids of tokens
+        that a grammar must not treat as text, by their texts. `write`: see `GrammarWriter`.
         """
         self._hf = tokenizer
         self._bytes_of = bytes_of
@@ -84,13 +84,13 @@ class Constraints:
         self._tags = lark.Tags(self._special)
         self._write = write
         self._compiled: OrderedDict[bytes, _Compiled | OrchardError | None] = OrderedDict()
-        self._lock = threading.Lock()  # of `_compiled`, which several threads look at
+        self._lock = threading.Lock()  # for `_compiled`, which several threads use
         self._compiling = threading.Lock()
 
     def describe(self, task: Generate, family: Family, prompt: str, max_tokens: int | None = None) -> Constraint | None:
-        """Return what is to bind the answer to a rendered prompt; None where nothing does.
+        """Return the constraint on the answer to a rendered prompt; None if there is none.
 
-        `max_tokens`: how long the answer may be. Raise OrchardError where no answer of this model can be bound.
+        `max_tokens`: the token limit of the answer. Raise OrchardError if this model's answers can't be constrained.
         """
         if not (task.grammar or task.must_call or any(tool.strict for tool in task.tools)):
             return None
@@ -119,17 +119,17 @@ class Constraints:
         return Constraint(key, wanted, param, what, reasoning, _begun(task, prompt), max_tokens)
 
     def known(self, constraint: Constraint) -> bool:
-        """Return whether `compile` would only look it up."""
+        """Return whether the constraint is compiled already, so that `compile` returns at once."""
         with self._lock:
             return constraint.key in self._compiled
 
     def compile(self, constraint: Constraint) -> BoundGrammar | None:
-        """Return the grammar; None where nothing can be bound. Raise OrchardError on what can't be enforced."""
+        """Return the grammar; None if there is nothing to enforce. Raise OrchardError if it can't be enforced."""
         found = self._found(constraint)
         if found is None:
             return None
         if isinstance(found, OrchardError):
-            raise found.with_traceback(None)  # it is kept: tracebacks would pile up in it
+            raise found.with_traceback(None)  # the error is cached: tracebacks would pile up in it
         reasoning = self._in_time(constraint.reasoning, found, constraint.max_tokens)
         rules, begun = found.whole if reasoning and reasoning.within else found.rules, constraint.begun
         taken = rules.vocabulary.tokenize(begun)
@@ -139,7 +139,7 @@ class Constraints:
         return BoundGrammar(f"{hash(found.written.text):x}", rules, reasoning, found.written.trigger.encode(), begun)
 
     def _found(self, constraint: Constraint) -> _Compiled | OrchardError | None:
-        """Compile, or find what was compiled."""
+        """Return the cached result of compiling, or compile."""
         with self._lock:
             if constraint.key in self._compiled:
                 self._compiled.move_to_end(constraint.key)
@@ -170,7 +170,7 @@ class Constraints:
         return _Compiled(rules, whole, written)
 
     def _reasoning(self, task: Generate, family: Family, prompt: str) -> ReasoningTokens | None:
-        """Return what reasoning may come before the answer."""
+        """Return how to recognise the reasoning before the answer; None if none may come."""
         tags, headers = family.reasoning_tags, family.headers
         if tags is None:
             return None
@@ -194,9 +194,9 @@ class Constraints:
     def _in_time(
         self, reasoning: ReasoningTokens | None, compiled: _Compiled, max_tokens: int | None
     ) -> ReasoningTokens | None:
-        """Return when the reasoning must end for an answer to follow it; None where the model may not begin it.
+        """Add to `reasoning` when it must end, so that an answer can follow; return None if it must not begin.
 
-        It doesn't begin where an answer of `max_tokens` has no room for both. Where only calls are bound, none is due.
+        It must not begin if `max_tokens` has no room for both. If the grammar is only for calls, no answer is needed.
         """
         if reasoning is None:
             return None
@@ -210,7 +210,7 @@ class Constraints:
         return replace(reasoning, closing=closing, needs=needs)
 
     def _shortest(self, written: GrammarText) -> int:
-        """Return the tokens of a short answer, without reasoning."""
+        """Return the number of tokens of a short answer, without reasoning."""
         found = self._short_answers.find(written.text, lark.LIMITS, written.ends)
         return _UNKNOWN if found is None else len(found)
 
@@ -231,7 +231,7 @@ def _cannot_keep(constraint: Constraint, reason: str) -> OrchardError:
 
 
 def _calls(tools: tuple[Tool, ...], family: Family) -> tuple[ToolCalls, ...]:
-    """Return what calls of these tools look like, as far as the family knows. Raise what `GrammarWriter` raises."""
+    """Return the grammars of these tools' calls, if the family knows them. Raise what `GrammarWriter` raises."""
     found = []
     for tool in tools:
         loose = None if tool.strict else family.calls([replace(tool, parameters=_ANY_OBJECT)])
@@ -249,7 +249,7 @@ def _calls(tools: tuple[Tool, ...], family: Family) -> tuple[ToolCalls, ...]:
 
 
 def _begun(task: Generate, prompt: str) -> bytes:
-    """Return the part of the answer that stands in the prompt already, where a grammar binds it."""
+    """Return the part of the answer that is in the prompt, if a grammar is enforced on the answer; else b""."""
     if not (task.grammar and task.continue_last):
         return b""
     text = "".join(part.text for part in task.messages[-1].parts if isinstance(part, TextPart)).lstrip()

@@ -1,9 +1,9 @@
-r"""Grammars of custom tools, for the input of a call as plain text or within a JSON string.
+r"""Grammars of custom tools, for the input of a call as plain text or in a JSON string.
 
-Their syntax is llguidance's Lark (https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md). A call ends its
-input with a text of its own, and in JSON a character may be written as two. llguidance's lexer takes the longest text
-of a terminal and never goes back, so it would run into both: `/.*/` before a newline would take the backslash of `\n`.
-Therefore terminals become rules here, whose lexemes are single characters.
+Their syntax is llguidance's Lark (https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md). Text of the
+call's format follows its input, and JSON may write one character as two. llguidance's lexer takes the longest text of a
+terminal and never goes back, so both would break: `/.*/` before a newline would take the backslash of `\n`. So this
+module turns terminals into rules whose lexemes are single characters.
 """
 
 import json
@@ -68,13 +68,13 @@ _COMMON = {
 _COMMON |= {f"SIGNED_{name}": rf"[+\-]?{_COMMON[name]}" for name in ("INT", "FLOAT", "NUMBER")}
 """The terminals that can be imported (https://github.com/lark-parser/lark/blob/master/lark/grammars/common.lark)."""
 _ESCAPED = {code: json.dumps(chr(code)) for code in (*range(32), ord('"'), ord("\\"))}
-_PLAIN = r"\x22\\\x00-\x1f"  # within a class: the characters that a JSON string escapes
+_PLAIN = r"\x22\\\x00-\x1f"  # in a character class: the characters that a JSON string escapes
 
 
 def embedded(source: str, *, json: bool) -> call_grammar.EmbeddedGrammar:
-    """Return the node for the texts of a grammar, as they are or as they stand in a JSON string.
+    """Return the node for the texts of a grammar, as they are or as a JSON string writes them.
 
-    Raise ValueError, with what is wrong, where the grammar can't be read, or has what can't be said so.
+    Raise ValueError, with the reason, if the grammar can't be read or can't be converted.
     """
     if len(source) > MOST_CHARACTERS:
         raise ValueError(f"it has {len(source):,} characters; there may be {MOST_CHARACTERS:,}")
@@ -84,20 +84,20 @@ def embedded(source: str, *, json: bool) -> call_grammar.EmbeddedGrammar:
 
 
 def marked(tool: Tool) -> Tool:
-    """Return a tool whose input is marked in the grammar of its calls."""
+    """Return a tool whose input has a mark in the grammar of its calls."""
     return replace(tool, parameters={**call_grammar.json_arguments(tool).schema, "properties": {"input": _MARK}})
 
 
 def body(arguments: call_grammar.Node, source: str, tokens: Container[str]) -> call_grammar.Node:
-    """Return the grammar of a marked tool's arguments, whose input keeps a grammar.
+    """Return the grammar of a marked tool's arguments, with the grammar `source` enforced on its input.
 
-    `tokens`: the texts that are special tokens of the model. Raise ValueError, with a sentence.
+    `tokens`: the texts that are special tokens of the model. Raise ValueError, with a sentence, if that can't be done.
     """
 
     def input_kept(node: call_grammar.Node) -> call_grammar.Node:
         match node:
             case call_grammar.TextValue(end, schema) if schema == _MARK:
-                # By single characters a text hides nothing that may go on otherwise.
+                # The grammar's lexemes are single characters, so they can't run past the end of the input.
                 return call_grammar.concatenated(embedded(source, json=False), *([end] if end in tokens else end))
             case call_grammar.JsonValue(schema):
                 text = call_grammar.concatenated('"', embedded(source, json=True), '"')
@@ -117,7 +117,7 @@ class _Rewriter:
         self._classes: set[str] = set()
 
     def lines(self) -> Iterator[str]:
-        """Yield the grammar anew, piece by piece."""
+        """Yield the rewritten grammar, piece by piece."""
         skips = re.search(r"^\s*%ignore\s", self._source, re.MULTILINE) is not None
         ignored, in_rule = 0, False
         for found in _TOKEN.finditer(self._source):
@@ -147,7 +147,7 @@ class _Rewriter:
         yield f"\nstart: {'skip ' if skips else ''}r_start\n"
 
     def _terminal(self, found: re.Match[str]) -> str:
-        """Return the expression for a terminal, or what stands in the place of one."""
+        """Return the expression for a terminal, or for what may replace one."""
         if found["unknown"]:
             place = self._source[found.start() :].split("\n")[0][:40]
             raise ValueError(f"{place!r} can't be enforced within a call")
@@ -184,7 +184,7 @@ class _Rewriter:
 
     def _class(self, atom: str, flags: str) -> str:
         """Return the expression for one of some characters."""
-        # A bare quote would look like the beginning of a text to those who read the expression.
+        # A bare quote would look like the beginning of a string in the expression.
         atom = _QUOTE.sub(lambda found: r"\x22" if found[0].endswith('"') else found[0], atom)
         own = atom if atom.startswith("[") else f"[{atom}]"
         self._classes.add(own)
@@ -200,7 +200,7 @@ def _code(char: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _escaped(own: str, flag: str) -> str:
-    """Return the expression for one of some characters, as they are within a JSON string."""
+    """Return the expression for one of some characters, as a JSON string writes them."""
     members = first_bytes(f"/{own}/{flag}")
     special = sorted(members & _ESCAPED.keys())
     if not special:

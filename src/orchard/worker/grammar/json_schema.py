@@ -1,4 +1,4 @@
-"""JSON schemas made ready for llguidance (https://github.com/guidance-ai/llguidance/blob/main/docs/json_schema.md)."""
+"""Prepares JSON schemas for llguidance (https://github.com/guidance-ai/llguidance/blob/main/docs/json_schema.md)."""
 
 import json
 import math
@@ -21,22 +21,22 @@ _NAMED = {"properties", "patternProperties", "$defs", "definitions", "dependentS
 _VALUES = {"const", "enum", "default", "examples", "example"}
 _ALTERNATIVES = {"anyOf", "oneOf", "$ref", "if", "then", "else", "not", "dependentSchemas"}
 _JOINING = {"allOf", "unevaluatedProperties", "$dynamicRef"}
-_OTHERS = {"additionalProperties", "patternProperties"}  # speak of properties that aren't listed
-_MOST_REFERENCES = 8  # that lead to references
+_OTHERS = {"additionalProperties", "patternProperties"}  # keywords for properties that aren't listed
+_MOST_REFERENCES = 8  # in a row, each to the next one
 _EVERY_TYPE = {"null", "boolean", "number", "string", "array", "object"}
-_MOST_DEEP = 48  # llguidance's own JSON reader ends at 128 levels; a schema in a schema is mostly two
-_SAYS_NOTHING: tuple[Any, ...] = ({}, True, {"type": "string"})  # of the names of properties
+_MOST_DEEP = 48  # llguidance's own JSON reader ends at 128 levels; a schema in a schema is usually two
+_SAYS_NOTHING: tuple[Any, ...] = ({}, True, {"type": "string"})  # as `propertyNames`
 _NEGATED = re.compile(r"(\\.)|\[\^([\]\-]?)", re.DOTALL)
 _SMALL = Fraction(1, 10**6)
 _MOST_MULTIPLES = 10_000  # a state of the lexer for each remainder
 
 
 def prepared(schema: Any, *, lenient: bool = False) -> dict[str, Any]:
-    """Return a schema whose JSON has bounded white space. Raise ValueError, in a sentence, if it can't be enforced.
+    """Return a schema whose JSON has bounded white space. Raise ValueError, with a sentence, if it can't be enforced.
 
-    A `format` that is not known says nothing (as the standard has it). `lenient`: so does every keyword and pattern
-    that llguidance can't keep. An object that lists its properties and is silent on others gets no others: a small
-    model would add some without end.
+    An unknown `format` is ignored, as the standard says. `lenient`: so is every keyword and pattern that llguidance
+    can't enforce. An object that lists its properties and doesn't mention others gets no others, since a small model
+    would add them without end.
     """
     if schema is True:
         schema = {}
@@ -44,9 +44,9 @@ def prepared(schema: Any, *, lenient: bool = False) -> dict[str, Any]:
         raise ValueError("nothing satisfies the schema 'false'" if schema is False else "a schema is an object")
     _check(schema)
     options = _WHITE_SPACE | ({"lenient": True} if lenient else {})
-    # Where parts have an "$id", references in them count from there: they are not followed then.
+    # If parts have an "$id", references in them are relative to it: don't follow them.
     within = json.dumps(schema).count('"$id"') > ("$id" in schema)
-    # Properties may be listed in several places that hold together: then no single place may exclude others.
+    # If properties are listed in several schemas that apply together, none of these may exclude others.
     joins = any(
         not _JOINING.isdisjoint(one) or ("properties" in one and not _ALTERNATIVES.isdisjoint(one))
         for one in _objects(schema)
@@ -58,7 +58,7 @@ def prepared(schema: Any, *, lenient: bool = False) -> dict[str, Any]:
 def prepared_call(body: Node, tokens: Container[str] = (), *, lenient: bool = False) -> Node:
     """Do the same for every value in a call's arguments; texts become terminals. Raise ValueError as `prepared` does.
 
-    `tokens`: the texts that are special tokens of the model, which are no part of a terminal.
+    `tokens`: the texts that are special tokens of the model, which can't be part of a terminal.
     """
 
     def made(node: Node) -> Node:
@@ -91,14 +91,14 @@ def _prepared_text(value: TextValue, tokens: Container[str], *, lenient: bool) -
 
 
 def _up_to(end: str, kept: str, tokens: Container[str]) -> Node:
-    """Return the grammar of a text up to a tag, which is either a token or a part of the terminal."""
+    """Return the grammar of a text up to a tag, which is either a token or part of the terminal."""
     if end in tokens:
         return concatenated(Terminal(text_up_to("", kept)), Literal(end))
     return Terminal(text_up_to(end, kept))
 
 
 class _SchemaRewriter:
-    """Puts a schema into what llguidance keeps, without what says nothing."""
+    """Rewrites a schema into a form that llguidance can enforce, without keywords that have no effect."""
 
     def __init__(self, root: dict[str, Any], *, lenient: bool, closing: bool) -> None:
         """`lenient`: without patterns that can't be enforced. `closing`: objects that list properties get no others."""
@@ -107,7 +107,7 @@ class _SchemaRewriter:
         self._closing = closing
 
     def rewritten(self, schema: Any) -> Any:
-        """Return a schema, or what else stands in one, with all schemas in it rewritten."""
+        """Return a schema, or another value in one, with all schemas in it rewritten."""
         if isinstance(schema, list):
             return [self.rewritten(one) for one in schema]
         if not isinstance(schema, dict):
@@ -123,13 +123,13 @@ class _SchemaRewriter:
                 known[key] = {rename(name): self.rewritten(one) for name, one in value.items()}
             else:
                 known[key] = value if key in _VALUES else self.rewritten(value)
-        if known.get("format") in MOMENTS and "pattern" not in known:  # llguidance's own have days no calendar has
+        if known.get("format") in MOMENTS and "pattern" not in known:  # llguidance's own formats allow wrong days
             known["pattern"] = f"^(?:{MOMENTS[known.pop('format')]})$"
         known = _within(known)
         listed, required = known.get("properties"), known.get("required")
         if self._closing and isinstance(listed, dict) and _OTHERS.isdisjoint(known):
             known["additionalProperties"] = False
-            if isinstance(required, list):  # one that is required without being listed may be anything
+            if isinstance(required, list):  # a required property that isn't listed may be anything
                 listed |= {name: {} for name in required if isinstance(name, str) and name not in listed}
         return known
 
@@ -150,20 +150,20 @@ class _SchemaRewriter:
 
 
 def _alternative(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
-    """Write a `oneOf` whose branches shut each other out as an `anyOf`: llguidance doesn't see it behind references."""
+    """Write a `oneOf` whose branches exclude each other as `anyOf`; llguidance doesn't see that through references."""
     branches = schema.get("oneOf")
     if not isinstance(branches, list) or "anyOf" in schema or not exclusive(branches, root):
         return schema
-    # What is left beside the branches is put into each of them, which fails where one refers to itself.
+    # Merge the other keywords into each branch; that fails if a branch refers to itself.
     kept = {key: value for key, value in schema.items() if key not in ("oneOf", "discriminator")}
     return kept | {"anyOf": branches}
 
 
 def exclusive(branches: Sequence[Any], root: dict[str, Any]) -> bool:
-    """Return whether nothing can keep two branches of a `oneOf`, as far as is seen at a glance.
+    """Return whether a quick look shows that no value can match two branches of a `oneOf`.
 
-    They have different types, or list different values, or are objects with a property of which that is true: the tag
-    of a union.
+    They have different types, or list different values, or are objects with a required property for which that holds:
+    the tag of a union.
     """
     known = [_target(branch, root) for branch in branches]
     objects = [schema for schema in known if _types(schema) == {"object"}]
@@ -202,7 +202,7 @@ def _types(schema: Any) -> set[str]:
 
 
 def _required(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the properties that are listed and required, with their schemas."""
+    """Return the schemas of the properties that are listed and required."""
     listed, names = schema.get("properties"), schema.get("required")
     if not isinstance(listed, dict) or not isinstance(names, list):
         return {}
@@ -210,7 +210,7 @@ def _required(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_later_drafts(schema: dict[str, Any]) -> dict[str, Any]:
-    """Write draft 4's bounds, which are exclusive or not, as later drafts do."""
+    """Return a schema with draft 4's boolean exclusive bounds written as in later drafts."""
     for end in ("Minimum", "Maximum"):
         if isinstance(excluded := schema.get(f"exclusive{end}"), bool):
             schema = {key: value for key, value in schema.items() if key != f"exclusive{end}"}
@@ -220,14 +220,15 @@ def _of_later_drafts(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_nul(pattern: str) -> str:
-    """Keep the character NUL out of what negated classes match.
+    """Exclude the character NUL from negated classes in a pattern.
 
-    To a class that has all control characters llguidance 1.9 adds the quote and the backslash, excluded or not.
+    llguidance 1.9 adds the quote and the backslash to a class that has all control characters, even if the class
+    excludes them.
     """
 
     def excluding(found: re.Match[str]) -> str:
         escape, first = found.groups()
-        return escape or (f"[^\\x00\\{first}" if first else "[^\\x00")  # these would mean something else further on
+        return escape or (f"[^\\x00\\{first}" if first else "[^\\x00")  # `]` and `-` would mean something else later
 
     return _NEGATED.sub(excluding, pattern)
 
@@ -244,9 +245,9 @@ def _pattern_fault(value: Any) -> str:
 
 
 def _within(schema: dict[str, Any]) -> dict[str, Any]:
-    """Exclude a whole number by a bound just beyond it, where the other bound is less than 1 away.
+    """Replace an exclusive bound that is a whole number by one just beyond it, if the other bound is less than 1 away.
 
-    llguidance would allow the number itself there. Integers it bounds rightly.
+    llguidance would allow the number itself. It bounds integers correctly.
     """
     if schema.get("type") == "integer":
         return schema
@@ -272,7 +273,7 @@ def _number(value: Any) -> Fraction | None:
 
 
 def _objects(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """Return the objects in a JSON value, itself included. Raise ValueError where it is nested too deep."""
+    """Yield the objects in a JSON value, including itself. Raise ValueError if it is nested too deep."""
     if depth > 2 * _MOST_DEEP:
         raise ValueError(f"the schema is nested more than {_MOST_DEEP} levels deep")
     if isinstance(value, dict):
@@ -283,7 +284,7 @@ def _objects(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
 
 
 def _check(schema: Any) -> None:
-    """Raise ValueError with what would take llguidance long, or too deep."""
+    """Raise ValueError if a part of the schema would take llguidance too long, or is nested too deep."""
     multiples = 0
     for one in _objects(schema):
         of = one.get("multipleOf")

@@ -11,16 +11,16 @@ from msgspec.structs import replace
 from orchard.formats import call_grammar
 
 _NOTHING = call_grammar.Literal("")
-# `GrammarState.forced` cuts text that a grammar forces into tokens; llguidance would do so again at each of them.
+# `GrammarState.forced` tokenises forced text; llguidance would do so again for each token.
 _HEAD = '%llguidance {"no_forcing": true}\n'
-_SYNTAX = set("/\\.+*?()|[]{}^$&~#-")  # what means more than itself in a regular expression
+_SYNTAX = set("/\\.+*?()|[]{}^$&~#-")  # characters with a meaning in a regular expression
 
 ANY = "/(?s:.*)/"
 """The terminal of all texts."""
-# None is above llguidance's own: nothing may take seconds or gigabytes. A step is a row's token, while which all others
-# wait.
+# No limit is above llguidance's own, so that nothing takes seconds or gigabytes. A step is one token of a row, and all
+# other rows wait for it.
 _TRIED = 48  # characters of a text
-_PRINTABLE = (1 << 127) - (1 << 32)  # of the bytes that may come next
+_PRINTABLE = (1 << 127) - (1 << 32)  # the printable ones of the bytes that may come next
 _LETTERS = (1 << 123) - (1 << 97)
 LIMITS = LLParserLimits(
     initial_lexer_fuel=1_000_000,
@@ -30,14 +30,14 @@ LIMITS = LLParserLimits(
     max_grammar_size=100_000,
     verbose_errors=False,
 )
-"""What one grammar may cost."""
+"""The limits of one grammar."""
 
 FREE = r"free: | /[^\s\[{](?s:.*)/" + "\n"
 """A rule called `free`: text that does not begin like a call without tags."""
 
 
 class Tags:
-    """The texts that are special tokens: as such they are no text to a grammar, and `<[id]>` stands for them."""
+    """The texts that are special tokens. A grammar doesn't treat these as text; it writes them as `<[id]>`."""
 
     def __init__(self, tokens: Mapping[str, int]) -> None:
         self._tokens = dict(tokens)
@@ -45,16 +45,16 @@ class Tags:
         self._pattern = re.compile(f"({'|'.join(longest_first)})") if tokens else None
 
     def literal(self, text: str) -> str:
-        """Return the expression for a text; "" for none."""
+        """Return the expression for a text; "" for an empty one."""
         return " ".join(self._symbol(part) for part in self._parts(text))
 
     def cut(self, text: str, cut: Callable[[bytes], list[int]]) -> list[int]:
-        """Cut a text into tokens: those that it names, and those that `cut` makes of what is between them."""
+        """Tokenise a text: special tokens become their ids; `cut` tokenises the text between them."""
         cuts = ([self._tokens[part]] if part in self._tokens else cut(part.encode()) for part in self._parts(text))
         return [token for tokens in cuts for token in tokens]
 
     def up_to(self, text: str) -> str:
-        """Return rules called `up_to`: any text, and then this one."""
+        """Return rules called `up_to`: any text, followed by this one."""
         first, *rest = self._parts(text)
         if first in self._tokens:
             return f"up_to: {ANY} {self.literal(text)}\n"
@@ -68,9 +68,9 @@ class Tags:
 
 
 def whole(answer: str, rules: str = "", reasoning: tuple[str, str] | None = None, tags: Tags | None = None) -> str:
-    """Return a grammar: an expression and the rules that it uses.
+    """Return a complete grammar for an expression and the rules that it uses.
 
-    `reasoning`: the texts that begin and end what may come before it, and `tags` of the model.
+    `reasoning`: the texts that begin and end the reasoning that may come first; it needs the model's `tags`.
     """
     start = answer
     if reasoning and tags:
@@ -80,7 +80,7 @@ def whole(answer: str, rules: str = "", reasoning: tuple[str, str] | None = None
 
 
 def text_up_to(tag: str, kept: str = ANY) -> str:
-    """Return the terminal for texts up to a tag that they don't have and over it; `kept` has them, with the tag."""
+    """Return the terminal for texts that end with a tag and don't have it before; `kept` must match them, too."""
     mark = tag.strip()
     text = ANY
     if mark.startswith("<"):
@@ -97,7 +97,7 @@ def text_up_to(tag: str, kept: str = ANY) -> str:
 
 @lru_cache(maxsize=1024)
 def fault(terminal: str) -> str:
-    """Return in a few words what is wrong with a terminal: it can't be read, or no text keeps it. "": nothing."""
+    """Return what is wrong with a terminal, in a few words: it can't be read, or no text matches it; "" if nothing."""
     matcher = LLMatcher(byte_tokenizer(), f"{_HEAD}start: T\nT: {terminal}", limits=LIMITS)
     if reason := matcher.get_error().removesuffix("<non-verbose/>"):
         if "fuel exhausted" in reason:
@@ -109,7 +109,7 @@ def fault(terminal: str) -> str:
 
 
 def first_bytes(terminal: str) -> set[int]:
-    """Return the bytes with which the texts of a terminal may begin. Raise ValueError where it can't be read."""
+    """Return the bytes with which a terminal's texts may begin. Raise ValueError if it can't be read."""
     if reason := fault(terminal):
         raise ValueError(f"{terminal}: {reason}")
     mask = int.from_bytes(
@@ -120,7 +120,7 @@ def first_bytes(terminal: str) -> set[int]:
 
 @lru_cache(maxsize=1024)
 def fault_within(grammar: str) -> str:
-    """Return what is wrong within a grammar's texts: nested repetitions may be read in too many ways. "": nothing."""
+    """Return what is wrong in a grammar: nested repetitions may be ambiguous in too many ways; "" if nothing."""
     matcher = LLMatcher(byte_tokenizer(), grammar, limits=LIMITS)
     for _ in range(_TRIED):
         allowed = int.from_bytes(matcher.compute_bitmask(), "little")
@@ -134,7 +134,7 @@ def fault_within(grammar: str) -> str:
 
 @cache
 def byte_tokenizer() -> LLTokenizer:
-    """Return a tokenizer whose tokens are bytes: it shows what a grammar is, whatever the model."""
+    """Return a tokenizer whose tokens are bytes, to test a grammar independently of a model."""
     return LLTokenizer("byte")
 
 
@@ -145,14 +145,14 @@ def _escaped(char: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Return the expression for a text as it is; for none at all too."""
+    """Return the expression for exactly this text, which may be empty."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def regex(pattern: str, use_ascii: str) -> str:
-    """Return the terminal of the whole texts of a regular expression; in the classes `use_ascii` are ASCII's alone.
+    """Return the terminal for a regular expression of whole texts; the classes in `use_ascii` match only ASCII.
 
-    Raise ValueError, in a few words, where it can't be enforced.
+    Raise ValueError, with a few words, if it can't be enforced.
     """
     if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
         raise ValueError("it ends within an escape")

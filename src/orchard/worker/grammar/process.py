@@ -1,9 +1,9 @@
-"""Grammars are written in a process of their own.
+"""Writes grammars in a separate process.
 
 Some schemas, patterns and grammars take hours or all memory to compile, and llguidance's recursion can overflow its
-stack: what asks for such a thing is refused, and nobody else notices. A process that reached its end is replaced.
+stack. A request with one of them is rejected, and others are not affected. A process that ends is replaced.
 
-Its standard input is a socket, on which questions and answers are msgpack. The process ends with its input.
+Its standard input is a socket, which carries requests and replies as msgpack. The process ends when it is closed.
 """
 
 import argparse
@@ -25,18 +25,18 @@ from orchard.core.errors import OrchardError
 from orchard.worker.grammar.writer import GrammarRequest, GrammarText, GrammarWriter
 
 SECONDS = 5.0
-"""What writing one grammar may take, of the CPU's time."""
-_BYTES = 2 * 2**30  # of addresses
-_STACK_BYTES = 4 * 2**20  # less than the thread has that compiles the same grammar in the worker
-_NICENESS = 5  # whoever decodes goes first
+"""The CPU time that writing one grammar may take."""
+_BYTES = 2 * 2**30  # of address space
+_STACK_BYTES = 4 * 2**20  # less than that of the worker's thread, which compiles the same grammar
+_NICENESS = 5  # decode goes first
 _TOO_SLOW = "compiling it takes too long"
 _TOO_LARGE = "compiling it takes too much memory"
 
 
 class _Reply(Struct, frozen=True):
-    """A grammar, or why there is none: what `refused` says can't be enforced, or what is `broken` here.
+    """A grammar, or the reason why there is none: it can't be enforced (`refused`), or an error here (`broken`).
 
-    `param`: the field to blame, where it isn't the one that asked for the grammar.
+    `param`: the field to blame, if it isn't the one that asked for the grammar.
     """
 
     written: GrammarText | None = None
@@ -51,17 +51,17 @@ _replies = msgspec.msgpack.Decoder(_Reply)
 
 
 class GrammarProcess:
-    """A process that writes grammars, started with the first one. `write` belongs to one thread."""
+    """A process that writes grammars; the first one starts it. Only one thread may call `write`."""
 
     def __init__(self, special: Mapping[str, int], seconds: float = SECONDS) -> None:
-        """See `GrammarWriter`. `seconds`: of the CPU's time for one grammar."""
+        """See `GrammarWriter`. `seconds`: the CPU time for one grammar."""
         self._special = _encoder.encode(dict(special))
         self._seconds = seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: Connection
 
     def write(self, wanted: GrammarRequest) -> GrammarText | None:
-        """Do what `GrammarWriter.write` does, and raise what it raises; ValueError also for what takes too much."""
+        """Call `GrammarWriter.write` in the process. Raise what it raises; ValueError also if it takes too much."""
         process = self._process = self._process or self._start()
         try:
             self._socket.send_bytes(_encoder.encode(wanted))
@@ -79,7 +79,7 @@ class GrammarProcess:
         return reply.written
 
     def close(self) -> None:
-        """End the process, whatever it does. Any thread may call this."""
+        """Kill the process. Any thread may call this."""
         if process := self._process:
             process.kill()
             process.wait()
@@ -112,7 +112,7 @@ def _serve(socket: Connection, seconds: float) -> None:
         writer = GrammarWriter(msgspec.msgpack.decode(socket.recv_bytes(), type=dict[str, int]))
         while True:
             wanted = _questions.decode(socket.recv_bytes())
-            # Unlike a handler of Python's, the signal's own action ends the process also within native code.
+            # Unlike a Python handler, the signal's default action also ends the process inside native code.
             signal.setitimer(signal.ITIMER_PROF, seconds)
             reply = _reply(writer, wanted)
             signal.setitimer(signal.ITIMER_PROF, 0)
@@ -120,7 +120,7 @@ def _serve(socket: Connection, seconds: float) -> None:
 
 
 def main() -> None:
-    """Answer questions until their end."""
+    """Answer requests until the input is closed."""
     parser = argparse.ArgumentParser(prog="orchard.worker.grammar.process")
     parser.add_argument("--seconds", type=float, required=True)
     seconds = parser.parse_args().seconds

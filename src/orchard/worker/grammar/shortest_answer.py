@@ -1,7 +1,7 @@
-"""Find how few tokens satisfy a grammar: try its texts letter by letter, the short ones first.
+"""Finds a short answer that matches a grammar: tries texts letter by letter, the short ones first.
 
-A compiled grammar doesn't say how short its texts may be. What is found here keeps it, and is mostly one of the
-shortest.
+A compiled grammar doesn't say how short its texts may be. The answer that is found matches it, and is usually one of
+the shortest.
 """
 
 import heapq
@@ -19,18 +19,18 @@ from orchard.engine.sampling.grammar import BoundGrammar, CompiledGrammar, Gramm
 
 _LONGEST_TOKEN = 64  # bytes
 _LONGEST = 2048  # steps of the first answer that is tried
-_OTHERS = 600  # steps of shorter ones
-_FREE = 40  # where more letters may follow than these, any text may
-_FEW_LETTERS = 26  # those of texts that are listed
-_DEEPER = 3  # characters that an open bracket or string costs at least, with what else is to come in it
+_OTHERS = 600  # steps of the search for shorter ones
+_FREE = 40  # if more letters than these may follow, any text may
+_FEW_LETTERS = 26  # letters that may follow in listed texts
+_DEEPER = 3  # characters that an open bracket or string costs at least, with its content
 _CLOSING, _QUOTE = b'}])",:/', b'"'
-_FEW_SIGNS = 4  # those behind which something else comes
+_FEW_SIGNS = 4  # signs after which something else comes
 _FIRST_OF_ITS_KIND = (b"0123456789", string.ascii_letters.encode())
 _SPACE, _NEXT = b"\n \r\t", b","
 
 
 class _Place(Struct, frozen=True):
-    """A text that can go on to keep the grammar: its last tokens, those before, and how deep in JSON it ends."""
+    """The beginning of a text that matches the grammar: its last tokens, those before, and its depth in JSON."""
 
     matcher: LLMatcher
     tokens: Sequence[int] = ()
@@ -42,14 +42,14 @@ class _Place(Struct, frozen=True):
 
 
 class ShortestAnswers:
-    """Finds short answers by the grammars of one model. Belongs to one thread."""
+    """Finds short answers for the grammars of one model. Only one thread may use it."""
 
     def __init__(self, alphabet: GrammarVocabulary, special: Sequence[int], eos: Sequence[int]) -> None:
-        """Search with these tokens; `special` are those that are no text, `eos` those that end a turn."""
+        """Search with these tokens; `special`: those that are not text; `eos`: those that end a turn."""
         self._alphabet = alphabet
         self._special = [token for token in special if token not in eos]
         kept = {*special, *eos}
-        # Masks over few tokens are cheap; these have the same ids.
+        # Masks of few tokens are cheap; the ids stay the same.
         pieces = [piece if len(piece) == 1 or token in kept else b"" for token, piece in enumerate(alphabet.pieces)]
         self._letters = GrammarVocabulary(pieces, sorted(kept), list(eos), lambda text: [])
         self._token = {piece: token for token, piece in enumerate(pieces) if len(piece) == 1 and token not in kept}
@@ -57,9 +57,9 @@ class ShortestAnswers:
         self._ids: Words = np.array([*self._token.values()], np.int64)
 
     def find(self, text: str, limits: LLParserLimits, ends: Sequence[str]) -> list[int] | None:
-        """Return the tokens of a short answer by a grammar as `LLMatcher` takes it; None where none is found soon.
+        """Return the tokens of a short answer for a grammar as `LLMatcher` takes it; None if none is found soon.
 
-        `ends`: texts that end free text in it.
+        `ends`: texts that end free text in the grammar.
         """
         begin = _Place(CompiledGrammar(self._letters, text, limits).first)
         spelled = ([self._token.get(bytes([letter])) for letter in end.encode()] for end in ends if end)
@@ -75,7 +75,7 @@ class ShortestAnswers:
         return self._in_longer_tokens(tokens, CompiledGrammar(self._alphabet, text, limits))
 
     def _in_longer_tokens(self, letters: Sequence[int], grammar: CompiledGrammar) -> list[int]:
-        """Return the model's tokens of an answer, where the grammar leaves several ways to cut it, the tokenizer's."""
+        """Return the model's tokens for an answer; if the grammar allows several, those of the tokenizer."""
         state = GrammarState(BoundGrammar("", grammar))
         answer: list[int] = []
 
@@ -98,7 +98,7 @@ class ShortestAnswers:
         return answer
 
     def _straight(self, place: _Place, hints: list[list[int]], *, spaces: bool = False) -> _Place | None:
-        """Take what looks shortest at each step; with `spaces`, white space rather than a comma."""
+        """Take what looks shortest at each step; with `spaces`, take white space rather than a comma."""
         for _ in range(_LONGEST):
             if place.matcher.is_accepting():
                 return place
@@ -111,7 +111,7 @@ class ShortestAnswers:
         return None
 
     def _shorter(self, begin: _Place, hints: list[list[int]], most: int) -> _Place | None:
-        """Look for an answer of fewer letters than `most`."""
+        """Search for an answer of fewer letters than `most`."""
         best: _Place | None = None
         number = itertools.count()
         waiting = [(0, next(number), begin)]
@@ -130,7 +130,7 @@ class ShortestAnswers:
         return best
 
     def _next(self, place: _Place, hints: list[list[int]], *, spaces: bool = False) -> list[list[int]]:
-        """Return what may be tried next; what looks shortest comes first."""
+        """Return what to try next, what looks shortest first."""
         words = np.zeros((1, -(-len(self._alphabet.pieces) // 32)), np.int32)
         fill_next_token_bitmask(place.matcher, words)
         special = [[token] for token in self._special if words[0, token // 32] >> (token % 32) & 1]

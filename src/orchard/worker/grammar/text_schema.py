@@ -1,9 +1,9 @@
-"""Texts that are values of a JSON schema: strings as they are, all else as JSON; as terminals of llguidance's Lark.
+"""Terminals of llguidance's Lark for texts that are values of a JSON schema: strings as they are, other values as JSON.
 
 https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md
 
-What `pattern` and `format` ask of a string are regular expressions. llguidance takes an expression for that of a whole
-text and reads no anchor within it, so what `^` and `$` say is put in other words.
+`pattern` and `format` become regular expressions. llguidance matches an expression against the whole text and supports
+no anchors in it, so `^` and `$` are expressed in other ways.
 """
 
 import json
@@ -21,13 +21,13 @@ from orchard.worker.grammar.lark import ANY, literal, regex
 
 _MOST_CHOICES = 256
 _MOST_SEEN = 4096
-_DEEPEST = 16  # references and choices within each other
+_DEEPEST = 16  # nested references and choices
 _CHOICES = ("$ref", "allOf", "anyOf", "oneOf")
 _UNKNOWN = ("if", "$dynamicRef", "$recursiveRef")
 _EVERY = frozenset({"string", "null", "boolean", "integer", "number", "array", "object"})
 _CONTAINERS = frozenset({"array", "object"})
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
-# What says something of values that are no strings.
+# Keywords for values that are not strings.
 _BINDING = {
     *("enum", "const", "not", *_UNKNOWN, *_BOUNDS),
     *("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains", "minContains", "maxContains"),
@@ -35,7 +35,7 @@ _BINDING = {
     *("minProperties", "maxProperties", "propertyNames", "unevaluatedProperties", "dependencies"),
     *("dependentRequired", "dependentSchemas"),
 }
-# How values are written that are no strings, and which texts are read as such.
+# How values other than strings are written, and which texts are read as such values.
 _WRITTEN = {
     "null": '"null"',
     "boolean": '"true" | "false"',
@@ -53,13 +53,13 @@ _READ = {
     "object": rf"/{_SPACE}\{{(?s:.*)/",
 }
 
-# How a `pattern` is read.
+# The tokens of a `pattern`.
 _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\((?:\?(?:P?<\w+>|:))?|.", re.DOTALL)
 _MOST_TIMES = re.compile(r"([0-9]{1,9})\}")
 _MOST_REPEATED = 100_000
 _ANYTHING = "(?s:.*)"
 _EDGES = {"\\A", "\\z", "\\Z", "\\G"}
-# What a `format` asks for.
+# Expressions for the values of `format`.
 _YEAR = "(?:[1-9][0-9]{3}|0(?:[1-9][0-9]{2}|0(?:[1-9][0-9]|0[1-9])))"
 _FOURTH = "(?:0[48]|[2468][048]|[13579][26])"
 _LEAP_YEAR = f"(?:[0-9]{{2}}{_FOURTH}|{_FOURTH}00)"
@@ -68,7 +68,7 @@ _UP_TO_30 = "(?:0[1-9]|[12][0-9]|30)"
 _DAY = (
     f"(?:{_YEAR}-(?:(?:0[13578]|1[02])-(?:{_UP_TO_30}|31)|(?:0[469]|11)-{_UP_TO_30}|02-{_UP_TO_28})|{_LEAP_YEAR}-02-29)"
 )
-# No leap seconds: most readers refuse them.
+# No leap seconds: most parsers reject them.
 _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?(?:[zZ]|[+\-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9\\-]{0,61}[A-Za-z0-9])?"
 _HOST = rf"{_LABEL}(?:\.{_LABEL})*"
@@ -98,7 +98,7 @@ _AUTHORITY = (
 )
 _PATHS = rf"(?://{_AUTHORITY}(?:/{_CHAR}*)*|/(?:{_CHAR}+(?:/{_CHAR}*)*)?|{_CHAR}+(?:/{_CHAR}*)*)?"
 MOMENTS = {"date": _DAY, "time": _CLOCK, "date-time": f"{_DAY}[tT]{_CLOCK}"}  # RFC 3339
-"""Expressions for the formats of days and times, as `pattern` has them, but for its anchors."""
+"""Regular expressions for the formats of days and times, as for `pattern` but without anchors."""
 _FORMATS = MOMENTS | {
     "duration": f"P(?:{_DAYS}(?:{_TIME_PARTS})?|{_TIME_PARTS}|[0-9]+W)",  # RFC 3339, appendix A
     "email": rf"{_ATOM}(?:\.{_ATOM})*@(?:{_HOST}|\[{_V4}\])",  # RFC 5321
@@ -109,32 +109,32 @@ _FORMATS = MOMENTS | {
     "uri": rf"[A-Za-z][A-Za-z0-9+\-.]*:{_PATHS}(?:\?(?:{_CHAR}|[/?])*)?(?:#(?:{_CHAR}|[/?])*)?",  # RFC 3986
 }
 FORMATS = {name: f"/{regex_to_lark(regex)}/" for name, regex in _FORMATS.items()}
-"""Terminals for the formats that are kept."""
+"""Terminals for the formats that are enforced."""
 
 
 class KeptTexts(Struct, frozen=True):
-    """What keeps a schema: `text`, a terminal, "" where there is none; and JSON that keeps `json`, if any."""
+    """What matches a schema: `text`, a terminal ("" if no text does), and JSON that matches the schema `json`."""
 
     text: str
     json: dict[str, Any] | None = None
 
 
 class _ValueKind(Struct, frozen=True):
-    """One kind of value that keeps a schema: of any of these types, and keeping all of these parts of the schema."""
+    """One kind of value that matches a schema: it has one of these types and matches all of these parts."""
 
     parts: tuple[dict[str, Any], ...]
     types: frozenset[str]
 
     @property
     def listed(self) -> list[Any] | None:
-        """The values that it may have; None: they are not listed."""
+        """The possible values, if they are listed; else None."""
         lists = [values(part) for part in self.parts if "enum" in part or "const" in part]
         if not lists:
             return None
         return [value for value in lists[0] if all(_among(value, more) for more in lists[1:])]
 
     def having(self, types: frozenset[str]) -> "_ValueKind":
-        """Return the part of it that has one of these types."""
+        """Return this kind of value, limited to these types."""
         types &= self.types
         if (listed := self.listed) is not None:
             types &= {type_of(value) for value in listed}
@@ -142,24 +142,24 @@ class _ValueKind(Struct, frozen=True):
 
 
 class Texts:
-    """The texts that keep a schema, with `end` behind them, in texts that have it there and nowhere else.
+    """The texts that match a schema, each followed by `end`, which it doesn't contain.
 
-    `types`: what is read in a text, if it may be that. A string is kept apart from what would be read as something else
-    that the schema has no place for.
+    `types`: the types that a text is read as, if it can be. A string must not look like a value of a type that the
+    schema doesn't allow.
     """
 
     def __init__(self, schema: Any, types: Collection[str], end: str = "", *, lenient: bool) -> None:
-        """Raise ValueError, with a sentence, where it can't be enforced; `lenient`: such keywords of it say nothing."""
+        """Raise ValueError, with a sentence, if the schema can't be enforced; `lenient`: ignore such keywords."""
         self._root = schema if isinstance(schema, dict) else {}
         self._shared = definitions(self._root)
         self._end = end
         self._lenient = lenient
-        self._seen = 0  # schemas, those that are referred to as often as they are
+        self._seen = 0  # schemas so far; each reference counts
         self._types = _with_integers(types)
         self._choices = [one for choice in self._of(schema, _DEEPEST) if (one := choice.having(self._types)).types]
 
     def kept(self) -> KeptTexts:
-        """Return what keeps the schema. Raise ValueError as above."""
+        """Return what matches the schema. Raise ValueError, with a sentence, if it can't be enforced."""
         strings = [self._string(choice) for choice in self._choices if "string" in choice.types]
         unbound = (choice for choice in self._choices if not any(_BINDING & part.keys() for part in choice.parts))
         free = {type_ for choice in unbound for type_ in choice.types}
@@ -181,7 +181,7 @@ class Texts:
         return KeptTexts(_any_of(texts), within if containers else None)
 
     def _of(self, schema: Any, depth: int) -> list[_ValueKind]:
-        """Return the choices that a schema leaves."""
+        """Return the kinds of values that match a schema."""
         self._seen += 1
         if self._seen > _MOST_SEEN:
             raise ValueError("it has too many parts")
@@ -200,7 +200,7 @@ class Texts:
         return found
 
     def _combined(self, schema: dict[str, Any], depth: int) -> list[list[_ValueKind]]:
-        """Return the choices that each of the other schemas in a schema leaves."""
+        """Return the kinds of values that match each of the schemas that are combined in a schema."""
         found = []
         if isinstance(reference := schema.get("$ref"), str):
             if (target := resolved(reference, self._root)) is None:
@@ -242,7 +242,7 @@ class Texts:
             raise ValueError("`minLength` and `maxLength` are no lengths")
         if not least and most == "":
             return []
-        # Counted with what stands behind the text: where this is all that is asked, it costs next to nothing so.
+        # Count the end, too: if nothing else is required, this is nearly free.
         behind = len(self._end)
         bounds = f"{int(least) + behind if least else 0},{most if most == '' else int(most) + behind}"
         return [f"/(?s:.{{{bounds}}})/"]
@@ -251,12 +251,12 @@ class Texts:
         return f"(({terminal}) {literal(self._end)})" if self._end else f"({terminal})"
 
     def _excluded(self, schema: Any) -> list[str]:
-        """Return the strings that are none of a schema's."""
+        """Return the strings that a `not` with this schema excludes."""
         try:
             alone = {**self._shared, **schema} if isinstance(schema, dict) else schema
             within = Texts(alone, {"string"}, self._end, lenient=False)
             if any(choice.listed is None for choice in within._choices):
-                raise ValueError("it must list values")  # to negate a pattern may cost any time
+                raise ValueError("it must list values")  # negating a pattern may take any time
             found = [within._string(choice) for choice in within._choices]
         except ValueError as error:
             self._refuse(f"`not`: {error}")
@@ -279,7 +279,7 @@ class Texts:
 
 
 def _named(schema: dict[str, Any]) -> frozenset[str]:
-    """Return the types that a schema itself names; all of them where it names none."""
+    """Return the types that a schema itself names; all types if it names none."""
     given = schema.get("type", sorted(_EVERY))
     names = given if isinstance(given, list) else [given]
     if unknown := next((name for name in names if name not in _EVERY), None):
@@ -297,7 +297,7 @@ def _bounded(choices: int) -> None:
 
 
 def _exclusive(schemas: list[list[_ValueKind]]) -> bool:
-    """Return whether nothing can keep two of some schemas, as far as that is seen."""
+    """Return whether a quick look shows that no value can match two of these schemas."""
     known = [[(one.types, one.listed) for choice in choices if (one := choice.having(_EVERY))] for choices in schemas]
     return all(
         not types & others or (listed is not None and more is not None and not any(_among(one, more) for one in listed))
@@ -308,7 +308,7 @@ def _exclusive(schemas: list[list[_ValueKind]]) -> bool:
 
 
 def _among(value: Any, listed: list[Any]) -> bool:
-    """Return whether a value is in a list, as JSON has it: 1 is not true."""
+    """Return whether a value is in a list, by JSON's rules: 1 is not true."""
     return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in listed)
 
 
@@ -323,7 +323,7 @@ def _any_of(terminals: Iterable[str]) -> str:
 def searched(pattern: Any) -> str:
     """Return a terminal of llguidance's Lark for the texts in which a pattern is found.
 
-    Raise ValueError, with a sentence, where it is none, or can't be enforced.
+    Raise ValueError, with a sentence, if it is not a pattern or can't be enforced.
     """
     if not isinstance(pattern, str):
         raise ValueError("a pattern is a string")
@@ -341,7 +341,7 @@ def searched(pattern: Any) -> str:
 
 
 def _found(tokens: Sequence[str], pattern: str, *, start: bool = False, end: bool = False) -> str:
-    """Return the whole texts in which tokens are found; `start`, `end`: at the text's start, at its end."""
+    """Return the expression of whole texts in which these tokens match; `start`, `end`: anchored there."""
     bars = [place for place, depth in enumerate(_depths(tokens)) if tokens[place] == "|" and not depth]
     alternatives = [list(tokens[before + 1 : bar]) for before, bar in pairwise([-1, *bars, len(tokens)])]
     return "|".join(_one(one, pattern, start=start, end=end) for one in alternatives)
@@ -361,5 +361,5 @@ def _one(tokens: list[str], pattern: str, *, start: bool, end: bool) -> str:
 
 
 def _depths(tokens: Sequence[str]) -> list[int]:
-    """Return how many groups are open behind each token."""
+    """Return how many groups are open after each token."""
     return list(accumulate(part.startswith("(") - (part == ")") for part in tokens))

@@ -1,16 +1,16 @@
-"""Writes down what an answer must look like as a grammar of llguidance's (https://github.com/guidance-ai/llguidance).
+"""Writes what an answer must look like as a grammar for llguidance (https://github.com/guidance-ai/llguidance).
 
-Reading schemas and patterns, and compiling what they become, may take any time and memory, and can crash: all of it is
-done in a process of its own (`process`).
+Reading schemas and patterns, and compiling the results, may take any time and memory, and can crash. So all of it is
+done in a separate process (`process`).
 
-- A grammar binds the text of the answer. Where there are tools, calls in the model's own format may take its place.
+- A grammar is enforced on the text of the answer. If there are tools, calls in the model's own format may replace it.
 - Calls that must be made (`must_call`) are the whole answer.
-- Strict tools ask for nothing: from the text on that opens a call, whatever stands before it, the call is bound. Where
-  a format's calls have no text of their own to open them, an answer that begins like one is bound. Where the format or
-  the tokens are not known well enough, strict tools are like others.
-- The input of a custom tool keeps its grammar, in a JSON string as in a text of its own; where that can't be, the
-  request is refused.
-- Of tools that are not strict, calls keep as much of the schema as can be kept.
+- Strict tools don't require a call: after the text that opens a call, wherever it comes, the call is enforced. If no
+  text opens a format's calls, an answer that begins like a call is enforced. If the format or the tokens are not known
+  well enough, strict tools are like others.
+- The grammar of a custom tool is enforced on its input, in a JSON string or as plain text; if that is not possible, the
+  request is rejected.
+- For tools that are not strict, as much of the schema as possible is enforced.
 - In JSON there is a space, a newline with an indentation, or nothing between two parts.
 """
 
@@ -29,14 +29,14 @@ from orchard.formats.call_grammar import CallsGrammar, Node, TextValue, leaves
 from orchard.worker.grammar import input_grammar, json_schema, lark
 
 _MOST_CHARACTERS = 256 * 1024
-_PLACE = re.compile(r"^at \d+\(\d+\): (failed to compile JSON schema: )?| \d+ \| .*")  # in a grammar of our own
+_PLACE = re.compile(r"^at \d+\(\d+\): (failed to compile JSON schema: )?| \d+ \| .*")  # in a grammar of this module
 _TRIED = 4  # tokens of an answer
 
 
 class ToolCalls(Struct, frozen=True):
-    """What the calls of one tool look like; `loose`: with any object as arguments, None where the tool is strict.
+    """The grammar of one tool's calls; `loose`: with any object as arguments, None if the tool is strict.
 
-    `input_grammar`: what the input keeps that is marked in `grammar`.
+    `input_grammar`: the grammar of the input that is marked in `grammar`.
     """
 
     name: str
@@ -48,8 +48,8 @@ class ToolCalls(Struct, frozen=True):
 class GrammarRequest(Struct, frozen=True):
     """What an answer must look like.
 
-    `several`: there may be more calls than one. `header`: what the answer begins with before a grammar binds it.
-    `reasoning`: the texts that begin and end what may come before it, where the grammar must allow for them.
+    `several`: there may be several calls. `header`: the beginning of the answer, before the grammar is enforced.
+    `reasoning`: the texts that begin and end the reasoning, if the grammar must include it.
     """
 
     grammar: generate.Grammar | None
@@ -63,8 +63,8 @@ class GrammarRequest(Struct, frozen=True):
 class GrammarText(Struct, frozen=True):
     """A grammar that compiles.
 
-    `text`: what `LLMatcher` takes; `whole`: with the reasoning that may come before, if a grammar must allow for it.
-    `trigger`: the text behind which it begins to bind, each time. `ends`: what ends the free texts in calls.
+    `text`: the grammar as `LLMatcher` takes it; `whole`: with the reasoning before it, if the grammar must include it.
+    `trigger`: the grammar is enforced after each occurrence of this text. `ends`: the ends of free texts in calls.
     """
 
     text: str
@@ -74,7 +74,7 @@ class GrammarText(Struct, frozen=True):
 
 
 class _GrammarSource(Struct, frozen=True):
-    """A grammar before it is whole: an expression, the rules in it, and what `@answer` in it stands for."""
+    """An incomplete grammar: an expression, the rules that it uses, and the grammar that `@answer` stands for."""
 
     expression: str
     rules: str = ""
@@ -86,22 +86,22 @@ class GrammarWriter:
     """Writes grammars for one model."""
 
     def __init__(self, special: Mapping[str, int]) -> None:
-        """Write for a model with these `special` tokens: the ids of those that are no text, by their texts."""
+        """Write for a model with these special tokens: ids by their texts."""
         self._special = special.keys()
         self._tags = lark.Tags(special)
         tokens = _BytesBeside(special)
         self._tokenizer = LLTokenizer(TokenizerWrapper(tokens), len(tokens.tokens), [tokens.eos_token_id])
 
     def write(self, wanted: GrammarRequest) -> GrammarText | None:
-        """Return the grammar; None where nothing binds the answer.
+        """Return the grammar; None if there is nothing to enforce.
 
-        Raise ValueError with what can't be enforced, OrchardError where that is a strict tool's schema.
+        Raise ValueError with the reason if it can't be enforced, OrchardError if a strict tool's schema can't be.
         """
         try:
             return self._written(wanted)
         except ValueError:
             kept = tuple(map(self._kept, wanted.tools))
-            if kept == wanted.tools:  # it is all of them together, or none of them
+            if kept == wanted.tools:  # only the combination fails, or no tool is the cause
                 kept = tuple(map(_loose, kept))
             if kept == wanted.tools:
                 raise
@@ -127,7 +127,7 @@ class GrammarWriter:
         if wanted.grammar:
             answer = f"{self._tags.literal(wanted.header)} @answer" if wanted.header else "@answer"
             return _GrammarSource(f"{answer} | calls" if calls else answer, calls, _answer(wanted.grammar))
-        # Calls of strict tools are bound; all else is free.
+        # Calls of strict tools are enforced; other text is free.
         if grammar and not grammar.trigger:
             return _GrammarSource("free | calls", calls + lark.FREE)
         if grammar and (rules := lark.triggered(grammar, self._tags, several=wanted.several)):
@@ -137,7 +137,10 @@ class GrammarWriter:
         return None
 
     def _kept(self, tool: ToolCalls) -> ToolCalls:
-        """Return a tool that takes any object if its schema can't be enforced. Raise OrchardError if it is strict."""
+        """Return the tool, or one that takes any object if its schema can't be enforced.
+
+        Raise OrchardError if its schema can't be enforced and it is strict.
+        """
         try:
             grammar = self._together((tool,))
             if grammar:
@@ -149,7 +152,7 @@ class GrammarWriter:
         return tool
 
     def _together(self, tools: tuple[ToolCalls, ...]) -> CallsGrammar | None:
-        """Return what the calls of some tools look like. Raise ValueError where a schema can't be enforced."""
+        """Return the grammar of some tools' calls. Raise ValueError if a schema can't be enforced."""
         if not tools:
             return None
         calls = [replace(call, body=self._body(tool, call.body)) for tool in tools for call in tool.grammar.calls]
@@ -161,9 +164,9 @@ class GrammarWriter:
         return json_schema.prepared_call(body, self._special, lenient=tool.loose is not None)
 
     def _tried(self, source: _GrammarSource, reasoning: tuple[str, str] | None = None) -> str:
-        """Return what `LLMatcher` takes: JSON with all grammars, the first of which is the whole.
+        """Return a grammar as `LLMatcher` takes it: JSON with all grammars, the complete one first.
 
-        Raise ValueError with what is wrong with it.
+        Raise ValueError with the reason if it can't be enforced.
         """
         grammars: list[dict[str, Any]] = [
             {"lark_grammar": lark.whole(source.expression, source.rules, reasoning, self._tags)}
@@ -180,14 +183,14 @@ class GrammarWriter:
 
 
 def strict_refusal(tool: str, reason: str, *, of_input: bool = False) -> OrchardError:
-    """Return the error that says that a strict tool's schema, or the grammar of its input, can't be enforced."""
+    """Return the error for a strict tool whose schema, or the grammar of whose input, can't be enforced."""
     what = "grammar of the custom" if of_input else "parameters of the strict"
     message = f"the {what} tool '{tool}' can't be enforced: {_PLACE.sub('', ' '.join(reason.split()))}"
     return OrchardError("invalid_request", message, param="tools")
 
 
 def fault(matcher: LLMatcher) -> str:
-    """Return what is wrong with a grammar, also where that shows only when an answer begins; "": nothing."""
+    """Return what is wrong with a grammar, including faults that only show when an answer begins; "" if nothing."""
     matcher = matcher.deep_copy()
     for _ in range(_TRIED):
         allowed = int.from_bytes(matcher.compute_bitmask(), "little")
@@ -201,9 +204,9 @@ def fault(matcher: LLMatcher) -> str:
 
 
 class _BytesBeside:
-    """A vocabulary of single bytes, in which special tokens have the ids that grammars name them by.
+    """A vocabulary of single bytes, and of special tokens with the ids by which grammars name them.
 
-    It has what `TokenizerWrapper` wants.
+    It has the attributes that `TokenizerWrapper` needs.
     """
 
     bos_token_id = None
@@ -225,7 +228,7 @@ def _loose(tool: ToolCalls) -> ToolCalls:
 
 
 def _answer(wanted: generate.Grammar) -> dict[str, Any]:
-    """Return a grammar as llguidance takes it. Raise ValueError where it can't be enforced."""
+    """Return a grammar as llguidance takes it. Raise ValueError if it can't be enforced."""
     match wanted.kind:
         case "json_schema":
             return {"json_schema": json_schema.prepared(wanted.value, lenient=not wanted.strict)}

@@ -1,4 +1,4 @@
-"""Messages in the form that Hugging Face's chat templates expect, as far as a template takes them."""
+"""Turns messages into the form that Hugging Face's chat templates expect, and that a template can express."""
 
 import hashlib
 import itertools
@@ -16,11 +16,11 @@ _PARAGRAPH = "\n\n"
 _SHORT_ID_CHARS = 9
 _NOTHING_SAID = "..."
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-"""How much a model may think, as requests say it, least first."""
+"""The efforts of thinking that requests may ask for, the least first."""
 
 
 class Switch(Struct, frozen=True):
-    """A template's variable that says whether the model thinks, and its two values; None: it is not given."""
+    """A template's variable that says whether the model thinks, and its two values; None: leave the variable out."""
 
     name: str
     on: Any
@@ -33,26 +33,26 @@ class Switch(Struct, frozen=True):
 
 
 class Efforts(Struct, frozen=True):
-    """A template's variable that says how much the model thinks, and those of EFFORTS that it may be, if any."""
+    """A template's variable that says how much the model thinks, and the values of EFFORTS that it may have."""
 
     name: str
     taken: tuple[str, ...]
 
 
 class TemplateCapabilities(Struct, frozen=True):
-    """What a chat template takes as it is; what it doesn't is said in another way, at the same place.
+    """What a chat template can express. Anything else is written in another way, at the same place.
 
-    `system`: a system message at the beginning; `lone_system`: one that is all there is; `later_system`: one further
-    on. `repeats`: two messages of one role in a row. `tools`: a list of tools. `calls`: calls and their results;
-    `lone_results`: where calls are text, results all the same. The rest is about calls: several in one message; text
-    beside them; reasoning and text beside them; arguments as JSON text, not as an object; ids of nine letters (Mistral)
-    or ids that are the function's name and a number (Kimi); results within the message of the calls, not in messages of
-    their own (Gemma 4).
+    `system`: a system message at the beginning; `lone_system`: one without other messages; `later_system`: one after
+    other messages. `repeats`: two messages of the same role in a row. `tools`: a list of tools. `calls`: calls and
+    their results; `lone_results`: results, although calls are written as text. The next six are about calls: several in
+    one message; text beside them; reasoning and text beside them; arguments as JSON text, not as an object; ids of any
+    form, of nine characters (Mistral), or of the function's name and a number (Kimi); results in the message of the
+    calls, not in their own messages (Gemma 4).
 
     `thinking_blocks`: reasoning is a block of the content. `undescribed`: tools without a description; `unlisted`:
-    without properties; `listed_null`: types of a parameter as a list with null. `switch`: where `enable_thinking` has
-    another name; `thinking_off`: it may be false. `thinking_budget`: this variable. `efforts`: where `reasoning_effort`
-    has another name or few values.
+    without properties; `listed_null`: parameters whose type is a list with null. `switch`: another variable than
+    `enable_thinking`; `thinking_off`: `enable_thinking` may be false. `thinking_budget`: the template has this
+    variable. `efforts`: another variable than `reasoning_effort`, or one with fewer values.
     """
 
     system: bool = True
@@ -79,11 +79,11 @@ class TemplateCapabilities(Struct, frozen=True):
 
 
 def turns_of(messages: tuple[Message, ...], takes: TemplateCapabilities, tools: tuple[Tool, ...] = ()) -> list[Turn]:
-    """Return the turns of a conversation; they describe `tools` if the template has no place for them.
+    """Return the turns of a conversation; they describe `tools` if the template can't.
 
-    Several text parts are joined by a newline: they are blocks, and their last and first words must not run together.
-    System messages at the beginning are one; one further on stays where it is, as the user's where need be. What an
-    assistant said is left out where it is nothing.
+    Several text parts are joined by a newline, so that the words of two blocks don't run together. System messages at
+    the beginning become one. A later one keeps its place, as a user's message if necessary. An assistant's message
+    without content is left out.
     """
     count = sum(1 for _ in itertools.takewhile(lambda message: message.role == "system", messages))
     rules = [text for message in messages[:count] if (text := _joined(message, TextPart))]
@@ -139,7 +139,7 @@ class _Writer:
             text, reasoning = "", f"{reasoning}{_PARAGRAPH}{text}"
         turn = _named(_turn("assistant", text), message)
         if reasoning:
-            # Solar reads the latter; transformers adds the other name that there is.
+            # Solar's template reads "reasoning"; transformers adds "thinking", which gpt-oss's templates read.
             turn |= {"reasoning_content": reasoning, "reasoning": reasoning}
         if calls:
             turn["tool_calls"] = [self._call(call) for call in calls]
@@ -148,7 +148,7 @@ class _Writer:
         return [*before, turn]
 
     def _call(self, part: ToolCallPart) -> dict[str, Any]:
-        """Most templates get arguments as an object and refuse all else: one is put around what is no JSON object."""
+        """Return a call as the template takes it; wrap arguments that are not a JSON object in one if necessary."""
         arguments: Any = part.arguments or "{}"
         if not self._takes.text_arguments:
             try:
@@ -168,14 +168,14 @@ class _Writer:
         texts = [piece.text for piece in part.parts if isinstance(piece, TextPart)]
         content = ("Error: " if part.is_error else "") + "\n".join(texts)
         taken = self._takes.calls or self._takes.lone_results
-        if part.call_id not in self._calls or not taken:  # no template expects one without its call
+        if part.call_id not in self._calls or not taken:  # no template expects a result without its call
             return _turn("user", f"<tool_response>\n{content}\n</tool_response>")
         name, id_ = self._calls[part.call_id]
         return _turn("tool", content) | {"tool_call_id": id_, "name": name}
 
 
 def _with_results_within(turns: list[Turn]) -> list[Turn]:
-    """Move results into the message of their calls, and what was answered after them into its text."""
+    """Move results into the message of their calls, and the answer after them into its text."""
     moved: list[Turn] = []
     for turn in turns:
         last = moved[-1] if moved else {}
@@ -190,7 +190,7 @@ def _with_results_within(turns: list[Turn]) -> list[Turn]:
 
 
 def _one_call_each(turns: list[Turn]) -> list[Turn]:
-    """Make each call a message, followed by its own result."""
+    """Give each call its own message, followed by its result."""
     split: list[Turn] = []
     for is_result, group in itertools.groupby(turns, lambda turn: turn["role"] == "tool"):
         own = list(group)
@@ -209,7 +209,7 @@ def _one_call_each(turns: list[Turn]) -> list[Turn]:
 
 
 def _folded(turns: list[Turn], takes: TemplateCapabilities) -> list[Turn]:
-    """Put a system message that the template refuses into the user's, and join what it refuses to see in a row."""
+    """Join a system message with the user's, and messages of one role in a row, if the template rejects them."""
     if turns and turns[0]["role"] == "system" and not takes.system:
         turns = [_turn("user", turns[0]["content"]), *turns[1:]]
         if len(turns) > 1 and turns[1]["role"] == "user":
@@ -228,9 +228,9 @@ def _folded(turns: list[Turn], takes: TemplateCapabilities) -> list[Turn]:
 
 
 def _alternating(turns: list[Turn]) -> list[Turn]:
-    """Insert turns where a template wants user and assistant to alternate; calls and results don't count as turns.
+    """Insert turns so that user and assistant alternate; calls and results don't count as turns.
 
-    A call follows what a user said, so that an answer may come behind its result.
+    A call still follows a user's turn, so that an answer may follow its result.
     """
     said: list[Turn] = []
     others = {"user": "assistant", "assistant": "user"}
@@ -267,7 +267,7 @@ def _written(call: ToolCallPart) -> str:
 
 
 def _described(tools: tuple[Tool, ...]) -> str:
-    """Hermes' way to tell a model of tools (https://github.com/NousResearch/Hermes-Function-Calling)."""
+    """Return Hermes' description of tools (https://github.com/NousResearch/Hermes-Function-Calling)."""
     listed = "\n".join(json.dumps(_tool(tool, TemplateCapabilities()), ensure_ascii=False) for tool in tools)
     return (
         "You may call these functions:\n"
@@ -288,7 +288,7 @@ def variables_of(given: Mapping[str, Any], takes: TemplateCapabilities) -> dict[
     if efforts and effort in EFFORTS:
         del variables["reasoning_effort"]
         switched = thinks is False and switch and switch.name == efforts.name
-        # Where thinking can't be turned off, the effort "none" has a nearest one too; of two it is the greater one.
+        # If thinking can't be turned off, the effort "none" gets the nearest one, too. Of two, the greater one is used.
         if not switched and (effort != "none" or "none" in efforts.taken or not takes.thinking_off):
             place = EFFORTS.index(effort)
             nearest = min(reversed(efforts.taken), key=lambda one: abs(EFFORTS.index(one) - place), default=None)
@@ -300,7 +300,7 @@ def variables_of(given: Mapping[str, Any], takes: TemplateCapabilities) -> dict[
 
 
 def tools_of(tools: tuple[Tool, ...], takes: TemplateCapabilities) -> list[dict[str, Any]] | None:
-    """Return the tools as OpenAI writes them; None if there are none, or no place for them in the template."""
+    """Return the tools in OpenAI's form; None if there are none or the template can't show them."""
     return [_tool(tool, takes) for tool in tools] if tools and takes.tools else None
 
 
@@ -319,7 +319,7 @@ def _tool(tool: Tool, takes: TemplateCapabilities) -> dict[str, Any]:
 
 
 def _without_listed_null(schema: Any) -> Any:
-    """Write types that are a list with null as alternatives."""
+    """Return a schema whose `type` is a list with null as one with `anyOf`."""
     if not isinstance(schema, dict) or "anyOf" in schema:
         return schema
     types = schema.get("type")

@@ -1,4 +1,4 @@
-"""A model's chat template: what it can express, and the prompts that it renders."""
+"""A model's chat template: finds out what it can express, and renders prompts with it."""
 
 import inspect
 import itertools
@@ -25,14 +25,14 @@ _COMMON_ARGS = {
     "enable_thinking",
     "reasoning_effort",
     "thinking_budget",
-}  # what requests can set by fields of their own
+}  # requests set these by fields of their own
 
 
 class ChatTemplate:
     """Renders conversations for one model.
 
-    `takes`: what the template can express; `opener`: the token that begins a message, if there is one; `reserved`: the
-    names of variables that requests can't set.
+    `takes`: what the template can express. `opener`: the token with which each message begins, if there is one.
+    `reserved`: the names of variables that requests can't set.
     """
 
     def __init__(self, tokenizer: Any, message_converter: str | None) -> None:
@@ -51,27 +51,27 @@ class ChatTemplate:
         log.debug("the chat template: %s", self.takes)
 
     def _drops_texts(self) -> bool:
-        """Return whether it writes contents only that are lists of blocks, as templates of vision models may."""
+        """Return whether the template only writes contents that are lists of blocks, as those of vision models may."""
 
         def shows(content: Any) -> bool:
             try:
                 return "Qasked" in self._fill([{"role": "user", "content": content}], add_generation_prompt=True)
-            except Exception:  # templates refuse by raising whatever they like
+            except Exception:  # templates raise all kinds of errors to reject messages
                 return False
 
         return not shows("Qasked") and shows(_text_block("Qasked"))
 
     def check(self) -> None:
-        """Raise OrchardError (model_failed) if the chat template is broken in itself.
+        """Raise OrchardError (model_failed) if the chat template doesn't compile or takes too long.
 
-        One that runs but refuses a lone user message may be made for other conversations.
+        A template that runs but rejects a single user message may be made for other conversations.
         """
         if not self.exists:
             return
         try:
             self._apply(Generate((Message("user", (TextPart("Hi"),)),)), lambda _: False)
         except Exception as error:
-            # Like Python's, Jinja's error of a source that does not compile has the number of the line.
+            # Like Python's SyntaxError, Jinja's error for a source that doesn't compile has a line number.
             if (line := getattr(error, "lineno", None)) is not None:
                 reason = str(error).splitlines()[0]
                 message = f"the model's chat template is broken: line {line}: {reason}"
@@ -79,30 +79,30 @@ class ChatTemplate:
             log.info("the chat template rejects a single user message: %s", error)
 
     def inserted(self, block: Turn) -> str | None:
-        """Return what the template writes for a block of a message's content; None: it doesn't take blocks."""
+        """Return what the template writes for a block of a message's content; None: it can't write the block."""
         before, after = ({"type": "text", "text": text} for text in ("Qone", "Qtwo"))
         try:
             without, text = (
                 self._fill([{"role": "user", "content": content}], add_generation_prompt=False)
                 for content in ([before, after], [before, block, after])
             )
-        except Exception:  # templates refuse by raising whatever they like
+        except Exception:  # templates raise all kinds of errors to reject messages
             return None
         start = _alike(without, text)
         end = _alike(reversed(without[start:]), reversed(text[start:]))
         return text[start : len(text) - end] if start + end == len(without) else None
 
     def render(self, task: Generate, begins_thinking: Callable[[str], bool]) -> str:
-        """Return the prompt; `begins_thinking` tells whether an answer to a prompt begins within the reasoning.
+        """Return the prompt; `begins_thinking` returns whether an answer to a prompt begins with reasoning.
 
-        Raise OrchardError if the template refuses the request or takes too long.
+        Raise OrchardError if the template rejects the request or takes too long.
         """
         try:
             return self._apply(task, begins_thinking)
         except OrchardError:
             raise
         except Exception as error:
-            # A variable of the caller's may have taken the place of something that the template needs.
+            # One of the caller's variables may have replaced something that the template needs.
             own = sorted(task.template_args.keys() - _COMMON_ARGS)
             given = f" with {', '.join(own)} set" if own else ""
             message = f"the model's chat template rejected these messages{given}: {error or type(error).__name__}"
@@ -112,13 +112,13 @@ class ChatTemplate:
     def _apply(self, task: Generate, begins_thinking: Callable[[str], bool]) -> str:
         turns = turns_of(task.messages, self.takes, task.tools)
         variables = variables_of(task.template_args, self.takes) | {"tools": tools_of(task.tools, self.takes)}
-        # An assistant's message without a text has been left out.
+        # `turns_of` leaves out an empty message of an assistant.
         if task.continue_last and turns and turns[-1]["role"] == "assistant":
             return self._unfinished(turns, variables, begins_thinking)
         return self._fill(turns, add_generation_prompt=True, **variables)
 
     def _unfinished(self, turns: list[Turn], variables: dict[str, Any], begins_thinking: Callable[[str], bool]) -> str:
-        """Render up to the end of the last turn's text, or of its reasoning if it has nothing else."""
+        """Render up to the end of the last turn's text, or of its reasoning if it has no text."""
         text = self._fill(turns, add_generation_prompt=False, continue_final_message=True, **variables)
         content = turns[-1]["content"]
         said = content if isinstance(content, str) else content[-1]["text"]
@@ -137,7 +137,7 @@ class ChatTemplate:
         raise ValueError("it doesn't show the reasoning of the last message, so the answer can't continue it")
 
     def _fill(self, turns: list[Turn], **variables: Any) -> str:
-        """Render. Raise OrchardError if that takes too long, and whatever the template raises."""
+        """Render turns. Raise OrchardError if that takes too long, and any error that the template raises."""
         try:
             return within(_RENDER_SECONDS, partial(self._filled, turns, variables))
         except TimeoutError as error:
@@ -145,9 +145,9 @@ class ChatTemplate:
             raise OrchardError("invalid_request", message, param="messages") from error
 
     def _filled(self, turns: list[Turn], variables: dict[str, Any]) -> str:
-        # Not mlx-lm's apply_chat_template: it sets enable_thinking where the request says nothing, and the template's
-        # own default is what the model was made for. Nor transformers': it takes away what is None, and DeepSeek's
-        # templates ask for that.
+        # Don't use mlx-lm's apply_chat_template: it sets enable_thinking if the request doesn't, but the model was made
+        # for the template's own default. Nor transformers': it drops values that are None, which DeepSeek's templates
+        # test for.
         if template := self._tokenizer._chat_template:
             text: str = template(turns, **variables)
             return text
@@ -164,7 +164,7 @@ class ChatTemplate:
 
 
 def _alike(one: Iterable[str], other: Iterable[str]) -> int:
-    """Return how many characters two texts have in common at their beginning."""
+    """Return the length of the longest common prefix of two texts."""
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 

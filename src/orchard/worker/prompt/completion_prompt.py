@@ -1,4 +1,4 @@
-"""Prompts without a conversation: text or tokens that a model goes on with, and the gap between two texts."""
+"""Raw prompts, without a chat template: text or tokens to continue, or a gap to fill in between two texts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from orchard.core.errors import OrchardError
 
 
 class _Middle(Struct, frozen=True):
-    """The tokens of a family that fills in the middle; the gap comes last, and after `last` where there is one."""
+    """The fill-in-the-middle tokens of a family of models. The answer comes last, after `last` if there is one."""
 
     before: str
     after: str
@@ -38,28 +38,28 @@ class RawPrompts:
         self._middle = next(filter(self._knows, _MIDDLES), None)
 
     def check(self, tokens: tuple[int, ...], param: str) -> None:
-        """Raise OrchardError, which blames `param`, if one of the tokens is none of the model's."""
+        """Raise OrchardError, which blames `param`, if one of the tokens is not in the model's vocabulary."""
         wrong = next((token for token in tokens if not 0 <= token < self._vocab_size), None)
         if wrong is not None:
             message = f"{wrong} is not a token id of this model: the ids go from 0 to {self._vocab_size - 1}"
             raise OrchardError("invalid_request", message, param=param)
 
     def opened(self, tokens: Sequence[int]) -> list[int]:
-        """Return the tokens of a prompt; an empty one is the beginning of a document."""
+        """Return the tokens of a prompt; an empty prompt gets a BOS token, or an end-of-turn token if there is none."""
         bos = self._tokenizer.bos_token_id
         return list(tokens) or [bos if bos is not None else min(self._tokenizer.eos_token_ids)]
 
     def encode(self, text: str) -> list[int]:
-        """Tokenise a text, with what the tokenizer puts before it; an empty one is the beginning of a document."""
+        """Tokenise a text, with the special tokens that the tokenizer adds; see `opened` for an empty one."""
         return self.opened(self._tokenizer.encode(text, verbose=False))
 
     def around(self, before: list[int], suffix: str) -> list[int]:
-        """Return the prompt for a text between two others. Raise OrchardError if the model can't fill in the middle."""
+        """Return the prompt for a text between two others. Raise OrchardError if the model has no tokens for this."""
         if self._middle is None:
             message = "`suffix` is not supported by this model: it has no tokens for filling in the middle"
             raise OrchardError("invalid_request", message, param="suffix")
         of = self._tokenizer.convert_tokens_to_ids
-        # What the tokenizer puts before a text comes before all.
+        # The BOS token comes first.
         opening = before[:1] if before[:1] == [self._tokenizer.bos_token_id] else []
         after: list[int] = self._tokenizer.encode(suffix, add_special_tokens=False, verbose=False)
         texts = [[of(self._middle.before), *before[len(opening) :]], [of(self._middle.after), *after]]
@@ -69,5 +69,5 @@ class RawPrompts:
     def _knows(self, middle: _Middle) -> bool:
         texts = [text for text in (middle.before, middle.after, middle.last) if text]
         ids = [self._tokenizer.convert_tokens_to_ids(text) for text in texts]
-        # What a tokenizer doesn't know is its token for unknown ones, or none.
+        # A tokenizer returns its token for unknown text, or None, for a text that is not a token.
         return None not in ids and self._tokenizer.convert_ids_to_tokens(ids) == texts

@@ -1,4 +1,4 @@
-"""Documents as text: PDFs by the text in them, without pictures of pages, and files that are text."""
+"""Documents as text: the text in PDFs, without images of their pages, and text files."""
 
 import io
 import logging
@@ -13,13 +13,13 @@ MOST_PAGES = 1000
 MOST_CHARACTERS = 8 * 2**20
 MOST_SECONDS = 20.0
 
-logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of each of a file's mistakes
+logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every mistake in a file
 
 
 def document_text(part: MediaPart) -> str:
-    """Return a document's text, below its name.
+    """Return a document's name, if it has one, and its text.
 
-    Raise OrchardError("invalid_request") that blames the part if it is broken, too long, or without text.
+    Raise OrchardError("invalid_request") that blames the part if it is broken, too long, locked or without text.
     """
     if b"%PDF-" in part.data[:1024]:
         try:
@@ -47,7 +47,7 @@ def _pdf_text(part: MediaPart) -> str:
                 raise refusal(part, f"it has more than {MOST_CHARACTERS:,} characters")
     except (OrchardError, TimeoutError):
         raise
-    except Exception as error:  # pypdf raises whatever a broken file leads it to
+    except Exception as error:  # pypdf raises many kinds of errors for broken files
         reason = brief(error)
         raise refusal(part, f"it is broken ({reason})") from error
     if not any(pages):

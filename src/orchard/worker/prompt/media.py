@@ -1,4 +1,4 @@
-"""Media in a prompt: where they stand in the text that a chat template renders, and what the engine needs of them."""
+"""Media in prompts: reads them, puts them into the text that a chat template renders, and describes them in jobs."""
 
 import itertools
 import logging
@@ -29,18 +29,18 @@ if TYPE_CHECKING:  # they import mlx-vlm, which a text model doesn't need
 
 log = logging.getLogger("orchard.worker")
 
-# After so long, no further document or medium of a request is begun. The last one, a film, may take another 60 or 70.
+# After so long, no further document or medium of a request is begun. The last one, a video, may take another 60 or 70.
 MOST_READING_SECONDS = 40.0
-_MOST_SECONDS = 40  # for one of them; a worker that is silent for three times as long is killed
+_MOST_SECONDS = 40  # for encoding one medium; a worker that is silent for three times as long is killed
 
 
 def _numbered(text: str, place: int) -> str:
-    """Give a medium that was prepared alone the number of its place in the prompt, if its model numbers media."""
+    """Return the text of a medium with its number in the prompt, if the model numbers media."""
     return text.replace("<image_id>0</image_id>", f"<image_id>{place}</image_id>")
 
 
 class JobMedia(Struct, frozen=True):
-    """What the engine is told of a prompt's media: see `Job`."""
+    """What a `Job` says about a prompt's media; see there."""
 
     spans: tuple[MediaSpan, ...] = ()
     embed: Callable[[int], Embedded] | None = None
@@ -48,11 +48,10 @@ class JobMedia(Struct, frozen=True):
 
 
 class ReadTask(Struct, frozen=True):
-    """A conversation whose media have been read: markers stand for them.
+    """A conversation whose media have been read; markers have replaced them in its text.
 
-    `task` has no media any more; `parts` are those whose markers it has, in order, and `media` what was read of them.
-    `nonce` is in each marker, so that no text of a caller can be one. `begun`: when reading it began, by
-    `time.monotonic`.
+    `task` has markers for `parts`, in order; `media` is what was read of them. Each marker has the `nonce`, so that a
+    caller's text can't contain one. `begun`: when reading began, by `time.monotonic`.
     """
 
     task: Generate
@@ -63,19 +62,19 @@ class ReadTask(Struct, frozen=True):
 
     @property
     def media_bytes(self) -> int:
-        """What the media take as the encoder gets them."""
+        """The bytes of the media as the encoder gets them."""
         return sum(medium.bytes for medium in self.media)
 
     def pieces(self, text: str) -> Iterator[str | int]:
-        """Return the pieces of a rendered text: what stands before, between and after markers, and their numbers."""
+        """Yield a rendered text in pieces: text as a string, and each marker as the number of its medium."""
         for place, piece in enumerate(re.split(rf"{self.nonce}x(\d+)x", text)):
             yield int(piece) if place % 2 else piece
 
 
 def mark(task: Generate) -> ReadTask:
-    """Put texts in the places of documents, and markers in those of other media, which are not read yet.
+    """Replace documents by their texts, and other media, which are not read yet, by markers.
 
-    Whatever a template does to texts, it leaves markers whole. Raise OrchardError where a document can't be read.
+    No template changes markers. Raise OrchardError if a document can't be read.
     """
     nonce, begun = secrets.token_hex(8), time.monotonic()
     media: list[MediaPart] = []
@@ -96,7 +95,7 @@ def mark(task: Generate) -> ReadTask:
                 written.append(inner)
                 after_medium = False
                 continue
-            # Nothing stands between a medium and the texts around it.
+            # Join a medium with the texts around it, so that nothing comes between them.
             if (is_medium or after_medium) and written and isinstance(before := written[-1], TextPart):
                 written[-1] = TextPart(before.text + text)
             else:
@@ -114,13 +113,13 @@ def _document_text(part: MediaPart, begun: float) -> str:
 
 
 def _refuse_late(part: MediaPart, begun: float) -> None:
-    """Raise OrchardError where a request's documents and media have taken so long that no other may be begun."""
+    """Raise OrchardError if reading a request's documents and media has taken too long to begin another one."""
     if time.monotonic() - begun > MOST_READING_SECONDS:
         raise refusal(part, f"what comes before it took more than {MOST_READING_SECONDS:g} seconds to read")
 
 
 class PromptMedia:
-    """Puts the media of prompts in their places, for one model, which is not kept."""
+    """Reads media and puts them into the prompts of one model, which is not kept."""
 
     def __init__(self, model: "VisionModel", template: ChatTemplate) -> None:
         self._model = weakref.ref(model)
@@ -132,11 +131,11 @@ class PromptMedia:
 
     @property
     def takes(self) -> tuple[MediaKind, ...]:
-        """What the model takes besides text."""
+        """The kinds of media that the model takes."""
         return tuple(self._placeholders)
 
     def _placeholder(self, kind: MediaKind, template: ChatTemplate) -> str | None:
-        """Return what the model's prompts have for a medium, tried out with a small one; None: nothing that works."""
+        """Return the placeholder of a medium in the model's prompts, tested with a small one; None: none works."""
         for text in self._candidates(kind, template):
             if self._reader.expands(kind, text):
                 return text
@@ -152,9 +151,8 @@ class PromptMedia:
     def read(self, marked: ReadTask, refuse: Callable[[int], None]) -> ReadTask:
         """Read the media of a conversation. Raise OrchardError that blames the part if one can't be read.
 
-        `refuse` is called with the tokens of those that have been read, and raises where they are too many: a few
-        bytes may be a picture of many megabytes, so a prompt that is too long must not be read to its end, and what
-        would be too large is not prepared.
+        `refuse` is called with the number of tokens so far, and raises if they are too many: a few bytes may be an
+        image of many megabytes, so media that are too large must not be prepared.
         """
         media: list[Medium] = []
         tokens = size = 0
@@ -168,7 +166,7 @@ class PromptMedia:
         return replace(marked, media=tuple(media))
 
     def _check(self, part: MediaPart, tokens: int, size: int, refuse: Callable[[int], None], medium: "Medium") -> None:
-        """Raise OrchardError where a medium is too large, after others of so many tokens and bytes."""
+        """Raise OrchardError if a medium is too large; the media before it have `tokens` tokens and `size` bytes."""
         model = self._model()
         assert model, "a prompt outlives its model"
         if (seconds := model.cost.seconds(medium)) > _MOST_SECONDS:
@@ -186,9 +184,9 @@ class PromptMedia:
             raise OrchardError("invalid_request", message, param=part.param)
 
     def expanded(self, read: ReadTask, text: str) -> tuple[str, list[int]]:
-        """Return a rendered text as it is tokenised, with what the processor writes for each medium, and their numbers.
+        """Return a rendered text with the processor's text for each medium, ready to tokenise, and the media's numbers.
 
-        Raise OrchardError that blames the part that the template leaves out.
+        Raise OrchardError that blames a part that the template leaves out.
         """
         pieces = list(read.pieces(text))
         for number, part in enumerate(read.parts):
@@ -203,7 +201,7 @@ class PromptMedia:
         return "".join(written), found
 
     def shown(self, read: ReadTask, text: str) -> str:
-        """Return a rendered text with what the template would have written for each medium."""
+        """Return a rendered text with the template's placeholder for each medium."""
         shown = (
             piece if isinstance(piece, str) else self._placeholders[read.parts[piece].kind]
             for piece in read.pieces(text)
@@ -211,9 +209,9 @@ class PromptMedia:
         return "".join(shown)
 
     def of_job(self, tokens: list[int], read: ReadTask, found: Sequence[int], param: str = "messages") -> JobMedia:
-        """Return what the engine is told of the media with these numbers, which a prompt has in this order.
+        """Return what a job says about the media with the numbers `found`, in the order of the prompt.
 
-        Raise OrchardError, which blames `param`, if its texts look like media.
+        Raise OrchardError, which blames `param`, if a text of the prompt looks like media.
         """
         from orchard.backends.vision.encoder import place
 
@@ -232,7 +230,7 @@ class PromptMedia:
 def _embedder(
     model: "weakref.ref[VisionModel]", tokens: list[int], placed: list["PlacedMedium"]
 ) -> Callable[[int], Embedded]:
-    """Return what a job calls in the engine's thread; it does not keep the model, which that thread frees."""
+    """Return `Job.embed`. It doesn't keep the model, which the engine's thread frees."""
 
     def embed(known: int) -> Embedded:
         loaded = model()

@@ -1,4 +1,4 @@
-"""Turns requests into tokens: checks, defaults, the chat template or a raw prompt, and limits of length."""
+"""Turns requests into tokens: checks, defaults, the chat template or a raw prompt, and the context window."""
 
 import logging
 import math
@@ -33,18 +33,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("orchard.worker")
 
-_SLICE = 16_384  # characters handled at once: the interpreter's lock is never held for long
-_COUNTED_WINDOWS = 4  # a prompt of more context windows than this is refused also where it is only counted
-_LONG_CHARS_PER_TOKEN = 6  # more than prose has, so a text with more characters hardly fits
+_SLICE = 16_384  # characters handled at once, so that the interpreter's lock is never held for long
+_COUNTED_WINDOWS = 4  # context windows; a longer prompt is rejected even if it is only counted
+_LONG_CHARS_PER_TOKEN = 6  # more than prose has, so a text with more characters hardly ever fits
 
 
 class Prepared(Struct, frozen=True):
-    """A request that the engine can take. `text` is the rendered prompt, but for reasoning that the answer goes on
-    with; `max_tokens` is what the window leaves.
+    """A request that is ready for the engine. `text` is the rendered prompt, without reasoning that the answer
+    continues; `max_tokens` fits into the context window.
 
-    `boundaries`: the places but the first where a message begins in `tokens`, ascending. `constraint`: what is to bind
-    the answer (see `Prompter.constraints`). `media`: what the engine is told of them. `prediction`: the tokens of what
-    the request predicts.
+    `boundaries`: the places, ascending and without 0, where a message begins in `tokens`. `constraint`: the grammar to
+    enforce, not compiled (see `Prompter.constraints`). `prediction`: the tokens of the predicted answer.
     """
 
     tokens: list[int]
@@ -58,7 +57,7 @@ class Prepared(Struct, frozen=True):
 
 
 class InputTokens(NamedTuple):
-    """What is to be embedded: its tokens, and its media, if any."""
+    """An input to embed: its tokens, and its media, if any."""
 
     tokens: list[int]
     media: JobMedia = JobMedia()
@@ -73,10 +72,10 @@ class _Rendered(NamedTuple):
 
 
 class Prompter:
-    """Prepares requests for one model. `prepare` takes as long as the prompt needs: call it off the event loop.
+    """Prepares requests for one model. Call `prepare` outside the event loop, since it may take long.
 
-    A `max_tokens` beyond what the context window leaves is not an error: the answer ends at the window, with the
-    reason "length".
+    A `max_tokens` that exceeds the context window is not an error: the answer ends at the window, with the reason
+    "length".
     """
 
     def __init__(
@@ -86,10 +85,9 @@ class Prompter:
         options: TextOptions,
         media: "Callable[[TextModel | VisionModel, ChatTemplate], PromptMedia | None]" = lambda model, template: None,
     ) -> None:
-        """Prepare for a model, which is not kept; the options override what its generation_config.json says.
+        """Prepare for a model, which is not kept; the options override its generation_config.json.
 
-        `media` makes what puts media into its prompts, if it takes any.
-
+        `media` returns the object that puts media into prompts, or None.
         Raise OrchardError (model_failed) if the options name an unknown parser or converter.
         """
         self._tokenizer = tokenizer = model.tokenizer
@@ -99,7 +97,7 @@ class Prompter:
         self._max_tokens = options.max_tokens or model.max_new_tokens
         self._options = options
         self._longest, self._most_words = (max(bound, 1) for bound in vocabulary.bounds())
-        # XTC leaves the tokens alone that end a line or a turn, as in mlx-lm.
+        # XTC never drops the tokens that end a line or a turn, as in mlx-lm.
         self._xtc_keep = (*self._encode("\n"), *sorted(tokenizer.eos_token_ids))
         self._raw = RawPrompts(tokenizer, model.vocab_size)
         try:
@@ -113,8 +111,8 @@ class Prompter:
         except ValueError as error:
             raise OrchardError("model_failed", str(error)) from error
         takes = self.template.takes
-        # Where the template has no place for tools, the prompt describes them as Hermes does. Calls in the model's own
-        # format are recognised too.
+        # If the template can't show tools, the prompt describes them as Hermes does. Calls in the model's own format
+        # are recognised, too.
         self.family = family if takes.tools and takes.calls else also_hermes(family, described=not takes.tools)
         self._thinking = markers.thinking(tokenizer, self.family)
         self._media = media(model, self.template)
@@ -131,13 +129,13 @@ class Prompter:
 
     @property
     def takes(self) -> tuple[MediaKind, ...]:
-        """What the model takes besides text."""
+        """The kinds of media that the model takes."""
         return self._media.takes if self._media else ()
 
     def read(self, task: generate.Generate, param: str = "messages") -> ReadTask:
         """Read a conversation's media, which may take long. Raise OrchardError if one of them can't be read.
 
-        `param` is blamed where they are many times too long for the window.
+        The error blames `param` if they have many times too many tokens for the context window.
         """
         found = list(generate.media_of(task))
         for medium in found:
@@ -150,7 +148,7 @@ class Prompter:
         return self._media.read(marked, refuse)
 
     def prepare(self, given: generate.Generate | ReadTask) -> Prepared:
-        """Render, tokenise and check. Raise OrchardError if the request is wrong."""
+        """Render, tokenise and check a request. Raise OrchardError if it is wrong or too long."""
         read = self._checked(given)
         task = read.task
         text, tokens, placed = self._tokens(read, self._window)
@@ -158,7 +156,7 @@ class Prompter:
         wanted = self._max_tokens if task.max_tokens is None else task.max_tokens
         max_tokens = left if wanted is None else min(left, wanted)
         params = self._params(task, text)
-        if _open_thought(task):  # of the answer itself nothing is there
+        if _open_thought(task):  # the prompt has nothing of the answer itself
             task = replace(task, continue_last=False)
         constraint = self.constraints.describe(task, self.family, text, max_tokens)
         opener = self.template.opener if task.prompt is None else None
@@ -176,14 +174,14 @@ class Prompter:
         return tuple(self._tokenize(text, "prediction", self._window, refuse=refuse))
 
     def count(self, given: generate.Generate | ReadTask, *, must_fit: bool = False) -> int:
-        """Return the tokens of a prompt, which may be some times too long for the window unless it `must_fit`."""
+        """Count a prompt's tokens. Raise OrchardError beyond four context windows, or beyond one if it `must_fit`."""
         limit = self._window if must_fit else _COUNTED_WINDOWS * self._window
         return len(self._tokens(self._checked(given), limit).tokens)
 
     def input_tokens(self, given: str | tuple[int, ...], param: str, *, truncate: bool) -> InputTokens:
-        """Return what is to be embedded in tokens: a text like a raw prompt, and tokens as they are.
+        """Return the tokens of an input to embed: a text is tokenised like a raw prompt, tokens stay as they are.
 
-        Raise OrchardError if it is longer than the context window; with `truncate`, cut it at its end.
+        Raise OrchardError if it is longer than the context window; with `truncate`, cut off its end instead.
         """
         limit = self._window + 1
         if not isinstance(given, str):
@@ -198,18 +196,18 @@ class Prompter:
         return InputTokens(tokens[: self._window])
 
     def conversation_tokens(self, given: generate.Generate | ReadTask) -> InputTokens:
-        """Return a conversation in tokens, up to where an answer would begin. Raise OrchardError as `prepare` does."""
+        """Return the tokens of a conversation up to the answer's beginning. Raise OrchardError as `prepare` does."""
         rendered = self._tokens(self._checked(given), self._window)
         return InputTokens(rendered.tokens, rendered.media)
 
     def read_mixed(self, given: MixedInput) -> ReadTask:
-        """Read the media among texts. Raise OrchardError if one of them can't be read."""
+        """Read the media of an input of texts and media. Raise OrchardError if one of them can't be read."""
         return self.read(generate.Generate((generate.Message("user", given.parts),)), "input")
 
     def mixed_tokens(self, read: ReadTask, param: str) -> InputTokens:
-        """Return texts and media in tokens: one after the other, without a chat template.
+        """Return the tokens of texts and media, one after the other, without a chat template.
 
-        Raise OrchardError if they are longer than the context window.
+        Raise OrchardError that blames `param` if they are longer than the context window.
         """
         assert self._media, "media were read for a model that takes none"
         (message,) = read.task.messages
@@ -225,27 +223,27 @@ class Prompter:
         return replace(read, task=self._with_defaults(read.task))
 
     def _with_defaults(self, task: generate.Generate) -> generate.Generate:
-        """Apply the options for thinking that the request leaves open. A budget of 0 turns thinking off."""
+        """Apply the model's options for thinking if the request doesn't set them. A budget of 0 turns thinking off."""
         if task.prompt is not None:
             return task
         given = dict(task.template_args)
         if switch := self.template.takes.switch:
             own = given.get(switch.name)
-            # An effort stands beside what turns the thinking on or off.
+            # A value that is an effort doesn't turn thinking on or off.
             if own is not None and own in (switch.on, switch.off) and own not in EFFORTS:
                 given["enable_thinking"] = own == switch.on
         if self._options.enable_thinking is not None:
             given.setdefault("enable_thinking", self._options.enable_thinking)
         budget, thinks = task.thinking_budget, given.get("enable_thinking")
         known = self._options.thinking_budget
-        # Who turns the thinking on doesn't mean a budget of 0.
+        # A request that turns thinking on doesn't get a budget of 0.
         if budget is None and known is not None and thinks is not False and (known or not thinks):
             budget = given.setdefault("thinking_budget", known)
             given.setdefault("enable_thinking", known > 0)
         return replace(task, template_args=given, thinking_budget=budget)
 
     def _tokens(self, read: ReadTask, limit: int) -> _Rendered:
-        """Return the prompt. Raise OrchardError if it has `limit` tokens or more."""
+        """Render and tokenise the prompt. Raise OrchardError if it has `limit` tokens or more."""
         task = read.task
         if task.prompt is not None:
             if isinstance(task.prompt, str):
@@ -290,8 +288,8 @@ class Prompter:
     def _budget(self, task: generate.Generate, text: str) -> int | None:
         """Return the budget of the reasoning that the prompt has opened or the model may open; None if there is none.
 
-        A model whose reasoning does not end with a token of its own gets the budget as a variable of its template only.
-        Where the template has ended the reasoning, or the caller turned it off, there is none.
+        There is none if the template has ended the reasoning or the caller turned it off. A model whose reasoning
+        doesn't end with a single token only gets the budget as a variable of its template.
         """
         if task.prompt is not None or task.thinking_budget is None or self._thinking is None:
             return None
@@ -321,7 +319,7 @@ class Prompter:
     def _tokenize(
         self, text: str, param: str, limit: int, *, raw: bool = False, refuse: Callable[..., None] | None = None
     ) -> list[int]:
-        """Tokenise; a text that can't fit is refused, by `refuse`, before the work of tokenising all of it."""
+        """Tokenise a text; call `refuse`, which raises, before tokenising all of a text that can't fit."""
         refuse = refuse or self._refuse_beyond
         refuse(limit, self._fewest_tokens([text], limit), param, at_least=True)
         if len(text) > _LONG_CHARS_PER_TOKEN * limit:
@@ -329,23 +327,22 @@ class Prompter:
             for start in range(0, len(text), _SLICE):
                 count += len(self._encode(text[start : start + _SLICE]))
                 if count > 2 * limit:
-                    # A cut changes only the tokens around it, so half of these is certain.
+                    # Slicing only changes the tokens around each cut, so at least half of these are certain.
                     refuse(limit, count // 2, param, at_least=True)
         tokens = self._raw.encode(text) if raw else self._encode(text)
         refuse(limit, len(tokens), param)
         return tokens
 
     def _encode(self, text: str) -> list[int]:
-        # The template wrote the special tokens itself. verbose=False: no warning of a length that is checked here.
+        # The template has written the special tokens. verbose=False: don't warn of the length, which is checked here.
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False, verbose=False)
         return tokens
 
     def _fewest_of(self, messages: tuple[generate.Message, ...], limit: int) -> int:
-        """Return a lower bound without rendering: what a template may leave out does not count.
+        """Return a lower bound of a prompt's tokens without rendering it. It leaves out what a template may leave out.
 
-        Every template writes at least one token for a message, a call and a result. Texts of users and tools are
-        written in full, but for the space around them; what assistants said may have been thinking, and only one
-        system message may be kept.
+        Every template writes at least one token for a message, a call and a result. It writes texts of users and tools
+        in full, except for the space around them. It may drop an assistant's text and all but one system message.
         """
         turns = 0
         for message in messages:
@@ -358,9 +355,9 @@ class Prompter:
         return max(turns, self._fewest_tokens((text.strip() for text in texts), limit))
 
     def _fewest_tokens(self, texts: Iterable[str], limit: int) -> int:
-        """Return a cheap lower bound: from the longest token, and from the token with the most words in it.
+        """Return a cheap lower bound of tokens: by the longest token, and by the token with the most words.
 
-        The texts may stand next to each other, or with anything between them.
+        It holds whatever comes between the texts.
         """
         texts = list(texts)
         chars = sum(map(len, texts))
@@ -381,7 +378,7 @@ class Prompter:
             raise self._beyond_window(count, param, at_least, ", and the answer needs one more")
 
     def _beyond_window(self, count: int, param: str, at_least: bool, besides: str = "") -> OrchardError:
-        # The first sentence is OpenAI's: clients look for it.
+        # The first sentence is OpenAI's, since clients search for it.
         return OrchardError(
             "context_length_exceeded",
             f"This model's maximum context length is {self._window} tokens. However, your {param} resulted in "
@@ -396,7 +393,7 @@ def _refuse_input(limit: int, count: int, param: str, *, at_least: bool = False,
 
 
 def _given(sampling: generate.Sampling | SamplingDefaults) -> dict[str, Any]:
-    """Return the sampling parameters that are set, of those that have defaults."""
+    """Return the sampling parameters that are set and that a model may have defaults for."""
     found = {name: getattr(sampling, name) for name in SamplingDefaults.__struct_fields__}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -406,7 +403,7 @@ def _invalid(param: str, message: str) -> OrchardError:
 
 
 def _open_thought(task: generate.Generate) -> str:
-    """Return the reasoning that the answer continues: that of a last message without a text."""
+    """Return the reasoning that the answer continues: that of the last message, if it has no text; else ""."""
     parts = task.messages[-1].parts if task.continue_last and task.messages else ()
     if any(isinstance(part, generate.TextPart) and part.text for part in parts):
         return ""

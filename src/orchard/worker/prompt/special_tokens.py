@@ -1,4 +1,4 @@
-"""The tokens of a model that mean more than their text: what opens a turn, what opens and ends the reasoning."""
+"""A model's special tokens: those that open a turn, and those that open and end the reasoning."""
 
 import functools
 from collections.abc import Callable
@@ -13,9 +13,9 @@ _BLANK = ("\n", "\n\n", " ")
 
 
 class ThinkingTags(Struct, frozen=True):
-    """The tags of a model's reasoning, and their tokens: the first of what opens it, and the only one of what ends it.
+    """The tags of a model's reasoning, the first token of the tag that opens it, and the one token that ends it.
 
-    `blank`: tokens that may stand before it.
+    `blank`: tokens that may come before the reasoning.
     """
 
     start: str
@@ -26,7 +26,7 @@ class ThinkingTags(Struct, frozen=True):
 
 
 def template_source(tokenizer: Any) -> str:
-    """Return the source of a model's chat template; of one that is Python code, the tag that opens its reasoning."""
+    """Return the source of a model's chat template; if that is Python code, only the tag that opens the reasoning."""
     template = tokenizer.chat_template
     if isinstance(template, dict):
         return "\n".join(template.values())
@@ -34,9 +34,12 @@ def template_source(tokenizer: Any) -> str:
 
 
 def special_tokens(tokenizer: Any) -> dict[str, int]:
-    """Return the ids of the tokens that are no text to a grammar, by their text; `tokenizer` is mlx-lm's wrapper."""
+    """Return the ids of the tokens that a grammar must not treat as text, by their text.
+
+    `tokenizer` is mlx-lm's wrapper.
+    """
     added, template = tokenizer.added_tokens_decoder, template_source(tokenizer)
-    # A tag that is no special token, but a token of its own that the template writes, is no text either.
+    # The same holds for added tokens that are tags in the template, even if they are not marked as special.
     return {
         token.content: id_
         for id_, token in added.items()
@@ -47,14 +50,14 @@ def special_tokens(tokenizer: Any) -> dict[str, int]:
 def thinking(tokenizer: Any, family: Family) -> ThinkingTags | None:
     """Return the tags of a model's reasoning, if its format recognises them and one token ends it; else None.
 
-    A template that doesn't know them is that of a model which was not made to think, whatever its tokenizer has.
+    A model whose template lacks the tags was not made to reason, even if its tokenizer has them.
     """
     start: tuple[int, ...] = tokenizer.think_start_tokens or ()
     end: tuple[int, ...] = tokenizer.think_end_tokens or ()
     known = tokenizer.think_start and tokenizer.think_start in template_source(tokenizer)
     if not known or family.reasoning_tags != (tokenizer.think_start, tokenizer.think_end):
         return None
-    # Gemma's tag has several tokens, the first of which stands nowhere else.
+    # Gemma's opening tag has several tokens, the first of which occurs nowhere else.
     if len(end) != 1 or not (len(start) == 1 or start[0] in tokenizer.added_tokens_decoder):
         return None
     cut = (tokenizer.encode(text, add_special_tokens=False) for text in _BLANK)
@@ -63,15 +66,15 @@ def thinking(tokenizer: Any, family: Family) -> ThinkingTags | None:
 
 
 def turn_opener(tokenizer: Any, render: Callable[..., str]) -> int | None:
-    """Find the token with which a message begins; None if the chat template has no such token.
+    """Return the token with which each message begins; None if the chat template has no such token.
 
-    It is an added token that opens the prompt of an answer and stands before a user's message as well.
+    It is an added token that begins the generation prompt and also comes before a user's message.
     `render` takes messages as templates expect them, and `add_generation_prompt`.
     """
     conversation = [{"role": "user", "content": _PROBE}]
     try:
         alone, opened = (render(conversation, add_generation_prompt=wanted) for wanted in (False, True))
-    except Exception:  # a template may refuse a lone message
+    except Exception:  # a template may reject a single message
         return None
     encode = functools.partial(tokenizer.encode, add_special_tokens=False)
     first: int | None = next(iter(encode(opened.removeprefix(alone))), None)

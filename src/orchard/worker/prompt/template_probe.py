@@ -1,4 +1,4 @@
-"""Finds out what a chat template takes, by rendering small conversations: templates differ more than their names do."""
+"""Finds out what a chat template can express by rendering small conversations with it."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -43,9 +43,9 @@ def _told(call: ToolCallPart, text: str) -> Message:
     return _said("tool", ToolResultPart(call.id, (TextPart(text),)))
 
 
-# Gemma 4's field of a message; a tag of that name is another thing.
+# Gemma 4's field of a message; a tag of that name doesn't count.
 _WITHIN = re.compile(r"""\.tool_responses\b|['"]tool_responses['"]""")
-# The kind of a content block.
+# The type of a content block.
 _BLOCKS = re.compile(r"""['"]thinking['"]""")
 
 _RULES, _ASKED, _MORE = _said("system", "Qrules"), _said("user", "Qasked"), _said("user", "Qmore")
@@ -59,7 +59,7 @@ def _shows(
     never: Sequence[str] = (),
     tools: tuple[Tool, ...] = (),
 ) -> bool:
-    """Return whether the template renders these messages, with the needles in this order."""
+    """Return whether the template renders these messages with all needles, in this order, and with none of `never`."""
     given = tools_of(tools, takes)
     text = _rendered(render, turns_of(tuple(messages), takes), add_generation_prompt=False, tools=given)
     if text is None:
@@ -69,8 +69,8 @@ def _shows(
 
 
 def _thinking(render: Render, takes: TemplateCapabilities, source: str) -> TemplateCapabilities:
-    """Find out by which variables the template is told whether and how much the model thinks."""
-    turns = turns_of((_ASKED,), takes)  # Granite reads them only where there is no system message
+    """Find out which variables tell the template whether and how much the model thinks."""
+    turns = turns_of((_ASKED,), takes)  # Granite reads them only if there is no system message
     prompt = partial(_rendered, render, turns, add_generation_prompt=True, tools=None)
     if prompt() is None:
         return takes
@@ -86,18 +86,18 @@ def _thinking(render: Render, takes: TemplateCapabilities, source: str) -> Templ
 
 def _switched(prompt: Callable[..., str | None], switch: Switch, source: str) -> bool:
     if isinstance(switch.off, str) and not _quoted(switch.off, source):
-        return False  # it is written into the prompt, whatever it is
+        return False  # the template only copies the value into the prompt
     on, off = prompt(**switch.set(on=True)), prompt(**switch.set(on=False))
     return on is not None and off is not None and on != off
 
 
 def _efforts(prompt: Callable[..., str | None], source: str, thinking: dict[str, object]) -> Efforts | None:
-    """Find the efforts that the template tells apart; None: it takes all of them under the usual name."""
+    """Find the efforts that the template distinguishes; None: it takes all of them under the usual name."""
     name = next((name for name in _EFFORTS if re.search(rf"\b{name}\b", source)), _EFFORTS[0])
     prompts = {effort: prompt(**thinking | {name: effort}) for effort in (*EFFORTS, _NO_EFFORT)}
     other = prompts.pop(_NO_EFFORT)
     taken = tuple(effort for effort, text in prompts.items() if text is not None)
-    if other is not None and _NO_EFFORT not in other:  # what it doesn't know means one of those that it names
+    if other is not None and _NO_EFFORT not in other:  # an unknown effort has the effect of a known one
         named = tuple(effort for effort in taken if prompts[effort] != other or _quoted(effort, source))
         same = {prompts[effort] == other for effort in named if effort != "none"}
         taken = named if same == {True, False} else taken
@@ -111,14 +111,14 @@ def _quoted(text: str, source: str) -> bool:
 def _rendered(render: Render, turns: list[Turn], **variables: object) -> str | None:
     try:
         return render(turns, **variables)
-    except OrchardError as error:  # it takes too long, which is no refusal
+    except OrchardError as error:  # it took too long, which is not a rejection
         raise OrchardError("model_failed", error.message) from error
-    except Exception:  # templates refuse by raising whatever they like
+    except Exception:  # templates raise all kinds of errors to reject messages
         return None
 
 
 def probe(render: Render, source: str) -> TemplateCapabilities:
-    """Return what a template can express; `render` takes turns and variables, `source` is the template's text."""
+    """Return what a template can express; `render` takes turns and variables, `source` is the template's source."""
     shows = partial(_shows, render)
     takes = TemplateCapabilities()
     takes = replace(takes, system=shows(takes, [_RULES, _ASKED], "Qrules", "Qasked"))
@@ -134,7 +134,7 @@ def probe(render: Render, source: str) -> TemplateCapabilities:
     takes = _thinking(render, takes, source)
     if _BLOCKS.search(source):
         takes = _in_blocks(shows, takes)
-    if not takes.tools:  # the model gets to know of them in Hermes' way, and its calls are written so as well
+    if not takes.tools:  # then the prompt describes the tools and calls as Hermes does
         return replace(takes, calls=False)
     takes = replace(
         takes,
@@ -144,13 +144,13 @@ def probe(render: Render, source: str) -> TemplateCapabilities:
     )
     called = [_ASKED, _said("assistant", _CALL), _told(_CALL, "Qresult")]
     needles = ["Qvalue", "response:Qfunction", "Qresult"] if _WITHIN.search(source) else ["Qvalue", "Qresult"]
-    # The ways to write a call, the commonest first.
+    # The ways to write a call, the most common one first.
     ids = ("numbered" if "<|tool_calls_section_begin|>" in source else "any", "short")
     for within, own_ids, as_text in product((False, True), ids, (False, True)):
         form = replace(takes, results_within=within, ids=own_ids, text_arguments=as_text)
-        # The object must not be written as Python would write it.
+        # The arguments must not be written as a Python dict.
         if shows(form, called, *needles, never=("'Qname': 'Qvalue'",), tools=_TOOLS):
-            # Mistral's older ones leave the system message out while the last message is a result.
+            # Older templates of Mistral leave out the system message if the last message is a result.
             kept = form.system and shows(form, [_RULES, *called], "Qrules", tools=_TOOLS)
             found = _beside(partial(shows, tools=_TOOLS), form)
             return replace(found, system=kept, later_system=form.later_system and kept)
@@ -160,7 +160,7 @@ def probe(render: Render, source: str) -> TemplateCapabilities:
 
 
 def _in_blocks(shows: Callable[..., bool], takes: TemplateCapabilities) -> TemplateCapabilities:
-    """Find out whether reasoning shows as a content block only."""
+    """Find out whether the template shows reasoning only as a content block."""
     thought = [_ASKED, _said("assistant", ReasoningPart("Qthought"), "Qsaid")]
     blocks = replace(takes, thinking_blocks=True)
     printed = ("'Qthought'", '"Qthought"')
@@ -170,7 +170,7 @@ def _in_blocks(shows: Callable[..., bool], takes: TemplateCapabilities) -> Templ
 
 
 def _beside(shows: Callable[..., bool], takes: TemplateCapabilities) -> TemplateCapabilities:
-    """Find out what may stand beside a call."""
+    """Find out what a message with a call may have besides it."""
     both = [_ASKED, _said("assistant", _CALL, _OTHER), _told(_CALL, "Qresult"), _told(_OTHER, "Qend")]
     takes = replace(takes, several_calls=shows(takes, both, "Qvalue", "Qlast", "Qend"))
     texts = [_ASKED, _said("assistant", "Qtext", _CALL), _told(_CALL, "Qresult")]

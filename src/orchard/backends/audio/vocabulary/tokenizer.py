@@ -10,9 +10,9 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 MERGES = Path(__file__).parent / "merges.npz"
-"""For each vocabulary an array (50000, 2): the two earlier tokens that each token after the 256 bytes consists of."""
+"""For each vocabulary an array (50000, 2): the two earlier tokens that make each token after the 256 bytes."""
 SIZES = {51_864: ("gpt2", 99), 51_865: ("multilingual", 99), 51_866: ("multilingual", 100)}
-"""The vocabulary, and how many languages have a token, by the number of all tokens: English, multilingual, large-v3."""
+"""By the number of tokens: the vocabulary and its number of languages (English, multilingual, large-v3)."""
 
 _END = "<|endoftext|>"
 _TASKS = ("translate", "transcribe", "startoflm", "startofprev", "nospeech", "notimestamps")
@@ -22,13 +22,13 @@ _TIMES = 1501  # from 0 to 30 seconds
 def make_tokenizer(size: int) -> Any:
     """Return the tokenizer of a Whisper model with a vocabulary of `size` tokens, a key of SIZES.
 
-    It is what transformers makes of the files of OpenAI's models, without their prefix tokens.
+    It equals transformers' tokenizer for the files of OpenAI's models, without their prefix tokens.
     """
     name, languages = SIZES[size]
     with np.load(MERGES, allow_pickle=False) as arrays:
         words, merges = spell(arrays[name].tolist())
     if name == "multilingual":
-        words.append("")  # which no text has
+        words.append("")  # it occurs in no text
     made = Tokenizer(models.BPE({word: number for number, word in enumerate(words)}, merges))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
