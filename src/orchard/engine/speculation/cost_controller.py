@@ -224,9 +224,10 @@ class CostController:
         rows = len(offers)
         chosen = _Choice(rows, like, 1, 0.0)
         plain = self.costs.seconds(like, 1)
-        plans = self._plans(offers)
-        if plain is None or not plans:
+        hoped = sum(max((sum(one.chances) for one in offered), default=0.0) for offered in offers)
+        if plain is None or rows + hoped <= rows * _MARGIN:  # too little even if a pass cost no more than a plain step
             return chosen
+        plans = self._plans(offers)
         best = rows / plain * _MARGIN
         for plan in plans:
             seconds = self.costs.seconds(like, plan.width)
