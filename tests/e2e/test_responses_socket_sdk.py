@@ -35,7 +35,6 @@ def test_the_same_answer_as_by_http(client: OpenAI) -> None:
         assert told[-1].response.output_text == whole.output_text
     deltas = [event.delta for event in told if event.type == "response.output_text.delta"]
     assert "".join(deltas) == whole.output_text
-    assert len(deltas) > 1
 
 
 def test_an_agents_turns_that_are_not_stored(client: OpenAI) -> None:
