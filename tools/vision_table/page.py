@@ -57,7 +57,8 @@ _REASONS = {
     r"Unbatchable: (\w+)": r"Its cache is a `\1`",
     r"in pieces its logits change by (\S+), they spread by (\S+)": "Read in pieces, a prompt's logits change by "
     r"\1 where they spread by \2",
-    r"its logits change by (\S+), they spread by (\S+)": r"Shared, its logits change by \1 where they spread by \2",
+    r"its logits change by (\S+), and their standard deviation is (\S+)": "Shared, its logits change by "
+    r"\1 where they spread by \2",
 }
 
 

@@ -137,7 +137,7 @@ def reads_in_pieces(model: LanguageModel, options: TextOptions) -> bool:
     off, spread = float(mx.sqrt(mx.mean(mx.square(pieces - whole)))), float(mx.std(whole))
     same = not off > _TOLERANCE_IN_PIECES * spread
     level = logging.DEBUG if same else logging.INFO
-    told = "in chunks, the logits of a prompt change by %.3g on average; their standard deviation is %.3g"
+    told = "in chunks, the logits of a prompt change by %.3g on average, and their standard deviation is %.3g"
     log.log(level, told, off, spread)
     return same
 
@@ -182,7 +182,7 @@ def _same(what: str, expected: _Expected, logits: Callable[[], mx.array]) -> boo
     if off > allowed:
         allowed = min(max(allowed, 2 * expected.rounding), _MOST_TOLERANCE * spread)
     if off > allowed:
-        told = "the model can't do this: %s (its logits change by %.3g; their standard deviation is %.3g)"
+        told = "the model can't do this: %s (its logits change by %.3g, and their standard deviation is %.3g)"
         log.info(told, what, off, spread)
     return off <= allowed
 
