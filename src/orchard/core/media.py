@@ -67,6 +67,11 @@ class MediaPart(Struct, frozen=True, tag="media"):
     path: str = ""
 
 
+def is_data_url(text: str) -> bool:
+    """Return whether a text is a data: URL (RFC 2397). The case of its scheme does not matter."""
+    return text[:5].lower() == "data:"
+
+
 def unreadable(part: MediaPart, takes: Collection[MediaKind] | None = None) -> OrchardError:
     """Return the error of a medium that a model can't read; `takes`: the kinds that a vision model can read."""
     words = " and ".join(_WORDS[kind].lower() for kind in takes or ())

@@ -164,7 +164,7 @@ async def test_cancelling_ends_the_fetches() -> None:
 async def test_what_arrives_counts_until_it_is_here() -> None:
     site = Site(a=b"x" * 600, b=b"x" * 600)
     error = await Bench(site).refused(image("https://x/a"), image("https://x/b"))
-    assert error.kind == "payload_too_large"
+    assert (error.kind, error.param) == ("payload_too_large", "p")
     assert len(await Bench(site).parts(image("https://x/a"), image("https://x/a"))) == 2
     assert len(await Bench(site).parts(image(data_url(b"x" * 2000)))) == 1  # that arrived with the body
 

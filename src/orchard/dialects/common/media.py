@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple, Optional, Protocol
 from msgspec import Meta
 from msgspec.structs import replace
 
-from orchard.core.media import MAX_FRAMES, MAX_PIXELS, MediaKind, MediaOptions, MediaPart
+from orchard.core.media import MAX_FRAMES, MAX_PIXELS, MediaKind, MediaOptions, MediaPart, is_data_url
 from orchard.dialects.common.json_body import invalid, not_one_of
 
 MAX_SIDE = 16_384
@@ -105,11 +105,6 @@ def media_part(kind: MediaKind, url: str, param: str, options: MediaOptions, nam
     if not url.lower().startswith(_SCHEMES) and not KeptMedium.of(url):
         raise invalid(param, NOT_A_URL)
     return MediaPart(kind, url, param, name=name, options=options)
-
-
-def is_data_url(text: str) -> bool:
-    """Return whether a text is a data: URL. The case of its scheme does not matter."""
-    return text[:5].lower() == "data:"
 
 
 def encoded_part(kind: MediaKind, data: str, media_type: str, param: str, options: MediaOptions) -> MediaPart:

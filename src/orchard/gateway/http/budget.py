@@ -19,18 +19,18 @@ class Share:
         self._budget = budget
         self._taken = 0
 
-    def take(self, size: int) -> None:
-        """Change the number of bytes that this share holds to `size`.
+    def take(self, size: int, param: str | None = None) -> None:
+        """Change the number of bytes that this share holds to `size`; `param` is the field to blame.
 
         Raise OrchardError: overloaded, or payload_too_large if `size` exceeds the limit even without other shares.
         """
         wanted = max(0, size - self._budget.own)
         if wanted > self._budget.most:
             message = f"{size} bytes of {self._budget.what} exceed the limit of {self._budget.most} bytes for all"
-            raise OrchardError("payload_too_large", message)
+            raise OrchardError("payload_too_large", message, param=param)
         more = wanted - self._taken
         if more > self._budget.left:
             message = f"too many bytes of {self._budget.what} are held already"
-            raise OrchardError("overloaded", message, retry_after=1)
+            raise OrchardError("overloaded", message, param=param, retry_after=1)
         self._budget.left -= more
         self._taken += more

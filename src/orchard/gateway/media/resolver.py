@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
-from orchard.core.media import MediaPart
+from orchard.core.media import MediaPart, is_data_url
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Generate, Message, TextPart
 from orchard.core.tasks.media import request_media, with_media
@@ -95,7 +95,7 @@ class _Arrival:
         """Return a part with its bytes, or the text of a document. Raise OrchardError."""
         if kept := KeptMedium.of(part.url):
             found = self._known(part, kept)
-        elif part.url[:5].lower() == "data:":
+        elif is_data_url(part.url):
             small = len(part.url) <= _SMALL_CHARS
             found = data_urls.decoded(part) if small else await asyncio.to_thread(data_urls.decoded, part)
             self._add(part, len(found.data))
@@ -144,7 +144,7 @@ class _Arrival:
     def _hold(self, part: MediaPart, size: int) -> None:
         self._arrived += size
         self._add(part, size)
-        self.share.take(self._arrived)
+        self.share.take(self._arrived, part.param)
 
     def _add(self, part: MediaPart, size: int) -> None:
         self._bytes += size

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from orchard.core.errors import OrchardError
-from orchard.core.media import MediaPart
+from orchard.core.media import MediaPart, is_data_url
 from orchard.dialects.common.media import KeptMedium
 from orchard.gateway.media.data_urls import from_base64
 from orchard.gateway.media.errors import MAX_REQUEST_BYTES
@@ -120,7 +120,7 @@ def _medium(value: str, name: str, known: KnownMedia) -> tuple[bytes | None, str
     """Return the bytes of a value (None: not a medium), their media type, and the `original` for a `KeptMedium`."""
     if found := known.fetched.get(value):
         return found.data, found.media_type, value
-    if value[:5].lower() == "data:":
+    if is_data_url(value):
         begin = value.find(",") + 1
         media_type, *parameters = (piece.strip().lower() for piece in value[5 : begin - 1].split(";"))
         is_base64 = begin and parameters[-1:] == ["base64"]
@@ -129,6 +129,6 @@ def _medium(value: str, name: str, known: KnownMedia) -> tuple[bytes | None, str
 
 
 def _as_sent(kept: KeptMedium, data: bytes) -> str:
-    if kept.original and kept.original[:5].lower() != "data:":
+    if kept.original and not is_data_url(kept.original):
         return kept.original
     return kept.original + base64.b64encode(data).decode()

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from orchard.core.media import MediaOptions, MediaPart
+from orchard.core.media import MediaOptions, MediaPart, is_data_url
 from orchard.core.tasks.generate import TextPart
 from orchard.dialects.anthropic.messages import schema as wire
 from orchard.dialects.common.json_body import invalid, required
-from orchard.dialects.common.media import checked_type, encoded_part, file_part, is_data_url, media_part
+from orchard.dialects.common.media import checked_type, encoded_part, file_part, media_part
 
 SHOWN = ("text", "image", "document", "search_result")
 """The types of blocks that the model sees."""
