@@ -37,6 +37,7 @@ Port = Annotated[int, Meta(ge=0, le=65535)]
 Host = Annotated[str, written_as("host")]
 Keys = Annotated[tuple[str, ...], written_as("keys")]
 KeyFile = Annotated[str, written_as("key file")]
+PromptCacheSharing = Annotated[Literal["keys", "all"] | dict[str, tuple[str, ...]], written_as("cache sharing")]
 LogFile = Annotated[str, written_as("log file")]
 Ttl = Annotated[
     Seconds | None,
@@ -119,6 +120,14 @@ class Settings(Struct, frozen=True, kw_only=True):
         setting("access", "A key that also sees what every other key has stored; may be repeated."),
         also(flag="admin_key"),
     ] = ()
+    prompt_cache_sharing: Annotated[
+        PromptCacheSharing,
+        setting(
+            "access",
+            "If the server needs keys, who uses cached prompts: each key only its own, all keys all, or each group of "
+            "keys (a mapping of names to lists of keys, only in the file) its own.",
+        ),
+    ] = "keys"
     cors_origins: Annotated[
         tuple[str, ...],
         written_as("origins"),
@@ -217,6 +226,20 @@ class Settings(Struct, frozen=True, kw_only=True):
     embeddings: EmbeddingOptions = EmbeddingOptions()
     rerank: RerankOptions = RerankOptions()
     images: ImageOptions = ImageOptions()
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if a group of `prompt_cache_sharing` has a key that the server doesn't know, or another has.
+
+        The message contains no key.
+        """
+        if isinstance(self.prompt_cache_sharing, str):
+            return
+        known = {*self.api_keys, *self.admin_keys}
+        for name, keys in self.prompt_cache_sharing.items():
+            if not known.issuperset(keys):
+                message = f"prompt_cache_sharing: the group '{name}' has a key that is not one of the server's keys, or"
+                raise ValueError(f"{message} that another group has")
+            known -= set(keys)
 
     @property
     def asks_for_keys(self) -> bool:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from orchard.core.cache_report import CacheState
 from orchard.core.events import Event
-from orchard.core.request import Priority, Request
+from orchard.core.request import Priority, Request, Sender
 from orchard.core.speculation_report import SpeculationReport
 from orchard.core.tasks.media import request_media, with_media
 
@@ -81,16 +81,21 @@ class Pong(Struct, frozen=True, array_like=True, tag="pong"):
 
 
 class Submit(Struct, frozen=True, array_like=True, tag="submit"):
-    """Gateway to worker: begin a request; `task` encodes one of the tasks of the worker's backend."""
+    """Gateway to worker: begin a request; `task` encodes one of the tasks of the worker's backend.
+
+    `sender` and `cache_scope` are the request's.
+    """
 
     request_id: str
     task: Raw
     priority: Priority
+    sender: Sender = Sender()
+    cache_scope: str = ""
 
     @classmethod
     def of(cls, request: Request) -> "Submit":
         """Return the message that begins a request."""
-        return cls(request.id, packed(request.task), request.priority)
+        return cls(request.id, packed(request.task), request.priority, request.sender, request.cache_scope)
 
 
 class Cancel(Struct, frozen=True, array_like=True, tag="cancel"):

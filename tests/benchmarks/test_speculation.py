@@ -13,6 +13,7 @@ from orchard.backends.text import load
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import Batch
 from orchard.engine.batching.kv_cache import KVStore
+from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope
 from orchard.engine.speculation.speculation import Speculation
 from tests.support.engine_driver import greedy, prompt
 from tests.support.heads import headed
@@ -34,6 +35,7 @@ def test_the_interval_is_that_of_the_ranks(count: int, low: int, high: int) -> N
 class AskedRow:
     tokens: list[int] = field(default_factory=lambda: [1, 2])
     prompt_length: int = 2
+    cache_scope: CacheScope = EVERYBODY
     prediction: tuple[int, ...] = ()
     grammar: None = None
 

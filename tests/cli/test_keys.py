@@ -53,6 +53,35 @@ def test_admin_keys_are_given_like_the_others(served: list[Settings]) -> None:
     assert all(settings.asks_for_keys for settings in served)
 
 
+def test_who_shares_cached_prompts(served: list[Settings], tmp_path: Path) -> None:
+    config = tmp_path / "orchard.yaml"
+    config.write_text("server: {api_keys: [a, b, c], prompt_cache_sharing: {ours: [a, b], theirs: c}}")
+    run = CliRunner().invoke
+    run(app, ["serve", "--api-key", "a", "--prompt-cache-sharing", "all"])
+    run(app, ["serve", "--config", str(config)])
+    run(app, ["serve"], env={"ORCHARD_PROMPT_CACHE_SHARING": "keys"})
+    found = [settings.prompt_cache_sharing for settings in served]
+    assert found == ["all", {"ours": ("a", "b"), "theirs": ("c",)}, "keys"]
+
+
+@pytest.mark.parametrize(
+    ("sharing", "wrong"),
+    [
+        ("secret", "must be keys, all, or a mapping of groups to lists of keys"),
+        ("[a]", "must be keys, all, or a mapping of groups to lists of keys, not a list"),
+        ("{ours: [a, secret]}", "the group 'ours' has a key that is not one of the server's keys"),
+        ("{ours: [a], theirs: [a]}", "the group 'theirs' has a key that is not one of the server's keys, or that"),
+    ],
+)
+def test_groups_of_keys_that_cannot_be(served: list[Settings], tmp_path: Path, sharing: str, wrong: str) -> None:
+    config = tmp_path / "orchard.yaml"
+    config.write_text(f"server: {{api_keys: [a], prompt_cache_sharing: {sharing}}}")
+    result = CliRunner().invoke(app, ["serve", "--config", str(config)], env={"COLUMNS": "300"})
+    assert (result.exit_code, served) == (1, [])
+    assert wrong in str(result.exception)
+    assert "secret" not in str(result.exception)
+
+
 @pytest.mark.parametrize("key", ["", ",", "a b", "schlüssel", "a\tb"])
 def test_what_can_be_no_key_is_refused_without_being_repeated(served: list[Settings], key: str) -> None:
     result = CliRunner().invoke(app, ["serve", "--api-key", key], env={"COLUMNS": "200"})

@@ -79,7 +79,7 @@ def test_a_job_that_is_cancelled_while_its_prompt_is_fetched_never_runs(
 ) -> None:
     fetches: queue.Queue[Callable[[], None]] = queue.Queue()
 
-    def fetch(store: KVStore, tokens: list[int], done: Callable[[], None], spans: object) -> bool:
+    def fetch(store: KVStore, tokens: list[int], done: Callable[[], None], *of: object) -> bool:
         fetches.put(done)
         return True
 

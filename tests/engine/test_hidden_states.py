@@ -218,7 +218,7 @@ def test_nothing_is_fetched_from_the_disk() -> None:
     added: list[Job] = []
     asked: list[list[int]] = []
 
-    def fetch(prompt: list[int], done: Any, spans: Any) -> bool:
+    def fetch(prompt: list[int], done: Any, *of: Any) -> bool:
         asked.append(prompt)
         return False
 

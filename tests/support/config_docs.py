@@ -82,7 +82,7 @@ def example_of(setting: Setting, width: int) -> Iterator[str]:
     text = _described(setting) if is_said else f"{_described(setting)} [default: {setting.default_words}]"
     yield from (f"# {line}" for line in textwrap.wrap(text, width))
     value = setting.default_words if is_fixed else setting.example or _PLACEHOLDERS[setting.kind.metavar]
-    if not setting.example and setting.kind.shape is not str:
+    if not setting.example and setting.kind.shape is not str and not setting.kind.instead:
         value = f"[{value}]" if setting.kind.shape is list else f"{{some-name: {value}}}"
     yield f"#{setting.name}: {value}"
 

@@ -27,7 +27,7 @@ from orchard.engine.batching.model import LanguageModel
 Progress = Callable[[float], None]
 
 _UNKNOWN_WINDOW = 32_768
-_MOST_TEMPLATE_BYTES = 2**20
+_MOST_TEXT_BYTES = 2**20
 _NO_LIMIT = 10**9  # tokens
 _UNPACKED_SHARE = 8  # of the memory: an eighth is the most that unpacked weights on a slow CPU may take
 _CONFIGURATIONS = ("config.json", "adapter_config.json")
@@ -94,7 +94,7 @@ def load_folder(
     template's file.
     """
     if options.chat_template_file:
-        template = _template(Path(options.chat_template_file))
+        template = read_text(Path(options.chat_template_file), "the chat template")
     _check_config(folder, library)
     # Reading weights and reading a large vocabulary hardly slow each other down.
     with ThreadPoolExecutor(1, "tokenizer") as aside:
@@ -274,13 +274,16 @@ def _broken_json(folder: Path) -> str | None:
     return None
 
 
-def _template(file: Path) -> str:
-    """Read a chat template. Raise OrchardError("model_failed") with the reason."""
+def read_text(file: Path, what: str) -> str:
+    """Read a text that the options name, such as a chat template. Raise OrchardError("model_failed") with the reason.
+
+    `what` says what the file is for.
+    """
     try:
         with file.open("rb") as opened:
-            text = opened.read(_MOST_TEMPLATE_BYTES + 1)
-        if len(text) > _MOST_TEMPLATE_BYTES:
-            raise ValueError(f"it has more than {_MOST_TEMPLATE_BYTES:,} bytes")
+            text = opened.read(_MOST_TEXT_BYTES + 1)
+        if len(text) > _MOST_TEXT_BYTES:
+            raise ValueError(f"it has more than {_MOST_TEXT_BYTES:,} bytes")
         return text.decode("utf-8")
     except UnicodeDecodeError as error:
         reason = f"it is not UTF-8 (byte {error.start})"
@@ -288,7 +291,7 @@ def _template(file: Path) -> str:
         reason = error.strerror or str(error)
     except ValueError as error:
         reason = str(error)
-    raise OrchardError("model_failed", f"the chat template in {file} can't be read: {reason}")
+    raise OrchardError("model_failed", f"{what} in {file} can't be read: {reason}")
 
 
 def _tokenizer(folder: Path, template: str | None) -> Any:

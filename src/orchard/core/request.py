@@ -57,12 +57,23 @@ class Adapter(Struct, frozen=True):
     param: str = "adapters"
 
 
+class Sender(Struct, frozen=True):
+    """Who sends a request: callers share a model's rows fairly, and so do the connections of one caller.
+
+    `caller`: a digest of the API key, or the client's address if the server needs no keys; "": the server itself.
+    """
+
+    caller: str = ""
+    connection: str = ""
+
+
 class Request(Struct, frozen=True):
     """A piece of work for one model. `id` is unique in the gateway; headers and log lines show it.
 
     `priority` decides which waiting request goes first. `adapter` is a LoRA adapter that the configuration allows.
     `ttl` replaces the model's own: the model is unloaded after that many seconds without a request. `overflow` says
-    how to treat a conversation that exceeds the context window; None: as the server's settings say.
+    how to treat a conversation that exceeds the context window; None: as the server's settings say. What a model caches
+    of a request is only used for requests with the same `cache_scope`. `cache_salt` is the request's own part of it.
     """
 
     id: str
@@ -72,3 +83,6 @@ class Request(Struct, frozen=True):
     adapter: Adapter | None = None
     ttl: float | None = None
     overflow: Overflow | None = None
+    sender: Sender = Sender()
+    cache_scope: str = ""
+    cache_salt: str | None = None

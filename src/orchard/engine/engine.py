@@ -255,7 +255,8 @@ class Engine(Generic[M]):
                 runner.add(job)
 
         self._fetching.add(job.id)
-        if job.hidden or not runner.store.fetch(job.prompt, lambda: self._inbox.put(fetched), job.spans):
+        wake = partial(self._inbox.put, fetched)
+        if job.hidden or not runner.store.fetch(job.prompt, wake, job.spans, job.cache_scope):
             fetched(runner)
 
     def _cancel(self, runner: Runner, job_id: str, choice: int | None) -> None:

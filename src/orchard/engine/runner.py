@@ -211,7 +211,14 @@ class Runner:
         """Look the prompt up in the prefix cache and prepare the prefill of the rest."""
         job = work.job
         store = self._uncached if job.hidden else self.store
-        begin = partial(Prefill, boundaries=job.boundaries, store=store, spans=job.spans, embed=job.embed)
+        begin = partial(
+            Prefill,
+            boundaries=job.boundaries,
+            store=store,
+            spans=job.spans,
+            scope=job.cache_scope,
+            embed=job.embed,
+        )
         if any(work.answers):
             work.prefills = [
                 (begin([*job.prompt, *answer]), [choice])

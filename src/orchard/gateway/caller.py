@@ -1,12 +1,16 @@
-"""Callers: the API key of a request identifies its user."""
+"""Callers: the API key of a request identifies its user, and whose cached prompts it may use."""
 
 import hashlib
 import hmac
 import os
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
+
+from orchard.config import PromptCacheSharing
+from orchard.core.request import Request, Sender
 
 _MOST_REMEMBERED = 8192
 _KEY_VARIABLES = ("ORCHARD_API_KEY", "ORCHARD_ADMIN_KEY")
@@ -16,12 +20,28 @@ class Caller(Struct, frozen=True):
     """Who makes a request.
 
     `user`, a digest of the API key, owns what the request stores; None: the request has no valid key. `admin`: it sees
-    what all users have made. `known`: it has a valid key, or the server needs none.
+    what all users have made. `known`: it has a valid key, or the server needs none. `cache_scope`: see `Request`.
+    `host` and `port` are the client's end of the connection.
     """
 
     user: str | None = None
     admin: bool = False
     known: bool = True
+    cache_scope: str = ""
+    host: str = ""
+    port: int = 0
+
+    def at(self, client: tuple[str, int] | None) -> "Caller":
+        """Return the caller at the client's end of a connection."""
+        return replace(self, host=client[0], port=client[1]) if client else self
+
+    def sign(self, request: Request) -> Request:
+        """Return a request with its sender and the scope of what it caches."""
+        scope = self.cache_scope
+        if request.cache_salt is not None:
+            scope = _hex_digest("orchard cache", scope, request.cache_salt)
+        sender = Sender(self.user or self.host, f"{self.host}:{self.port}")
+        return replace(request, sender=sender, cache_scope=scope)
 
     def sees(self, user: str | None) -> bool:
         """Return whether the caller may see what a user has made."""
@@ -37,11 +57,23 @@ STRANGER = Caller(known=False)
 class Callers:
     """The keys of one server, and the callers of its latest requests."""
 
-    def __init__(self, api_keys: Sequence[str] = (), admin_keys: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        api_keys: Sequence[str] = (),
+        admin_keys: Sequence[str] = (),
+        cache_sharing: PromptCacheSharing = "keys",
+    ) -> None:
         keys = dict.fromkeys((*admin_keys, *api_keys))
         # What a caller makes is stored under a digest of its key, never under the key itself.
-        users = {key: hashlib.sha256(b"orchard user\0" + key.encode()).hexdigest() for key in keys}
-        self._known = [(_digest(key.encode()), Caller(users[key], key in admin_keys)) for key in keys]
+        users = {key: _hex_digest("orchard user", key) for key in keys}
+        scopes = users if cache_sharing == "keys" else {}
+        if isinstance(cache_sharing, Mapping):
+            groups = {key: _hex_digest("orchard group", name) for name, own in cache_sharing.items() for key in own}
+            scopes = users | groups
+        self._known = [
+            (_digest(key.encode()), Caller(users[key], key in admin_keys, cache_scope=scopes.get(key, "")))
+            for key in keys
+        ]
         self._requests: OrderedDict[str, str | None] = OrderedDict()
 
     def identify(self, keys: Iterable[bytes]) -> Caller:
@@ -75,3 +107,7 @@ def environment_without_keys() -> dict[str, str]:
 
 def _digest(key: bytes) -> bytes:
     return hashlib.sha256(key).digest()
+
+
+def _hex_digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()

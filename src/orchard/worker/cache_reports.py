@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from orchard.core.cache_report import CacheReport
 from orchard.engine.batching.job import Begun
-from orchard.engine.prefix_cache.values import MEDIUM
+from orchard.engine.prefix_cache.values import is_medium
 from orchard.worker.output import Vocabulary
 
 log = logging.getLogger("orchard.worker")
@@ -32,7 +32,7 @@ class CacheReports:
             parts = miss.given[:length], miss.cached[length:], miss.given[length:]
             before, cached, given = map(self._text, parts)
             medium = f"goes on with {'another' if miss.medium else 'a'} medium"
-            other = medium if miss.cached[length:][:1] >= [MEDIUM] else _goes_on(cached)
+            other = medium if any(map(is_medium, miss.cached[length:][:1])) else _goes_on(cached)
             own = f"goes on with medium {miss.medium}" if miss.medium else _goes_on(given)
             differs = f"token {miss.place} of {prompt_tokens}: the closest cached text {other}, this prompt {own}"
             if not miss.cached:
@@ -53,7 +53,7 @@ class CacheReports:
 
     def _text(self, tokens: list[int]) -> str:
         """Return the text of tokens, without media."""
-        return self._vocabulary.decode([token for token in tokens if token < MEDIUM])
+        return self._vocabulary.decode([token for token in tokens if not is_medium(token)])
 
 
 def _goes_on(text: str) -> str:

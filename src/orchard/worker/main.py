@@ -92,8 +92,11 @@ class Worker:
 
     def _receive(self, message: object) -> None:
         match message:
-            case wire.Submit(request_id, task, priority):
-                self._loaded.submit(Request(request_id, self._model, self._types.tasks.decode(task), priority))
+            case wire.Submit(request_id, task, priority, sender, cache_scope):
+                known = self._types.tasks.decode(task)
+                self._loaded.submit(
+                    Request(request_id, self._model, known, priority, sender=sender, cache_scope=cache_scope)
+                )
             case wire.Cancel(request_id):
                 self._loaded.cancel(request_id)
             case wire.Pause(request_id):

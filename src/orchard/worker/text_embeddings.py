@@ -86,8 +86,8 @@ class TextEmbeddings:
         """How many jobs the engine works on, not counting one of each request."""
         return sum(max(0, len(one.begun) - 1) for one in self._live.values())
 
-    async def prepare(self, task: Embed, read: Read) -> list[InputTokens]:
-        """Return the tokens and media of each input; `read` reads media.
+    async def prepare(self, task: Embed, read: Read, salt: bytes) -> list[InputTokens]:
+        """Return the tokens and media of each input; `read` reads media. `salt`: that of the request's `CacheScope`.
 
         Raise OrchardError if the request is wrong or the model can't do what it asks for.
         """
@@ -100,7 +100,7 @@ class TextEmbeddings:
         found: list[InputTokens] = []
         media_bytes = 0
         for given, param in zip(task.inputs, task.params, strict=True):
-            tokens, taken = await self._tokens(given, param, read, truncate=task.truncate)
+            tokens, taken = await self._tokens(given, param, read, salt, truncate=task.truncate)
             if (media_bytes := media_bytes + taken) > MOST_BYTES:
                 message = f"`{param}` and the inputs before it have media of {media_bytes:,} bytes for the model's "
                 message += f"encoder; at most {MOST_BYTES:,} are allowed in a request"
@@ -108,15 +108,17 @@ class TextEmbeddings:
             found.append(tokens)
         return found
 
-    async def _tokens(self, given: EmbedInput, param: str, read: Read, *, truncate: bool) -> tuple[InputTokens, int]:
+    async def _tokens(
+        self, given: EmbedInput, param: str, read: Read, salt: bytes, *, truncate: bool
+    ) -> tuple[InputTokens, int]:
         """Return an input's tokens, and the bytes of its media as the encoder gets them."""
         parts = list(input_media(given))
         match given:
             case MixedInput():
-                found = await read(partial(self._prompter.read_mixed, given), parts)
+                found = await read(partial(self._prompter.read_mixed, given, salt), parts)
                 return await self._prompts.do(self._prompter.mixed_tokens, found, param), found.media_bytes
             case Generate():
-                found = await read(partial(self._prompter.read, given), parts)
+                found = await read(partial(self._prompter.read, given, salt=salt), parts)
                 return await self._prompts.do(self._prompter.conversation_tokens, found), found.media_bytes
         return await self._prompts.do(partial(self._prompter.input_tokens, given, param, truncate=truncate)), 0
 

@@ -12,6 +12,8 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec.structs import replace
+
 from orchard.backends import model_folder
 from orchard.backends.draft import load_draft
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
@@ -31,6 +33,7 @@ from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job, Verified
 from orchard.engine.engine import Engine
 from orchard.engine.memory import limit
+from orchard.engine.prefix_cache.values import CacheScope
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.speculation.prediction import PredictedText, PredictionUse
 from orchard.formats.families.tagged import Tagged
@@ -66,6 +69,7 @@ class _Live:
 
     def __init__(self, request: Request) -> None:
         self.request = request
+        self.cache_scope = CacheScope.of(request.cache_scope)
         self.preparing: asyncio.Task[None] | None = None
         self.answers: list[ChoiceOutput] = []
         self.prompt_tokens = 0
@@ -236,21 +240,25 @@ class TextService(Service):
         """Make a request's prompt and its grammar, and give its job to the engine."""
         request = live.request
         try:
+            salt = live.cache_scope.salt
             if isinstance(request.task, Embed):
-                prompts = await self._embeddings.prepare(request.task, partial(self._read, live))
+                prompts = await self._embeddings.prepare(request.task, partial(self._read, live), salt)
                 live.preparing = None
                 self._embeddings.begin(request, prompts)
                 return
             asked = generation(request)
             task: Generate | ReadTask = asked
             if parts := list(request_media(request)):
-                task = await self._read(live, partial(self._prompter.read, asked), parts)
+                task = await self._read(live, partial(self._prompter.read, asked, salt=salt), parts)
             if isinstance(request.task, Count):
                 count = partial(self._prompter.count, task, must_fit=request.task.must_fit)
                 tokens = await self._prompts.do(count)
                 self._end(request.id, Started(tokens), Finished((), Usage(tokens, 0)))
                 return
             prepared = await self._prompts.do(self._prompter.prepare, task)
+            if salt and self._options.prompt_cache_shared:
+                shared = await self._prompts.do(self._prompter.shared.count, asked, prepared.tokens)
+                live.cache_scope = replace(live.cache_scope, shared=shared)
             grammar, constraints = None, self._prompter.constraints
             if (constraint := prepared.constraint) and constraints.known(constraint):
                 grammar = await self._prompts.do(constraints.compile, constraint)
@@ -315,6 +323,7 @@ class TextService(Service):
                 prompt_logprobs=scored,
                 speculates=task.speculates,
                 prediction=prepared.prediction,
+                cache_scope=live.cache_scope,
             )
         )
 

@@ -43,9 +43,10 @@ def qwen(vision_folder: Folders) -> VisionModel:
     return load(str(vision_folder("qwen3_vl")))
 
 
-def read(model: VisionModel, part: MediaPart) -> Medium:
+def read(model: VisionModel, part: MediaPart, salt: bytes = b"") -> Medium:
     family = FAMILIES["qwen3_omni_moe"]
-    return model.reader.read(part, {"image": family.image, "audio": family.audio, "video": family.video}[part.kind])
+    placeholders = {"image": family.image, "audio": family.audio, "video": family.video}
+    return model.reader.read(part, placeholders[part.kind], salt=salt)
 
 
 def test_a_picture_is_what_mlx_vlm_makes_of_it(qwen: VisionModel, vision_folder: Folders) -> None:
@@ -64,6 +65,14 @@ def test_a_picture_is_what_mlx_vlm_makes_of_it(qwen: VisionModel, vision_folder:
 )
 def test_what_a_model_takes(vision_folder: Folders, name: str, takes: set[str]) -> None:
     assert load(str(vision_folder(name))).reader.takes == takes
+
+
+def test_a_picture_with_a_salt_is_another(qwen: VisionModel) -> None:
+    part = of(png(picture(1)))
+    plain, ann, ben = (read(qwen, part, salt=salt) for salt in (b"", b"ann", b"ben"))
+    assert len({plain.digest, ann.digest, ben.digest}) == 3
+    assert read(qwen, part, salt=b"ann") is ann
+    assert ann.tokens == ben.tokens
 
 
 def test_the_same_picture_in_another_file_is_the_same(qwen: VisionModel) -> None:

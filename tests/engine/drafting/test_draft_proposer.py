@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.engine.drafting.draft_proposer import DraftProposer
+from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope
 from orchard.engine.sampling.grammar import GrammarState
 from tests.support.drafting import drafter
 from tests.support.engine_driver import WORDS, prompt
@@ -26,6 +27,7 @@ class Drafted:
 
     tokens: list[int]
     prompt_length: int = 1
+    cache_scope: CacheScope = EVERYBODY
     prediction: Sequence[int] = ()
     grammar: GrammarState | None = field(default=None)
 

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
 
 from orchard.engine.prefix_cache import radix_tree
 from orchard.engine.prefix_cache.cache import Match, Miss, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
-from orchard.engine.prefix_cache.values import Cut, State
+from orchard.engine.prefix_cache.values import CacheScope, Cut, State
 
 WIDTH = 8  # bytes a token
 Text = tuple[int, ...]
@@ -22,7 +23,7 @@ Text = tuple[int, ...]
 
 def content(text: Sequence[int], start: int = 0) -> bytes:
     """What the payload of text[start:] holds: as in real ones, each token's bytes depend on those before."""
-    sums = accumulate(text, lambda known, token: zlib.crc32(token.to_bytes(4, "little"), known), initial=7)
+    sums = accumulate(text, lambda known, token: zlib.crc32(token.to_bytes(8, "little"), known), initial=7)
     return b"".join(value.to_bytes(WIDTH, "little") for value in list(sums)[start + 1 :])
 
 
@@ -227,6 +228,28 @@ def test_a_match_says_where_the_prompt_left_the_closest_text() -> None:
     assert look(cache, range(40)).miss is None
     text = [*range(87, 100), 2, 2, 2]
     assert look(cache, [*range(100), 2, 2, 2, 5]).miss == Miss(103, 87, text, text)
+
+
+def test_scopes_find_only_their_own_and_what_they_share() -> None:
+    cache = new()
+    ann, ben = (replace(CacheScope.of(name), shared=20) for name in ("ann", "ben"))
+    text = [*range(60)]
+    put(cache, ann.salted(text))
+    own = cache.find(ann.salted(text), 60, disk=False, scope=ann)
+    other = cache.find(ben.salted(text), 60, disk=False, scope=ben)
+    assert (own.length, other.length) == (60, 20)
+    # The rest is another scope's: not even that there is one is told.
+    assert other.miss == Miss(20, 4, text[4:20], text[4:20])
+    assert cache.find(ben.salted([*range(10), 70]), 11, disk=False, scope=ben).miss == Miss(
+        10, 0, text[:20], [*range(10), 70]
+    )
+    put(cache, ben.salted([*range(40), 7, 8, 9]))
+    (found,) = [cache.find(ben.salted([*range(40), 6]), 41, disk=False, scope=ben).miss]
+    assert found == Miss(40, 24, [*range(24, 40), 7, 8, 9], [*range(24, 40), 6])
+    for scope in (CacheScope.of("cem"), CacheScope()):
+        match = cache.find(scope.salted([500]), 1, disk=False, scope=scope)
+        assert (match.length, match.miss) == (0, Miss(0, 0, [] if scope.salt else text[:16], [500]))
+    check(cache)
 
 
 def test_what_was_used_least_recently_goes_first() -> None:

@@ -7,10 +7,23 @@ import mlx.core as mx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from orchard.engine.prefix_cache.cache import Match, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
-from orchard.engine.prefix_cache.values import MEDIUM, Cut, State, condense, media_ids, pack, unpack
+from orchard.engine.prefix_cache.values import (
+    EVERYBODY,
+    MEDIUM,
+    CacheScope,
+    Cut,
+    State,
+    condense,
+    is_medium,
+    media_ids,
+    pack,
+    token_of,
+    unpack,
+)
 from tests.engine.prefix_cache.test_cache import shrink
 from tests.engine.prefix_cache.test_disk_io import fetch, settle
 
@@ -133,3 +146,22 @@ def test_condensed_texts_tell_texts_apart(one: list[int], other: list[int]) -> N
 
 def test_a_condensed_text_without_media_has_four_bytes_a_token() -> None:
     assert condense(pack([0, 1, 2**31 - 1])) == b"\0\0\0\0\1\0\0\0\xff\xff\xff\x7f"
+
+
+TEXTS = st.lists(st.integers(0, 2**31 - 1) | st.sampled_from(media_ids(b"medium", 8)), max_size=12)
+SCOPES = st.builds(lambda name, shared: replace(CacheScope.of(name), shared=shared), st.text(), st.integers(0, 6))
+
+
+@given(TEXTS, SCOPES)
+def test_a_salt_hides_a_text_from_other_scopes_and_not_from_its_own(text: list[int], scope: CacheScope) -> None:
+    salted = scope.salted(text)
+    assert list(salted[: scope.shared]) == text[: scope.shared]
+    assert [token_of(id_) for id_ in salted if not is_medium(id_)] == [id_ for id_ in text if not is_medium(id_)]
+    own = enumerate(salted[scope.shared :], scope.shared)
+    assert all(scope.shows(place, id_) for place, id_ in own)
+    other = replace(CacheScope.of("another"), shared=scope.shared)
+    if scope.salt and len(text) > scope.shared:
+        assert salted[scope.shared] != other.salted(text)[scope.shared]
+        assert not other.shows(scope.shared, salted[scope.shared])
+        assert is_medium(text[scope.shared]) or not EVERYBODY.shows(scope.shared, salted[scope.shared])
+        assert len({condense(pack(one)) for one in (text, salted, other.salted(text))}) == 3

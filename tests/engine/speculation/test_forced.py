@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope
 from orchard.engine.sampling.grammar import GrammarState
 from orchard.engine.speculation.forced import ForcedProposer
 from tests.support.grammars import alphabet, lark, text
@@ -17,6 +18,7 @@ class BoundTalk:
     tokens: list[int]
     grammar: GrammarState | None
     prompt_length: int = 1
+    cache_scope: CacheScope = EVERYBODY
     prediction: Sequence[int] = ()
 
     def says(self, said: str) -> "BoundTalk":

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope
 from orchard.engine.sampling.grammar import GrammarState
 from orchard.engine.speculation.ngram import AnswerPool, NgramProposer
 from tests.support.examples import examples
@@ -21,6 +23,7 @@ class TalkingRow:
     tokens: list[int]
     prediction: Sequence[int] = ()
     grammar: GrammarState | None = None
+    cache_scope: CacheScope = EVERYBODY
 
     def __post_init__(self) -> None:
         self.prompt_length = len(self.tokens)
@@ -69,6 +72,27 @@ def test_proposes_from_the_answers_of_other_rows() -> None:
     Talk(proposer, [50, 51, 52]).says(60, 61, 62).ends()
     # What one answer ends with is not followed by the next one's beginning.
     assert Talk(proposer, [11, 12]).says(13).proposed(8) is None
+
+
+def test_guesses_come_from_answers_of_the_same_scope() -> None:
+    pool = AnswerPool(100)
+    ann, ben = CacheScope.of("ann"), CacheScope.of("ben")
+    proposer = NgramProposer(pool)
+    row = TalkingRow([1, 2, 3], cache_scope=replace(ann, shared=2))
+    proposer.open(row)
+    row.tokens += [4, 5, 6]
+    proposer.close(row)
+    for scope, proposed in ((ann, [4, 5]), (ben, None), (EVERYBODY, None)):
+        row = TalkingRow([1, 2, 3], cache_scope=scope)
+        proposer.open(row)
+        (proposal,) = proposer.propose([row], [2])
+        assert (proposal and proposal.tokens) == proposed
+    for number in range(10):
+        pool.add(range(40), CacheScope.of(f"{number}"))
+    scopes = (ann, *(CacheScope.of(f"{number}") for number in range(10)))
+    assert sum(len(text) for scope in scopes for text in pool.texts(scope)) <= 200
+    assert pool.texts(CacheScope.of("9"))
+    assert not pool.texts(ann)
 
 
 def test_the_pool_keeps_the_latest_answers_in_bounded_memory() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope
 from orchard.engine.sampling.grammar import GrammarState
 from orchard.engine.speculation.interface import SpeculatingRow
 from orchard.engine.speculation.proposal import DraftedTokens, Proposal
@@ -19,6 +20,7 @@ VOCABULARY = 10
 class Asked:
     tokens: Sequence[int] = (1, 2)
     prompt_length: int = 1
+    cache_scope: CacheScope = EVERYBODY
     prediction: Sequence[int] = ()
     grammar: GrammarState | None = None
 

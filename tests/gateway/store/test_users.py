@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from orchard.core.request import Request, Sender
+from orchard.core.tasks.generate import Generate
 from orchard.gateway.caller import ANYONE, STRANGER, Callers
 from tests.support.serving import Server, serve
 
@@ -135,6 +137,27 @@ def test_health_without_a_key_is_the_status_alone(locked: Server, server: Server
     for key in (ANN, ROOT):
         assert ask(locked, key, "GET", "/health").json()["models"]["fake"]
     assert ask(server, None, "GET", "/health").json()["models"]["fake"]
+
+
+def signed(callers: Callers, key: bytes, salt: str | None = None, client: tuple[str, int] = ("::1", 7)) -> Request:
+    return callers.identify([key]).at(client).sign(Request("req_1", "fake", Generate(prompt="Hi"), cache_salt=salt))
+
+
+def test_a_request_is_signed_with_its_sender_and_its_scope() -> None:
+    keys = Callers(("a", "b", "c"), ("root",))
+    scopes = {signed(keys, key, salt).cache_scope for key in (b"a", b"b", b"root") for salt in (None, "", "x", "y")}
+    assert len(scopes) == 12
+    assert "" not in scopes
+    assert signed(keys, b"a").sender == Sender(keys.identify([b"a"]).user or "", "::1:7")
+    assert {signed(Callers(("a", "b"), (), "all"), key).cache_scope for key in (b"a", b"b")} == {""}
+    groups = Callers(("a", "b", "c"), ("root",), {"ours": ("a", "b")})
+    ann, ben, cem, root = (signed(groups, key).cache_scope for key in (b"a", b"b", b"c", b"root"))
+    assert ann == ben
+    assert len({ann, cem, root, ""}) == 4
+    assert signed(Callers(), b"") == Request(
+        "req_1", "fake", Generate(prompt="Hi"), sender=Sender("::1", "::1:7"), cache_scope=""
+    )
+    assert signed(Callers(), b"", "x").cache_scope
 
 
 def test_who_made_a_request_is_forgotten_after_many_others() -> None:

@@ -252,6 +252,15 @@ async def test_the_next_turn_pays_nothing_and_keeps_the_cut(pool: WordPool, over
     assert len(generation(pool.answered).messages) == len(first) + 2
 
 
+async def test_summaries_are_not_shared_with_other_scopes(pool: WordPool, overflow: Overflow) -> None:
+    spent = []
+    for scope in ("ann", "ben", "ann"):
+        started, _ = await read(overflow.open(asks(talk(25), cache_scope=scope)))
+        assert started.summary
+        spent.append(started.summary.prompt_tokens)
+    assert spent[0] == spent[1] > spent[2] == 0
+
+
 async def test_a_summary_goes_on_from_the_one_before(pool: WordPool, overflow: Overflow) -> None:
     assert await made(overflow, talk(25))
     spent = len(pool.summarisers)

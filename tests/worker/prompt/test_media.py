@@ -88,7 +88,7 @@ class Reader:
     def conventions(self, kind: MediaKind) -> Iterator[str]:
         yield "<image>"
 
-    def read(self, part: MediaPart, placeholder: str, check: Callable[[Any], None]) -> Any:
+    def read(self, part: MediaPart, placeholder: str, check: Callable[[Any], None], salt: bytes) -> Any:
         made = SimpleNamespace(tokens=[0] * 10, bytes=2**30)
         self.asked += 1
         check(made)

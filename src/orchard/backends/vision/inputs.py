@@ -138,22 +138,25 @@ class MediaReader:
         except OrchardError:
             return False
 
-    def read(self, part: MediaPart, placeholder: str, check: Check = lambda expected: None) -> Medium:
+    def read(
+        self, part: MediaPart, placeholder: str, check: Check = lambda expected: None, salt: bytes = b""
+    ) -> Medium:
         """Decode and prepare a medium with this placeholder, or return it from the cache: later turns repeat it.
 
-        `check` is called before an image that may become large is prepared, and may raise. Raise
-        OrchardError("invalid_request") that blames the part if it can't be read.
+        Only media with the same `salt` have the same digest, and so are cached together. `check` is called before an
+        image that may become large is prepared, and may raise. Raise OrchardError("invalid_request") that blames the
+        part if it can't be read.
         """
-        key = part.kind, hashlib.sha256(part.data).digest(), part.options, placeholder
-        medium = self._kept.get(key, lambda: self._read(part, placeholder, check))
+        key = salt, part.kind, hashlib.sha256(part.data).digest(), part.options, placeholder
+        medium = self._kept.get(key, lambda: self._read(part, placeholder, check, salt))
         log.debug("%s: %s", part.param, medium.told)
         return medium
 
-    def _read(self, part: MediaPart, placeholder: str, check: Check) -> Medium:
+    def _read(self, part: MediaPart, placeholder: str, check: Check, salt: bytes) -> Medium:
         decoded = self._decoded(part)
         if part.kind == "image" and self._sizes_images and self._patch:
             check(self._expected(part, decoded.given["images"][0].size))
-        digest = hashlib.sha256(part.kind.encode())
+        digest = hashlib.sha256(salt + part.kind.encode())
         for piece in decoded.known:
             digest.update(np.ascontiguousarray(piece).data if isinstance(piece, np.ndarray) else repr(piece).encode())
         try:

@@ -147,11 +147,13 @@ def _stranger(key: str, scopes: tuple[Scope, ...]) -> str:
 
 def _raw(node: Node) -> Raw:
     """Return a node's value as text. Raise ValueError if no setting can have such a value."""
-    if isinstance(node, SequenceNode):
-        return [_scalar(item) for item in node.value]
     if isinstance(node, MappingNode):
-        return {_scalar(key): _scalar(value) for key, value in node.value}
-    return _scalar(node)
+        return {_scalar(key): _plain(value) for key, value in node.value}
+    return _plain(node)
+
+
+def _plain(node: Node) -> str | list[str]:
+    return [_scalar(item) for item in node.value] if isinstance(node, SequenceNode) else _scalar(node)
 
 
 def _scalar(node: Node) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct, structs
 from msgspec import inspect as types
 
-Raw = str | list[str] | dict[str, str]
+Raw = str | list[str] | dict[str, str | list[str]]
 """A value as it is written. The environment and flags have no mappings."""
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(?:([KMGT])(i?)B?|B)?", re.IGNORECASE)
@@ -31,7 +31,7 @@ class Kind(Struct, frozen=True):
     """How a setting is written. `words` continue "must be ..."; `parse` raises ValueError, with or without a message.
 
     A list is written as a list, or as one comma-separated text; without `repeats`, duplicates are removed. A mapping
-    can only be written in files.
+    can only be written in files; `instead` is the kind of a single value that may stand in its place.
     """
 
     words: str
@@ -40,9 +40,12 @@ class Kind(Struct, frozen=True):
     shape: type[str] | type[list[Any]] | type[dict[str, Any]] = str
     secret: bool = False
     repeats: bool = False
+    instead: "Kind | None" = None
 
     def read(self, raw: Raw) -> Any:
         """Return the value; a list becomes a tuple. Raise ValueError with what is wrong and what is allowed."""
+        if self.instead and isinstance(raw, str):
+            return self.instead.read(raw)
         if self.shape is list and not isinstance(raw, dict):
             texts = [raw] if isinstance(raw, str) else raw
             items = [item.strip() for text in texts for item in text.split(",") if item.strip()]
@@ -51,13 +54,13 @@ class Kind(Struct, frozen=True):
             values = [self._one(item) for item in items]
             return tuple(values if self.repeats else dict.fromkeys(values))
         if self.shape is dict and isinstance(raw, dict):
-            return {name: self._one(text) for name, text in raw.items()}
+            return {name: self._one(value) for name, value in raw.items()}
         if self.shape is str and isinstance(raw, str):
             return self._one(raw)
         found = "a list" if isinstance(raw, list) else "a mapping" if isinstance(raw, dict) else "a single value"
         raise ValueError(f"must be {self.words}, not {found}")
 
-    def _one(self, text: str) -> Any:
+    def _one(self, text: Any) -> Any:
         try:
             return self.parse(text)
         except ValueError as error:
@@ -294,6 +297,8 @@ SWITCH = Kind("true or false", "", _one_of(_BOOLS))
 TEXT = Kind("text that is not empty", "TEXT", _text)
 _KEYS = Kind("made of printable ASCII characters without spaces", "KEY", _key, list, secret=True)
 _FOLDER_HERE = Kind("an existing folder", "FOLDER", _folder_here)
+_SHARED_BY = "keys, all, or a mapping of groups to lists of keys"
+_SHARING = {"keys": "keys", "all": "all"}
 _ORIGINS = "origins, such as https://example.com or http://localhost:3000, or *"
 KINDS = {
     "size": _size(0),
@@ -305,11 +310,20 @@ KINDS = {
     "hosts": Kind("names or addresses without a port", "HOST", _allowed_host, list),
     "origins": Kind(_ORIGINS, "ORIGIN", _origin, list),
     "keys": _KEYS,
+    "cache sharing": Kind(
+        _SHARED_BY,
+        "keys|all",
+        _KEYS.read,
+        dict,
+        secret=True,
+        instead=Kind(_SHARED_BY, "", _one_of(_SHARING), secret=True),
+    ),
     "key file": Kind("a file with one key per line", "FILE", _key_file),
     "folder": Kind("a folder", "FOLDER", partial(_path, folder=True, must_exist=False)),
     "existing folder": _FOLDER_HERE,
     "existing folders": Kind("a mapping of names to existing folders", "FOLDER", _FOLDER_HERE.read, dict),
     "existing file": Kind("an existing file", "FILE", partial(_path, folder=False, must_exist=True)),
+    "existing files": Kind("existing files", "FILE", partial(_path, folder=False, must_exist=True), list),
     "log file": Kind("a file", "FILE", _log_file),
     "database": Kind("a file, or ':memory:'", "FILE", _database),
     "tool_call_parser": Kind("a name", "NAME", partial(_format, option="tool_call_parser")),

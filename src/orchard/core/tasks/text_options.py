@@ -23,6 +23,7 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Penalty = Annotated[float, Meta(ge=-2, le=2), unset(example="0")]
 Window = Annotated[int, Meta(ge=0), unset(example="0")]
 ExistingFile = Annotated[str, written_as("existing file")]
+ExistingFiles = Annotated[tuple[str, ...], written_as("existing files")]
 
 
 Batching = Literal["together", "by_length", "in_turn"]
@@ -241,6 +242,14 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         setting("cache", "The most cached prompts in memory; prompts that continue one another count as one."),
         unset("as many as fit", example="100"),
     ] = None
+    prompt_cache_shared: Annotated[
+        ExistingFiles,
+        setting(
+            "cache",
+            "A file with a text, such as a system prompt, that all keys share in the prompt cache where prompts begin "
+            "with it; may be repeated.",
+        ),
+    ] = ()
     prompt_cache_dir: Annotated[
         Folder | None, setting("cache", "A folder that keeps cached prompts when the server stops.")
     ] = None

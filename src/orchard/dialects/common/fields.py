@@ -28,6 +28,14 @@ Ttl = Annotated[float, Meta(gt=0, le=MAX_TTL, description="Seconds without a req
 Speculation = Annotated[
     bool, Meta(description="False: no tokens are guessed and verified together. The answer is the same either way.")
 ]
+CacheSalt = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=1024,
+        description="Cached prompts are only shared with the caller's requests that have the same salt.",
+    ),
+]
 
 
 class ModelFields(Struct, kw_only=True):
@@ -48,6 +56,7 @@ class ServingFields(ModelFields, kw_only=True):
     adapters: AdapterName | None = None
     adapter_path: AdapterName | None = None
     ttl: Ttl | None = None
+    cache_salt: CacheSalt | None = None
 
 
 B = TypeVar("B", bound=ModelFields)
@@ -120,7 +129,7 @@ def make_request(
         raise invalid("adapter_path", "and `adapters` name two different adapters; give only one of them.")
     name, param = (body.adapters, "adapters") if body.adapters else (body.adapter_path, "adapter_path")
     adapter = Adapter(name, param) if name else None
-    return Request(request_id, body.model_name, task, priority, adapter, body.ttl, overflow)
+    return Request(request_id, body.model_name, task, priority, adapter, body.ttl, overflow, cache_salt=body.cache_salt)
 
 
 def header_priority(header: str | None) -> Priority:

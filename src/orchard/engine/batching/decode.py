@@ -13,6 +13,7 @@ from orchard.engine.batching.batch import Batch, BatchSlot
 from orchard.engine.batching.job import Drawn, EndReason, Job
 from orchard.engine.batching.kv_cache import Cache, KVStore
 from orchard.engine.batching.model import LanguageModel
+from orchard.engine.prefix_cache.values import CacheScope
 from orchard.engine.sampling.grammar import Computing, GrammarState, Masks
 from orchard.engine.sampling.params import Sample
 from orchard.engine.sampling.sampler import Draw, Sampler
@@ -55,6 +56,11 @@ class Row:
     def prediction(self) -> Sequence[int]:
         """The tokens that the caller expects in the answer."""
         return self.job.prediction
+
+    @property
+    def cache_scope(self) -> CacheScope:
+        """Whose recent answers the row may use, and who may use its own."""
+        return self.job.cache_scope
 
     @property
     def to_read(self) -> list[int]:
@@ -203,7 +209,7 @@ class Rows:
 
     def _save(self, row: Row, cache: Cache) -> None:
         if row.cacheable:
-            self._store.save(row.tokens[: row.slot.length], cache, row.job.spans)
+            self._store.save(row.tokens[: row.slot.length], cache, row.job.spans, row.job.cache_scope)
 
     def _arrange(self, staying: list[Row]) -> None:
         """Form the batch of the rows that stay and those that join, in the batch's order; save rows that leave."""

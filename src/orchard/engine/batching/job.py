@@ -10,6 +10,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.request import Priority
 from orchard.engine.batching.model import Embedded
 from orchard.engine.prefix_cache.cache import Miss
+from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.sampling.params import Sample, SamplingParams
 from orchard.engine.speculation.proposal import Source
@@ -49,6 +50,7 @@ class Job(Struct, frozen=True):
     likely tokens at its place; None: don't. `speculates`: proposed tokens may be verified.
     `prediction`: tokens that the caller expects in the answer; they are proposed.
     `hidden`: return the last hidden state of the prompt's last token instead of an answer; nothing is cached.
+    `cache_scope`: whose cached prompts and recent answers it may use, and who may use its own.
     """
 
     id: str
@@ -66,6 +68,7 @@ class Job(Struct, frozen=True):
     speculates: bool = True
     prediction: tuple[int, ...] = ()
     hidden: bool = False
+    cache_scope: CacheScope = EVERYBODY
 
 
 class Verified(Struct, frozen=True):

@@ -19,7 +19,7 @@ from orchard.engine.batching.layer_kinds import Footprint, LayerKind, kind_of
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.prefix_cache.cache import Match, Miss, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
-from orchard.engine.prefix_cache.values import Cut, State, media_ids
+from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope, Cut, State, media_ids
 
 _WRITE_BACK_BYTES = 32 * 2**20
 _SECONDS_BETWEEN_LOOKS = 0.01
@@ -111,14 +111,15 @@ def _by_layer(state: State) -> dict[str, dict[int, mx.array]]:
     return found
 
 
-def _text(tokens: Sequence[int], spans: Sequence[MediaSpan]) -> Sequence[int]:
-    """Return the prefix cache's key of a prompt: the tokens, with ids made of its content in place of each medium."""
+def _text(tokens: Sequence[int], spans: Sequence[MediaSpan], scope: CacheScope) -> Sequence[int]:
+    """Return the prefix cache's key of a prompt: the tokens, with ids made of its content in place of each medium, and
+    with the scope's salt."""
     if not spans:
-        return tokens
+        return scope.salted(tokens)
     text = list(tokens)
     for span in spans:
         text[span.start : span.stop] = media_ids(span.digest, span.stop - span.start)
-    return text[: len(tokens)]  # the tokens may end within a span
+    return scope.salted(text[: len(tokens)])  # the tokens may end within a span
 
 
 class CacheHit(NamedTuple):
@@ -203,14 +204,14 @@ class KVStore:
             stops.add(self._quantized_from)
         return sorted(stops)
 
-    def find(self, tokens: list[int], spans: Sequence[MediaSpan] = ()) -> CacheHit:
+    def find(self, tokens: list[int], spans: Sequence[MediaSpan] = (), scope: CacheScope = EVERYBODY) -> CacheHit:
         """Return a cache with the longest cached beginning of a prompt, without its last token.
 
         The beginning never ends inside a medium.
         """
         if self._prefixes is None:
             return CacheHit(self.new_cache(), 0, None)
-        match = self._match(self._prefixes, tokens, spans, disk=False)
+        match = self._match(self._prefixes, tokens, spans, scope, disk=False)
         if not match.length:
             return CacheHit(self.new_cache(), 0, match.miss)
         known = match.pieces, match.snapshot
@@ -225,18 +226,26 @@ class KVStore:
         self._restored = None
 
     @staticmethod
-    def _match(prefixes: PrefixCache, tokens: list[int], spans: Sequence[MediaSpan], disk: bool) -> Match:
+    def _match(
+        prefixes: PrefixCache, tokens: list[int], spans: Sequence[MediaSpan], scope: CacheScope, disk: bool
+    ) -> Match:
         media = [(span.start, span.stop) for span in spans]
-        return prefixes.find(_text(tokens, spans), len(tokens) - 1, disk, media)
+        return prefixes.find(_text(tokens, spans, scope), len(tokens) - 1, disk, media, scope)
 
-    def fetch(self, tokens: list[int], done: Callable[[], None], spans: Sequence[MediaSpan] = ()) -> bool:
+    def fetch(
+        self,
+        tokens: list[int],
+        done: Callable[[], None],
+        spans: Sequence[MediaSpan] = (),
+        scope: CacheScope = EVERYBODY,
+    ) -> bool:
         """Begin to read a prompt's cached beginning from disk; return False if there is nothing to wait for.
 
         Nothing is read if computing it would be faster. `done` is called in another thread, even if reading fails.
         """
         if self._prefixes is None:
             return False
-        match = self._match(self._prefixes, tokens, spans, disk=True)
+        match = self._match(self._prefixes, tokens, spans, scope, disk=True)
         if not match.cold:
             return False
         if self._disk and self.tokens_per_second:
@@ -246,11 +255,17 @@ class KVStore:
         self._prefixes.fetch(match, done)
         return True
 
-    def save(self, tokens: Sequence[int], cache: Cache, spans: Sequence[MediaSpan] = ()) -> None:
+    def save(
+        self,
+        tokens: Sequence[int],
+        cache: Cache,
+        spans: Sequence[MediaSpan] = (),
+        scope: CacheScope = EVERYBODY,
+    ) -> None:
         """Save a row's cache in the prefix cache. It must hold exactly these tokens, which must not end in a span."""
         if self._prefixes is None or not tokens:
             return
-        tokens = _text(tokens, spans)
+        tokens = _text(tokens, spans, scope)
         start = self._prefixes.covered(tokens)
         if self._bits is not None and start < self._quantized_from <= len(tokens) and is_quantized(cache):
             return  # the tokens before quantisation began no longer exist unquantised

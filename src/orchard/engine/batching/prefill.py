@@ -19,6 +19,7 @@ from orchard.engine.batching.kv_cache import Cache, KVStore, layers
 from orchard.engine.batching.layer_kinds import Unbatchable, kind_of
 from orchard.engine.batching.layer_views import AttentionView
 from orchard.engine.batching.model import Embedded, LanguageModel, Piece
+from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope
 from orchard.engine.sampling.logprobs import Scoring
 
 _FEWEST = 64  # tokens per row in a pass of several prompts
@@ -38,6 +39,7 @@ class Prefill:
         store: KVStore,
         *,
         spans: Sequence[MediaSpan] = (),
+        scope: CacheScope = EVERYBODY,
         embed: Callable[[int], Embedded] | None = None,
         scoring: Scoring | None = None,
         scored: int = 0,
@@ -45,9 +47,9 @@ class Prefill:
     ) -> None:
         """Begin with what the prefix cache has of `tokens`. `boundaries`: where to keep snapshots, ascending.
 
-        `spans`, `embed`: see `Job`; `tokens` may continue after the job's prompt. `scoring` scores the token after each
-        one that is read, except for the first `scored`, whose next tokens are scored already. So only those may come
-        from the prefix cache.
+        `spans`, `scope`, `embed`: see `Job`; `tokens` may continue after the job's prompt. `scoring` scores the token
+        after each one that is read, except for the first `scored`, whose next tokens are scored already. So only those
+        may come from the prefix cache.
         """
         self.tokens = tokens
         self.scoring = scoring
@@ -56,12 +58,13 @@ class Prefill:
         self.hidden: mx.array | None = None
         """The last hidden state (width,), if it is wanted and all tokens have been launched."""
         self._spans = spans
+        self._scope = scope
         self._embed = embed
         self._embedded: Embedded | None = None
         self._store = store
         self.unfinished: list[Any] = []
         self._arriving = 0  # the cache's length after a pass with other prompts that `advance` has not counted; else 0
-        self.cache, self.cached, miss = store.find(tokens[: scored + 1] if scoring else tokens, spans)
+        self.cache, self.cached, miss = store.find(tokens[: scored + 1] if scoring else tokens, spans, scope)
         self.miss = None if scoring else miss
         self.done = self.cached
         stops = {self._behind_span(stop, self._spans) for stop in store.prefill_stops(boundaries)}
@@ -172,7 +175,7 @@ class Prefill:
 
     def save(self) -> None:
         """Save what has been read so far in the prefix cache."""
-        self._store.save(self.tokens[: self.done], self.cache, self._spans)
+        self._store.save(self.tokens[: self.done], self.cache, self._spans, self._scope)
 
 
 def read_batch(model: LanguageModel, due: Sequence[tuple[Prefill, int]]) -> None:

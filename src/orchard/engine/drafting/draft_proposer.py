@@ -34,7 +34,7 @@ class _DraftRow:
     def begin(self, store: KVStore) -> BatchSlot:
         """Return the row's slot; at the first call, make it from the draft's prefix cache."""
         if self.slot is None:
-            found = store.find(list(self.row.tokens))
+            found = store.find(list(self.row.tokens), scope=self.row.cache_scope)
             store.end_admission()
             self.slot = BatchSlot(found.cache, found.length)
             self.slot.batched = True
@@ -90,7 +90,7 @@ class DraftProposer:
         mine = self._rows.pop(row)
         mine.take()
         if mine.slot and mine.slot.length:
-            self._store.save(row.tokens[: mine.slot.length], self._own_cache(mine.slot))
+            self._store.save(row.tokens[: mine.slot.length], self._own_cache(mine.slot), scope=row.cache_scope)
             self._hold([slot for slot in self._batch.slots if slot is not mine.slot])
 
     def promise(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> list[Proposal | None]:
@@ -124,7 +124,7 @@ class DraftProposer:
                 left -= stop - slot.length
                 slot.length = stop
                 if mine.unread <= _MOST_BEHIND:
-                    self._store.save(row.tokens[:stop], self._own_cache(slot))
+                    self._store.save(row.tokens[:stop], self._own_cache(slot), scope=row.cache_scope)
         return self._chunk - left
 
     def _read(self, slot: BatchSlot, tokens: Sequence[int]) -> None:

@@ -14,6 +14,7 @@ from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel, on_cuda
 from orchard.engine.drafting.draft_proposer import DraftProposer
 from orchard.engine.drafting.head import HeadedModel, PredictionHead
+from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope
 from orchard.engine.sampling.grammar import GrammarState
 
 log = logging.getLogger("orchard.engine")
@@ -33,6 +34,7 @@ class _TriedRow:
     prompt_length: int = 2
     prediction: Sequence[int] = ()
     grammar: GrammarState | None = field(default=None)
+    cache_scope: CacheScope = EVERYBODY
 
 
 def make_drafter(

@@ -12,7 +12,7 @@ from orchard.engine.prefix_cache.disk_index import DiskIndex
 from orchard.engine.prefix_cache.disk_io import DiskTier
 from orchard.engine.prefix_cache.memory_tier import MemoryTier
 from orchard.engine.prefix_cache.radix_tree import Node, after, slots_of, walk
-from orchard.engine.prefix_cache.values import Cut, State, pack
+from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope, Cut, State, pack, token_of
 
 _AROUND = 16  # tokens
 Run = tuple[int, int]
@@ -20,7 +20,7 @@ Run = tuple[int, int]
 
 
 class Miss(Struct, frozen=True):
-    """Why no more of a prompt was cached: from token `place` on it differs from the closest cached text.
+    """Why no more of a prompt was cached: from token `place` on it differs from the closest cached text of its scope.
 
     `cached` and `given`: up to 16 tokens before and 16 after that place, in the cached text and in the prompt; both
     begin at `begin`. If `cached` is shorter, the cached text ends there. `media_ids` stand for media. `medium`: the
@@ -83,11 +83,18 @@ class PrefixCache:
             "disk_bytes": self._disk.nbytes if self._disk else 0,
         }
 
-    def find(self, tokens: Sequence[int], limit: int, disk: bool = True, media: Sequence[Run] = ()) -> Match:
+    def find(
+        self,
+        tokens: Sequence[int],
+        limit: int,
+        disk: bool = True,
+        media: Sequence[Run] = (),
+        scope: CacheScope = EVERYBODY,
+    ) -> Match:
         """Return the longest cached prefix of at most `limit` tokens, in memory or, with `disk`, also on disk.
 
-        `media`: runs of tokens, ascending, inside which it must not end. With `disk` the call only finds out what to
-        fetch, and doesn't count as a hit or a miss.
+        `media`: runs of tokens, ascending, inside which it must not end. `scope`: that of the tokens, which have its
+        salt. With `disk` the call only finds out what to fetch, and doesn't count as a hit or a miss.
         """
         self._absorb()
         text = pack(tokens)
@@ -111,9 +118,10 @@ class PrefixCache:
         miss = None
         if parted < len(tokens):
             begin = max(parted - _AROUND, 0)
-            cached = [*tokens[begin:parted], *after(nodes or [self._memory.root], parted, _AROUND)]
+            cached = [*tokens[begin:parted], *after(nodes or [self._memory.root], parted, _AROUND, scope)]
             medium = next((number for number, run in enumerate(media, 1) if run[0] <= parted < run[1]), None)
-            miss = Miss(parted, begin, cached, list(tokens[begin : begin + max(len(cached), 1)]), medium)
+            given = tokens[begin : begin + max(len(cached), 1)]
+            miss = Miss(parted, begin, [*map(token_of, cached)], [*map(token_of, given)], medium)
         cold_bytes = sum(slot.nbytes for slot in missing)
         return Match(length, pieces, snapshot, bool(missing), cold_bytes, warm_length, miss, path)
 

@@ -6,11 +6,12 @@ An edge has at most `MAX_EDGE` tokens, so that each eviction or write has a boun
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from orchard.engine.prefix_cache.values import Cut, State, condense, unpack
+from orchard.engine.prefix_cache.values import CacheScope, Cut, State, condense, unpack
 
 MAX_EDGE = 512
 WIDTH = 8  # bytes per token
@@ -180,14 +181,18 @@ def _common(one: bytes, other: bytes) -> int:
     return ((differ & -differ).bit_length() - 1) // 8 // WIDTH * WIDTH
 
 
-def after(nodes: list[Node], place: int, count: int) -> list[int]:
-    """Return up to `count` cached tokens from `place` on, in the text below it that was used last.
+def after(nodes: list[Node], place: int, count: int, scope: CacheScope) -> list[int]:
+    """Return up to `count` cached ids from `place` on, in the text below it that was used last and the scope shows.
 
     `nodes`: the path to `place`; its last node has the place inside it or ends there.
     """
     node = nodes[-1]
-    text = node.edge[(place - node.start) * WIDTH :]
-    while len(text) < count * WIDTH and node.children:
-        node = max(node.children.values(), key=lambda child: child.used)
-        text += node.edge
-    return unpack(text[: count * WIDTH])
+    found = unpack(node.edge[(place - node.start) * WIDTH :])
+    while len(found) < count:
+        shown = [child for child in node.children.values() if scope.shows(child.start, unpack(child.edge[:WIDTH])[0])]
+        if not shown:
+            break
+        node = max(shown, key=lambda child: child.used)
+        found += unpack(node.edge)
+    shown_ids = takewhile(lambda one: scope.shows(*one), enumerate(found[:count], place))
+    return [id_ for _, id_ in shown_ids]

@@ -5,11 +5,12 @@ Only the engine's thread may use the MLX arrays.
 
 import hashlib
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import mlx.core as mx
 import numpy as np
+from msgspec import Struct
 
 # By safetensors' names: MLX's type, and a type of the same width that numpy has.
 _TYPES: dict[str, tuple[Any, Any]] = {
@@ -88,6 +89,63 @@ class Cut(State):
 MEDIUM = 1 << 63
 """The least id of media; ids of tokens are below 2^31."""
 _HALVES = MEDIUM | 1 << 31  # both halves of a medium's id are greater than any token
+_UPPER = 32  # bits of the lower half
+_TOKEN = (1 << 31) - 1
+_SALT_WORDS = 4
+
+
+class CacheScope(Struct, frozen=True):
+    """Who may use what is cached of a prompt: prompts with the same `salt`; b"": all prompts without one.
+
+    The first `shared` tokens may be used for all prompts.
+    """
+
+    salt: bytes = b""
+    shared: int = 0
+
+    @classmethod
+    def of(cls, name: str) -> Self:
+        """Return the scope with this name; "" is everybody's."""
+        return cls(hashlib.blake2b(name.encode(), digest_size=4 * _SALT_WORDS).digest() if name else b"")
+
+    def salted(self, text: Sequence[int]) -> Sequence[int]:
+        """Return a text with the salt in the upper halves of its first ids that are not shared.
+
+        So the texts of different scopes differ from there on.
+        """
+        if not self.salt:
+            return text
+        salted = list(text)
+        for place, upper in self._uppers():
+            if place < len(salted):
+                salted[place] = upper << _UPPER | salted[place] & ((1 << _UPPER) - 1)
+        return salted
+
+    def shows(self, place: int, id_: int) -> bool:
+        """Return whether prompts of this scope may learn that a cached text has this id at a place."""
+        if place < self.shared:
+            return id_ < MEDIUM
+        upper = dict(self._uppers()).get(place)
+        return (id_ < MEDIUM or is_medium(id_)) if upper is None else id_ >> _UPPER == upper
+
+    def _uppers(self) -> Iterator[tuple[int, int]]:
+        """Yield the places of the salt and the upper halves of the ids there, which are greater than any token."""
+        for place, word in enumerate(array("I", self.salt), self.shared):
+            yield place, MEDIUM >> _UPPER | word
+
+
+EVERYBODY = CacheScope()
+"""The scope of prompts that may be used for all others of this scope."""
+
+
+def is_medium(id_: int) -> bool:
+    """Return whether an id stands for a medium."""
+    return id_ & _HALVES == _HALVES
+
+
+def token_of(id_: int) -> int:
+    """Return the token of an id that may have a salt; ids of media stay as they are."""
+    return id_ if is_medium(id_) else id_ & _TOKEN
 
 
 def media_ids(digest: bytes, count: int) -> list[int]:
@@ -107,7 +165,7 @@ def pack(tokens: Sequence[int]) -> bytes:
 
 
 def condense(text: bytes) -> bytes:
-    """Return packed text with four bytes per token and eight per id of a medium; different texts give different bytes.
+    """Return packed text with four bytes per token and eight per other id; different texts give different bytes.
 
     File names are hashes of this. They stay the same as those of versions in which all ids had four bytes.
     """

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from orchard.core.speculation_report import SpeculationReport
+from orchard.engine.prefix_cache.values import CacheScope
 from orchard.engine.sampling.grammar import GrammarState
 from orchard.engine.speculation.proposal import DraftedTokens, Proposal
 
@@ -22,6 +23,10 @@ class SpeculatingRow(Protocol):
     @property
     def prediction(self) -> Sequence[int]:
         """The tokens that the caller predicts for the answer; usually none."""
+
+    @property
+    def cache_scope(self) -> CacheScope:
+        """Whose earlier texts may be used for its guesses; its own text may be used for rows of the same scope."""
 
     @property
     def grammar(self) -> GrammarState | None:

@@ -1,12 +1,16 @@
 """Proposes the tokens that followed an earlier occurrence of the row's last tokens.
 
 It searches the row's own prompt and answer, the answer that the request predicts, and a bounded pool of recent answers
-of the same model. It needs no model, like prompt lookup decoding
+of the same model and the same scope. It needs no model, like prompt lookup decoding
 (https://github.com/apoorvumang/prompt-lookup-decoding) and SuffixDecoding (https://arxiv.org/abs/2411.04975).
 """
 
+from collections import OrderedDict
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
+from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope
 from orchard.engine.speculation.acceptance import ModelAcceptance, RowAcceptance
 from orchard.engine.speculation.interface import SpeculatingRow
 from orchard.engine.speculation.proposal import Proposal
@@ -18,25 +22,31 @@ _SURE = LENGTHS[0]  # tokens; while a match has as many, no longer one is search
 
 
 class AnswerPool:
-    """Recent answers of a model, in two halves: when the newer half is full, the older half is dropped."""
+    """Recent answers of a model, for each scope in two halves: when the newer half is full, the older half is dropped.
+
+    A scope has at most `most_tokens`; all scopes have at most twice as many, or the least recently used one is dropped.
+    """
 
     def __init__(self, most_tokens: int = _POOL_TOKENS) -> None:
-        self._half = most_tokens // 2
-        self._texts = [SuffixIndex(), SuffixIndex()]
+        self._most = most_tokens
+        self._texts: OrderedDict[CacheScope, list[SuffixIndex]] = OrderedDict()
 
-    def add(self, answer: Sequence[int]) -> None:
-        """Add an answer, or the end of one that is longer than half the pool."""
+    def add(self, answer: Sequence[int], scope: CacheScope = EVERYBODY) -> None:
+        """Add an answer, or the end of one that is longer than half of a scope's tokens."""
         if len(answer) < FEWEST:
             return
-        newer = self._texts[0]
-        if len(newer) + len(answer) + 1 > self._half:
-            newer = SuffixIndex()
-            self._texts = [newer, self._texts[0]]
-        newer.extend([_BETWEEN, *answer[-self._half + 1 :]])
+        half = self._most // 2
+        newer, older = self._texts.pop(scope, (SuffixIndex(), SuffixIndex()))
+        if len(newer) + len(answer) + 1 > half:
+            newer, older = SuffixIndex(), newer
+        newer.extend([_BETWEEN, *answer[-half + 1 :]])
+        self._texts[scope] = [newer, older]
+        while sum(len(text) for texts in self._texts.values() for text in texts) > 2 * self._most:
+            self._texts.popitem(last=False)
 
-    def texts(self) -> list[SuffixIndex]:
-        """Return the texts to search, the newer one first."""
-        return self._texts
+    def texts(self, scope: CacheScope = EVERYBODY) -> list[SuffixIndex]:
+        """Return the texts of a scope to search, the newer one first."""
+        return self._texts.get(scope, [])
 
 
 class _RowTexts:
@@ -46,6 +56,7 @@ class _RowTexts:
         self._row = row
         self._own = SuffixIndex(row.tokens)
         self._pool = pool
+        self._scope = replace(row.cache_scope, shared=0)  # a prompt's beginning doesn't matter here
         self._prediction = SuffixIndex(row.prediction)
         self._follower = Follower()
         self._acceptance = acceptance
@@ -60,7 +71,7 @@ class _RowTexts:
             all(map(self._follower.advance, new))
         if self._follower.matched < _SURE:
             ending = self._own.tokens[-MOST_COMPARED:]
-            self._follower.search([self._prediction, self._own, *self._pool.texts()], ending)
+            self._follower.search([self._prediction, self._own, *self._pool.texts(self._scope)], ending)
         matched, ahead = self._follower.matched, self._follower.ahead(most)
         if not ahead:
             return None
@@ -71,9 +82,9 @@ class _RowTexts:
             "prediction" if self._follower.text is self._prediction else "ngram", ahead, matched
         )
 
-    def answer(self) -> list[int]:
-        """Return the answer after the last prompt tokens, so that a later row can find the answer's beginning."""
-        return list(self._row.tokens[max(self._row.prompt_length - FEWEST, 0) :])
+    def save(self) -> None:
+        """Add the answer to the pool, after the last prompt tokens, so that a later row can find its beginning."""
+        self._pool.add(self._row.tokens[max(self._row.prompt_length - FEWEST, 0) :], self._scope)
 
 
 class NgramProposer:
@@ -90,7 +101,7 @@ class NgramProposer:
 
     def close(self, row: SpeculatingRow) -> None:
         """Forget a row, and add its answer to the pool."""
-        self._pool.add(self._rows.pop(row).answer())
+        self._rows.pop(row).save()
 
     def propose(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> list[Proposal | None]:
         """Propose up to `most[i]` tokens for each row."""

@@ -40,7 +40,8 @@ def check_key(callers: Callers, scope: Scope) -> None:
         if scheme.lower() == "bearer":
             given.append(key)
     # Strip bytes, not text: in Latin-1, the last byte of a UTF-8 letter may be a space.
-    caller = scope["state"]["caller"] = callers.identify(key.encode("latin-1").strip() for key in given)
+    caller = callers.identify(key.encode("latin-1").strip() for key in given).at(scope.get("client"))
+    scope["state"]["caller"] = caller
     method = scope.get("method")  # a WebSocket has none
     is_open = (method, scope["path"]) in _OPEN or (method == "GET" and scope["path"].startswith(KEPT_IMAGES))
     if not caller.known and method != "OPTIONS" and not is_open:

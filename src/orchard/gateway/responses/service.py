@@ -118,7 +118,8 @@ class Responses:
             past.extent.plus(call.input).check(what, self.settings.max_body_bytes)
         self.pool.find(call.request.model, call.request.adapter).entry.check_media(unresolved(call.request))
         resolved = await self._media.resolve(call.request, past.media)
-        return replace(call, request=resolved.request, fetched=resolved.fetched, kept=past.media)
+        request = caller.sign(resolved.request)
+        return replace(call, request=request, fetched=resolved.fetched, kept=past.media)
 
     async def count(self, caller: Caller, draft: Draft, request_id: str) -> int:
         """Return the number of tokens of a request's input. Raise OrchardError if it can't be counted."""

@@ -52,7 +52,7 @@ class AppState:
             entry.check(type(request.task))
             entry.check_media(unresolved(request))
             request = (await attended(http, self.media.resolve(request))).request
-        return self.overflow.open(request)
+        return self.overflow.open(http.state.caller.sign(request))
 
     async def answer(
         self,

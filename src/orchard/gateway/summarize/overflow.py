@@ -70,7 +70,8 @@ class Overflow:
         entry = self.pool.find(request.model, request.adapter).entry
         guides = [message for message in task.messages if message.role == "system"]
         texts = transcript(task.messages)
-        names = keys(f"{entry.id}\0{msgspec.json.encode(guides).decode()}" if guides else entry.id, texts)
+        about = f"{entry.id}\0{msgspec.json.encode(guides).decode()}" if guides else entry.id
+        names = keys(f"{request.cache_scope}\0{about}", texts)
         window = entry.context_window or await inquiry.count(task) + _MOST_SUMMARY
         room = Room(window, min(max(window // _SHARE, _LEAST_SUMMARY), _MOST_SUMMARY))
         maker = Maker(inquiry, self._summaries, texts, names, guided_by=guides)
@@ -85,7 +86,7 @@ class Overflow:
         if not count:
             raise OrchardError("context_length_exceeded", "none of its messages may be summarised")
         texts = conversation.transcript()
-        names = keys(entry.id, texts)
+        names = keys(f"{request.cache_scope}\0{entry.id}", texts)
         window = await _limit(entry, inquiry, task, refused)
         share = max(1, window // _SHARE)
         answer = min(task.max_tokens or share, share)

@@ -88,8 +88,8 @@ class ChatTemplate:
             )
         except Exception:  # templates raise all kinds of errors to reject messages
             return None
-        start = _alike(without, text)
-        end = _alike(reversed(without[start:]), reversed(text[start:]))
+        start = common_length(without, text)
+        end = common_length(reversed(without[start:]), reversed(text[start:]))
         return text[start : len(text) - end] if start + end == len(without) else None
 
     def render(self, task: Generate, begins_thinking: Callable[[str], bool]) -> str:
@@ -163,8 +163,8 @@ class ChatTemplate:
         return text
 
 
-def _alike(one: Iterable[str], other: Iterable[str]) -> int:
-    """Return the length of the longest common prefix of two texts."""
+def common_length(one: Iterable[object], other: Iterable[object]) -> int:
+    """Return the length of the longest common prefix of two sequences."""
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 

@@ -148,8 +148,9 @@ class PromptMedia:
                 yield text
         yield from self._reader.conventions(kind)
 
-    def read(self, marked: ReadTask, refuse: Callable[[int], None]) -> ReadTask:
-        """Read the media of a conversation. Raise OrchardError that blames the part if one can't be read.
+    def read(self, marked: ReadTask, refuse: Callable[[int], None], salt: bytes = b"") -> ReadTask:
+        """Read the media of a conversation; `salt`: see `CacheScope`. Raise OrchardError that blames the part if one
+        can't be read.
 
         `refuse` is called with the number of tokens so far, and raises if they are too many: a few bytes may be an
         image of many megabytes, so media that are too large must not be prepared.
@@ -159,7 +160,7 @@ class PromptMedia:
         for part in marked.parts:
             _refuse_late(part, marked.begun)
             check = partial(self._check, part, tokens, size, refuse)
-            medium = self._reader.read(part, self._placeholders[part.kind], check)
+            medium = self._reader.read(part, self._placeholders[part.kind], check, salt)
             check(medium)
             media.append(medium)
             tokens, size = tokens + len(medium.tokens), size + medium.bytes

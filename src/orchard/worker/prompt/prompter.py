@@ -6,11 +6,13 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from orchard.backends.model_folder import read_text
 from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, unreadable
@@ -27,6 +29,7 @@ from orchard.worker.prompt.chat_messages import EFFORTS
 from orchard.worker.prompt.chat_template import ChatTemplate
 from orchard.worker.prompt.completion_prompt import RawPrompts
 from orchard.worker.prompt.media import JobMedia, PromptMedia, ReadTask, mark
+from orchard.worker.prompt.shared_prompts import SharedPrompts
 
 if TYPE_CHECKING:
     from orchard.backends.vision.model import VisionModel
@@ -114,6 +117,8 @@ class Prompter:
         # If the template can't show tools, the prompt describes them as Hermes does. Calls in the model's own format
         # are recognised, too.
         self.family = family if takes.tools and takes.calls else also_hermes(family, described=not takes.tools)
+        texts = [read_text(Path(file), "a shared prompt") for file in options.prompt_cache_shared]
+        self.shared = SharedPrompts(texts, lambda task: self.template.render(task, self._begins_thinking), self._encode)
         self._thinking = markers.thinking(tokenizer, self.family)
         self._media = media(model, self.template)
         special = markers.special_tokens(tokenizer)
@@ -132,10 +137,11 @@ class Prompter:
         """The kinds of media that the model takes."""
         return self._media.takes if self._media else ()
 
-    def read(self, task: generate.Generate, param: str = "messages") -> ReadTask:
+    def read(self, task: generate.Generate, param: str = "messages", salt: bytes = b"") -> ReadTask:
         """Read a conversation's media, which may take long. Raise OrchardError if one of them can't be read.
 
-        The error blames `param` if they have many times too many tokens for the context window.
+        `salt`: that of the request's `CacheScope`. The error blames `param` if they have many times too many tokens for
+        the context window.
         """
         found = list(generate.media_of(task))
         for medium in found:
@@ -145,7 +151,7 @@ class Prompter:
         if not (self._media and marked.parts):
             return marked
         refuse = partial(self._refuse_beyond, _COUNTED_WINDOWS * self._window, param=param, at_least=True)
-        return self._media.read(marked, refuse)
+        return self._media.read(marked, refuse, salt)
 
     def prepare(self, given: generate.Generate | ReadTask) -> Prepared:
         """Render, tokenise and check a request. Raise OrchardError if it is wrong or too long."""
@@ -200,9 +206,9 @@ class Prompter:
         rendered = self._tokens(self._checked(given), self._window)
         return InputTokens(rendered.tokens, rendered.media)
 
-    def read_mixed(self, given: MixedInput) -> ReadTask:
+    def read_mixed(self, given: MixedInput, salt: bytes = b"") -> ReadTask:
         """Read the media of an input of texts and media. Raise OrchardError if one of them can't be read."""
-        return self.read(generate.Generate((generate.Message("user", given.parts),)), "input")
+        return self.read(generate.Generate((generate.Message("user", given.parts),)), "input", salt)
 
     def mixed_tokens(self, read: ReadTask, param: str) -> InputTokens:
         """Return the tokens of texts and media, one after the other, without a chat template.
