@@ -74,8 +74,9 @@ PACKAGES = {
     "dialects.anthropic": {"dialects.common"},
     "dialects.anthropic.messages": {"dialects.common", "dialects.anthropic"},
     "engine": {"engine.batching", "engine.drafting", "engine.sampling", "engine.speculation"},
-    "engine.drafting": {"engine.batching", "engine.sampling", "engine.speculation"},
-    "engine.speculation": {"engine.sampling"},
+    # Whose text a row's guesses may come from is a scope of the prefix cache.
+    "engine.drafting": {"engine.batching", "engine.prefix_cache", "engine.sampling", "engine.speculation"},
+    "engine.speculation": {"engine.prefix_cache", "engine.sampling"},
     "engine.batching": {"engine.prefix_cache", "engine.sampling", "engine.speculation"},
     "formats": {"formats.families"},
     "formats.families": {"formats"},
