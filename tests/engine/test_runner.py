@@ -8,10 +8,11 @@ import mlx.core as mx
 import pytest
 from msgspec.structs import replace
 
+from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.batched_cache import GROWTH
-from orchard.engine.batching.job import Job
+from orchard.engine.batching.job import Job, MediaSpan
 from orchard.engine.batching.model import Embedded, LanguageModel
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
@@ -506,3 +507,44 @@ def test_paused_jobs_bring_nothing_and_go_on_as_if_nothing_had_been(kind: str, c
         assert len(course.outcomes[job.id].begun) == 1
     again = runner.read_tokens - read
     assert again == 0 if cache_bytes else again >= 40, "what was computed is kept where there is a cache"
+
+
+@pytest.mark.parametrize("how", ["cancel", "pause", "refuse"])
+@pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2"])
+def test_what_was_read_of_an_abandoned_prompt_is_kept(kind: str, how: str) -> None:
+    """Whoever asks again goes on from there, and gets the same answer."""
+    model = network(kind)
+
+    def embed(cached: int) -> Embedded:
+        if cached >= 30:
+            raise OrchardError("invalid_request", "this image is broken")
+        return Embedded(cached, model.network.model.embed_tokens(mx.array([abandoned.prompt[cached:30]])))
+
+    limits = Limits(max_rows=64, memory_bytes=2**40, chunk=10, idle_chunk=10)
+    runner = make_runner(model, limits, cache_bytes=2**24)
+    abandoned, again = greedy("a", prompt(1, 60), 4), greedy("b", prompt(1, 60), 4)
+    runner.add(abandoned if how != "refuse" else replace(abandoned, embed=embed))
+    for _ in range(3):
+        runner.step()
+    if how == "cancel":
+        runner.cancel("a")
+    elif how == "pause":
+        runner.pause("a")
+        runner.step()
+        runner.cancel("a")  # there is nothing to keep any more
+    else:
+        assert [broken.message for broken in runner.step().broken] == ["this image is broken"]
+    outcome = run(runner, [again]).outcomes["b"]
+    assert outcome.begun[0].cached_tokens == 30
+    assert outcome.tokens == alone(model, again)
+
+
+def test_an_abandoned_prompt_is_not_kept_up_to_the_middle_of_a_medium() -> None:
+    model = network("qwen3")
+    limits = Limits(max_rows=64, memory_bytes=2**40, chunk=10, idle_chunk=10)
+    runner = make_runner(model, limits, cache_bytes=2**24)
+    runner.add(greedy("a", prompt(1, 60), 4, spans=(MediaSpan(5, 25, b"picture"),)))
+    for _ in range(2):
+        runner.step()
+    runner.cancel("a")
+    assert runner.store.counters()["entries"] == 0

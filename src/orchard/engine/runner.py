@@ -47,6 +47,11 @@ class _Work:
         self.wanted = job.max_tokens
         self.scored = 0
 
+    def save_prefill(self) -> None:
+        """Save what has been read of a prompt that will not be read on, so that a later request can go on from it."""
+        if self.prefills:
+            self.prefills[0][0].save()
+
 
 class Runner:
     """Holds all jobs. Not thread-safe: only the engine's thread uses it."""
@@ -162,6 +167,7 @@ class Runner:
             if choice in (None, row.choice):
                 self._rows.leave(row)
         if choice is None:
+            work.save_prefill()
             self._forget(job_id)
         else:
             self._end(work, choice)
@@ -348,7 +354,7 @@ class Runner:
     def _free_rows(self, work: _Work, cacheable: bool = False) -> int:
         """Keep a job's tokens and free its rows; return the most tokens that a row generated since its admission.
 
-        `cacheable`: the rows' KV caches may go into the prefix cache.
+        `cacheable`: the KV caches of its rows and of its prefill may go into the prefix cache.
         """
         generated = 0
         for row in work.rows:
@@ -357,6 +363,8 @@ class Runner:
                 work.answers[row.choice] = row.generated
                 row.cacheable = row.cacheable and cacheable
                 self._rows.leave(row)
+        if cacheable:
+            work.save_prefill()
         work.rows, work.prefills = [], []
         return generated
 
@@ -386,6 +394,8 @@ class Runner:
         log.error("request %s failed in the engine", job_id, exc_info=error)
         known = isinstance(error, GrammarError)
         refusal = error if isinstance(error, OrchardError) else None
+        if refusal and job_id in self._work:  # raised before a pass, so the cache is in a known state
+            self._work[job_id].save_prefill()
         told = known or refusal is not None
         message = str(error) if told else f"the model failed on this request: {type(error).__name__}: {error}"
         self._break(JobFailed(job_id, message, by_grammar=known, refusal=refusal))

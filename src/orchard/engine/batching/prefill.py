@@ -174,7 +174,9 @@ class Prefill:
         return self._embedded
 
     def save(self) -> None:
-        """Save what has been read so far in the prefix cache."""
+        """Save what has been read so far in the prefix cache, unless it ends inside a medium."""
+        if any(span.splits_at(self.done) for span in self._spans):
+            return
         self._store.save(self.tokens[: self.done], self.cache, self._spans, self._scope)
 
 
