@@ -2,27 +2,35 @@
 
 A token's weight is floor(2^40 p / p_max). Sums of integers don't depend on their order, so a row's draw doesn't depend
 on the kernel that is used for a size of batch, nor on blocks. 40 bits are more than the precision of float32.
+
+A draw is a race: each token gets a time from an exponential distribution whose rate is its weight, and the first one
+wins, with the probability that is its share of the weights (the Gumbel-max trick, https://arxiv.org/abs/1611.01144).
+A token's random number depends on the draw and on its id only. So if logits differ by a rounding, as they may in other
+company, only a draw in which two tokens are nearly as early can change. Inverting the cumulative sum would move the
+borders of all tokens after the one that differs.
+
 `n`: the number of rows; `m`: the vocabulary's size or the number of candidates.
 """
 
 import math
 
 import mlx.core as mx
+import numpy as np
 
-FRACTION_BITS = 31  # of a chance or a share, so that a product with 31 bits of a sum fits an int64
+FRACTION_BITS = 31  # of a share, so that a product with 31 bits of a sum fits an int64
+RANDOM_BITS = 63  # of a draw, so that it fits an int64
 _WEIGHT_BITS = 40  # with a vocabulary of up to 2^22, a sum stays below 2^62
 _BLOCK = 64
 _ID_MASK = (1 << 32) - 1
+_FIRST_BLOCK = 1 << 32  # the id of the first block, greater than any token's
+_LAST = 1 - 2.0**-24  # the greatest float32 below 1
+# Of splitmix64 (https://prng.di.unimi.it/splitmix64.c), whose n-th number is a function of n.
+_STEP, _FACTOR, _OTHER_FACTOR = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 
 
 def fraction(value: float) -> int:
     """Return a number of [0, 1] as an integer of `FRACTION_BITS` bits."""
     return round(min(max(value, 0.0), 1.0) * (1 << FRACTION_BITS))
-
-
-def chance(bits: int) -> int:
-    """Return a chance, an integer of `FRACTION_BITS` bits, from 64 random bits."""
-    return bits >> (64 - FRACTION_BITS)
 
 
 def likelihood(scores: mx.array, temperature: mx.array) -> mx.array:
@@ -81,8 +89,8 @@ def pick_nucleus(
     """Draw a place for each row, int64 (n, 1), from those that top-p and min-p, float32 (n, 1), leave, without a sort.
 
     Draw from all tokens. If the token is in the nucleus, return it; if not, draw again from more likely tokens, which
-    include the nucleus: a quickselect whose pivots are the draws. `chances`, int64 (n, t), are for up to t tries,
-    negative if a row has fewer (see `tries`); if all fail, the row gets its most likely token.
+    include the nucleus: a quickselect whose pivots are the draws. `chances`, int64 (n, t), are the random bits of up to
+    t tries, negative if a row has fewer (see `tries`); if all fail, the row gets its most likely token.
     """
     goal = _share(mx.sum(weights, axis=-1, keepdims=True), top_p)
     left = mx.where(relative >= min_p, weights, 0)
@@ -110,25 +118,33 @@ def exclude_top_choices(weights: mx.array, threshold: mx.array, keep: mx.array |
     return mx.where(gone, 0, weights)
 
 
-def pick(weights: mx.array, chances: mx.array) -> mx.array:
-    """Draw a place for each row, int64 (n, 1), by weight; `chances`, int64 (n, 1), have `FRACTION_BITS` bits."""
+def pick(weights: mx.array, chances: mx.array, ids: mx.array | None = None) -> mx.array:
+    """Draw a place for each row, int64 (n, 1), by weight, int64 (n, m).
+
+    `chances`, int64 (n, 1), have `RANDOM_BITS` random bits. `ids` (n, m) are those of the tokens; None: their places.
+    """
     size = weights.shape[-1]
+    ids = mx.arange(size, dtype=mx.int64)[None] if ids is None else ids
     if size < 4 * _BLOCK:
-        until = mx.cumsum(weights, axis=-1)
-        return _crossing(until, _share(until[:, -1:], chances))
+        return _winner(weights, chances, ids)
     blocks = _blocks(weights, 0)
-    sums = mx.sum(blocks, axis=-1)
-    until = mx.cumsum(sums, axis=-1)
-    goal = _share(until[:, -1:], chances)
-    block = _crossing(until, goal)
-    inside = mx.take_along_axis(blocks, block[:, :, None], axis=1)[:, 0]
-    goal = goal - mx.take_along_axis(until - sums, block, axis=-1)
-    return block * _BLOCK + _crossing(mx.cumsum(inside, axis=-1), goal)
+    block = _winner(mx.sum(blocks, axis=-1), chances, _FIRST_BLOCK + mx.arange(blocks.shape[1], dtype=mx.int64)[None])
+    inside, own = (
+        mx.take_along_axis(each, mx.broadcast_to(block[:, :, None], (block.shape[0], 1, 1)), axis=1)[:, 0]
+        for each in (blocks, mx.broadcast_to(_blocks(ids, 0), blocks.shape))
+    )
+    return block * _BLOCK + _winner(inside, chances, own)
 
 
-def _crossing(until: mx.array, goal: mx.array) -> mx.array:
-    place = mx.sum(until <= goal, axis=-1, keepdims=True).astype(mx.int64)
-    return mx.minimum(place, until.shape[-1] - 1)  # only NaN could exceed it
+def _winner(weights: mx.array, chances: mx.array, ids: mx.array) -> mx.array:
+    """Return the place of each row's first in a race, int64 (n, 1); `ids` are (n, m) or (1, m)."""
+    bits = chances.astype(mx.uint64) + ids.astype(mx.uint64) * mx.array(_STEP)
+    bits = (bits ^ (bits >> 30)) * mx.array(_FACTOR)
+    bits = (bits ^ (bits >> 27)) * mx.array(_OTHER_FACTOR)
+    share = (bits ^ (bits >> 31)).astype(mx.float32) * 2.0**-64
+    # Most precise where the time is short, since short times win.
+    times = -mx.log1p(-mx.minimum(share, _LAST)) / weights.astype(mx.float32)
+    return mx.argmin(mx.where(weights > 0, times, mx.inf), axis=-1, keepdims=True).astype(mx.int64)
 
 
 def _share(total: mx.array, part: mx.array) -> mx.array:

@@ -47,6 +47,11 @@ def _mix(number: int) -> int:
     return number ^ (number >> 31)
 
 
+def _chance(bits: int, number: int) -> int:
+    """Return the random bits of a draw's try with this number; `_mix(bits)` decides about XTC."""
+    return _mix(bits + 1 + number) >> (64 - categorical.RANDOM_BITS)
+
+
 class Draw(Struct, eq=False):
     """The next token of every row, perhaps not computed yet. `token` is uint32 (B,).
 
@@ -159,14 +164,14 @@ class _DrawGroup:
             place = self._pick_nucleus(relative, chances)
         else:
             heavy = self._exclude(self._cut(relative), ids, chances)
-            place = categorical.pick(heavy, _column([categorical.chance(bits) for bits in chances], mx.int64))
+            place = categorical.pick(heavy, _column([_chance(bits, 0) for bits in chances], mx.int64), ids)
         token = place if ids is None else mx.take_along_axis(ids, place, axis=-1)
         return token[:, 0].astype(mx.uint32)
 
     def _pick_nucleus(self, relative: mx.array, chances: list[int]) -> mx.array:
         most = max(self._tries)
         tosses = [
-            [categorical.chance(_mix(bits + number)) if number < tries else -1 for number in range(most)]
+            [_chance(bits, number) if number < tries else -1 for number in range(most)]
             for bits, tries in zip(chances, self._tries, strict=True)
         ]
         heavy = categorical.weigh(relative)
