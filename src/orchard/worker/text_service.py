@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from orchard.backends import model_folder
+from orchard.backends.beginnings import yields_of
 from orchard.backends.draft import load_draft
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
 from orchard.backends.text import TextModel, load
@@ -26,6 +27,7 @@ from orchard.core.tasks.embed import Embed
 from orchard.core.tasks.generate import Count, Generate, generation
 from orchard.core.tasks.media import request_media
 from orchard.core.tasks.text_options import Batching, TextOptions
+from orchard.device.lane import Lane
 from orchard.device.memory import recommended
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job, Verified
@@ -35,7 +37,6 @@ from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.speculation.prediction import PredictedText, PredictionUse
 from orchard.formats.families.tagged import Tagged
 from orchard.worker.cache_reports import CacheReports
-from orchard.worker.lane import Lane
 from orchard.worker.media_room import MOST_BYTES, SHARE, MediaRoom
 from orchard.worker.output import ChoiceOutput, Echo, Vocabulary
 from orchard.worker.prompt.chat_template import ChatTemplate
@@ -245,12 +246,13 @@ class TextService(Service):
             task: Generate | ReadTask = asked
             if parts := list(request_media(request)):
                 task = await self._read(live, partial(self._prompter.read, asked), parts)
+            yields = yields_of(task.task if isinstance(task, ReadTask) else task)
             if isinstance(request.task, Count):
                 count = partial(self._prompter.count, task, must_fit=request.task.must_fit)
-                tokens = await self._prompts.do(count)
+                tokens = await self._prompts.do(count, yields=yields)
                 self._end(request.id, Started(tokens), Finished((), Usage(tokens, 0)))
                 return
-            prepared = await self._prompts.do(self._prompter.prepare, task)
+            prepared = await self._prompts.do(self._prompter.prepare, task, yields=yields)
             grammar, constraints = None, self._prompter.constraints
             if (constraint := prepared.constraint) and constraints.known(constraint):
                 grammar = await self._prompts.do(constraints.compile, constraint)

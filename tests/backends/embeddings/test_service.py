@@ -56,6 +56,10 @@ class Asked:
     def submit(self, request_id: str, task: Any, priority: Priority = "normal") -> None:
         self.service.submit(Request(request_id, "m", task, priority))
 
+    async def all_read(self) -> None:
+        """Wait until the texts of all requests are tokenised."""
+        await asyncio.wait([live.reading for live in self.service._live.values()])
+
     def ended(self, request_id: str) -> bool:
         return any(isinstance(event, ENDS) for event in self.events.get(request_id, [])[-1:])
 
@@ -162,7 +166,7 @@ async def test_requests_that_wait_share_the_next_pass(stub: Asked) -> None:
     for name in "ab":
         stub.submit(name, Embed(((10, 1), (20, 2))))
     await stub.until(lambda: stub.numbers == (1, 2))
-    await asyncio.get_running_loop().run_in_executor(stub.service._reader, lambda: None)  # they have been read
+    await stub.all_read()
     await asyncio.sleep(0)
     gate.open()
     await stub.until(lambda: stub.ended("a") and stub.ended("b"))
@@ -204,7 +208,7 @@ async def test_a_failure_ends_the_requests_of_its_pass_alone(stub: Asked) -> Non
     await gate.wait()
     stub.submit("bad", Embed(((600, 66), (1,) * 8)))
     stub.submit("beside", Embed(((3, 4),)))
-    await asyncio.get_running_loop().run_in_executor(stub.service._reader, lambda: None)
+    await stub.all_read()
     await asyncio.sleep(0)
     gate.open()
     await stub.until(lambda: stub.ended("bad") and stub.ended("beside"))
