@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchard.device.lane import GivenUp, Lane, give_way
+from orchard.device.lane import GivenUp, Lane, beside, give_way
 
 
 @pytest.fixture
@@ -171,3 +171,51 @@ async def test_work_that_is_overtaken_does_not_get_the_error(lane: Lane) -> None
 
 def test_without_a_lane_there_is_nobody_to_give_way_to() -> None:
     give_way()
+
+
+async def test_smaller_work_goes_on_beside_native_work(lane: Lane) -> None:
+    done: list[str] = []
+    begun, go = threading.Event(), threading.Event()
+
+    def native() -> str:
+        begun.set()
+        assert go.wait(60)
+        return "large"
+
+    large = asyncio.create_task(lane.do(beside, native, yields=8))
+    assert await asyncio.to_thread(begun.wait, 60)
+    for yields in (0, 1):
+        await lane.do(done.append, "small", yields=yields)
+    assert lane.silent_seconds > 0
+    same = asyncio.create_task(lane.do(done.append, "same", yields=8))
+    go.set()
+    assert await large == "large"
+    await same
+    assert done == ["small", "small", "same"]
+
+
+async def test_the_next_large_work_waits_until_native_work_that_was_given_up_has_ended(lane: Lane) -> None:
+    done: list[str] = []
+    begun, go = threading.Event(), threading.Event()
+
+    def native() -> None:
+        begun.set()
+        assert go.wait(60)
+        done.append("native")
+
+    first = asyncio.create_task(lane.do(beside, native, yields=8))
+    assert await asyncio.to_thread(begun.wait, 60)
+    second = asyncio.create_task(lane.do(done.append, "second", yields=8))
+    first.cancel()
+    await asyncio.wait([first])
+    await lane.do(done.append, "small")
+    go.set()
+    await second
+    assert done == ["small", "native", "second"]
+
+
+async def test_an_error_of_native_work_is_its_callers(lane: Lane) -> None:
+    with pytest.raises(ZeroDivisionError):
+        await lane.do(beside, lambda: 1 // 0, yields=8)
+    assert lane.silent_seconds == 0
+    assert beside(lambda: 1) == 1

@@ -1,11 +1,14 @@
 """Tokenises only as much of a long text as a model can read, and large requests after small ones."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from orchard.device.lane import give_way
+from orchard.device.lane import beside
+
+T = TypeVar("T")
 
 AT_ONCE = 64 * 2**10
 """The characters that may always be tokenised at once: it takes a tenth of a second, or a quarter at worst."""
@@ -13,6 +16,7 @@ MARGIN = 256
 """The most tokens before a cut that the cut may change. WordPiece reads a word of more than 100 characters as one
 unknown token, and a shorter part of it as up to 100 tokens."""
 _CHARS_PER_TOKEN = 6  # more than prose has
+_SPARE = 1.25
 _YIELDING_BYTES = 64 * 2**10
 
 _encoder = msgspec.msgpack.Encoder()
@@ -38,24 +42,31 @@ class Beginning(NamedTuple):
 def read_beginning(text: str, most: int, most_chars: int, encode: Callable[[str], list[int]]) -> Beginning:
     """Tokenise a text, or a beginning with more than `most` certain tokens, or the first `most_chars` characters.
 
-    If several beginnings are tried, smaller work of the thread's lane goes first before each, see `give_way`.
+    Smaller work of the thread's lane goes first while it tokenises what is long, see `beside`.
     """
-    for chars in beginnings(len(text), most, most_chars):
-        found = Beginning(encode(text[:chars]), chars >= len(text))
-        if found.whole or found.certain > most:
-            break
-        give_way()
-    return found
+    end = min(len(text), most_chars)
+    chars = min(end, first_length(most))
+    while True:
+        found = Beginning(in_lane(chars, partial(encode, text[:chars])), chars == len(text))
+        if chars == end or found.certain > most:
+            return found
+        chars = min(end, next_length(chars, found.certain, most))
 
 
-def beginnings(length: int, most: int, most_chars: int) -> Iterator[int]:
-    """Yield the lengths of the beginnings to try of a text of `length` characters, up to `most_chars`.
+def in_lane(chars: int, tokenise: Callable[[], T]) -> T:
+    """Tokenise a text of `chars` characters; while that takes long, smaller work of the lane goes first."""
+    return tokenise() if chars <= AT_ONCE else beside(tokenise)
 
-    The first is hardly ever too short for `most` tokens.
+
+def first_length(most: int) -> int:
+    """Return the characters of the first beginning to try for `most` tokens. Shorter texts are tokenised at once."""
+    return min(max(AT_ONCE, most * _CHARS_PER_TOKEN), 4 * AT_ONCE)
+
+
+def next_length(chars: int, certain: int, most: int) -> int:
+    """Return the characters of the next beginning to try, if `chars` characters have only `certain` tokens.
+
+    It is probably long enough. The growth has limits, as the first part of a text may differ from the rest.
     """
-    end = min(length, most_chars)
-    chars = max(AT_ONCE, most * _CHARS_PER_TOKEN)
-    while chars < end:
-        yield chars
-        chars *= 2
-    yield end
+    needed = chars * most * _SPARE // max(certain, 1)
+    return int(min(max(needed, 2 * chars), 8 * chars))

@@ -6,13 +6,14 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 _STACK_BYTES = 16 * 2**20
+_POLLING_SECONDS = 0.02
 _FIRST = float("-inf")  # before everything that waits
 _HALF = 0.5  # what overtakes work yields less than this part of its seconds, so few works are interrupted at a time
 
@@ -46,6 +47,7 @@ class Lane:
     def __init__(self, name: str) -> None:
         self._began: float | None = None
         self._work: _Work | None = None
+        self._beside: list[float] = []  # when each piece of work beside the current one began
         self._queue: queue.PriorityQueue[tuple[float, int, _Work | None]] = queue.PriorityQueue()
         self._numbers = itertools.count()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -55,9 +57,9 @@ class Lane:
 
     @property
     def silent_seconds(self) -> float:
-        """The seconds since the current piece of work began or gave way; 0 if there is none."""
+        """The seconds since the current piece of work, or the oldest one beside it, began or gave way; 0: none does."""
         began = self._began
-        return 0.0 if began is None else time.monotonic() - began
+        return 0.0 if began is None else time.monotonic() - min((began, *self._beside))
 
     async def do(self, work: Callable[..., T], *args: Any, yields: float = 0.0) -> T:
         """Do a piece of work after those with earlier turns, see `turn_of`; return its result, or raise what it raises.
@@ -80,16 +82,31 @@ class Lane:
 
     def give_way(self) -> None:
         """See the function `give_way`."""
-        current = self._work
-        assert current, "only work gives way"
+        assert self._work, "only work gives way"
+        self._let_overtake(self._work)
+        if self._work.given_up:
+            raise GivenUp
+        self._began = time.monotonic()
+
+    def beside(self, call: Callable[[], T]) -> T:
+        """See the function `beside`."""
+        current, result = self._work, Future[T]()
+        assert current, "only work is done beside other work"
+        began = time.monotonic()
+        self._beside.append(began)
+        threading.Thread(target=_settle, args=(result, call), daemon=True).start()
+        while not wait([result], _POLLING_SECONDS).done:
+            self._let_overtake(current)
+        self._beside.remove(began)
+        self.give_way()
+        return result.result()
+
+    def _let_overtake(self, current: _Work) -> None:
         with self._queue.mutex:
             waiting = [work for _, _, work in sorted(self._queue.queue)]
         for work in waiting:
-            if work and work.yields < current.yields * _HALF and not current.given_up:
+            if work and work.yields < current.yields * _HALF:
                 self._do(work)
-        if current.given_up:
-            raise GivenUp
-        self._began = time.monotonic()
 
     def _run(self) -> None:
         _here.lane = self
@@ -103,13 +120,22 @@ class Lane:
             return
         before, self._work = self._work, work
         self._began = time.monotonic()
-        try:
-            settle = partial(work.future.set_result, call())
-        except BaseException as error:
-            settle = partial(work.future.set_exception, error)
+        settle = _outcome(work.future, call)
         self._work = before
         self._began = None if before is None else time.monotonic()
         settle()
+
+
+def _outcome(future: "Future[Any]", call: Callable[[], Any]) -> Callable[[], None]:
+    """Call a function, and return another one that gives its result or its error to a future."""
+    try:
+        return partial(future.set_result, call())
+    except BaseException as error:
+        return partial(future.set_exception, error)
+
+
+def _settle(future: "Future[Any]", call: Callable[[], Any]) -> None:
+    _outcome(future, call)()
 
 
 class _Here(threading.local):
@@ -129,3 +155,12 @@ def give_way() -> None:
     """
     if _here.lane:
         _here.lane.give_way()
+
+
+def beside(call: Callable[[], T]) -> T:
+    """Call a long function of native code, which doesn't keep the interpreter's lock, and return its result.
+
+    If this thread is a lane's, the function runs in another thread, and smaller work of the lane goes first until it
+    ends. If the caller of the current work is cancelled, `GivenUp` is raised only then, so there are never many of them.
+    """
+    return _here.lane.beside(call) if _here.lane else call()

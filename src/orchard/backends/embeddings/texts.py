@@ -1,13 +1,14 @@
 """Tokenises texts, with the model's special tokens around them."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tokenizers import Encoding, Tokenizer
 from transformers import AutoTokenizer
 
-from orchard.backends.beginnings import AT_ONCE, MARGIN, Beginning, beginnings, read_beginning
+from orchard.backends.beginnings import AT_ONCE, MARGIN, Beginning, first_length, in_lane, next_length, read_beginning
 from orchard.backends.embeddings.service import ReadText
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.embed import too_long, too_many_characters
@@ -65,26 +66,25 @@ class TextTokenizer:
         length = _length(text)
         if length > self.most_chars and not truncate:
             raise too_many_characters(param, self.most_chars, self.most)
-        tokens, chars = short, length
-        if length > AT_ONCE:
-            for chars in beginnings(length, self.most, self.most_chars):
-                give_way()
-                (tokens,) = self._tokenizer.encode_batch([_cut(text, chars)])
-                if self._suffices(tokens, text, chars):
-                    break
+        tokens, chars = (short, length) if length <= AT_ONCE else self._beginning(text, length)
         if len(tokens.ids) > self.most:
             if not truncate:
-                whole = chars >= length
+                whole = chars == length
                 raise too_long(param, len(tokens.ids) - (0 if whole else MARGIN), self.most, at_least=not whole)
             (tokens,) = self._cutter.encode_batch([_cut(text, chars)])
         if not tokens.ids:
             raise OrchardError("invalid_request", f"`{param}` has no tokens.", param=param)
         return ReadText(tokens.ids, tokens.type_ids)
 
-    def _suffices(self, tokens: Encoding, text: Text, chars: int) -> bool:
-        """Return whether the tokens of a beginning tell which of the whole text's tokens fit."""
-        of = tokens.sequence_ids
-        return all(len(part) <= chars or of.count(n) - MARGIN > self.most for n, part in enumerate(_parts(text)))
+    def _beginning(self, text: Text, length: int) -> tuple[Encoding, int]:
+        """Return the tokens of as much of a text as can be read, and of how many characters of it, or of each part."""
+        end = min(length, self.most_chars)
+        chars = min(end, first_length(self.most))
+        while True:
+            (tokens,) = in_lane(chars, partial(self._tokenizer.encode_batch, [_cut(text, chars)]))
+            if chars == end or (certain := _fewest(tokens, text, chars) - MARGIN) > self.most:
+                return tokens, chars
+            chars = min(end, next_length(chars, certain, self.most))
 
     def plain(self, text: str, most: int) -> Beginning:
         """Return a text's tokens without special tokens; all of them unless there are more than `most`."""
@@ -107,6 +107,11 @@ def _parts(text: Text) -> tuple[str, ...]:
 def _length(text: Text) -> int:
     """Return the characters of a text, or of the longer text of a pair."""
     return max(map(len, _parts(text)))
+
+
+def _fewest(tokens: Encoding, text: Text, chars: int) -> int:
+    """Return the tokens of the part with the fewest, among the parts with more than `chars` characters."""
+    return min(tokens.sequence_ids.count(n) for n, part in enumerate(_parts(text)) if len(part) > chars)
 
 
 def _cut(text: Text, chars: int) -> Text:
