@@ -31,7 +31,7 @@ class GivenUp(BaseException):
     """Raised inside work whose caller is cancelled. Handlers of `Exception` in that work don't catch it."""
 
 
-class _Work:
+class _LaneWork:
     """A piece of work; `call` is None once it has begun."""
 
     def __init__(self, call: Callable[[], Any], yields: float) -> None:
@@ -46,9 +46,9 @@ class Lane:
 
     def __init__(self, name: str) -> None:
         self._began: float | None = None
-        self._work: _Work | None = None
+        self._work: _LaneWork | None = None
         self._beside: list[float] = []  # when each piece of work beside the current one began
-        self._queue: queue.PriorityQueue[tuple[float, int, _Work | None]] = queue.PriorityQueue()
+        self._queue: queue.PriorityQueue[tuple[float, int, _LaneWork | None]] = queue.PriorityQueue()
         self._numbers = itertools.count()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         usual = threading.stack_size(_STACK_BYTES)  # llguidance recurses deeply
@@ -57,7 +57,7 @@ class Lane:
 
     @property
     def silent_seconds(self) -> float:
-        """The seconds since the current piece of work, or the oldest one beside it, began or gave way; 0: none does."""
+        """The seconds since the current piece of work began or gave way, or the oldest one beside it began; else 0."""
         began = self._began
         return 0.0 if began is None else time.monotonic() - min((began, *self._beside))
 
@@ -66,7 +66,7 @@ class Lane:
 
         If the caller is cancelled, the work doesn't begin, or ends where it gives way (see `give_way`).
         """
-        waiting = _Work(partial(work, *args), yields)
+        waiting = _LaneWork(partial(work, *args), yields)
         self._queue.put((turn_of(yields), next(self._numbers), waiting))
         try:
             found: T = await asyncio.wrap_future(waiting.future)
@@ -101,7 +101,7 @@ class Lane:
         self.give_way()
         return result.result()
 
-    def _let_overtake(self, current: _Work) -> None:
+    def _let_overtake(self, current: _LaneWork) -> None:
         with self._queue.mutex:
             waiting = [work for _, _, work in sorted(self._queue.queue)]
         for work in waiting:
@@ -114,7 +114,7 @@ class Lane:
             self._do(work)
             del work  # it may keep a model
 
-    def _do(self, work: _Work) -> None:
+    def _do(self, work: _LaneWork) -> None:
         call, work.call = work.call, None
         if call is None or not work.future.set_running_or_notify_cancel():
             return
@@ -161,6 +161,6 @@ def beside(call: Callable[[], T]) -> T:
     """Call a long function of native code, which doesn't keep the interpreter's lock, and return its result.
 
     If this thread is a lane's, the function runs in another thread, and smaller work of the lane goes first until it
-    ends. If the caller of the current work is cancelled, `GivenUp` is raised only then, so there are never many of them.
+    ends. If the caller of the current work is cancelled, `GivenUp` is raised only then, so few such threads run.
     """
     return _here.lane.beside(call) if _here.lane else call()
