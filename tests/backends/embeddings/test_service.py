@@ -465,6 +465,21 @@ async def test_documents_are_cut_where_the_request_says_so(name: str, tmp_path: 
     assert found[0] == pytest.approx(found[1], abs=1e-5)
 
 
+async def test_of_a_huge_query_or_document_only_the_beginning_is_read(tmp_path: Path) -> None:
+    folder = make_model(tmp_path, "qwen3_ranker")
+    failed = await scores(folder, Rerank("w20 " * 100_000, ("w30",), truncate=True))
+    assert isinstance(failed, Failed)
+    assert (failed.kind, failed.param) == ("context_length_exceeded", "query")
+    assert "has at least" in failed.message
+    huge = Rerank("w20", ("w30 " * 90, "w30 " * 100_000))
+    failed = await scores(folder, replace(huge, documents=huge.documents[1:]))
+    assert isinstance(failed, Failed)
+    assert "`documents[0]` has at least" in failed.message
+    found = await scores(folder, replace(huge, truncate=True))
+    assert isinstance(found, list)
+    assert found[0] == pytest.approx(found[1], abs=1e-5)
+
+
 async def test_a_classifier_of_several_labels_is_refused(tmp_path: Path) -> None:
     folder = make_model(tmp_path, "bert_ranker")
     file = folder / "config.json"
