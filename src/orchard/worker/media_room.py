@@ -6,7 +6,7 @@ import heapq
 import itertools
 from collections.abc import AsyncIterator, Callable
 
-from orchard.worker.lane import turn_of
+from orchard.device.lane import turn_of
 
 MOST_BYTES = 2 * 2**30
 """The most bytes of a request's media as the encoder gets them: about 85 million pixels of Qwen's models."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from orchard.backends.beginnings import yields_of
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Finished, Output, Started, Usage
 from orchard.core.media import MediaPart
@@ -18,10 +19,10 @@ from orchard.core.request import Priority, Request
 from orchard.core.tasks.embed import Embed, Embedding, EmbedInput, MixedInput, wrong_dimensions
 from orchard.core.tasks.generate import Generate
 from orchard.core.tasks.media import input_media
+from orchard.device.lane import Lane
 from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.engine import Engine
 from orchard.engine.sampling.params import SamplingParams
-from orchard.worker.lane import Lane
 from orchard.worker.media_room import MOST_BYTES
 from orchard.worker.prompt.media import ReadTask
 from orchard.worker.prompt.prompter import InputTokens, Prompter
@@ -116,11 +117,15 @@ class TextEmbeddings:
         match given:
             case MixedInput():
                 found = await read(partial(self._prompter.read_mixed, given, salt), parts)
-                return await self._prompts.do(self._prompter.mixed_tokens, found, param), found.media_bytes
+                return await self._do(found.task, self._prompter.mixed_tokens, found, param), found.media_bytes
             case Generate():
                 found = await read(partial(self._prompter.read, given, salt=salt), parts)
-                return await self._prompts.do(self._prompter.conversation_tokens, found), found.media_bytes
-        return await self._prompts.do(partial(self._prompter.input_tokens, given, param, truncate=truncate)), 0
+                return await self._do(found.task, self._prompter.conversation_tokens, found), found.media_bytes
+        return await self._do(given, partial(self._prompter.input_tokens, given, param, truncate=truncate)), 0
+
+    async def _do(self, size: Any, work: Callable[..., InputTokens], *args: Any) -> InputTokens:
+        """Tokenise in the prompts' thread; an input of the size of `size` lets smaller ones go first."""
+        return await self._prompts.do(work, *args, yields=yields_of(size))
 
     def begin(self, request: Request, prompts: Sequence[InputTokens]) -> None:
         """Begin to give a request's inputs to the engine, a few at a time."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec.structs import replace
 
 from orchard.backends import model_folder
+from orchard.backends.beginnings import yields_of
 from orchard.backends.draft import load_draft
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
 from orchard.backends.text import TextModel, load
@@ -28,6 +29,7 @@ from orchard.core.tasks.embed import Embed
 from orchard.core.tasks.generate import Count, Generate, generation
 from orchard.core.tasks.media import request_media
 from orchard.core.tasks.text_options import Batching, TextOptions
+from orchard.device.lane import Lane
 from orchard.device.memory import recommended
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job, Verified
@@ -38,7 +40,6 @@ from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.speculation.prediction import PredictedText, PredictionUse
 from orchard.formats.families.tagged import Tagged
 from orchard.worker.cache_reports import CacheReports
-from orchard.worker.lane import Lane
 from orchard.worker.media_room import MOST_BYTES, SHARE, MediaRoom
 from orchard.worker.output import ChoiceOutput, Echo, Vocabulary
 from orchard.worker.prompt.chat_template import ChatTemplate
@@ -250,15 +251,16 @@ class TextService(Service):
             task: Generate | ReadTask = asked
             if parts := list(request_media(request)):
                 task = await self._read(live, partial(self._prompter.read, asked, salt=salt), parts)
+            yields = yields_of(task.task if isinstance(task, ReadTask) else task)
             if isinstance(request.task, Count):
                 count = partial(self._prompter.count, task, must_fit=request.task.must_fit)
-                tokens = await self._prompts.do(count)
+                tokens = await self._prompts.do(count, yields=yields)
                 self._end(request.id, Started(tokens), Finished((), Usage(tokens, 0)))
                 return
-            prepared = await self._prompts.do(self._prompter.prepare, task)
+            prepared = await self._prompts.do(self._prompter.prepare, task, yields=yields)
             if salt and self._options.prompt_cache_shared:
-                shared = await self._prompts.do(self._prompter.shared.count, asked, prepared.tokens)
-                live.cache_scope = replace(live.cache_scope, shared=shared)
+                count_shared = partial(self._prompter.shared.count, asked, prepared.tokens)
+                live.cache_scope = replace(live.cache_scope, shared=await self._prompts.do(count_shared, yields=yields))
             grammar, constraints = None, self._prompter.constraints
             if (constraint := prepared.constraint) and constraints.known(constraint):
                 grammar = await self._prompts.do(constraints.compile, constraint)

@@ -56,6 +56,10 @@ class Asked:
     def submit(self, request_id: str, task: Any, priority: Priority = "normal") -> None:
         self.service.submit(Request(request_id, "m", task, priority))
 
+    async def all_read(self) -> None:
+        """Wait until the texts of all requests are tokenised."""
+        await asyncio.wait([live.reading for live in self.service._live.values()])
+
     def ended(self, request_id: str) -> bool:
         return any(isinstance(event, ENDS) for event in self.events.get(request_id, [])[-1:])
 
@@ -162,7 +166,7 @@ async def test_requests_that_wait_share_the_next_pass(stub: Asked) -> None:
     for name in "ab":
         stub.submit(name, Embed(((10, 1), (20, 2))))
     await stub.until(lambda: stub.numbers == (1, 2))
-    await asyncio.get_running_loop().run_in_executor(stub.service._reader, lambda: None)  # they have been read
+    await stub.all_read()
     await asyncio.sleep(0)
     gate.open()
     await stub.until(lambda: stub.ended("a") and stub.ended("b"))
@@ -204,7 +208,7 @@ async def test_a_failure_ends_the_requests_of_its_pass_alone(stub: Asked) -> Non
     await gate.wait()
     stub.submit("bad", Embed(((600, 66), (1,) * 8)))
     stub.submit("beside", Embed(((3, 4),)))
-    await asyncio.get_running_loop().run_in_executor(stub.service._reader, lambda: None)
+    await stub.all_read()
     await asyncio.sleep(0)
     gate.open()
     await stub.until(lambda: stub.ended("bad") and stub.ended("beside"))
@@ -457,6 +461,21 @@ async def test_documents_are_cut_where_the_request_says_so(name: str, tmp_path: 
     assert (failed.kind, failed.param) == ("context_length_exceeded", "documents[0]")
     assert "this model reads at most 64" in failed.message
     found = await scores(folder, replace(long, truncate=True))
+    assert isinstance(found, list)
+    assert found[0] == pytest.approx(found[1], abs=1e-5)
+
+
+async def test_of_a_huge_query_or_document_only_the_beginning_is_read(tmp_path: Path) -> None:
+    folder = make_model(tmp_path, "qwen3_ranker")
+    failed = await scores(folder, Rerank("w20 " * 100_000, ("w30",), truncate=True))
+    assert isinstance(failed, Failed)
+    assert (failed.kind, failed.param) == ("context_length_exceeded", "query")
+    assert "has at least" in failed.message
+    huge = Rerank("w20", ("w30 " * 90, "w30 " * 100_000))
+    failed = await scores(folder, replace(huge, documents=huge.documents[1:]))
+    assert isinstance(failed, Failed)
+    assert "`documents[0]` has at least" in failed.message
+    found = await scores(folder, replace(huge, truncate=True))
     assert isinstance(found, list)
     assert found[0] == pytest.approx(found[1], abs=1e-5)
 

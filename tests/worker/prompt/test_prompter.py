@@ -227,6 +227,20 @@ def test_a_huge_prompt_is_refused_before_all_of_it_is_tokenised(
     assert encoded < 200_000
 
 
+def test_a_huge_suffix_is_refused_before_all_of_it_is_tokenised(model: TextModel) -> None:
+    error = refused(prompter(model), Generate(prompt="a", suffix="word " * 480_000))
+    assert (error.kind, error.param) == ("context_length_exceeded", "suffix")
+
+
+def test_of_a_text_to_embed_the_end_is_cut_off_as_if_all_were_tokenised(model: TextModel) -> None:
+    text = "".join(f"{number} words, " for number in range(40_000))
+    tokens = model.tokenizer.encode(text, add_special_tokens=False)
+    own = prompter(model)
+    assert own.input_tokens(text, "input", truncate=True).tokens == tokens[:WINDOW]
+    with pytest.raises(OrchardError, match="has at least"):
+        own.input_tokens(text, "input", truncate=False)
+
+
 def test_the_lower_bound_is_one(model: TextModel) -> None:
     own = prompter(model, 10)
     for text in (

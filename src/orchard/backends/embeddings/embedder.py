@@ -56,7 +56,7 @@ class Embedder(PassModel):
         prompt = self._prompt(task.prompt_name)
         params = task.params
         places = [index for index, given in enumerate(task.inputs) if isinstance(given, str)]
-        texts = [prompt + str(task.inputs[index]) for index in places]
+        texts = [prompt + self._texts.bounded(str(task.inputs[index])) for index in places]
         if self._recipe.lower:
             texts = [text.lower() for text in texts]
         read = self._texts.read(texts, [params[index] for index in places], truncate=task.truncate)

@@ -14,6 +14,7 @@ from orchard.backends.model_folder import Progress
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.embed import too_long
 from orchard.core.tasks.rerank import Relevance, Rerank, RerankOptions
+from orchard.device.lane import give_way
 
 # What Qwen3-Reranker was trained with: https://huggingface.co/Qwen/Qwen3-Reranker-0.6B
 _HEAD = (
@@ -67,7 +68,7 @@ class AnsweringRanker(_Ranker):
     def __init__(self, network: Any, texts: TextTokenizer, config: dict[str, Any]) -> None:
         super().__init__(network, texts, config)
         self._answers = mx.array([texts.id_of("no"), texts.id_of("yes")])
-        self._head, self._tail = texts.plain(_HEAD), texts.plain(_TAIL)
+        self._head, self._tail = (texts.plain(text, texts.most).tokens for text in (_HEAD, _TAIL))
 
     def read(self, task: Rerank) -> list[ReadText]:
         """Return the tokens of a prompt for each document. Raise OrchardError if a text is wrong."""
@@ -75,15 +76,18 @@ class AnsweringRanker(_Ranker):
         question = f"<Instruct>: {instruction}\n<Query>: {task.query}\n<Document>: "
         around = len(self._head) + len(self._tail)
         room = self._texts.most - around
-        if (asked := len(self._texts.plain(question))) >= room:
-            message = f"`query` leaves no room for a document: it has {asked + around} tokens with the instruction and "
-            message += f"the rest of the prompt; this model reads at most {self._texts.most}."
+        asked = self._texts.plain(question, room)
+        if asked.certain >= room or not asked.whole:
+            least = "" if asked.whole else "at least "
+            message = f"`query` leaves no room for a document: it has {least}{asked.certain + around} tokens with the "
+            message += f"instruction and the rest of the prompt; this model reads at most {self._texts.most}."
             raise OrchardError("context_length_exceeded", message, param="query")
         found = []
         for param, document in zip(_params(task), task.documents, strict=True):
-            tokens = self._texts.plain(question + document)
-            if len(tokens) > room and not task.truncate:
-                raise too_long(param, len(tokens) + around, self._texts.most)
+            give_way()
+            tokens, whole = read = self._texts.plain(question + document, room)
+            if not (whole and len(tokens) <= room) and not task.truncate:
+                raise too_long(param, read.certain + around, self._texts.most, at_least=not whole)
             found.append(ReadText([*self._head, *tokens[:room], *self._tail]))
         return found
 

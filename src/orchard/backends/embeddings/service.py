@@ -6,16 +6,15 @@ submit ─▶ tokenizer's thread ─▶ waiting texts, by length ─▶ MLX's th
 import asyncio
 import logging
 import os
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 import mlx.core as mx
 from msgspec import Struct
 
+from orchard.backends.beginnings import yields_of
 from orchard.backends.embeddings.waiting import Place, Waiting
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
 from orchard.backends.turns import load_in
@@ -23,6 +22,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
 from orchard.core.request import Request
 from orchard.core.tasks.batch_options import BatchOptions
+from orchard.device.lane import Lane
 from orchard.device.memory import recommended
 from orchard.device.mlx_thread import MlxThread
 
@@ -61,7 +61,10 @@ class PassModel(Protocol):
         """The bytes of a text's result."""
 
     def read(self, task: Any) -> list[ReadText]:
-        """Return the tokens of a task's texts, in the tokenizer's thread. Raise OrchardError if a text is wrong."""
+        """Return the tokens of a task's texts, in the tokenizer's thread. Raise OrchardError if a text is wrong.
+
+        What takes long gives way between the texts, see `orchard.device.lane.give_way`.
+        """
 
     def cost(self, rows: int, length: int) -> int:
         """Return the bytes, without weights, of a pass over `rows` texts of `length` tokens."""
@@ -74,7 +77,9 @@ class PassModel(Protocol):
 
 
 class _BatchedRequest:
-    """A request that was submitted and has not ended. It has texts once they are tokenised."""
+    """A request that was submitted and has not ended. It has texts once they are tokenised, by the task `reading`."""
+
+    reading: asyncio.Task[None]
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -101,8 +106,7 @@ class BatchService(Service, Generic[B]):
         self._options = options
         self._memory = options.memory_limit or recommended()
         self._thread = MlxThread()
-        self._reader = ThreadPoolExecutor(1, "tokens")
-        self._reading_since: float | None = None
+        self._reader = Lane("tokens")
         self._live: dict[str, _BatchedRequest] = {}
         self._waiting = Waiting()
         self._driver: asyncio.Task[None] | None = None
@@ -140,13 +144,13 @@ class BatchService(Service, Generic[B]):
             self._tell([(request.id, [Failed("overloaded", message, retry_after=_RETRY_AFTER)])])
             return
         live = self._live[request.id] = _BatchedRequest(request)
-        reading = asyncio.get_running_loop().run_in_executor(self._reader, self._read, live)
-        reading.add_done_callback(lambda read: self._has_read(live, read))
+        live.reading = asyncio.create_task(self._read(live))
         self._tell([])
 
     def cancel(self, request_id: str) -> None:
         """Cancel a request; its waiting texts are dropped. Unknown ids are ignored."""
-        if self._live.pop(request_id, None):
+        if live := self._live.pop(request_id, None):
+            live.reading.cancel()
             self._waiting.drop(request_id)
             self._tell([])
 
@@ -160,10 +164,8 @@ class BatchService(Service, Generic[B]):
         self._wake.set()
 
     def signs(self) -> Heartbeat:
-        """Return the signs of life: a piece of work is a layer of the model, or the tokens of a request."""
-        since = self._reading_since
-        reading = 0.0 if since is None else time.monotonic() - since
-        return Heartbeat(max(self._thread.silent_seconds, reading), self._thread.mlx_bytes)
+        """Return the signs of life: a piece of work is a layer of the model, or the tokens of a few texts."""
+        return Heartbeat(max(self._thread.silent_seconds, self._reader.silent_seconds), self._thread.mlx_bytes)
 
     def limit_memory(self, memory_bytes: int) -> None:
         """Limit the weights and a pass together to `memory_bytes` from now on."""
@@ -176,37 +178,26 @@ class BatchService(Service, Generic[B]):
         if self._driver:
             self._driver.cancel()
             await asyncio.wait([self._driver])
-        await asyncio.to_thread(self._reader.shutdown, cancel_futures=True)
+        await asyncio.to_thread(self._reader.close)
         vars(self).pop("_model", None)  # there is none if its load failed
         await self._thread.close()
 
     # The texts of a request
 
-    def _read(self, live: _BatchedRequest) -> list[ReadText]:
-        """Tokenise a request's texts, in the tokenizer's thread."""
-        if live.request.id not in self._live:
-            return []
-        self._reading_since = time.monotonic()
+    async def _read(self, live: _BatchedRequest) -> None:
+        """Tokenise a request's texts, in the tokenizer's thread, and let them wait for a pass."""
+        request = live.request
         try:
-            return self._model.read(live.request.task)
-        finally:
-            self._reading_since = None
-
-    def _has_read(self, live: _BatchedRequest, read: "asyncio.Future[list[ReadText]]") -> None:
-        request_id = live.request.id
-        if self._live.get(request_id) is not live:
-            return
-        try:
-            live.texts = read.result()
+            live.texts = await self._reader.do(self._model.read, request.task, yields=yields_of(request.task))
             self._check_memory(live.texts)
         except OrchardError as error:
-            self._end(request_id, Failed.of(error))
+            self._end(request.id, Failed.of(error))
         except Exception as error:
-            log.exception("the texts of request %s could not be read", request_id)
-            self._end(request_id, Failed("internal", f"the texts could not be read: {type(error).__name__}"))
+            log.exception("the texts of request %s could not be read", request.id)
+            self._end(request.id, Failed("internal", f"the texts could not be read: {type(error).__name__}"))
         else:
             live.left = len(live.texts)
-            self._waiting.add(request_id, [len(text.tokens) for text in live.texts], live.request.priority)
+            self._waiting.add(request.id, [len(text.tokens) for text in live.texts], request.priority)
             self._wake.set()
 
     def _check_memory(self, texts: Sequence[ReadText]) -> None:

@@ -1,19 +1,27 @@
 """Tokenises texts, with the model's special tokens around them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 from transformers import AutoTokenizer
 
+from orchard.backends.beginnings import AT_ONCE, MARGIN, Beginning, first_length, in_lane, next_length, read_beginning
 from orchard.backends.embeddings.service import ReadText
 from orchard.core.errors import OrchardError
-from orchard.core.tasks.embed import too_long
+from orchard.core.tasks.embed import too_long, too_many_characters
+from orchard.device.lane import give_way
+
+Text = str | tuple[str, str]
+"""A text, or a pair of texts."""
+
+_LEFT_OUT = 4  # tokenizers may leave out white space, and read any unknown word as one token
 
 
 class TextTokenizer:
-    """A model's tokenizer, and the most tokens of a text that the model can read."""
+    """A model's tokenizer, and the most tokens and characters of a text that the model can read."""
 
     def __init__(self, folder: Path, most: int) -> None:
         """Read a folder's tokenizer; no code of the folder is run. Raise OrchardError("model_failed")."""
@@ -31,27 +39,58 @@ class TextTokenizer:
             one.no_padding()
         self._tokenizer.no_truncation()
         self._cutter.enable_truncation(self.most)
+        longest = max(map(len, self._tokenizer.get_vocab()), default=1)
+        self.most_chars = max(AT_ONCE, _LEFT_OUT * self.most * longest)
 
-    def read(self, texts: Sequence[Any], params: Sequence[str], *, truncate: bool) -> list[ReadText]:
+    def bounded(self, text: str) -> str:
+        """Return a text, or a beginning of it that is still longer than the model can read."""
+        return text[: self.most_chars + 1]
+
+    def read(self, texts: Sequence[Text], params: Sequence[str], *, truncate: bool) -> list[ReadText]:
         """Return the tokens of texts or of pairs of texts. `params`: the fields that they came in.
 
         With `truncate`, cut off the end of a text that is too long, or of the longer text of a pair; without it, raise
-        OrchardError.
+        OrchardError. Only the beginning of a long text is tokenised. Smaller work goes first between some texts.
         """
-        found = self._tokenizer.encode_batch(list(texts))
-        for index, one in enumerate(found):
-            if len(one.ids) > self.most:
-                if not truncate:
-                    raise too_long(params[index], len(one.ids), self.most)
-                (found[index],) = self._cutter.encode_batch([texts[index]])
-            if not one.ids:
-                raise OrchardError("invalid_request", f"`{params[index]}` has no tokens.", param=params[index])
-        return [ReadText(one.ids, one.type_ids) for one in found]
+        found: list[ReadText] = []
+        for batch in _batches(texts):
+            # A longer text is not tokenised here.
+            short = self._tokenizer.encode_batch(["" if _length(text) > AT_ONCE else text for text in batch])
+            for text, tokens in zip(batch, short, strict=True):
+                found.append(self._fitted(text, tokens, params[len(found)], truncate=truncate))
+            give_way()
+        return found
 
-    def plain(self, text: str) -> list[int]:
-        """Return a text's tokens without special tokens."""
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return ids
+    def _fitted(self, text: Text, short: Encoding, param: str, *, truncate: bool) -> ReadText:
+        """Return the tokens of a text that fit; `short` are all of its tokens, if the text is short."""
+        length = _length(text)
+        if length > self.most_chars and not truncate:
+            raise too_many_characters(param, self.most_chars, self.most)
+        tokens, chars = (short, length) if length <= AT_ONCE else self._beginning(text, length)
+        if len(tokens.ids) > self.most:
+            if not truncate:
+                whole = chars == length
+                raise too_long(param, len(tokens.ids) - (0 if whole else MARGIN), self.most, at_least=not whole)
+            (tokens,) = self._cutter.encode_batch([_cut(text, chars)])
+        if not tokens.ids:
+            raise OrchardError("invalid_request", f"`{param}` has no tokens.", param=param)
+        return ReadText(tokens.ids, tokens.type_ids)
+
+    def _beginning(self, text: Text, length: int) -> tuple[Encoding, int]:
+        """Return the tokens of as much of a text as can be read, and of how many characters of it, or of each part."""
+        end = min(length, self.most_chars)
+        chars = min(end, first_length(self.most))
+        while True:
+            (tokens,) = in_lane(chars, partial(self._tokenizer.encode_batch, [_cut(text, chars)]))
+            if chars == end or (certain := _fewest(tokens, text, chars) - MARGIN) > self.most:
+                return tokens, chars
+            chars = min(end, next_length(chars, certain, self.most))
+
+    def plain(self, text: str, most: int) -> Beginning:
+        """Return a text's tokens without special tokens; all of them unless there are more than `most`."""
+        return read_beginning(
+            text, most, self.most_chars, lambda part: self._tokenizer.encode(part, add_special_tokens=False).ids
+        )
 
     def id_of(self, token: str) -> int:
         """Return the id of a token. Raise OrchardError("model_failed") if there is none."""
@@ -59,3 +98,33 @@ class TextTokenizer:
         if found is None:
             raise OrchardError("model_failed", f"the model's tokenizer has no token '{token}'")
         return found
+
+
+def _parts(text: Text) -> tuple[str, ...]:
+    return (text,) if isinstance(text, str) else text
+
+
+def _length(text: Text) -> int:
+    """Return the characters of a text, or of the longer text of a pair."""
+    return max(map(len, _parts(text)))
+
+
+def _fewest(tokens: Encoding, text: Text, chars: int) -> int:
+    """Return the tokens of the part with the fewest, among the parts with more than `chars` characters."""
+    return min(tokens.sequence_ids.count(n) for n, part in enumerate(_parts(text)) if len(part) > chars)
+
+
+def _cut(text: Text, chars: int) -> Text:
+    """Return the first characters of a text, or of each text of a pair."""
+    return text[:chars] if isinstance(text, str) else (text[0][:chars], text[1][:chars])
+
+
+def _batches(texts: Sequence[Text]) -> Iterator[Sequence[Text]]:
+    """Yield texts in batches, in order: those that are short enough to be tokenised at once."""
+    begin = chars = 0
+    for place, text in enumerate(texts):
+        chars += (length := sum(map(len, _parts(text))))
+        if chars > AT_ONCE and place > begin:
+            yield texts[begin:place]
+            begin, chars = place, length
+    yield texts[begin:]

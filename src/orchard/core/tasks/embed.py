@@ -86,3 +86,10 @@ def too_long(param: str, length: int, most: int, *, at_least: bool = False, mixe
     cut = "fewer or smaller media; what has media is never cut" if mixed else "`truncate: true` to have its end cut off"
     message += f"Send a shorter text, or {cut}."
     return OrchardError("context_length_exceeded", message, param=param)
+
+
+def too_many_characters(param: str, most: int, tokens: int) -> OrchardError:
+    """Return the error of an input of more than `most` characters, for a model that reads at most `tokens` tokens."""
+    message = f"`{param}` has more than {most:,} characters; this model reads at most {tokens} tokens. "
+    message += "Send a shorter text, or `truncate: true` to have its end cut off."
+    return OrchardError("context_length_exceeded", message, param=param)

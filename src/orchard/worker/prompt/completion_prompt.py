@@ -53,15 +53,17 @@ class RawPrompts:
         """Tokenise a text, with the special tokens that the tokenizer adds; see `opened` for an empty one."""
         return self.opened(self._tokenizer.encode(text, verbose=False))
 
-    def around(self, before: list[int], suffix: str) -> list[int]:
-        """Return the prompt for a text between two others. Raise OrchardError if the model has no tokens for this."""
+    def around(self, before: list[int], after: list[int]) -> list[int]:
+        """Return the prompt for a text between two others. Raise OrchardError if the model has no tokens for this.
+
+        `after` has no special tokens.
+        """
         if self._middle is None:
             message = "`suffix` is not supported by this model: it has no tokens for filling in the middle"
             raise OrchardError("invalid_request", message, param="suffix")
         of = self._tokenizer.convert_tokens_to_ids
         # The BOS token comes first.
         opening = before[:1] if before[:1] == [self._tokenizer.bos_token_id] else []
-        after: list[int] = self._tokenizer.encode(suffix, add_special_tokens=False, verbose=False)
         texts = [[of(self._middle.before), *before[len(opening) :]], [of(self._middle.after), *after]]
         first, second = reversed(texts) if self._middle.after_first else texts
         return [*opening, *first, *second, *([of(self._middle.last)] if self._middle.last else [])]

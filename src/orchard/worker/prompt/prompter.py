@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from orchard.backends.beginnings import read_beginning
 from orchard.backends.model_folder import read_text
 from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
@@ -38,7 +39,6 @@ log = logging.getLogger("orchard.worker")
 
 _SLICE = 16_384  # characters handled at once, so that the interpreter's lock is never held for long
 _COUNTED_WINDOWS = 4  # context windows; a longer prompt is rejected even if it is only counted
-_LONG_CHARS_PER_TOKEN = 6  # more than prose has, so a text with more characters hardly ever fits
 
 
 class Prepared(Struct, frozen=True):
@@ -194,7 +194,7 @@ class Prompter:
             self._raw.check(given, param)
             tokens = list(given)
         elif truncate:
-            tokens = self._raw.encode(given[: limit * self._longest])
+            tokens = read_beginning(given, limit, limit * self._longest, self._raw.encode).tokens
         else:
             tokens = self._tokenize(given, param, limit, raw=True, refuse=_refuse_input)
         if not truncate:
@@ -259,7 +259,8 @@ class Prompter:
                 self._raw.check(task.prompt, "prompt")
                 text, tokens = self._vocabulary.decode(task.prompt), self._raw.opened(task.prompt)
             if task.suffix is not None:
-                tokens = self._raw.around(tokens, task.suffix)
+                after = self._tokenize(task.suffix, "suffix", limit)
+                tokens = self._raw.around(tokens, after)
             self._refuse_beyond(limit, len(tokens), "prompt")
             return _Rendered(text, tokens)
         if not self.template.exists:
@@ -328,16 +329,9 @@ class Prompter:
         """Tokenise a text; call `refuse`, which raises, before tokenising all of a text that can't fit."""
         refuse = refuse or self._refuse_beyond
         refuse(limit, self._fewest_tokens([text], limit), param, at_least=True)
-        if len(text) > _LONG_CHARS_PER_TOKEN * limit:
-            count = 0
-            for start in range(0, len(text), _SLICE):
-                count += len(self._encode(text[start : start + _SLICE]))
-                if count > 2 * limit:
-                    # Slicing only changes the tokens around each cut, so at least half of these are certain.
-                    refuse(limit, count // 2, param, at_least=True)
-        tokens = self._raw.encode(text) if raw else self._encode(text)
-        refuse(limit, len(tokens), param)
-        return tokens
+        found = read_beginning(text, limit, len(text), self._raw.encode if raw else self._encode)
+        refuse(limit, found.certain, param, at_least=not found.whole)
+        return found.tokens
 
     def _encode(self, text: str) -> list[int]:
         # The template has written the special tokens. verbose=False: don't warn of the length, which is checked here.

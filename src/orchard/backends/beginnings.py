@@ -1,0 +1,72 @@
+"""Tokenises only as much of a long text as a model can read, and large requests after small ones."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from orchard.device.lane import beside
+
+T = TypeVar("T")
+
+AT_ONCE = 64 * 2**10
+"""The characters that may always be tokenised at once: it takes a tenth of a second, or a quarter at worst."""
+MARGIN = 256
+"""The most tokens before a cut that the cut may change. WordPiece reads a word of more than 100 characters as one
+unknown token, and a shorter part of it as up to 100 tokens."""
+_CHARS_PER_TOKEN = 6  # more than prose has
+_SPARE = 1.25
+_YIELDING_BYTES = 64 * 2**10
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def yields_of(given: Any) -> float:
+    """Return for how many seconds tokenising a task or a text lets smaller work go first, see `Lane.do`."""
+    return len(_encoder.encode(given)) / _YIELDING_BYTES
+
+
+class Beginning(NamedTuple):
+    """The tokens of a text; if not `whole`, those of its beginning, of which the last `MARGIN` may differ."""
+
+    tokens: list[int]
+    whole: bool
+
+    @property
+    def certain(self) -> int:
+        """How many tokens the text has at least."""
+        return len(self.tokens) - (0 if self.whole else MARGIN)
+
+
+def read_beginning(text: str, most: int, most_chars: int, encode: Callable[[str], list[int]]) -> Beginning:
+    """Tokenise a text, or a beginning with more than `most` certain tokens, or the first `most_chars` characters.
+
+    Smaller work of the thread's lane goes first while it tokenises what is long, see `beside`.
+    """
+    end = min(len(text), most_chars)
+    chars = min(end, first_length(most))
+    while True:
+        found = Beginning(in_lane(chars, partial(encode, text[:chars])), chars == len(text))
+        if chars == end or found.certain > most:
+            return found
+        chars = min(end, next_length(chars, found.certain, most))
+
+
+def in_lane(chars: int, tokenise: Callable[[], T]) -> T:
+    """Tokenise a text of `chars` characters; while that takes long, smaller work of the lane goes first."""
+    return tokenise() if chars <= AT_ONCE else beside(tokenise)
+
+
+def first_length(most: int) -> int:
+    """Return the characters of the first beginning to try for `most` tokens. Shorter texts are tokenised at once."""
+    return min(max(AT_ONCE, most * _CHARS_PER_TOKEN), 4 * AT_ONCE)
+
+
+def next_length(chars: int, certain: int, most: int) -> int:
+    """Return the characters of the next beginning to try, if `chars` characters have only `certain` tokens.
+
+    It is probably long enough. The growth has limits, as the first part of a text may differ from the rest.
+    """
+    needed = chars * most * _SPARE // max(certain, 1)
+    return int(min(max(needed, 2 * chars), 8 * chars))

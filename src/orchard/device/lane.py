@@ -1,0 +1,166 @@
+"""Threads for work that would block the event loop. Smaller work overtakes larger work, even while that is done."""
+
+import asyncio
+import itertools
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from functools import partial
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_STACK_BYTES = 16 * 2**20
+_POLLING_SECONDS = 0.02
+_FIRST = float("-inf")  # before everything that waits
+_HALF = 0.5  # what overtakes work yields less than this part of its seconds, so few works are interrupted at a time
+
+
+def turn_of(yields: float) -> float:
+    """Return the turn of a piece of work that is queued now; work with the earliest turn goes first.
+
+    Large work lets smaller work that is queued in the next `yields` seconds go first, but none that is queued later.
+    So nothing waits forever.
+    """
+    return time.monotonic() + yields
+
+
+class GivenUp(BaseException):
+    """Raised inside work whose caller is cancelled. Handlers of `Exception` in that work don't catch it."""
+
+
+class _LaneWork:
+    """A piece of work; `call` is None once it has begun."""
+
+    def __init__(self, call: Callable[[], Any], yields: float) -> None:
+        self.call: Callable[[], Any] | None = call
+        self.yields = yields
+        self.future: Future[Any] = Future()
+        self.given_up = False
+
+
+class Lane:
+    """A thread that does one piece of work after the other, until it is closed."""
+
+    def __init__(self, name: str) -> None:
+        self._began: float | None = None
+        self._work: _LaneWork | None = None
+        self._beside: list[float] = []  # when each piece of work beside the current one began
+        self._queue: queue.PriorityQueue[tuple[float, int, _LaneWork | None]] = queue.PriorityQueue()
+        self._numbers = itertools.count()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        usual = threading.stack_size(_STACK_BYTES)  # llguidance recurses deeply
+        self._thread.start()
+        threading.stack_size(usual)
+
+    @property
+    def silent_seconds(self) -> float:
+        """The seconds since the current piece of work began or gave way, or the oldest one beside it began; else 0."""
+        began = self._began
+        return 0.0 if began is None else time.monotonic() - min((began, *self._beside))
+
+    async def do(self, work: Callable[..., T], *args: Any, yields: float = 0.0) -> T:
+        """Do a piece of work after those with earlier turns, see `turn_of`; return its result, or raise what it raises.
+
+        If the caller is cancelled, the work doesn't begin, or ends where it gives way (see `give_way`).
+        """
+        waiting = _LaneWork(partial(work, *args), yields)
+        self._queue.put((turn_of(yields), next(self._numbers), waiting))
+        try:
+            found: T = await asyncio.wrap_future(waiting.future)
+        except asyncio.CancelledError:
+            waiting.given_up = True
+            raise
+        return found
+
+    def close(self) -> None:
+        """Wait for the current piece of work, and end the thread without beginning another."""
+        self._queue.put((_FIRST, next(self._numbers), None))
+        self._thread.join()
+
+    def give_way(self) -> None:
+        """See the function `give_way`."""
+        assert self._work, "only work gives way"
+        self._let_overtake(self._work)
+        if self._work.given_up:
+            raise GivenUp
+        self._began = time.monotonic()
+
+    def beside(self, call: Callable[[], T]) -> T:
+        """See the function `beside`."""
+        current, result = self._work, Future[T]()
+        assert current, "only work is done beside other work"
+        began = time.monotonic()
+        self._beside.append(began)
+        threading.Thread(target=_settle, args=(result, call), daemon=True).start()
+        while not wait([result], _POLLING_SECONDS).done:
+            self._let_overtake(current)
+        self._beside.remove(began)
+        self.give_way()
+        return result.result()
+
+    def _let_overtake(self, current: _LaneWork) -> None:
+        with self._queue.mutex:
+            waiting = [work for _, _, work in sorted(self._queue.queue)]
+        for work in waiting:
+            if work and work.yields < current.yields * _HALF:
+                self._do(work)
+
+    def _run(self) -> None:
+        _here.lane = self
+        while (work := self._queue.get()[2]) is not None:
+            self._do(work)
+            del work  # it may keep a model
+
+    def _do(self, work: _LaneWork) -> None:
+        call, work.call = work.call, None
+        if call is None or not work.future.set_running_or_notify_cancel():
+            return
+        before, self._work = self._work, work
+        self._began = time.monotonic()
+        settle = _outcome(work.future, call)
+        self._work = before
+        self._began = None if before is None else time.monotonic()
+        settle()
+
+
+def _outcome(future: "Future[Any]", call: Callable[[], Any]) -> Callable[[], None]:
+    """Call a function, and return another one that gives its result or its error to a future."""
+    try:
+        return partial(future.set_result, call())
+    except BaseException as error:
+        return partial(future.set_exception, error)
+
+
+def _settle(future: "Future[Any]", call: Callable[[], Any]) -> None:
+    _outcome(future, call)()
+
+
+class _Here(threading.local):
+    """The lane of this thread, if it is one's."""
+
+    lane: Lane | None = None
+
+
+_here = _Here()
+
+
+def give_way() -> None:
+    """Let waiting work go first that is much smaller than the current work of this thread's lane, if it is a lane's.
+
+    Call this between pieces of work that are large together. Each such piece is a sign of life. Raise `GivenUp` if the
+    work's caller is cancelled.
+    """
+    if _here.lane:
+        _here.lane.give_way()
+
+
+def beside(call: Callable[[], T]) -> T:
+    """Call a long function of native code, which doesn't keep the interpreter's lock, and return its result.
+
+    If this thread is a lane's, the function runs in another thread, and smaller work of the lane goes first until it
+    ends. If the caller of the current work is cancelled, `GivenUp` is raised only then, so few such threads run.
+    """
+    return _here.lane.beside(call) if _here.lane else call()
