@@ -190,6 +190,14 @@ def test_a_process_that_died_or_keeps_much_memory_is_replaced(process: HelperPro
     assert pid(process) not in (first, grown)
 
 
+def test_a_process_ends_with_its_object() -> None:
+    forgotten = HelperProcess(f"{__name__}:make_answer", LIMITS)
+    asked(forgotten, b"")
+    process = psutil.Process(pid(forgotten))
+    del forgotten
+    assert not process.is_running()
+
+
 def test_any_thread_may_end_it(process: HelperProcess) -> None:
     pieces = process.ask(b"wait")
     next(pieces)

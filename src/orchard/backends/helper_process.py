@@ -40,7 +40,8 @@ _STACK_BYTES = 4 * 2**20  # less than that of the worker's thread, which compile
 _NICENESS = 5  # decode goes first
 _LOOK_SECONDS = 0.1
 _IDLE_BYTES = 512 * 2**20  # a process that keeps more after its work is ended
-_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # each would reserve address space
+# Threads, and glibc's heaps for them, reserve address space that is never used.
+_FRUGAL = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 
 
 class HelperLimits(NamedTuple):
@@ -133,9 +134,11 @@ class HelperProcess:
         _raise(reply)
 
     def close(self) -> None:
-        """Kill the process. Any thread may call this."""
+        """Kill the process, as the end of this object does. Any thread may call this."""
         if last := self._last:
             last.end()
+
+    __del__ = close
 
     def _start(self) -> _Running:
         cpu_seconds, _, memory_bytes = self.limits
@@ -144,7 +147,7 @@ class HelperProcess:
         ours, its = Pipe()
         with its:
             process = subprocess.Popen(
-                [sys.executable, "-m", module, self._work, *limits], stdin=its.fileno(), env=os.environ | _ONE_THREAD
+                [sys.executable, "-m", module, self._work, *limits], stdin=its.fileno(), env=os.environ | _FRUGAL
             )
         with suppress(OSError):
             ours.send_bytes(self._given)

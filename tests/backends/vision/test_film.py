@@ -13,14 +13,14 @@ import pytest
 from mlx_vlm.utils import DEFAULT_VIDEO_SAMPLING, VideoSampling, load_video
 
 from orchard.backends.vision import film
-from orchard.backends.vision.film import FilmRequest, FrameSampling, make_answer
+from orchard.backends.vision.film import FilmRequest, FrameSampling, read_film
 from orchard.core.media import MediaOptions
 from tests.support.media import film_in
 
 
 def pieces(file: Path, **sampling: Any) -> Iterator[bytes]:
     sampled = FrameSampling(**{"fps": 2.0, "min_frames": 4, "max_frames": 768, "frame_factor": 2} | sampling)
-    return iter(make_answer(b"")(msgspec.msgpack.encode(FilmRequest(str(file), sampled, MediaOptions()))))
+    return read_film(msgspec.msgpack.encode(FilmRequest(str(file), sampled, MediaOptions())))
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from transformers.utils import chat_template_utils
 
-from orchard.worker.prompt import bounded_jinja
+from orchard.worker.prompt import bounded_jinja, chat_template
 from orchard.worker.prompt.bounded_jinja import BoundedEnvironment
 
 LOOP = "{% for _ in range(100000) %}"
@@ -95,5 +95,6 @@ def test_other_templates_are_rendered_as_usual(source: str) -> None:
 
 
 def test_transformers_renders_with_these_bounds() -> None:
+    assert chat_template.bounded_jinja is bounded_jinja  # which it has installed
     template = chat_template_utils._compile_jinja_template("{{ messages[0].content * 10**9 }}")
     assert isinstance(template.environment, BoundedEnvironment)

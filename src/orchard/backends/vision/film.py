@@ -17,8 +17,9 @@ from orchard.core.media import MAX_FRAMES, MAX_PIXELS, MediaOptions
 MOST_FILM_BYTES = 2 * 2**30
 MOST_RATIO = 200
 """How many times as long as the other a side of an image or a frame may be."""
-LIMITS = HelperLimits(cpu_seconds=60.0 * (os.cpu_count() or 1), seconds=60.0, memory_bytes=4 * 2**30)
-"""What decoding one video may take; FFmpeg decodes with all cores."""
+_THREADS = min(os.cpu_count() or 1, 8)  # each holds frames
+LIMITS = HelperLimits(cpu_seconds=60.0 * _THREADS, seconds=60.0, memory_bytes=4 * 2**30)
+"""What decoding one video may take."""
 # What FFmpeg may read. A playlist would make it open other files, and so would a list of files to put together.
 _FORMATS = "asf,avi,flv,ivf,m4v,matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,mpeg,mpegts,mpegvideo,mxf,nut,ogg"
 os.environ["OPENCV_FFMPEG_CAPTURE_OPTIONS"] = f"format_whitelist;{_FORMATS}|protocol_whitelist;file"
@@ -60,6 +61,7 @@ _requests = msgspec.msgpack.Decoder(FilmRequest)
 
 def make_answer(_: bytes) -> Answer:
     """Return what decodes videos in the process."""
+    cv2.setNumThreads(1)
     return read_film
 
 
@@ -69,7 +71,7 @@ def read_film(question: bytes) -> Iterator[bytes]:
     Raise ValueError with the reason if it is broken, too short or too large.
     """
     request = _requests.decode(question)
-    film = cv2.VideoCapture(request.path, cv2.CAP_FFMPEG)
+    film = cv2.VideoCapture(request.path, cv2.CAP_FFMPEG, [cv2.CAP_PROP_N_THREADS, _THREADS])
     try:
         head = _head(film, request)
         yield _encoder.encode(head)
