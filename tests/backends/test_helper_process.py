@@ -70,6 +70,11 @@ def _count() -> Iterator[bytes]:
     yield from (b"%d" % number for number in range(1000))
 
 
+def _count_for_ever() -> Iterator[bytes]:
+    while True:
+        yield b"1"
+
+
 def _grow() -> Iterator[bytes]:
     kept.append(b"x" * (600 * 2**20))
     yield b""
@@ -85,6 +90,7 @@ _WORK: dict[bytes, Callable[[], Iterator[bytes]]] = {
     b"take all": _take_all,
     b"crash": _crash,
     b"count": _count,
+    b"count for ever": _count_for_ever,
     b"grow": _grow,
 }
 
@@ -146,6 +152,18 @@ def test_what_takes_too_much_is_ended_and_the_next_question_is_answered(
         asked(process, question)
     process.limits = LIMITS
     assert asked(process, b"go on") == [b"so go on"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "error"),
+    [(LIMITS._replace(seconds=0.5), TooSlowError), (LIMITS._replace(memory_bytes=2**20), TooLargeError)],
+)
+def test_limits_hold_while_pieces_come(process: HelperProcess, limits: HelperLimits, error: type[Exception]) -> None:
+    asked(process, b"")
+    process.limits = limits
+    with pytest.raises(error):
+        for _ in process.ask(b"count for ever"):
+            pass
 
 
 def test_memory_is_limited_where_address_space_is_not(process: HelperProcess) -> None:

@@ -154,14 +154,16 @@ class HelperProcess:
         return _Running(process, ours)
 
     def _reply(self, running: _Running, deadline: float) -> _Reply:
-        while not running.socket.poll(_LOOK_SECONDS):
+        while True:
+            ready = running.socket.poll(_LOOK_SECONDS)
             if GIVEN_UP.get().is_set():
                 raise GivenUpError
             if time.monotonic() > deadline:
                 raise TooSlowError
             if running.resident_bytes() > self.limits.memory_bytes:
                 raise TooLargeError
-        return _replies.decode(running.socket.recv_bytes())
+            if ready:
+                return _replies.decode(running.socket.recv_bytes())
 
 
 def _raise(reply: _Reply) -> None:

@@ -7,7 +7,7 @@ kind.
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from jinja2 import Template, nodes
@@ -120,7 +120,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         """Call a function or a method. Raise OverflowError if the result would be too large."""
         method = getattr(__obj, "__wrapped__", __obj)  # Jinja wraps `format`
         if isinstance(subject := getattr(method, "__self__", None), str):
-            _check(method.__name__, subject, *args, **kwargs)
+            _check(method.__name__, subject, args, kwargs)
         return __self.count(super().call(__context, __obj, *args, **kwargs))
 
 
@@ -136,8 +136,8 @@ class _Filters(dict[str, Callable[..., Any]]):
     def __setitem__(self, name: str, made: Callable[..., Any]) -> None:
         @functools.wraps(made)
         def bounded(*args: Any, **kwargs: Any) -> Any:
-            given = args[1:] if hasattr(made, "jinja_pass_arg") else args  # without Jinja's own first argument
-            _check(name, *given, **kwargs)
+            subject, *given = args[1:] if hasattr(made, "jinja_pass_arg") else args  # without Jinja's own argument
+            _check(name, subject, given, kwargs)
             return self._count(made(*args, **kwargs))
 
         super().__setitem__(name, bounded)
@@ -148,7 +148,7 @@ def _bound_bits(bits: int) -> None:
         raise OverflowError(f"it makes a number of more than {_MOST_BITS:,} bits")
 
 
-def _check(name: str, subject: Any, *args: Any, **kwargs: Any) -> None:
+def _check(name: str, subject: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Raise OverflowError if a method of a text, or a filter, would make too much of the subject."""
     given = (*args, *kwargs.values())
     widest = max(map(_size, given), default=0)
@@ -161,6 +161,8 @@ def _check(name: str, subject: Any, *args: Any, **kwargs: Any) -> None:
             _bound(count * max(len(separator), widest if items is subject else 0))
             if isinstance(items, list | tuple):
                 _bound(sum(len(item) for item in items if isinstance(item, str)))
+        case "sum" if any(isinstance(start, list | tuple) for start in given):
+            _bound(_size(subject) ** 2)  # each addition copies what there is
         case "translate":
             longest = max((_size(text) for text in args[0].values() if isinstance(text, str)), default=0)
             _bound(len(subject) * longest)
