@@ -90,7 +90,7 @@ def test_what_is_thrown_away_counts_too(made: str, monkeypatch: pytest.MonkeyPat
         "{% macro m(x) %}<{{ x }}>{% endmacro %}{{ m('a') ~ m(1) }}{% set block %}a{{ 1 }}{% endset %}{{ block }}",
         "{{ [[1], [2]]|sum(start=[]) }}",
         "{{ 1234567 }} {{ '2024: %s' % 1 }} {{ 1700000000|string }} {{ 'a'|default(10**8) }} {{ missing }}",
-        "{{ 'a'.translate({97: 'b'}) }} {{ [3, 1]|sort }} {{ [1, 2]|sum }} {{ 'a b c'|wordwrap(2) }} {{ [1, 2, 3]|batch(2)|list }}",
+        "{{ 'a'.translate({97: 'b'}) }} {{ [1, 2]|sum }} {{ 'a b c'|wordwrap(2) }} {{ [1, 2, 3]|batch(2)|list }}",
     ],
 )
 def test_other_templates_are_rendered_as_usual(source: str) -> None:
