@@ -38,9 +38,10 @@ LAW = {
     "dialects": Room({"core"}, {"msgspec"}),
     "device": Room(set(), {"mlx"}),
     "engine": Room({"core", "device"}, MLX | {"msgspec", "llguidance"}),
-    "backends": Room({"core", "device", "engine"}, MLX | MEDIA | {"msgspec", "threadpoolctl"}),
+    "backends": Room({"core", "device", "engine"}, MLX | MEDIA | {"msgspec", "psutil", "threadpoolctl"}),
     "worker": Room(
-        {"core", "device", "wire", "formats", "engine", "backends"}, MLX | {"msgspec", "llguidance", "psutil", "pypdf"}
+        {"core", "device", "wire", "formats", "engine", "backends"},
+        MLX | {"msgspec", "jinja2", "llguidance", "psutil", "pypdf"},
     ),
     "gateway": Room(
         {"core", "config", "dialects", "kinds", "wire"},

@@ -59,6 +59,25 @@ def jpeg(width: int, height: int, scans: int) -> bytes:
     return file[:-2] + last * scans + file[-2:]
 
 
+def jpeg_of_scans(width: int, height: int, scans: int) -> bytes:
+    """Make a progressive JPEG that repeats its last scan of 70 bytes; FFmpeg decodes all of them, too."""
+    file = _saved(Image.new("L", (width, height), 90), "JPEG", progressive=True)
+    last = file[file.rindex(b"\xff\xda") : -2]
+    return file[:-2] + last * scans + file[-2:]
+
+
+def film_of(picture: bytes) -> bytes:
+    """Make an AVI whose two frames are this JPEG."""
+    width, height = Image.open(io.BytesIO(picture)).size
+    head = struct.pack("<14I", 200_000, 0, 0, 0, 2, 0, 1, len(picture), width, height, 0, 0, 0, 0)
+    stream = b"vidsMJPG" + struct.pack("<10I4H", 0, 0, 0, 1, 5, 0, 2, len(picture), 0, 0, 0, 0, width, height)
+    kind = struct.pack("<IiiHH4s5I", 40, width, height, 1, 24, b"MJPG", 0, 0, 0, 0, 0)
+    streams = _chunk(b"LIST", b"strl" + _chunk(b"strh", stream) + _chunk(b"strf", kind))
+    lists = _chunk(b"LIST", b"hdrl" + _chunk(b"avih", head) + streams)
+    lists += _chunk(b"LIST", b"movi" + _chunk(b"00dc", picture) * 2)
+    return _chunk(b"RIFF", b"AVI " + lists)
+
+
 def _saved(image: Image.Image, name: str, **options: Any) -> bytes:
     file = io.BytesIO()
     image.save(file, name, **options)

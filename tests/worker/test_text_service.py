@@ -21,6 +21,7 @@ from orchard.engine.engine import Engine
 from orchard.engine.speculation import cost_controller, make
 from orchard.engine.speculation.forced import ForcedProposer
 from orchard.worker import text_service as text_module
+from orchard.worker.grammar.process import LIMITS
 from orchard.worker.grammar.writer import GrammarRequest, GrammarText
 from orchard.worker.output import ChoiceOutput
 from orchard.worker.prompt import chat_template
@@ -453,7 +454,7 @@ async def test_who_has_no_grammar_waits_for_none_and_small_ones_go_first(
 
 async def test_a_grammar_that_takes_too_long_is_refused(caller: Caller) -> None:
     schema = {"allOf": [{"type": "string", "pattern": f".*[a-z]{{{20 + n}}}.*"} for n in range(30)]}
-    caller.service._prompter.grammars._seconds = 0.3
+    caller.service._prompter.grammars._process.limits = LIMITS._replace(cpu_seconds=0.3)
     refused = await caller.failure("a", ask(grammar=Grammar("json_schema", schema, "response_format")))
     assert (refused.kind, refused.param) == ("invalid_request", "response_format")
     assert refused.message == "the json_schema of `response_format` can't be enforced: compiling it takes too long"

@@ -84,9 +84,13 @@ class Lane:
         """See the function `give_way`."""
         assert self._work, "only work gives way"
         self._let_overtake(self._work)
-        if self._work.given_up:
-            raise GivenUp
+        self.check_given_up()
         self._began = time.monotonic()
+
+    def check_given_up(self) -> None:
+        """See the function `check_given_up`."""
+        if self._work and self._work.given_up:
+            raise GivenUp
 
     def beside(self, call: Callable[[], T]) -> T:
         """See the function `beside`."""
@@ -155,6 +159,12 @@ def give_way() -> None:
     """
     if _here.lane:
         _here.lane.give_way()
+
+
+def check_given_up() -> None:
+    """Raise `GivenUp` if the caller of this thread's current work, if it is a lane's, is cancelled."""
+    if _here.lane:
+        _here.lane.check_given_up()
 
 
 def beside(call: Callable[[], T]) -> T:

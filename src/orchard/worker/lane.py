@@ -7,34 +7,45 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+_AGAIN_SECONDS = 0.1
+
 
 class _Overdue(BaseException):
     """Raised inside work that takes too long. Handlers of `Exception` in that work don't catch it."""
 
 
+# Made once, so that each use is a single call: see `within`.
+_raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+_OVERDUE = ctypes.py_object(_Overdue)
+
+
 def within(seconds: float, work: Callable[[], T]) -> T:
     """Do a piece of work in this thread and return its result; raise TimeoutError if it takes longer than `seconds`.
 
-    It is interrupted between two bytecodes of Python; native code is not interrupted.
+    It is interrupted between two bytecodes of Python, again and again until it ends: a handler may catch the exception,
+    and Python drops one that is raised in a callback of native code. Native code itself is not interrupted.
     """
     thread = ctypes.c_ulong(threading.get_ident())
-    lock = threading.Lock()
-    done = False
+    over = threading.Event()
+    ended = late = False
 
-    def end() -> None:
-        with lock:
-            if not done:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(_Overdue))
+    def watch() -> None:
+        nonlocal late
+        pause = seconds
+        while not over.wait(pause):
+            pause = _AGAIN_SECONDS
+            if not ended:
+                late = True
+                _raise_in(thread, _OVERDUE)
 
-    timer = threading.Timer(seconds, end)
-    timer.start()
     try:
-        try:
-            return work()
-        finally:
-            with lock:
-                done = True
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, None)  # it may be on its way
-            timer.cancel()
-    except _Overdue:
-        raise TimeoutError from None
+        threading.Thread(target=watch, daemon=True).start()
+        return work()
+    finally:
+        # The interpreter raises the exception, and changes threads, only behind a call, at a backward jump or at the
+        # start of a function. So it does neither between the end of the work and the second line, nor in `if` above.
+        ended = True
+        _raise_in(thread, None)  # it may be on its way
+        over.set()
+        if late:
+            raise TimeoutError from None

@@ -125,7 +125,7 @@ class TextService(Service):
         self._prompts = Lane("prompt")
         self._readers = Lane("media")
         self._grammars = Lane("grammar")
-        self._end_compiling: Callable[[], None] = lambda: None
+        self._end_helpers: Callable[[], None] = lambda: None
         self._options = options
         self._live: dict[str, _Live] = {}
         self._room = MediaRoom(min(MOST_BYTES, int(limit(options) * SHARE)), self._media_bytes)
@@ -164,7 +164,7 @@ class TextService(Service):
         self._vocabulary = Vocabulary(model.tokenizer)
         self._reports = CacheReports(self._vocabulary)
         self._prompter = Prompter(model, self._vocabulary, self._options, self._media)
-        self._end_compiling = self._prompter.grammars.close
+        self._end_helpers = self._prompter.close
         width = model.output.width if model.output else 0
         self._embeddings = TextEmbeddings(self._engine, self._prompts, self._prompter, width)
         self._prompter.template.check()
@@ -232,7 +232,7 @@ class TextService(Service):
         for request_id in list(self._live):
             self.cancel(request_id)
         self._engine.close(save_seconds)
-        self._end_compiling()
+        self._end_helpers()
         for lane in (self._grammars, self._readers, self._prompts):
             await asyncio.to_thread(lane.close)
         await asyncio.to_thread(self._engine.join)

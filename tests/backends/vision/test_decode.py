@@ -7,11 +7,10 @@ import subprocess
 import tempfile
 import wave
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import cv2
 import imageio_ffmpeg
 import numpy as np
 import pytest
@@ -19,12 +18,22 @@ from mlx_vlm.utils import DEFAULT_VIDEO_SAMPLING, VideoSampling, load_audio, loa
 from PIL import Image
 
 from orchard.backends.vision import decode
-from orchard.backends.vision.decode import decode_audio, decode_image, decode_video, fitted, resized
+from orchard.backends.vision.decode import FilmDecoder, decode_audio, decode_image
+from orchard.backends.vision.film import LIMITS
+from orchard.backends.vision.resize import fitted, resized
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
-from tests.support.media import SAMPLE_RATE, heard, picture, png, sound, wav
+from tests.support.bombs import film_of, jpeg_of_scans
+from tests.support.media import SAMPLE_RATE, film_in, heard, picture, png, sound, wav
 
 PARAM = "messages[0].content[1]"
+FILMS = FilmDecoder()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _films() -> Iterator[None]:
+    yield
+    FILMS.close()
 
 
 def part(data: bytes, kind: MediaKind = "image", **options: Any) -> MediaPart:
@@ -35,7 +44,7 @@ def refused(data: bytes, kind: MediaKind = "image") -> str:
     decoders: dict[MediaKind, Callable[[MediaPart], object]] = {
         "image": decode_image,
         "audio": lambda given: decode_audio(given, SAMPLE_RATE),
-        "video": lambda given: decode_video(given, DEFAULT_VIDEO_SAMPLING),
+        "video": lambda given: FILMS.decode(given, DEFAULT_VIDEO_SAMPLING),
     }
     with pytest.raises(OrchardError) as caught:
         decoders[kind](part(data, kind))
@@ -190,15 +199,6 @@ def test_a_long_sound_is_refused_while_it_is_decoded(monkeypatch: pytest.MonkeyP
     assert "more than 2 seconds" in refused(wav(sound(1, 2.1)), "audio")
 
 
-def film_in(file: Path, code: str) -> Path:
-    """Write a film of 20 frames, 5 of them a second."""
-    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*code), 5.0, (48, 32))
-    for seed in range(20):
-        writer.write(cv2.cvtColor(np.asarray(picture(seed)), cv2.COLOR_RGB2BGR))
-    writer.release()
-    return file
-
-
 @pytest.fixture(scope="module")
 def film_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Without loss."""
@@ -209,48 +209,13 @@ def film_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_frames_are_those_of_mlx_vlm(film_file: Path, asked: dict[str, float]) -> None:
     sampling = VideoSampling(**asked).merge(DEFAULT_VIDEO_SAMPLING)
     frames, metadata = load_video(str(film_file), sampling)
-    film = decode_video(part(film_file.read_bytes(), "video"), sampling)
+    film = FILMS.decode(part(film_file.read_bytes(), "video"), sampling)
     assert film.metadata == metadata
     assert np.array_equal(film.frames, frames)
 
 
-class Counted:
-    """OpenCV's reader, which counts the frames that it decodes."""
-
-    decoded = 0
-    _real = cv2.VideoCapture
-
-    def __init__(self, *given: Any) -> None:
-        self._film = self._real(*given)
-
-    def grab(self) -> bool:
-        Counted.decoded += 1
-        return bool(self._film.grab())
-
-    def __getattr__(self, name: str) -> Any:
-        assert name in ("get", "isOpened", "retrieve", "release")
-        return getattr(self._film, name)
-
-
-def test_a_frame_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of these but the first is what changed since the last: to go to one is to decode all before it."""
-    file = film_in(tmp_path / "film.mp4", "mp4v")
-    sampling = VideoSampling(fps=5.0, max_frames=10).merge(DEFAULT_VIDEO_SAMPLING)
-    expected, _ = load_video(str(file), sampling)
-    monkeypatch.setattr(decode.cv2, "VideoCapture", Counted)  # type: ignore[attr-defined]
-    film = decode_video(part(file.read_bytes(), "video"), sampling)
-    assert np.array_equal(film.frames, expected)
-    assert (len(expected), Counted.decoded) == (10, 20)
-
-
-def test_a_film_that_takes_too_long_is_refused(film_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that decodes for minutes would be taken for stuck, and ended."""
-    monkeypatch.setattr(decode, "MOST_FILM_SECONDS", 0.0)
-    assert "could not be decoded within 0 seconds" in refused(film_file.read_bytes(), "video")
-
-
 def test_frames_are_resized(film_file: Path) -> None:
-    film = decode_video(part(film_file.read_bytes(), "video", resize_shape=(16, 16)), DEFAULT_VIDEO_SAMPLING)
+    film = FILMS.decode(part(film_file.read_bytes(), "video", resize_shape=(16, 16)), DEFAULT_VIDEO_SAMPLING)
     assert film.frames.shape == (8, 3, 10, 16)
     assert film.size == (48, 32)
 
@@ -271,7 +236,7 @@ def test_a_film_does_not_name_other_files(
     with tempfile.NamedTemporaryFile(suffix=".avi") as other:
         other.write(film_file.read_bytes())
         other.flush()
-        assert len(decode_video(part(Path(other.name).read_bytes(), "video"), DEFAULT_VIDEO_SAMPLING).frames) == 8
+        assert len(FILMS.decode(part(Path(other.name).read_bytes(), "video"), DEFAULT_VIDEO_SAMPLING).frames) == 8
         for name in (Path(other.name).name, other.name):
             concatenated = f"ffconcat version 1.0\nfile {name}\nduration 4.0\n"
             playlist = f"#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n{name}\n#EXT-X-ENDLIST\n"
@@ -284,7 +249,7 @@ def test_formats_of_films(ending: str, film_file: Path, tmp_path: Path) -> None:
     file = tmp_path / f"film.{ending}"
     command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-i", str(film_file), "-s", "176x144", "-r", "25"]
     subprocess.run([*command, "-pix_fmt", "yuv420p", str(file)], check=True)
-    film = decode_video(part(file.read_bytes(), "video"), DEFAULT_VIDEO_SAMPLING)
+    film = FILMS.decode(part(file.read_bytes(), "video"), DEFAULT_VIDEO_SAMPLING)
     assert film.frames.shape[1:] == (3, 144, 176)
 
 
@@ -295,14 +260,7 @@ def test_a_film_of_too_few_frames_is_refused(film_file: Path, frames: int | None
     data = part(film_file.read_bytes(), "video")
     wanted = VideoSampling(max_frames=frames, frame_factor=2 if frames else 21).merge(DEFAULT_VIDEO_SAMPLING)
     with pytest.raises(OrchardError, match=words):
-        decode_video(data, wanted)
-
-
-def test_frames_of_several_sizes_are_refused(film_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """OpenCV makes them alike, as far as is known."""
-    shapes = iter([(32, 48, 3), (48, 32, 3)])
-    monkeypatch.setattr(decode, "_read_frames", lambda *_: (np.zeros(shape, np.uint8) for shape in shapes))
-    assert "its frames differ in size" in refused(film_file.read_bytes(), "video")
+        FILMS.decode(data, wanted)
 
 
 def test_a_truncated_film_is_refused(film_file: Path) -> None:
@@ -310,8 +268,18 @@ def test_a_truncated_film_is_refused(film_file: Path) -> None:
     assert "truncated" in refused(data[: len(data) // 2], "video")
 
 
-def test_a_film_that_is_too_large_is_refused(film_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decode, "MOST_FILM_BYTES", 8 * 32 * 48 * 3 - 1)
-    assert "its 8 frames take 36,864 bytes" in refused(film_file.read_bytes(), "video")
-    monkeypatch.setattr(decode, "MAX_PIXELS", 1000)
-    assert "48 x 32 pixels, and at most 1,000" in refused(film_file.read_bytes(), "video")
+def test_a_film_with_a_frame_that_takes_hours_is_given_up_and_the_next_one_is_read(film_file: Path) -> None:
+    films = FilmDecoder(LIMITS._replace(seconds=2.0))
+    endless, film = part(film_of(jpeg_of_scans(4000, 3000, 20_000)), "video"), part(film_file.read_bytes(), "video")
+    with pytest.raises(OrchardError, match="could not be decoded within 2 seconds") as refusal:
+        films.decode(endless, DEFAULT_VIDEO_SAMPLING)
+    assert (refusal.value.kind, refusal.value.param) == ("invalid_request", PARAM)
+    assert len(films.decode(film, DEFAULT_VIDEO_SAMPLING).frames) == 8
+    films.close()
+
+
+def test_a_film_that_takes_too_much_memory_is_refused(film_file: Path) -> None:
+    films = FilmDecoder(LIMITS._replace(memory_bytes=2**20))  # not even the process fits into this
+    with pytest.raises(OrchardError, match="it is broken, or decoding it takes too much memory"):
+        films.decode(part(film_file.read_bytes(), "video"), DEFAULT_VIDEO_SAMPLING)
+    films.close()

@@ -1,7 +1,8 @@
 import io
-import itertools
+import subprocess
+import sys
+from collections.abc import Iterator
 
-import pypdf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,11 +11,18 @@ from pypdf import PdfReader, PdfWriter
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart
 from orchard.worker.prompt import documents
-from orchard.worker.prompt.documents import document_text
+from orchard.worker.prompt.documents import LIMITS, DocumentReader, pdf_text
 from tests.support.documents import pdf
 from tests.support.examples import examples
 
 PARAM = "messages[0].content[0].file.file_data"
+READER = DocumentReader()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _reader() -> Iterator[None]:
+    yield
+    READER.close()
 
 
 def part(data: bytes, name: str = "") -> MediaPart:
@@ -23,7 +31,7 @@ def part(data: bytes, name: str = "") -> MediaPart:
 
 def refused(data: bytes) -> str:
     with pytest.raises(OrchardError, match="can't be read: ") as caught:
-        document_text(part(data))
+        READER.text(part(data))
     assert (caught.value.kind, caught.value.param) == ("invalid_request", PARAM)
     return caught.value.message
 
@@ -37,13 +45,13 @@ def locked(password: str) -> bytes:
 
 
 def test_a_pdf_is_its_pages_text() -> None:
-    assert document_text(part(pdf("The sea is blue.", "So is the sky."))) == "The sea is blue.\n\nSo is the sky."
-    assert document_text(part(b"\r\n" + pdf("The sea is blue."), "sea.pdf")) == "sea.pdf:\nThe sea is blue."
+    assert READER.text(part(pdf("The sea is blue.", "So is the sky."))) == "The sea is blue.\n\nSo is the sky."
+    assert READER.text(part(b"\r\n" + pdf("The sea is blue."), "sea.pdf")) == "sea.pdf:\nThe sea is blue."
 
 
 def test_a_text_is_itself() -> None:
-    assert document_text(part("Über das Meer".encode())) == "Über das Meer"
-    assert document_text(part(b"a,b\n1,2\n", "table.csv")) == "table.csv:\na,b\n1,2\n"
+    assert READER.text(part("Über das Meer".encode())) == "Über das Meer"
+    assert READER.text(part(b"a,b\n1,2\n", "table.csv")) == "table.csv:\na,b\n1,2\n"
 
 
 @pytest.mark.parametrize(
@@ -62,24 +70,38 @@ def test_what_is_refused(data: bytes, words: str) -> None:
 
 
 def test_a_document_that_anybody_may_read_is_not_locked() -> None:
-    assert document_text(part(locked(""))) == "Secret."
+    assert READER.text(part(locked(""))) == "Secret."
 
 
 def test_a_document_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents, "MOST_PAGES", 2)
-    assert "it has 3 pages, and at most 2 are allowed" in refused(pdf("a", "b", "c"))
+    with pytest.raises(ValueError, match="it has 3 pages, and at most 2 are allowed"):
+        list(pdf_text(pdf("a", "b", "c")))
     monkeypatch.setattr(documents, "MOST_CHARACTERS", 10)
-    assert document_text(part(pdf("12345", "12345"))) == "12345\n\n12345"
-    assert "more than 10 characters" in refused(pdf("12345", "123456"))
+    assert list(pdf_text(pdf("12345", "12345"))) == [b"12345\n\n12345"]
+    with pytest.raises(ValueError, match="more than 10 characters"):
+        list(pdf_text(pdf("12345", "123456")))
 
 
-def test_a_document_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    def endless(page: object) -> str:
-        return str(sum(1 for _ in itertools.count()))
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"cpu_seconds": 0.01}, "its text could not be read within 0.01 seconds"),
+        ({"seconds": 0.0}, "its text could not be read within 20 seconds"),
+        ({"memory_bytes": 2**20}, "it is broken, or reading it takes too much memory"),
+    ],
+)
+def test_a_document_that_takes_too_much_is_given_up(limits: dict[str, float], words: str) -> None:
+    reader = DocumentReader(LIMITS._replace(**limits))  # type: ignore[arg-type]
+    with pytest.raises(OrchardError, match=words) as refusal:
+        reader.text(part(pdf(*["word " * 100] * 200)))
+    assert (refusal.value.kind, refusal.value.param) == ("invalid_request", PARAM)
+    reader.close()
 
-    monkeypatch.setattr(pypdf.PageObject, "extract_text", endless)
-    monkeypatch.setattr(documents, "MOST_SECONDS", 0.05)
-    assert "within 0.05 seconds" in refused(pdf("a"))
+
+def test_the_process_needs_no_mlx() -> None:
+    code = "import orchard.worker.prompt.documents, sys; sys.exit('mlx' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @examples(300, deadline=None)
@@ -90,6 +112,6 @@ def test_broken_documents_are_refused_or_read(data: st.DataObject) -> None:
         place = data.draw(st.integers(0, len(whole) - 1))
         whole[place] = data.draw(st.integers(0, 255))
     try:
-        document_text(part(bytes(whole[: data.draw(st.integers(10, len(whole)))])))
-    except OrchardError as error:
-        assert error.kind == "invalid_request"  # noqa: PT017 - it may also be read
+        list(pdf_text(bytes(whole[: data.draw(st.integers(10, len(whole)))])))
+    except ValueError as error:
+        assert str(error).startswith("it ")  # noqa: PT017 - it may also be read

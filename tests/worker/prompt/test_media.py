@@ -11,15 +11,17 @@ from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaPart
 from orchard.core.tasks.generate import Generate, Message, Part, ReasoningPart, TextPart, ToolResultPart, media_of
 from orchard.worker.prompt import media
+from orchard.worker.prompt.documents import DocumentReader
 from orchard.worker.prompt.media import PromptMedia, ReadTask, mark
 
 IMAGE, SOUND = (MediaPart(kind, "", f"{kind}", data=b"x") for kind in ("image", "audio"))
+DOCUMENTS = DocumentReader()  # it starts no process for a text
 NOTE = MediaPart("document", "", "document", data=b"It is blue.")
 
 
 def marked(*parts: Part) -> list[object]:
     """The parts of a message, with A and B for its media."""
-    read = mark(Generate((Message("user", parts),)))
+    read = mark(Generate((Message("user", parts),)), DOCUMENTS)
     assert not list(media_of(read.task))
     assert list(read.parts) == [part for part in media_of(Generate((Message("user", parts),))) if part is not NOTE]
 
@@ -57,7 +59,7 @@ def test_a_document_is_a_text_of_its_own() -> None:
 
 
 def test_no_text_of_a_caller_is_a_marker() -> None:
-    first, second = (mark(Generate((Message("user", (IMAGE,)),))) for _ in range(2))
+    first, second = (mark(Generate((Message("user", (IMAGE,)),)), DOCUMENTS) for _ in range(2))
     assert isinstance(part := first.task.messages[0].parts[0], TextPart)
     assert list(first.pieces(part.text)) == ["", 0, ""]
     assert list(second.pieces(part.text)) == [part.text]
@@ -118,7 +120,8 @@ def read_of(
     template: Any = SimpleNamespace(inserted=lambda block: "")
     parts = tuple(MediaPart("image", "", f"[{place}]", data=b"x") for place in range(count))
     try:
-        return model.reader, PromptMedia(model, template).read(mark(Generate((Message("user", parts),))), refuse)
+        read = mark(Generate((Message("user", parts),)), DOCUMENTS)
+        return model.reader, PromptMedia(model, template).read(read, refuse)
     except OrchardError as error:
         return model.reader, error
 
@@ -179,6 +182,6 @@ def test_documents_and_media_share_the_time(monkeypatch: pytest.MonkeyPatch) -> 
     slow(monkeypatch)
     model: Any = Model(1.0, 2**31)
     template: Any = SimpleNamespace(inserted=lambda block: "")
-    read = mark(Generate((Message("user", (NOTE, IMAGE)),)))
+    read = mark(Generate((Message("user", (NOTE, IMAGE)),)), DOCUMENTS)
     with pytest.raises(OrchardError, match="`image` can't be read: what comes before it"):
         PromptMedia(model, template).read(read, lambda tokens: None)

@@ -16,8 +16,9 @@ from mlx_vlm.prompt_utils import get_message_json
 from mlx_vlm.utils import resolve_video_sampling
 from PIL import Image
 
-from orchard.backends.vision.decode import decode_audio, decode_image, decode_video, resized
+from orchard.backends.vision.decode import FilmDecoder, decode_audio, decode_image
 from orchard.backends.vision.kept import Kept
+from orchard.backends.vision.resize import resized
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_PIXELS, MediaKind, MediaOptions, MediaPart, refusal
 
@@ -86,6 +87,7 @@ class MediaReader:
         self._processor.tokenizer = self._recorder
         self._tokenizer = processor.tokenizer
         self._kept: Kept[Medium] = Kept(most_bytes)
+        self._films = FilmDecoder()
         self._model_type = str(network.config.model_type)
         call = getattr(self._processor, "process", self._processor)
         self._call = call
@@ -103,6 +105,10 @@ class MediaReader:
         self._patch = side if isinstance(side, int) and hasattr(self._images, "merge_size") else 0
         extractor = getattr(processor, "feature_extractor", None)
         self._sample_rate = int(getattr(extractor, "sampling_rate", None) or _SAMPLE_RATE)
+
+    def close(self) -> None:
+        """End the process that decodes videos. Any thread may call this."""
+        self._films.close()
 
     def _kinds(self, network: Any) -> frozenset[MediaKind]:
         has = {name for name, part in media_parts(network)}
@@ -227,7 +233,7 @@ class MediaReader:
 
     def _decoded_film(self, part: MediaPart) -> _Decoded:
         wished = {name: value for name in ("fps", "max_frames") if (value := getattr(part.options, name)) is not None}
-        film = decode_video(part, resolve_video_sampling(self._processor, wished))
+        film = self._films.decode(part, resolve_video_sampling(self._processor, wished))
         frames, seen = film.frames, film.metadata
         component = getattr(self._processor, "video_processor", None)
         given = {"videos": [frames], "fps": [seen.sampled_fps], "video_metadata": [seen]}

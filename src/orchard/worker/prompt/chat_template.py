@@ -14,11 +14,14 @@ from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate, Message, TextPart
 from orchard.formats.registry import converter
 from orchard.worker.lane import within
+from orchard.worker.prompt import bounded_jinja
 from orchard.worker.prompt.chat_messages import TemplateCapabilities, Turn, tools_of, turns_of, variables_of
 from orchard.worker.prompt.special_tokens import template_source, turn_opener
 from orchard.worker.prompt.template_probe import probe
 
 log = logging.getLogger("orchard.worker")
+
+bounded_jinja.install()
 
 _RENDER_SECONDS = 10.0
 _COMMON_ARGS = {

@@ -3,65 +3,95 @@
 import io
 import logging
 from collections.abc import Iterator
-from functools import partial
 
-from orchard.core.errors import OrchardError, brief
+from orchard.backends.helper_process import Answer, HelperLimits, HelperProcess, TooLargeError, TooSlowError
+from orchard.core.errors import brief
 from orchard.core.media import MediaPart, refusal
-from orchard.worker.lane import within
 
 MOST_PAGES = 1000
 MOST_CHARACTERS = 8 * 2**20
-MOST_SECONDS = 20.0
+LIMITS = HelperLimits(cpu_seconds=20.0, seconds=40.0, memory_bytes=2 * 2**30)
+"""What reading one PDF may take."""
 
 logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every mistake in a file
 
 
-def document_text(part: MediaPart) -> str:
-    """Return a document's name, if it has one, and its text.
+class DocumentReader:
+    """Reads documents; PDFs in a process of their own, which the first one starts. Only one thread may call `text`."""
 
-    Raise OrchardError("invalid_request") that blames the part if it is broken, too long, locked or without text.
-    """
-    if b"%PDF-" in part.data[:1024]:
+    def __init__(self, limits: HelperLimits = LIMITS) -> None:
+        self._process = HelperProcess(f"{__name__}:make_answer", limits)
+
+    def text(self, part: MediaPart) -> str:
+        """Return a document's name, if it has one, and its text.
+
+        Raise OrchardError("invalid_request") that blames the part if it is broken, too long, locked or without text,
+        or if reading it takes too much.
+        """
+        if b"%PDF-" in part.data[:1024]:
+            text = self._pdf_text(part)
+        else:
+            try:
+                text = part.data.decode()
+            except UnicodeDecodeError as error:
+                raise refusal(part, "it is neither a PDF nor text in UTF-8") from error
+            if "\0" in text:
+                raise refusal(part, "it is neither a PDF nor text in UTF-8")
+        return f"{part.name}:\n{text}" if part.name else text
+
+    def _pdf_text(self, part: MediaPart) -> str:
         try:
-            text = within(MOST_SECONDS, partial(_pdf_text, part))
-        except TimeoutError as error:
-            raise refusal(part, f"its text could not be read within {MOST_SECONDS:g} seconds") from error
-    else:
-        try:
-            text = part.data.decode()
-        except UnicodeDecodeError as error:
-            raise refusal(part, "it is neither a PDF nor text in UTF-8") from error
-        if "\0" in text:
-            raise refusal(part, "it is neither a PDF nor text in UTF-8")
-    return f"{part.name}:\n{text}" if part.name else text
+            return b"".join(self._process.ask(part.data)).decode()
+        except ValueError as error:
+            raise refusal(part, str(error)) from error
+        except TooSlowError as error:
+            seconds = f"{self._process.limits.cpu_seconds:g} seconds"
+            raise refusal(part, f"its text could not be read within {seconds}") from error
+        except TooLargeError as error:
+            raise refusal(part, "it is broken, or reading it takes too much memory") from error
+
+    def close(self) -> None:
+        """End the process. Any thread may call this."""
+        self._process.close()
 
 
-def _pdf_text(part: MediaPart) -> str:
+def make_answer(_: bytes) -> Answer:
+    """Return what reads PDFs in the process: from a file to its text in UTF-8."""
+    import pypdf  # noqa: F401 - so that the first PDF doesn't wait for it
+
+    return pdf_text
+
+
+def pdf_text(data: bytes) -> Iterator[bytes]:
+    """Yield a PDF's text in UTF-8. Raise ValueError with the reason if it is broken, too long, locked or has none."""
     pages: list[str] = []
     length = 0
     try:
-        for page in _pages(part):
+        for page in _pages(data):
             pages.append(page.strip())
             length += len(page)
             if length > MOST_CHARACTERS:
-                raise refusal(part, f"it has more than {MOST_CHARACTERS:,} characters")
-    except (OrchardError, TimeoutError):
+                raise _UnreadableError(f"it has more than {MOST_CHARACTERS:,} characters")
+    except (_UnreadableError, MemoryError):
         raise
     except Exception as error:  # pypdf raises many kinds of errors for broken files
-        reason = brief(error)
-        raise refusal(part, f"it is broken ({reason})") from error
+        raise ValueError(f"it is broken ({brief(error)})") from error
     if not any(pages):
-        raise refusal(part, "it has no text, only images; send its pages as images")
-    return "\n\n".join(pages)
+        raise _UnreadableError("it has no text, only images; send its pages as images")
+    yield "\n\n".join(pages).encode(errors="replace")
 
 
-def _pages(part: MediaPart) -> Iterator[str]:
+class _UnreadableError(ValueError):
+    """The reason why a whole PDF is not read."""
+
+
+def _pages(data: bytes) -> Iterator[str]:
     from pypdf import PdfReader
 
-    reader = PdfReader(io.BytesIO(part.data))
+    reader = PdfReader(io.BytesIO(data))
     if reader.is_encrypted and not reader.decrypt(""):
-        raise refusal(part, "it is locked with a password")
+        raise _UnreadableError("it is locked with a password")
     if (count := len(reader.pages)) > MOST_PAGES:
-        raise refusal(part, f"it has {count:,} pages, and at most {MOST_PAGES:,} are allowed")
+        raise _UnreadableError(f"it has {count:,} pages, and at most {MOST_PAGES:,} are allowed")
     for page in reader.pages:
         yield page.extract_text()

@@ -16,11 +16,12 @@ from msgspec.structs import replace
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaPart, refusal
 from orchard.core.tasks.generate import Generate, Part, TextPart, ToolResultPart
+from orchard.device.lane import check_given_up
 from orchard.engine.batching.job import MediaSpan
 from orchard.engine.batching.model import Embedded
 from orchard.worker.media_room import MOST_BYTES
 from orchard.worker.prompt.chat_template import ChatTemplate
-from orchard.worker.prompt.documents import document_text
+from orchard.worker.prompt.documents import DocumentReader
 
 if TYPE_CHECKING:  # they import mlx-vlm, which a text model doesn't need
     from orchard.backends.vision.encoder import PlacedMedium
@@ -71,7 +72,7 @@ class ReadTask(Struct, frozen=True):
             yield int(piece) if place % 2 else piece
 
 
-def mark(task: Generate) -> ReadTask:
+def mark(task: Generate, documents: DocumentReader) -> ReadTask:
     """Replace documents by their texts, and other media, which are not read yet, by markers.
 
     No template changes markers. Raise OrchardError if a document can't be read.
@@ -88,7 +89,7 @@ def mark(task: Generate) -> ReadTask:
                 media.append(part)
                 is_medium = True
             elif isinstance(part, MediaPart | TextPart):
-                text = _document_text(part, begun) if isinstance(part, MediaPart) else part.text
+                text = _document_text(part, begun, documents) if isinstance(part, MediaPart) else part.text
                 is_medium = False
             else:
                 inner = replace(part, parts=marked(part.parts)) if isinstance(part, ToolResultPart) else part
@@ -107,13 +108,17 @@ def mark(task: Generate) -> ReadTask:
     return ReadTask(replace(task, messages=messages), tuple(media), nonce, begun)
 
 
-def _document_text(part: MediaPart, begun: float) -> str:
+def _document_text(part: MediaPart, begun: float, documents: DocumentReader) -> str:
     _refuse_late(part, begun)
-    return document_text(part)
+    return documents.text(part)
 
 
 def _refuse_late(part: MediaPart, begun: float) -> None:
-    """Raise OrchardError if reading a request's documents and media has taken too long to begin another one."""
+    """Raise OrchardError if reading a request's documents and media has taken too long to begin another one.
+
+    Raise GivenUp if its caller has left.
+    """
+    check_given_up()
     if time.monotonic() - begun > MOST_READING_SECONDS:
         raise refusal(part, f"what comes before it took more than {MOST_READING_SECONDS:g} seconds to read")
 
@@ -133,6 +138,10 @@ class PromptMedia:
     def takes(self) -> tuple[MediaKind, ...]:
         """The kinds of media that the model takes."""
         return tuple(self._placeholders)
+
+    def close(self) -> None:
+        """End the process that decodes videos. Any thread may call this."""
+        self._reader.close()
 
     def _placeholder(self, kind: MediaKind, template: ChatTemplate) -> str | None:
         """Return the placeholder of a medium in the model's prompts, tested with a small one; None: none works."""

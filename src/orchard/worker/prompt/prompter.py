@@ -29,6 +29,7 @@ from orchard.worker.prompt import special_tokens as markers
 from orchard.worker.prompt.chat_messages import EFFORTS
 from orchard.worker.prompt.chat_template import ChatTemplate
 from orchard.worker.prompt.completion_prompt import RawPrompts
+from orchard.worker.prompt.documents import DocumentReader
 from orchard.worker.prompt.media import JobMedia, PromptMedia, ReadTask, mark
 from orchard.worker.prompt.shared_prompts import SharedPrompts
 
@@ -122,6 +123,7 @@ class Prompter:
         self._thinking = markers.thinking(tokenizer, self.family)
         self._media = media(model, self.template)
         special = markers.special_tokens(tokenizer)
+        self._documents = DocumentReader()
         self.grammars = GrammarProcess(special)
         self.constraints = Constraints(
             tokenizer,
@@ -137,6 +139,12 @@ class Prompter:
         """The kinds of media that the model takes."""
         return self._media.takes if self._media else ()
 
+    def close(self) -> None:
+        """End the processes that work on untrusted data. Any thread may call this."""
+        for helper in (self.grammars, self._documents, self._media):
+            if helper:
+                helper.close()
+
     def read(self, task: generate.Generate, param: str = "messages", salt: bytes = b"") -> ReadTask:
         """Read a conversation's media, which may take long. Raise OrchardError if one of them can't be read.
 
@@ -147,7 +155,7 @@ class Prompter:
         for medium in found:
             if medium.kind not in (*self.takes, "document"):
                 raise unreadable(medium, self.takes if self._media else None)
-        marked = mark(task) if found else ReadTask(task)
+        marked = mark(task, self._documents) if found else ReadTask(task)
         if not (self._media and marked.parts):
             return marked
         refuse = partial(self._refuse_beyond, _COUNTED_WINDOWS * self._window, param=param, at_least=True)
