@@ -18,6 +18,7 @@ from orchard.dialects.common.json_body import invalid
 from orchard.dialects.common.media import media_kind
 from orchard.gateway.media.addresses import is_public
 from orchard.gateway.media.errors import check_type, empty, too_large
+from orchard.gateway.media.transport import LEAST_RATE, MediaTransport, TooFineError, TooSlowError
 
 log = logging.getLogger("orchard.gateway.media.fetch")
 
@@ -32,11 +33,6 @@ Lookup = Callable[..., list[tuple[Any, Any, Any, Any, tuple[Any, ...]]]]
 Transport = Callable[[ssl.SSLContext], httpx.AsyncBaseTransport]
 
 
-def _direct(context: ssl.SSLContext) -> httpx.AsyncBaseTransport:
-    """Return a transport without proxies."""
-    return httpx.AsyncHTTPTransport(verify=context)
-
-
 class Fetcher:
     """Fetches media, each over its own connections, without cookies, proxies and credentials.
 
@@ -45,7 +41,7 @@ class Fetcher:
     """
 
     def __init__(
-        self, allow_private: bool, lookup: Lookup = socket.getaddrinfo, transport: Transport = _direct
+        self, allow_private: bool, lookup: Lookup = socket.getaddrinfo, transport: Transport = MediaTransport
     ) -> None:
         """`allow_private`: do not check addresses."""
         self._allow_private = allow_private
@@ -172,6 +168,10 @@ async def _content(part: MediaPart, response: httpx.Response, hold: Callable[[in
 def _reason(error: Exception) -> str:
     """Return in a few words why something can't be fetched, without revealing anything about the network."""
     match error:
+        case TooSlowError():
+            return f"its server sends less than {LEAST_RATE} bytes a second"
+        case TooFineError():
+            return "its server sends it in chunks that are too small"
         case httpx.TimeoutException():
             return "its server doesn't answer in time"
         case httpx.ConnectError():
