@@ -4,6 +4,7 @@ messages are cut finely, and a shutdown that lets an answer finish."""
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -13,6 +14,7 @@ from orchard.gateway.http.budget import Budget, Share
 from orchard.gateway.http.pace import Pace
 
 _PIECE = 1024  # bytes to parse at a time: a frame costs more than 10 µs
+_NO_HANDSHAKE = "A WebSocket begins with GET, HTTP/1.1 and header lines of at most 8192 bytes.\n"
 _TRY_AGAIN_LATER = 1013  # https://www.iana.org/assignments/websocket
 
 
@@ -52,15 +54,25 @@ class Socket(WebSocketsSansIOProtocol):
         self._parse()
 
     def handle_events(self) -> None:
-        """Process frames, and count them."""
+        """Process frames, and count them. Answer a handshake that can't be read, which uvicorn leaves open."""
         self._frames += len(self.conn.events)
         super().handle_events()
+        if self.conn.handshake_exc and not self.handshake_initiated:
+            response = self.conn.reject(HTTPStatus.BAD_REQUEST, _NO_HANDSHAKE)
+            self.transport.write(response.serialize())
+            self.transport.close()
 
     async def receive(self) -> Any:
         """Return the next message, and parse what has arrived behind it."""
         message = await super().receive()
         self._parse()
         return message
+
+    async def send(self, message: Any) -> None:
+        """Send a message. uvicorn takes a refused handshake for an application that forgot to answer."""
+        await super().send(message)
+        if self.initial_response and self.close_sent:
+            self.handshake_complete = True
 
     def send_receive_event_to_app(self) -> None:
         """Hand a message over to the application, which counts its bytes from now on."""

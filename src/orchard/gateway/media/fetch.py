@@ -29,6 +29,16 @@ _CONNECT_SECONDS = 10.0
 _SILENT_SECONDS = 20.0
 _MOST_TYPE_CHARS = 255  # twice 127 and a slash (RFC 6838, 4.2)
 
+# The first that fits counts.
+_REASONS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
+    ((TooSlowError,), f"its server sends less than {LEAST_RATE} bytes a second"),
+    ((TooFineError,), "its server sends it in chunks that are too small"),
+    ((httpx.TimeoutException,), "its server doesn't answer in time"),
+    ((httpx.ConnectError,), "its server can't be reached, or has no valid certificate"),
+    ((httpx.InvalidURL, httpx.UnsupportedProtocol), "it is not a valid URL, or it redirects to an invalid one"),
+    ((ValueError, httpx.ProtocolError), "its server doesn't speak HTTP correctly"),
+)
+
 Lookup = Callable[..., list[tuple[Any, Any, Any, Any, tuple[Any, ...]]]]
 Transport = Callable[[ssl.SSLContext], httpx.AsyncBaseTransport]
 
@@ -167,17 +177,4 @@ async def _content(part: MediaPart, response: httpx.Response, hold: Callable[[in
 
 def _reason(error: Exception) -> str:
     """Return in a few words why something can't be fetched, without revealing anything about the network."""
-    match error:
-        case TooSlowError():
-            return f"its server sends less than {LEAST_RATE} bytes a second"
-        case TooFineError():
-            return "its server sends it in chunks that are too small"
-        case httpx.TimeoutException():
-            return "its server doesn't answer in time"
-        case httpx.ConnectError():
-            return "its server can't be reached, or has no valid certificate"
-        case httpx.InvalidURL() | httpx.UnsupportedProtocol():
-            return "it is not a valid URL, or it redirects to an invalid one"
-        case ValueError() | httpx.ProtocolError():
-            return "its server doesn't speak HTTP correctly"
-    return "the connection to its server broke"
+    return next((words for kinds, words in _REASONS if isinstance(error, kinds)), "the connection to its server broke")
