@@ -1,5 +1,6 @@
 """How often one peer may make the event loop read: small pieces gather in the system's buffer meanwhile."""
 
+import math
 from collections.abc import Callable
 
 BURST = 32
@@ -15,7 +16,7 @@ class Pace:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._paid_until = 0.0
+        self._paid_until = -math.inf
 
     def pause(self, pieces: int) -> float:
         """Count `pieces` more, and return for how many seconds nothing should be read."""

@@ -69,10 +69,11 @@ class Socket(WebSocketsSansIOProtocol):
         return message
 
     async def send(self, message: Any) -> None:
-        """Send a message. uvicorn takes a refused handshake for an application that forgot to answer."""
+        """Send a message, and parse what a client that doesn't wait has sent behind its handshake."""
         await super().send(message)
         if self.initial_response and self.close_sent:
-            self.handshake_complete = True
+            self.handshake_complete = True  # else uvicorn logs that the application has forgotten to answer
+        self._parse()
 
     def send_receive_event_to_app(self) -> None:
         """Hand a message over to the application, which counts its bytes from now on."""
@@ -94,8 +95,8 @@ class Socket(WebSocketsSansIOProtocol):
             super().shutdown()
 
     def _parse(self) -> None:
-        """Parse until a message waits for the application, or until there were too many small frames."""
-        while self._unparsed and not (self._pause or self.read_paused or self.transport.is_closing()):
+        """Parse until something waits for the application, or until there were too many small frames."""
+        while self._unparsed and not (self._pause or self._waits or self.transport.is_closing()):
             piece = bytes(self._unparsed[:_PIECE])
             del self._unparsed[: len(piece)]
             self._frames = 0
@@ -111,6 +112,11 @@ class Socket(WebSocketsSansIOProtocol):
         self._parse()
         if not (self._pause or self.read_paused or self.transport.is_closing()):
             self.transport.resume_reading()
+
+    @property
+    def _waits(self) -> bool:
+        """Whether a message or the handshake waits for the application."""
+        return self.read_paused or (self.handshake_initiated and not self.handshake_complete)
 
     @contextmanager
     def busy(self) -> Iterator[None]:

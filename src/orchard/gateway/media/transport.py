@@ -124,7 +124,7 @@ class _Message:
         """Parse what has arrived, or the end if that is nothing. Raise httpx.RemoteProtocolError."""
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             if not self.is_complete:  # what follows the response doesn't matter
                 raise httpx.RemoteProtocolError("") from None
         if not data and not self.is_complete:
