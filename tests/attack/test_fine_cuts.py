@@ -176,7 +176,7 @@ def ask(server: Server, port: int) -> httpx.Response:
     links = [f"http://127.0.0.1:{port}/{number}" for number in range(8)]
     content = [{"type": "image_url", "image_url": {"url": link}} for link in links]
     body = {"model": "fake", "messages": [{"role": "user", "content": content}]}
-    return httpx.post(f"{server.url}/v1/chat/completions", json=body, timeout=100)
+    return httpx.post(f"{server.url}/v1/chat/completions", json=body, timeout=60)
 
 
 @pytest.mark.parametrize(("opening", "piece", "why"), cases(FETCHED))
