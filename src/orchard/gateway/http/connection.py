@@ -17,7 +17,7 @@ from orchard.core.errors import OrchardError
 from orchard.dialects.openai.errors import fail
 from orchard.gateway.http import heads
 from orchard.gateway.http.budget import Budget, Share
-from orchard.gateway.http.pace import MOST_FRAMING, Pace
+from orchard.gateway.http.pace import MOST_FRAMING, ReadPace
 
 log = logging.getLogger("orchard.gateway.http.connection")
 
@@ -45,7 +45,7 @@ class Connection(HttpToolsProtocol):
         self.on_body = self._pieces.append  # type: ignore[assignment, method-assign]
         super().__init__(*args, **kwargs)
         self._settings = settings
-        self._pace = Pace(self.loop.time)
+        self._pace = ReadPace(self.loop.time)
         self._framing = 0
         """Bytes of the request's body that are not content."""
         self._timer: asyncio.TimerHandle | None = None
@@ -101,7 +101,7 @@ class Connection(HttpToolsProtocol):
         """Begin a request."""
         super().on_message_begin()
         self._head = heads.Head()
-        self._pace = Pace(self.loop.time)
+        self._pace = ReadPace(self.loop.time)
         self._unread = self._framing = 0
         self._expect_head()
 

@@ -8,10 +8,10 @@ BURST = 32
 RATE = 50.0
 """Small pieces a second that are read after that."""
 MOST_FRAMING = 64 * 1024
-"""Bytes around the content (heads of chunks and frames) that a sender may need, besides as many as the content has."""
+"""Bytes that chunked transfer encoding may add to a content, besides as many as the content has."""
 
 
-class Pace:
+class ReadPace:
     """Counts the small pieces of one peer. `clock` returns seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

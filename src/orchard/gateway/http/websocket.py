@@ -11,7 +11,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.http.budget import Budget, Share
-from orchard.gateway.http.pace import Pace
+from orchard.gateway.http.pace import ReadPace
 
 _PIECE = 1024  # bytes to parse at a time: a frame costs more than 10 µs
 _NO_HANDSHAKE = "A WebSocket begins with GET, HTTP/1.1 and header lines of at most 8192 bytes.\n"
@@ -33,7 +33,7 @@ class Socket(WebSocketsSansIOProtocol):
         self._share = Share(message_budget)
         self._arriving = 0
         self._unparsed = bytearray()
-        self._pace = Pace(self.loop.time)
+        self._pace = ReadPace(self.loop.time)
         self._pause: asyncio.TimerHandle | None = None
         self._frames = 0
         self._is_ending = False

@@ -14,7 +14,7 @@ import httptools
 import httpx
 
 from orchard.gateway.http.heads import MAX_BYTES, MAX_FIELDS
-from orchard.gateway.http.pace import MOST_FRAMING, Pace
+from orchard.gateway.http.pace import MOST_FRAMING, ReadPace
 
 T = TypeVar("T")
 
@@ -167,7 +167,7 @@ class _Wire:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._pace = Pace(self._loop.time)
+        self._pace = ReadPace(self._loop.time)
         self._pause = 0.0
         self._sock: socket.socket | None = None
         self._tls: ssl.SSLObject | None = None
