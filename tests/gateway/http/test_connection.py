@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from orchard.config import Settings
+from orchard.gateway.http import pace
 from orchard.gateway.http.budget import Budget, Share
 from orchard.gateway.http.connection import Connection
 from tests.support.gateway_client import body
@@ -274,6 +275,56 @@ def test_a_chunked_body_is_read(server: Server) -> None:
         b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n"
     )
     assert text(reply(server, head + b"\r\n" + chunks)) == "a"
+
+
+CHUNKED = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+def test_a_body_in_small_chunks_is_read(server: Server) -> None:
+    content = json.dumps(body(text="a")).encode()
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in content)
+    head = CHUNKED.replace(b"localhost", b"localhost\r\nconnection: close")
+    assert text(reply(server, head + chunks + b"0\r\n\r\n")) == "a"
+
+
+@pytest.mark.parametrize("chunk", [b"1\r\n \r\n", b"1;" + b"a" * 99 + b"\r\n \r\n"])
+def test_a_large_body_in_small_chunks_is_refused(server: Server, chunk: bytes) -> None:
+    answer = reply(server, CHUNKED + chunk * (1_000_000 // len(chunk)))
+    assert answer.status_code == 400
+    assert "chunks of the body are too small" in answer.json()["error"]["message"]
+
+
+async def test_small_segments_gather_while_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "BURST", 4)
+    monkeypatch.setattr(pace, "RATE", 2.0)
+    got, reads = asyncio.Event(), 0
+    content = b"x" * 500
+
+    async def app(_: Scope, receive: Receive, __: Send) -> None:
+        found = b""
+        while len(found) < len(content):
+            found += (await receive())["body"]
+        got.set()
+
+    class Counting(Connection):
+        def data_received(self, data: bytes) -> None:
+            nonlocal reads
+            reads += 1
+            super().data_received(data)
+
+    config = uvicorn.Config(app, log_config=None, lifespan="off")
+    config.load()
+    connection = Counting(config, ServerState(), {}, settings=Settings(), head_budget=Budget(9999, "heads"))
+    async with await asyncio.get_running_loop().create_server(lambda: connection, "127.0.0.1") as listening:
+        _, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        writer.write(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(content))
+        for number in range(len(content)):
+            writer.write(content[number : number + 1])
+            await asyncio.sleep(0)
+        await asyncio.wait_for(got.wait(), 30)
+        writer.close()
+    assert reads < 50
 
 
 def test_a_key_behind_the_body_is_none() -> None:

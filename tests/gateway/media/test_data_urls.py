@@ -94,6 +94,7 @@ def test_an_empty_one() -> None:
         ("text/html", "image"),
         ("audio/wav", "image"),
         ("application/pdf", "image"),
+        ("image/svg+xml", "image"),
         ("image/png", "audio"),
         ("image/png", "video"),
     ],

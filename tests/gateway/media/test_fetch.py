@@ -18,7 +18,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from orchard import __version__
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_BYTES, MediaKind, MediaPart
-from orchard.gateway.media import fetch
+from orchard.gateway.http import pace
+from orchard.gateway.media import fetch, transport
 from orchard.gateway.media.fetch import Fetcher
 from tests.support.web import Answer, found, moved, web
 
@@ -328,6 +329,9 @@ class TestContents:
             b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nABC",
             b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
             b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 50_000,
+            b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\nABC",
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\nABC",
+            b"HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nABC",
             b"HTTP/9.9 x\r\n\r\n",
             b"SSH-2.0-OpenSSH\r\n",
             b"\0" * 100,
@@ -362,6 +366,49 @@ class TestContents:
             await asyncio.Event().wait()
 
         assert "in time" in (await refused_from_web(silent)).message
+
+    async def test_a_server_that_sends_too_slowly(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(transport, "GRACE_SECONDS", 0.01)
+
+        async def slow(writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: image/png\r\ncontent-length: 99\r\n\r\nABC")
+            await asyncio.Event().wait()
+
+        assert "less than 4096 bytes a second" in (await refused_from_web(slow)).message
+
+    @pytest.mark.parametrize("chunk", [b"1\r\nx\r\n", b"1;" + b"a" * 99 + b"\r\nx\r\n"])
+    async def test_chunks_that_are_too_small(self, chunk: bytes) -> None:
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: image/png\r\ntransfer-encoding: chunked\r\n\r\n"
+        answer = head + chunk * (1_000_000 // len(chunk)) + b"0\r\n\r\n"
+        assert "chunks that are too small" in (await refused_from_web(answer)).message
+        assert len((await from_web(head + chunk * 500 + b"0\r\n\r\n")).data) == 500
+
+    async def test_small_segments_gather_while_nothing_is_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(pace, "BURST", 4)
+        monkeypatch.setattr(pace, "RATE", 2.0)
+        told: list[int] = []
+
+        async def fine(writer: asyncio.StreamWriter) -> None:
+            writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for byte in found(b"x" * 500):
+                writer.write(bytes([byte]))
+                await asyncio.sleep(0)
+
+        async with web({"/a": fine}) as site:
+            got = await Fetcher(True).fetch(part(site.url("/a")), told.append)
+        assert (len(got.data), sum(told)) == (500, 500)
+        assert len(told) < 20
+
+    @pytest.mark.parametrize("code", [100, 102, 103])
+    async def test_interim_responses_are_passed_over_up_to_a_limit(self, code: int) -> None:
+        interim = b"HTTP/1.1 %d Wait\r\na: b\r\n\r\n" % code
+        assert (await from_web(interim * 3 + found(b"ABC"))).data == b"ABC"
+        assert "doesn't speak HTTP" in (await refused_from_web(interim * 50_000)).message
+
+    async def test_what_follows_the_response_is_not_part_of_it(self) -> None:
+        assert (await from_web(found(b"ABC") + found(b"DEF"))).data == b"ABC"
+        assert (await from_web(found(b"ABC", connection="close") + b"DEF")).data == b"ABC"
+        assert (await from_web(found(b"ABC", connection="upgrade", upgrade="h2"))).data == b"ABC"
 
     async def test_nobody_listens(self) -> None:
         async with web({}) as site:
@@ -418,6 +465,13 @@ class TestCertificates:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(file)
         return context
+
+    @pytest.mark.parametrize("length", ["300000", ""])
+    async def test_a_large_picture(self, tls: ssl.SSLContext, length: str) -> None:
+        content = bytes(range(250)) * 1200
+        async with web({"/a": found(content, content_length=length)}, tls) as site:
+            fetcher = Fetcher(True, Names(x_test=[["127.0.0.1"]]))
+            assert (await fetched(fetcher, f"https://x.test:{site.port}/a")).data == content
 
     async def test_the_name_is_checked_and_not_the_address(self, tls: ssl.SSLContext) -> None:
         names: list[str | None] = []

@@ -146,7 +146,7 @@ async def test_items_that_are_added_to_a_conversation(open_server: Server) -> No
             listed = (await its.get(f"conversations/{conversation}/items"))["data"]
             assert listed[0]["content"] == item["content"]
         for path in ("conversations", f"conversations/{other}/items"):
-            for url in (its.link, "data:image/png;base64,QUJ"):
+            for url in (its.link, "data:image/png;base64,QUJ", "data:image/svg+xml;base64,QUJD"):
                 refused = await its.client.post(path, json={"items": [user(picture(url))]})
                 assert refused.status_code == 400
                 assert refused.json()["error"]["param"] == "items[0].content[0].image_url"

@@ -17,6 +17,7 @@ from orchard.core.errors import OrchardError
 from orchard.dialects.openai.errors import fail
 from orchard.gateway.http import heads
 from orchard.gateway.http.budget import Budget, Share
+from orchard.gateway.http.pace import MOST_FRAMING, ReadPace
 
 log = logging.getLogger("orchard.gateway.http.connection")
 
@@ -38,8 +39,15 @@ class Connection(HttpToolsProtocol):
     a limit on its size, and tells only the newest request when a connection ends."""
 
     def __init__(self, *args: Any, settings: Settings, head_budget: Budget, **kwargs: Any) -> None:
+        self._pieces: list[bytes] = []
+        """Pieces of a body that the request has not got yet."""
+        # The parser calls this for each chunk, however small: no Python code runs.
+        self.on_body = self._pieces.append  # type: ignore[assignment, method-assign]
         super().__init__(*args, **kwargs)
         self._settings = settings
+        self._pace = ReadPace(self.loop.time)
+        self._framing = 0
+        """Bytes of the request's body that are not content."""
         self._timer: asyncio.TimerHandle | None = None
         self._head = heads.Head()
         self._share = Share(head_budget)
@@ -85,12 +93,16 @@ class Connection(HttpToolsProtocol):
         for begin in range(0, len(data), _PIECE):
             if self._refusal is None and not self.transport.is_closing():
                 self._parse(view[begin : begin + _PIECE])
+        if len(data) < _PIECE and (pause := self._pace.pause(1)):
+            self.transport.pause_reading()
+            self.loop.call_later(pause, self._end_pause)
 
     def on_message_begin(self) -> None:
         """Begin a request."""
         super().on_message_begin()
         self._head = heads.Head()
-        self._unread = 0
+        self._pace = ReadPace(self.loop.time)
+        self._unread = self._framing = 0
         self._expect_head()
 
     def on_url(self, url: bytes) -> None:
@@ -108,7 +120,7 @@ class Connection(HttpToolsProtocol):
         """Process a complete head. The body has its own time limit."""
         self._stop_timer()
         self._head.is_complete = True
-        self._unread = 0
+        self._unread = self._framing = 0
         self._check_head()
         if self._unfinished and self._should_upgrade():
             raise OrchardError("invalid_request", "a WebSocket can't begin behind a request that is being answered")
@@ -121,10 +133,15 @@ class Connection(HttpToolsProtocol):
             self._unfinished[self.cycle] = self._head.size
         self._read_on()
 
-    def on_body(self, body: bytes) -> None:
-        """Process a part of the body."""
+    def _process_body(self) -> None:
+        """Hand over the pieces of the body that have arrived."""
+        if not self._pieces:
+            return
+        body = b"".join(self._pieces)
+        self._pieces.clear()
         self._unread = 0
-        super().on_body(body)
+        self._framing -= 2 * len(body)  # their own bytes, and as many of framing
+        HttpToolsProtocol.on_body(self, body)
         if sum(len(cycle.body) for cycle, _ in self.pipeline) > _MAX_AHEAD_BYTES:
             message = f"more than {_MAX_AHEAD_BYTES} bytes of bodies wait for their turn on this connection"
             raise OrchardError("payload_too_large", message)
@@ -132,6 +149,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Process a complete request."""
+        self._process_body()
         self._unread = 0
         super().on_message_complete()
         if self.cycle:
@@ -153,8 +171,12 @@ class Connection(HttpToolsProtocol):
     def _parse(self, piece: memoryview) -> None:
         try:
             self.parser.feed_data(piece)
+            self._process_body()
             self._unread += len(piece)
+            self._framing += len(piece)
             heads.check_size(self._unread)
+            if self._framing > MOST_FRAMING:
+                raise OrchardError("invalid_request", "the chunks of the body are too small: send it in larger ones")
             self._share.take(self._unread + sum(self._unfinished.values()))
         except httptools.HttpParserUpgrade:
             if self._should_upgrade():
@@ -167,6 +189,10 @@ class Connection(HttpToolsProtocol):
             self._refuse(cause if isinstance(cause, OrchardError) else OrchardError("invalid_request", _NO_HTTP))
         except OrchardError as error:
             self._refuse(error)
+
+    def _end_pause(self) -> None:
+        if not self.flow.read_paused and not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def _check_head(self) -> None:
         """Reject heads that servers may read in different ways. If the target has a host, take it from there."""

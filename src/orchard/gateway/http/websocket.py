@@ -1,15 +1,20 @@
-"""A WebSocket: uvicorn's, with a limit on the bytes of messages that arrive on all WebSockets together, and with a
-shutdown that lets an answer finish."""
+"""A WebSocket: uvicorn's, with a limit on the bytes of messages that arrive on all WebSockets together, pauses where
+messages are cut finely, and a shutdown that lets an answer finish."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.http.budget import Budget, Share
+from orchard.gateway.http.pace import ReadPace
 
+_PIECE = 1024  # bytes to parse at a time: a frame costs more than 10 µs
+_NO_HANDSHAKE = "A WebSocket begins with GET, HTTP/1.1 and header lines of at most 8192 bytes.\n"
 _TRY_AGAIN_LATER = 1013  # https://www.iana.org/assignments/websocket
 
 
@@ -27,11 +32,15 @@ class Socket(WebSocketsSansIOProtocol):
         self.is_busy = False
         self._share = Share(message_budget)
         self._arriving = 0
+        self._unparsed = bytearray()
+        self._pace = ReadPace(self.loop.time)
+        self._pause: asyncio.TimerHandle | None = None
+        self._frames = 0
         self._is_ending = False
         self.app_state = {**self.app_state, "socket": self}
 
     def data_received(self, data: bytes) -> None:
-        """Process a piece of a message; close the socket if all sockets together hold too many bytes."""
+        """Parse what has arrived; close the socket if all sockets together hold too many bytes."""
         self._arriving += len(data)
         try:
             self._share.take(self._arriving)
@@ -41,17 +50,41 @@ class Socket(WebSocketsSansIOProtocol):
                 self.transport.write(b"".join(self.conn.data_to_send()))
             self.transport.close()
             return
-        super().data_received(data)
+        self._unparsed += data
+        self._parse()
+
+    def handle_events(self) -> None:
+        """Process frames, and count them. Answer a handshake that can't be read, which uvicorn leaves open."""
+        self._frames += len(self.conn.events)
+        super().handle_events()
+        if self.conn.handshake_exc and not self.handshake_initiated:
+            response = self.conn.reject(HTTPStatus.BAD_REQUEST, _NO_HANDSHAKE)
+            self.transport.write(response.serialize())
+            self.transport.close()
+
+    async def receive(self) -> Any:
+        """Return the next message, and parse what has arrived behind it."""
+        message = await super().receive()
+        self._parse()
+        return message
+
+    async def send(self, message: Any) -> None:
+        """Send a message, and parse what a client that doesn't wait has sent behind its handshake."""
+        await super().send(message)
+        if self.initial_response and self.close_sent:
+            self.handshake_complete = True  # else uvicorn logs that the application has forgotten to answer
+        self._parse()
 
     def send_receive_event_to_app(self) -> None:
         """Hand a message over to the application, which counts its bytes from now on."""
-        self._arriving = 0
-        self._share.take(0)
+        self._arriving = len(self._unparsed)
+        self._share.take(self._arriving)
         self.curr_msg_data_type = "bytes"  # also for text: uvicorn would log a traceback for invalid UTF-8
         super().send_receive_event_to_app()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release the message that will not arrive."""
+        self._unparsed.clear()
         self._share.take(0)
         super().connection_lost(exc)
 
@@ -60,6 +93,30 @@ class Socket(WebSocketsSansIOProtocol):
         self._is_ending = True
         if not self.is_busy:
             super().shutdown()
+
+    def _parse(self) -> None:
+        """Parse until something waits for the application, or until there were too many small frames."""
+        while self._unparsed and not (self._pause or self._waits or self.transport.is_closing()):
+            piece = bytes(self._unparsed[:_PIECE])
+            del self._unparsed[: len(piece)]
+            self._frames = 0
+            super().data_received(piece)
+            small = self._frames - 1 if len(piece) == _PIECE else self._frames
+            if seconds := self._pace.pause(max(small, len(piece) < _PIECE)):
+                self._pause = self.loop.call_later(seconds, self._end_pause)
+        if self._pause and not self.transport.is_closing():
+            self.transport.pause_reading()
+
+    def _end_pause(self) -> None:
+        self._pause = None
+        self._parse()
+        if not (self._pause or self.read_paused or self.transport.is_closing()):
+            self.transport.resume_reading()
+
+    @property
+    def _waits(self) -> bool:
+        """Whether a message or the handshake waits for the application."""
+        return self.read_paused or (self.handshake_initiated and not self.handshake_complete)
 
     @contextmanager
     def busy(self) -> Iterator[None]:

@@ -42,3 +42,5 @@ def check_type(part: MediaPart, media_type: str) -> None:
     """Raise OrchardError (invalid_request) if a media type (RFC 6838) does not match the kind of a medium."""
     if part.kind in _TYPES and media_type not in UNKNOWN_TYPES and not media_type.startswith(_TYPES[part.kind]):
         raise invalid(part.param, f"must be {_WHAT[part.kind]}, not {media_type[:64]!r}.")
+    if part.kind == "image" and media_type.startswith("image/svg"):  # which no model reads
+        raise invalid(part.param, f"must be an image of pixels, such as PNG, JPEG or WebP, not {media_type[:64]!r}.")

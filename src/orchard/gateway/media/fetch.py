@@ -18,6 +18,7 @@ from orchard.dialects.common.json_body import invalid
 from orchard.dialects.common.media import media_kind
 from orchard.gateway.media.addresses import is_public
 from orchard.gateway.media.errors import check_type, empty, too_large
+from orchard.gateway.media.transport import LEAST_RATE, MediaTransport, TooFineError, TooSlowError
 
 log = logging.getLogger("orchard.gateway.media.fetch")
 
@@ -28,13 +29,18 @@ _CONNECT_SECONDS = 10.0
 _SILENT_SECONDS = 20.0
 _MOST_TYPE_CHARS = 255  # twice 127 and a slash (RFC 6838, 4.2)
 
+# The first that fits counts.
+_REASONS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
+    ((TooSlowError,), f"its server sends less than {LEAST_RATE} bytes a second"),
+    ((TooFineError,), "its server sends it in chunks that are too small"),
+    ((httpx.TimeoutException,), "its server doesn't answer in time"),
+    ((httpx.ConnectError,), "its server can't be reached, or has no valid certificate"),
+    ((httpx.InvalidURL, httpx.UnsupportedProtocol), "it is not a valid URL, or it redirects to an invalid one"),
+    ((ValueError, httpx.ProtocolError), "its server doesn't speak HTTP correctly"),
+)
+
 Lookup = Callable[..., list[tuple[Any, Any, Any, Any, tuple[Any, ...]]]]
 Transport = Callable[[ssl.SSLContext], httpx.AsyncBaseTransport]
-
-
-def _direct(context: ssl.SSLContext) -> httpx.AsyncBaseTransport:
-    """Return a transport without proxies."""
-    return httpx.AsyncHTTPTransport(verify=context)
 
 
 class Fetcher:
@@ -45,7 +51,7 @@ class Fetcher:
     """
 
     def __init__(
-        self, allow_private: bool, lookup: Lookup = socket.getaddrinfo, transport: Transport = _direct
+        self, allow_private: bool, lookup: Lookup = socket.getaddrinfo, transport: Transport = MediaTransport
     ) -> None:
         """`allow_private`: do not check addresses."""
         self._allow_private = allow_private
@@ -171,13 +177,4 @@ async def _content(part: MediaPart, response: httpx.Response, hold: Callable[[in
 
 def _reason(error: Exception) -> str:
     """Return in a few words why something can't be fetched, without revealing anything about the network."""
-    match error:
-        case httpx.TimeoutException():
-            return "its server doesn't answer in time"
-        case httpx.ConnectError():
-            return "its server can't be reached, or has no valid certificate"
-        case httpx.InvalidURL() | httpx.UnsupportedProtocol():
-            return "it is not a valid URL, or it redirects to an invalid one"
-        case ValueError() | httpx.ProtocolError():
-            return "its server doesn't speak HTTP correctly"
-    return "the connection to its server broke"
+    return next((words for kinds, words in _REASONS if isinstance(error, kinds)), "the connection to its server broke")

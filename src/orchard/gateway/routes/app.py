@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchard import __version__
 from orchard.config import Settings
@@ -59,6 +59,7 @@ def create_app(pool: Pool, settings: Settings, fetcher: Fetcher | None = None) -
         redoc_url=None,
         exception_handlers=dict.fromkeys((OrchardError, HTTPException, RequestValidationError, Exception), _fail),
     )
+    app.router.default = _not_found
     dialects = _add_routes(app, site)
     # Around the whole application, so that responses of its outermost error handler also have a request id.
     answers = tuple(end for group in ROUTES for end in group.answers)
@@ -90,6 +91,14 @@ def _add_routes(app: FastAPI, site: AppState) -> Dialects:
             app.routes.extend(routes.routes)
             dialects.add(routes.routes, group.fail)
     return dialects
+
+
+async def _not_found(scope: Scope, _receive: Receive, _send: Send) -> None:
+    """Answer a path that has no route. Starlette would answer a WebSocket there with a 403 that says nothing."""
+    if scope["type"] == "websocket":
+        path = not_found.shown(scope["path"])
+        raise OrchardError("not_found", f"{path}: this path takes no WebSocket; /v1/responses does.")
+    raise HTTPException(404)
 
 
 async def _fail(http: Request, error: Exception) -> Response:
