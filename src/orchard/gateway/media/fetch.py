@@ -18,7 +18,7 @@ from orchard.dialects.common.json_body import invalid
 from orchard.dialects.common.media import media_kind
 from orchard.gateway.media.addresses import is_public
 from orchard.gateway.media.errors import check_type, empty, too_large
-from orchard.gateway.media.transport import LEAST_RATE, MediaTransport, TooFineError, TooSlowError
+from orchard.gateway.media.transport import LEAST_RATE, FineChunksError, MediaTransport, SlowServerError
 
 log = logging.getLogger("orchard.gateway.media.fetch")
 
@@ -31,8 +31,8 @@ _MOST_TYPE_CHARS = 255  # twice 127 and a slash (RFC 6838, 4.2)
 
 # The first that fits counts.
 _REASONS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
-    ((TooSlowError,), f"its server sends less than {LEAST_RATE} bytes a second"),
-    ((TooFineError,), "its server sends it in chunks that are too small"),
+    ((SlowServerError,), f"its server sends less than {LEAST_RATE} bytes a second"),
+    ((FineChunksError,), "its server sends it in chunks that are too small"),
     ((httpx.TimeoutException,), "its server doesn't answer in time"),
     ((httpx.ConnectError,), "its server can't be reached, or has no valid certificate"),
     ((httpx.InvalidURL, httpx.UnsupportedProtocol), "it is not a valid URL, or it redirects to an invalid one"),

@@ -24,11 +24,11 @@ GRACE_SECONDS = 10.0
 _READ_BYTES = 16 * 1024
 
 
-class TooSlowError(httpx.ReadTimeout):
+class SlowServerError(httpx.ReadTimeout):
     """The content arrives at less than `LEAST_RATE`."""
 
 
-class TooFineError(httpx.RemoteProtocolError):
+class FineChunksError(httpx.RemoteProtocolError):
     """The framing of the content is larger than the content."""
 
 
@@ -86,13 +86,13 @@ class _Content(httpx.AsyncByteStream):
             piece = self.message.take()
             size += len(piece)
             if self._received > MAX_BYTES + MOST_FRAMING + 2 * size:
-                raise TooFineError("")
+                raise FineChunksError("")
             if piece:
                 yield piece
             if self.message.is_complete:
                 return
             silent, slow = _now() + self._silence, begin + GRACE_SECONDS + size / LEAST_RATE
-            async with _until(min(silent, slow), httpx.ReadTimeout("") if silent < slow else TooSlowError("")):
+            async with _until(min(silent, slow), httpx.ReadTimeout("") if silent < slow else SlowServerError("")):
                 await self._read()
 
     async def aclose(self) -> None:
