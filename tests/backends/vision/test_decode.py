@@ -23,6 +23,7 @@ from orchard.backends.vision.decode import decode_audio, decode_image, decode_vi
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
 from tests.support.media import SAMPLE_RATE, heard, picture, png, sound, wav
+from tests.support.sounds import encoded
 
 PARAM = "messages[0].content[1]"
 
@@ -173,6 +174,12 @@ def headed(data: bytes, offset: int, value: int) -> bytes:
 )
 def test_sounds_that_are_refused(data: bytes, words: str) -> None:
     assert words in refused(data, "audio")
+
+
+def test_what_is_missing_at_the_end_of_a_flac_file_is_missed() -> None:
+    whole = encoded(wav(sound(1, 2.0)), "-f", "flac")
+    assert len(decode_audio(part(whole, "audio"), SAMPLE_RATE)) == 2 * SAMPLE_RATE
+    assert f"of {2 * SAMPLE_RATE:,} samples" in refused(whole[: len(whole) // 2], "audio")
 
 
 def test_a_stream_does_not_know_its_length() -> None:
