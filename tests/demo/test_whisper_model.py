@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from openai import OpenAI
 from tools.demo_whisper_model.clips import RATE, Clips
 from tools.demo_whisper_model.config import CONFIG
 from tools.demo_whisper_model.evaluate import Heard, figures, recording
-from tools.demo_whisper_model.utterances import Utterance, utterance, with_noise
+from tools.demo_whisper_model.utterances import Utterance, utterance, with_noise, word_errors
+from tools.demo_whisper_model.words import WORDS
 
 from orchard.demo import WHISPER_MODEL_PATH
 from orchard.gateway.models.registry import resolve
@@ -43,9 +45,13 @@ def clips() -> Clips:
     return Clips(samples.CLIPS, "held")
 
 
+def file_of(sound: NDArray[Any]) -> bytes:
+    return wav((sound.clip(-1, 1) * 32_767).astype(np.int16), RATE)
+
+
 def heard(client: OpenAI, made: Utterance, *coded: str, **fields: Any) -> list[Heard]:
     """The words that the model writes of a WAV file, or of what ffmpeg makes of it with such arguments."""
-    sound = wav((made.sound.clip(-1, 1) * 32_767).astype(np.int16), RATE)
+    sound = file_of(made.sound)
     answer: Any = client.audio.transcriptions.create(
         model=MODEL,
         file=("sound", encoded(sound, *coded) if coded else sound),
@@ -82,6 +88,19 @@ def test_where_nobody_speaks_it_hears_nothing(client: OpenAI, clips: Clips) -> N
     silent = utterance(rng, clips, 3, speech=0.0)
     silent.sound = with_noise(rng, silent.sound, 20, 20)
     assert heard(client, silent) == []
+
+
+def test_between_speech_it_hears_nothing_in_hiss_and_silence(client: OpenAI, clips: Clips) -> None:
+    """And the text is the same, whether the times of words are asked for or not."""
+    rng = np.random.default_rng(6)
+    spoken = [utterance(rng, clips, 5, speech=1.0) for _ in range(3)]
+    hiss, silence = rng.standard_normal(27 * RATE) * 0.001, np.zeros(27 * RATE)
+    sound = np.concatenate([spoken[0].sound, hiss, spoken[1].sound, silence, spoken[2].sound])
+    words = heard(client, Utterance(sound.astype(np.float32)))
+    said = [WORDS[word.word] for made in spoken for segment in made.segments for word in segment]
+    assert word_errors(said, [one.word for one in words]) <= 0.1 * len(said)
+    plain = client.audio.transcriptions.create(model=MODEL, file=("sound", file_of(sound)))
+    assert plain.text.split() == [one.word for one in words]
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/audio.md"])

@@ -1,4 +1,3 @@
-import itertools
 import os
 import struct
 from collections.abc import Iterator
@@ -6,14 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from orchard.backends.audio import decode as decoding
 from orchard.backends.audio import ffmpeg
-from orchard.backends.audio.decode import RATE, Samples, decode, resampled
+from orchard.backends.audio.decode import RATE, decode
+from orchard.backends.resampling import Samples
 from orchard.core.errors import OrchardError
-from tests.support.examples import examples
 from tests.support.sounds import encoded, noise, use_ffmpeg, wav
 
 
@@ -34,18 +31,6 @@ def _refusal(folder: Path, sound: bytes) -> str:
     assert (caught.value.kind, caught.value.param) == ("invalid_request", "file")
     assert str(folder) not in caught.value.message
     return caught.value.message.removeprefix("the recording can't be read: ")
-
-
-@examples(20)
-@given(st.sampled_from([8000, 11_025, 22_050, 44_100, 48_000]), st.lists(st.integers(0, 10**6), max_size=5))
-def test_blocks_become_the_samples_that_the_whole_becomes(rate: int, cuts: list[int]) -> None:
-    from mlx_audio.resample import resample_audio_array  # imports scipy.signal, which each process of the tests would
-
-    samples = noise(23.7, rate).astype(np.float32) / np.float32(32768)
-    places = sorted({0, len(samples), *(cut % len(samples) for cut in cuts)})
-    blocks = (samples[begin:end] for begin, end in itertools.pairwise(places))
-    found = np.concatenate(list(resampled(blocks, rate)))
-    np.testing.assert_allclose(found, resample_audio_array(samples, rate, RATE), atol=1e-6)
 
 
 def test_blocks_are_even_and_bounded(tmp_path: Path) -> None:
@@ -94,7 +79,39 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
     assert "not supported" in _refusal(tmp_path, encoded(sound, "-f", "mp4")[:-1000])
     assert _refusal(tmp_path, wav(noise(0.05))) == "it lasts less than 0.1 seconds"
     assert _refusal(tmp_path, wav(noise(1) * 0)) == "it is silent: no sample is louder than -80 dB"
-    assert "99 channels" in _refusal(tmp_path, sound[:22] + struct.pack("<H", 99) + sound[24:])
+
+
+@pytest.mark.parametrize(("channels", "rate"), [(99, 16_000), (65_535, 16_000), (0, 16_000), (1, 0), (1, 2**32 - 1)])
+def test_a_layout_that_no_model_takes_is_refused_from_the_header(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, channels: int, rate: int
+) -> None:
+    monkeypatch.setattr(ffmpeg, "find", lambda: None)
+    sound = wav(noise(2))
+    refused = _refusal(tmp_path, sound[:22] + struct.pack("<HI", channels, rate) + sound[28:])
+    allowed = "1 to 8 channels at 4,000 to 384,000 Hz are allowed"
+    assert refused == f"it has {channels:,} channels at {rate:,} Hz, and {allowed}"
+
+
+@pytest.mark.parametrize("rate", [0, 400_000])
+def test_a_flac_file_with_a_rate_that_no_model_takes_is_refused(tmp_path: Path, rate: int) -> None:
+    sound = bytearray(encoded(wav(noise(0.2)), "-f", "flac"))
+    sound[18:21] = (rate << 4 | sound[20] & 15).to_bytes(3)
+    assert f"{rate:,} Hz, and 1 to 8 channels" in _refusal(tmp_path, bytes(sound))
+
+
+@pytest.mark.parametrize("arguments", [("-f", "flac"), ("-f", "ogg", "-c:a", "vorbis", "-strict", "-2", "-ac", "2")])
+def test_an_odd_rate_is_taken(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    found = _decoded(tmp_path, encoded(wav(noise(2, 44_099), 44_099), *arguments))
+    assert len(found) == pytest.approx(2 * RATE, abs=3000)
+
+
+@pytest.mark.parametrize("rate", [16_000, 44_100])
+def test_a_wav_file_whose_writer_left_its_sizes_0_lasts_as_long_as_the_file(tmp_path: Path, rate: int) -> None:
+    sound = wav(noise(12, rate), rate)
+    left = sound[:4] + bytes(4) + sound[8:40] + bytes(4) + sound[44:]
+    np.testing.assert_array_equal(_decoded(tmp_path, left), _decoded(tmp_path, sound))
+    unknown = sound[:4] + b"\xff" * 4 + sound[8:40] + b"\xff" * 4 + sound[44:]
+    np.testing.assert_array_equal(_decoded(tmp_path, unknown), _decoded(tmp_path, sound))
 
 
 @pytest.mark.parametrize("tag", [b"TAG" + bytes(125), b"APETAGEX" + bytes(24), bytes(2000)])

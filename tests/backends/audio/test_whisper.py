@@ -127,7 +127,7 @@ def test_each_token_is_a_sign_of_life_and_may_end_the_work(model: Whisper, sound
 def test_a_model_that_times_all_at_zero_comes_to_an_end(
     model: Whisper, sound: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(whisper._Windows, "_segments", lambda windows, result, size: ([], windows._seek, True))
+    monkeypatch.setattr(whisper._Windows, "_segments", lambda windows, result, size: ([], windows._seek))
     steps = list(model.transcribe(Transcribe(sound, temperature=0.01), lambda: None))
     assert [step.done for step in steps[-2:]] == [30, 34]
 
@@ -151,6 +151,88 @@ def test_words_are_timed_by_attention_however_sharp_and_the_first_by_its_timesta
     assert [word.text for word in segment.words] == [" one", " two", " three"]
     assert [word.start for word in segment.words] == pytest.approx([0.06, 0.28, 0.52])
     assert segment.start == segment.words[0].start
+
+
+def _answering(monkeypatch: pytest.MonkeyPatch, *answers: tuple[str, dict[str, Any]]) -> list[tuple[int, str]]:
+    """Let windows get these answers, of which "|" is a timestamp, 5 s later each; return each window's begin, context.
+
+    The last answer is that of all windows after it.
+    """
+    seen: list[tuple[int, str]] = []
+
+    def decode(windows: Any, mel: mx.array) -> DecodingResult:
+        text, fields = answers[min(len(seen), len(answers) - 1)]
+        seen.append((windows._seek, windows._tokenizer.decode(windows._context).strip()))
+        tokens: list[int] = []
+        for number, part in enumerate(text.split("|")):
+            time = windows._tokenizer.timestamp_begin + 250 * number
+            tokens += [*([time, time] if number else []), *windows._tokenizer.encode(part)]
+        features = windows._model.encoder(mel[None])[0]
+        return DecodingResult(features, "en", tokens=tokens[1:-1] if "|" in text else tokens, **fields)
+
+    monkeypatch.setattr(whisper._Windows, "_decode", decode)
+    return seen
+
+
+@pytest.mark.parametrize("words", [False, True])
+@pytest.mark.parametrize(
+    "case",
+    [
+        (0.96, "| .| .|", ""),
+        (0.96, "| ♪♪| a| ...| 7|", "a 7"),
+        (0.96, "| é|", "é"),
+        (0.6, "| .| .|", ". ."),
+    ],
+)
+def test_text_without_a_letter_or_digit_is_dropped_where_nobody_speaks(
+    model: Whisper, sound: str, monkeypatch: pytest.MonkeyPatch, words: bool, case: tuple[float, str, str]
+) -> None:
+    no_speech, text, heard = case
+    seen = _answering(monkeypatch, (text, {"no_speech_prob": no_speech, "avg_logprob": -0.54}), ("", {}))
+    _, segments = _transcribed(model, sound, words=words)
+    assert "".join(one.text for one in segments).strip() == heard
+    assert "".join(word.text for one in segments for word in one.words).strip() == (heard if words else "")
+    assert seen[1][1] == heard  # what is dropped is no context of the next window
+
+
+@pytest.mark.parametrize(("temperature", "context"), [(0.4, "abc"), (0.6, "")])
+def test_text_that_was_drawn_hot_is_no_context_of_the_next_window(
+    model: Whisper, sound: str, monkeypatch: pytest.MonkeyPatch, temperature: float, context: str
+) -> None:
+    seen = _answering(monkeypatch, ("| abc|", {"temperature": temperature}), ("", {}))
+    _transcribed(model, sound)
+    assert seen[1][1] == context
+
+
+def test_the_next_window_begins_where_a_silent_one_ends(
+    model: Whisper, sound: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = _answering(monkeypatch, (" abc", {"no_speech_prob": 0.9, "avg_logprob": -2.0}), ("| abc|", {}))
+    steps = list(model.transcribe(Transcribe(sound), lambda: None))
+    assert [begin for begin, _ in seen] == [0, 3000]
+    assert [step.done for step in steps[-2:]] == [30, 34]
+
+
+def test_the_times_of_words_change_no_text(model: Whisper, sound: str) -> None:
+    plain, timed = (_transcribed(model, sound, words=words)[1] for words in (False, True))
+    assert len({one.seek for one in plain}) > 1
+    assert [(one.text, one.tokens, one.seek) for one in timed] == [(one.text, one.tokens, one.seek) for one in plain]
+    assert any(one.words for one in timed)
+
+
+def test_a_recording_gets_the_same_text_whatever_was_drawn_before(
+    model: Whisper, short: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(whisper, "_TEMPERATURES", (0.0, 1.0))
+    monkeypatch.setattr(whisper, "_LEAST_LOGPROB", 0.0)  # so that no text is good enough
+
+    def drawn(seed: int, **fields: Any) -> list[str]:
+        mx.random.seed(seed)
+        steps = model.transcribe(Transcribe(short, **fields), lambda: None)
+        return [one.text for step in steps for one in step.made if isinstance(one, Segment) and one.temperature]
+
+    assert drawn(1) == drawn(2) != []
+    assert drawn(1, temperature=0.9) != drawn(2, temperature=0.9)
 
 
 @pytest.mark.parametrize("layout", ["npz", "hf"])

@@ -1,16 +1,14 @@
 """Decodes recordings of any length into samples, one block at a time. The files may be hostile."""
 
-import math
-import os
-import struct
 from collections.abc import Iterator
 from typing import Any
 
 import miniaudio
 import numpy as np
-from numpy.typing import NDArray
 
 from orchard.backends.audio import ffmpeg
+from orchard.backends.resampling import Samples, resampled
+from orchard.backends.sound_files import DataSize, UnfitSoundError, check_wav, read_info
 from orchard.core.errors import OrchardError
 
 RATE = 16_000
@@ -18,15 +16,9 @@ RATE = 16_000
 MOST_SECONDS = 24 * 3600
 _LEAST_SECONDS = 0.1
 _BLOCK = 30 * RATE
-_SAMPLE_RATES = range(4_000, 384_001)
-_MOST_CHANNELS = 8
-_UNKNOWN_SIZE = 0x7FFF_0000  # of a WAV file whose writer could not go back to its header
 _MP3_FRAME = 1152  # samples; miniaudio drops the last frame if a tag follows it
-_FILTER_ZEROS = 64  # of the resampling filter of mlx-audio, on each side
 # What ffmpeg may read. A playlist would make it open other files.
 _FORMATS = "aac,ac3,aiff,amr,asf,au,avi,caf,eac3,flac,flv,matroska,webm,mov,mp4,m4a,mp3,mpeg,mpegts,ogg,w64,wav,wv"
-
-Samples = NDArray[np.float32]
 
 
 def decode(path: str, param: str) -> Iterator[Samples]:
@@ -66,14 +58,17 @@ def _even(blocks: Iterator[Samples]) -> Iterator[Samples]:
 
 
 def _decoded(path: str, param: str) -> Iterator[Samples]:
-    with open(path, "rb") as file:
-        head = file.read(12)
-    if not head:
-        raise refusal(param, "it is empty")
-    if (info := _info(path, head)) is None:
-        return _by_ffmpeg(path, param)
-    _check(path, param, head, info)
-    return resampled(_by_miniaudio(path, param, info), info.sample_rate)
+    try:
+        with open(path, "rb") as file:
+            head = file.read(12)
+            size = check_wav(file)
+        if not head:
+            raise refusal(param, "it is empty")
+        if (info := _info(path, head)) is None:  # ffmpeg knows more formats, or says what is wrong
+            return _by_ffmpeg(path, param)
+    except UnfitSoundError as error:
+        raise refusal(param, str(error)) from error
+    return resampled(_by_miniaudio(path, param, info, size), info.sample_rate, RATE)
 
 
 def _info(path: str, head: bytes) -> Any | None:
@@ -85,30 +80,49 @@ def _info(path: str, head: bytes) -> Any | None:
         reader = miniaudio.flac_get_file_info
     elif head[:3] == b"ID3" or (len(head) > 1 and head[0] == 0xFF and head[1] & 0xE6 == 0xE2):  # layer III
         reader = miniaudio.mp3_get_file_info
-    try:
-        return reader(path) if reader else None
-    except miniaudio.MiniaudioError:  # ffmpeg knows more formats, or says what is wrong
-        return None
+    return read_info(reader, path) if reader else None
 
 
-def _check(path: str, param: str, head: bytes, info: Any) -> None:
-    """Reject what no model can take, and a WAV file that is shorter than its header says: miniaudio would read it."""
-    if not 0 < info.nchannels <= _MOST_CHANNELS or info.sample_rate not in _SAMPLE_RATES:
-        heard = f"{info.nchannels} channels at {info.sample_rate:,} Hz"
-        allowed = f"up to {_MOST_CHANNELS} channels at {_SAMPLE_RATES.start:,} to {_SAMPLE_RATES.stop - 1:,} Hz"
-        raise refusal(param, f"it has {heard}, and {allowed} are allowed")
-    (size,) = struct.unpack_from("<I", head, 4)
-    there = os.path.getsize(path)
-    if head[:4] == b"RIFF" and size < _UNKNOWN_SIZE and size + 8 > there:
-        raise refusal(param, f"it is truncated: it has {there:,} of {size + 8:,} bytes")
+class _Sized(miniaudio.StreamableSource):  # type: ignore[misc]
+    """A WAV file that is read as if its header had the size of its data."""
+
+    def __init__(self, path: str, size: DataSize) -> None:
+        self._file = open(path, "rb")  # noqa: SIM115 - `close` does
+        self._size = size
+
+    def read(self, num_bytes: int) -> bytes:
+        """Return the next bytes."""
+        begin = self._file.tell()
+        piece = bytearray(self._file.read(num_bytes))
+        for place, byte in enumerate(self._size.content, self._size.place - begin):
+            if 0 <= place < len(piece):
+                piece[place] = byte
+        return bytes(piece)
+
+    def seek(self, offset: int, origin: miniaudio.SeekOrigin) -> bool:
+        """Go to another place."""
+        self._file.seek(offset, origin.value)
+        return True
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
-def _by_miniaudio(path: str, param: str, info: Any) -> Iterator[Samples]:
+def _pieces(path: str, rate: int, size: DataSize | None) -> Iterator[Any]:
+    """Yield mono pieces of 10 s. `size`: see `check_wav`."""
+    layout = {"nchannels": 1, "sample_rate": rate, "frames_to_read": 10 * rate}
+    if size is None:
+        yield from miniaudio.stream_file(path, **layout)
+        return
+    with _Sized(path, size) as source:
+        yield from miniaudio.stream_any(source, miniaudio.FileFormat.WAV, **layout)
+
+
+def _by_miniaudio(path: str, param: str, info: Any, size: DataSize | None) -> Iterator[Samples]:
     taken = 0
     try:
-        for piece in miniaudio.stream_file(
-            path, nchannels=1, sample_rate=info.sample_rate, frames_to_read=10 * info.sample_rate
-        ):
+        for piece in _pieces(path, info.sample_rate, size):
             taken += len(piece)
             yield np.frombuffer(piece, np.int16).astype(np.float32) / np.float32(32768)
     except miniaudio.MiniaudioError as error:
@@ -133,29 +147,6 @@ def _by_ffmpeg(path: str, param: str) -> Iterator[Samples]:
         if str(error) == ffmpeg.MISSING:
             raise refusal(param, f"it is not a WAV, MP3 or FLAC file. {error}, or send one of those") from error
         raise refusal(param, f"it is broken, or of a format that is not supported ({error})") from error
-
-
-def resampled(blocks: Iterator[Samples], rate: int) -> Iterator[Samples]:
-    """Yield resampled blocks: together, they equal mlx-audio's result for the whole recording."""
-    if rate == RATE:
-        yield from blocks
-        return
-    from mlx_audio.resample import resample_audio_array  # imports scipy.signal, which takes half of a worker's start
-
-    up, down = RATE // math.gcd(rate, RATE), rate // math.gcd(rate, RATE)
-    # Cut at multiples of `down`, where samples of the result coincide with given samples.
-    halo = -(-(_FILTER_ZEROS * max(up, down) + down) // (up * down)) * down
-    held, before = np.zeros(0, np.float32), 0
-    for block in blocks:
-        held = np.concatenate([held, block])
-        core = (len(held) - before - halo) // down * down
-        if core < 10 * rate:
-            continue
-        made = resample_audio_array(held[: before + core + halo], rate, RATE)
-        yield made[before * up // down : (before + core) * up // down]
-        held, before = held[before + core - halo :], halo
-    if len(held) > before:
-        yield resample_audio_array(held, rate, RATE)[before * up // down :]
 
 
 def refusal(param: str, why: str) -> OrchardError:

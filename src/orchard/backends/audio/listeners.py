@@ -20,9 +20,10 @@ from mlx.utils import tree_flatten
 from mlx_audio.stt.models.fun_asr_nano.fun_asr_nano import SUPPORTED_ISO_LANGUAGES
 from mlx_audio.stt.models.whisper.tokenizer import LANGUAGES, TO_LANGUAGE_CODE
 
-from orchard.backends.audio.decode import RATE, Samples, decode
+from orchard.backends.audio.decode import RATE, decode
 from orchard.backends.audio.recognizer import Advance, Beat
 from orchard.backends.model_folder import evaluate, loading, without_code
+from orchard.backends.resampling import Samples
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import absurd_size, listener
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word

@@ -127,12 +127,20 @@ class _Windows:
             self._seek = begin + size
             self._find_clip()
             return []
-        segments, self._seek, complete = self._segments(result, size)
-        if self._task.words:
-            self._time_words(segments, result.audio_features, size, complete)
+        segments, self._seek = self._segments(result, size)
         if self._seek <= begin:  # a bad model may time everything at 0 s forever
             self._seek = begin + size
-        spoken = [one for one in segments if one["start"] != one["end"] and one["text"].strip()]
+        spoken = [one for one in segments if _is_spoken(one, result.no_speech_prob)]
+        if self._task.words and spoken:
+            time_words(
+                spoken,
+                _Aligning(self._model),
+                self._tokenizer,
+                result.audio_features,
+                size,
+                last_speech=self._last_speech,
+            )
+            self._last_speech = spoken[-1]["end"]
         self._context += [token for one in spoken for token in one["tokens"]]
         if result.temperature > _HOT:
             self._context.clear()
@@ -150,6 +158,8 @@ class _Windows:
     def _decode(self, window: mx.array) -> DecodingResult:
         """Return the text of a window, drawn at the lowest temperature at which it is good enough."""
         features = self._model.encoder(window[None])
+        if not self._task.temperature:
+            mx.random.seed(self._seek)  # the same recording gets the same text, whatever was drawn before
         result = None
         for temperature in self._temperatures:
             options = DecodingOptions(
@@ -168,11 +178,11 @@ class _Windows:
                 break
         return result
 
-    def _segments(self, result: DecodingResult, size: int) -> tuple[list[dict[str, Any]], int, bool]:
+    def _segments(self, result: DecodingResult, size: int) -> tuple[list[dict[str, Any]], int]:
         """Split a window's tokens between two successive timestamps.
 
-        Return the segments, the frame at which the next window begins, and whether the last segment is complete. The
-        next window reads again what comes after the last pair of timestamps.
+        Return the segments, and the frame at which the next window begins: it reads again what comes after the last
+        pair of timestamps. Times of words, which OpenAI's code uses too, would let the text depend on them.
         """
         first = self._tokenizer.timestamp_begin
         tokens = result.tokens
@@ -182,7 +192,7 @@ class _Windows:
         if not cuts:
             last = next((token - first for token in reversed(tokens) if token >= first), 0)
             end = last * self._stride if last else size
-            return [self._made(0, end, tokens)], self._seek + size, complete
+            return [self._made(0, end, tokens)], self._seek + size
         if complete:
             cuts.append(len(tokens))
         segments = [
@@ -190,7 +200,7 @@ class _Windows:
             for a, b in itertools.pairwise([0, *cuts])
         ]
         step = size if complete else (tokens[cuts[-1] - 1] - first) * self._stride
-        return segments, self._seek + step, complete
+        return segments, self._seek + step
 
     def _made(self, start: int, end: int, tokens: list[int]) -> dict[str, Any]:
         """Return a segment without words, from frame `start` to frame `end` of the window.
@@ -207,16 +217,6 @@ class _Windows:
             "tokens": tokens,
             "words": [],
         }
-
-    def _time_words(self, segments: list[dict[str, Any]], heard: mx.array, size: int, complete: bool) -> None:
-        """Set the time of each word, and let the next window begin after the last word."""
-        begin = segments[0]["seek"]
-        time_words(segments, _Aligning(self._model), self._tokenizer, heard, size, last_speech=self._last_speech)
-        ends = [word["end"] for one in segments for word in one["words"]]
-        end = ends[-1] if ends else segments[-1]["end"]
-        if not complete and end > _seconds(begin):
-            self._seek = round(end * FRAMES_PER_SECOND)
-        self._last_speech = end
 
 
 class _Aligning:
@@ -245,6 +245,12 @@ class _Beating(LogitFilter):  # type: ignore[misc]
         """Return the logits."""
         self._beat()
         return logits
+
+
+def _is_spoken(segment: dict[str, Any], no_speech_prob: float) -> bool:
+    """Return whether somebody said a segment's text: of hiss, some models write lines of full stops."""
+    heard = segment["text"] if no_speech_prob <= _SILENCE else "".join(filter(str.isalnum, segment["text"]))
+    return segment["start"] != segment["end"] and bool(heard.strip())
 
 
 def _seconds(frame: int) -> float:

@@ -5,8 +5,9 @@ with its size, and reading a header or the next block of sound takes hundredths 
 hours, without a return to Python, so it is decoded in a process of its own (`film.py`).
 """
 
-import struct
+import io
 import tempfile
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,22 +15,20 @@ from typing import Any, NamedTuple
 import miniaudio
 import msgspec
 import numpy as np
-from mlx_audio.utils import resample_audio
 from mlx_vlm.utils import VideoMetadata, VideoSampling
 from numpy.typing import NDArray
 from PIL import Image
 
 from orchard.backends.helper_process import HelperLimits, HelperProcess, TooLargeError, TooSlowError
 from orchard.backends.picture_files import open_picture
+from orchard.backends.resampling import Samples, resampled
+from orchard.backends.sound_files import UnfitSoundError, check_wav, read_info
 from orchard.backends.vision.film import LIMITS, MOST_RATIO, FilmHead, FilmRequest, FrameSampling
 from orchard.core.errors import brief
 from orchard.core.media import MediaPart, refusal
 
 MOST_SOUND_SECONDS = 1800
 MOST_SOUND_SAMPLES = MOST_SOUND_SECONDS * 48_000  # of each channel: a few bytes of FLAC may be gigabytes
-_SAMPLE_RATES = range(4_000, 384_001)
-_MOST_CHANNELS = 8
-_UNKNOWN_SIZE = 0x7FFF_0000  # of a WAV file whose writer could not go back to its header
 _FRAMES_AT_ONCE = 65_536
 # Formats that Pillow decodes by itself, without starting a program (EPS) or downloading anything (SVG).
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")
@@ -55,57 +54,47 @@ def decode_image(part: MediaPart) -> Image.Image:
     return open_picture(part, _FORMATS, most_ratio=MOST_RATIO, mode="RGB")
 
 
-def decode_audio(part: MediaPart, sample_rate: int) -> NDArray[np.float32]:
+def decode_audio(part: MediaPart, sample_rate: int) -> Samples:
     """Return mono samples in [-1, 1] at a sample rate in Hz.
 
     Raise OrchardError("invalid_request") that blames the part if it is broken, truncated or too long.
     """
-    info = _sound_info(part)
-    _check_length(part)
+    try:
+        data = part.data
+        if size := check_wav(io.BytesIO(data)):
+            data = data[: size.place] + size.content + data[size.place + 4 :]
+        info = _sound_info(part, data)
+    except UnfitSoundError as error:
+        raise refusal(part, str(error)) from error
+    return np.concatenate(list(resampled(_blocks(part, data, info), info.sample_rate, sample_rate)))
+
+
+def _sound_info(part: MediaPart, data: bytes) -> Any:
+    """Return what the header of audio says."""
+    for reader in (miniaudio.wav_get_info, miniaudio.flac_get_info, miniaudio.mp3_get_info):
+        if info := read_info(reader, data):
+            return info
+    raise refusal(part, "it is not WAV, MP3 or FLAC audio, or it is broken")
+
+
+def _blocks(part: MediaPart, data: bytes, info: Any) -> Iterator[Samples]:
+    """Yield mono samples at the rate of the audio."""
     most = min(MOST_SOUND_SECONDS * info.sample_rate, MOST_SOUND_SAMPLES)
-    pieces: list[NDArray[np.float32]] = []
     taken = 0
     try:
         stream = miniaudio.stream_memory(
-            part.data, nchannels=info.nchannels, sample_rate=info.sample_rate, frames_to_read=_FRAMES_AT_ONCE
+            data, nchannels=info.nchannels, sample_rate=info.sample_rate, frames_to_read=_FRAMES_AT_ONCE
         )
         for piece in stream:  # a few bytes of FLAC may be hours of silence, whatever the header says
             channels = np.array(piece, np.int16).reshape(-1, info.nchannels)
-            pieces.append((channels.astype(np.float32) / 32768).mean(axis=1))
             taken += len(channels)
             if taken > most:
                 raise refusal(part, f"it lasts more than {most / info.sample_rate:,.0f} seconds")
+            yield (channels.astype(np.float32) / 32768).mean(axis=1)
     except miniaudio.MiniaudioError as error:
         raise refusal(part, f"it is broken ({brief(error)})") from error
     if taken < max(info.num_frames, 1):
         raise refusal(part, f"it is truncated: it has {taken:,} of {info.num_frames:,} samples")
-    mono = np.concatenate(pieces)
-    if info.sample_rate == sample_rate:
-        return mono  # resampling imports scipy, which takes seconds
-    return np.asarray(resample_audio(mono, info.sample_rate, sample_rate), np.float32)
-
-
-def _check_length(part: MediaPart) -> None:
-    """Reject a WAV file that is shorter than its header says: miniaudio would read what there is."""
-    magic, size = struct.unpack_from("<4sI", part.data)
-    known = magic == b"RIFF" and size < _UNKNOWN_SIZE
-    if known and size + 8 > len(part.data):
-        raise refusal(part, f"it is truncated: it has {len(part.data):,} of {size + 8:,} bytes")
-
-
-def _sound_info(part: MediaPart) -> Any:
-    """Return what the header of audio says."""
-    for reader in (miniaudio.wav_get_info, miniaudio.flac_get_info, miniaudio.mp3_get_info):
-        try:
-            info = reader(part.data)
-        except (miniaudio.MiniaudioError, ZeroDivisionError):  # the latter for a rate of 0
-            continue
-        if 0 < info.nchannels <= _MOST_CHANNELS and info.sample_rate in _SAMPLE_RATES:
-            return info
-        heard = f"{info.nchannels} channels at {info.sample_rate:,} Hz"
-        allowed = f"up to {_MOST_CHANNELS} channels at {_SAMPLE_RATES.start:,} to {_SAMPLE_RATES.stop - 1:,} Hz"
-        raise refusal(part, f"it has {heard}, and {allowed} are allowed")
-    raise refusal(part, "it is not WAV, MP3 or FLAC audio, or it is broken")
 
 
 class FilmDecoder:

@@ -55,7 +55,7 @@ class GenerationFields(ServingFields, kw_only=True):
     min_p: Annotated[float, Meta(ge=0, le=1)] | None = None
     xtc_probability: Annotated[float, Meta(ge=0, le=1)] | None = None
     xtc_threshold: Annotated[float, Meta(ge=0, le=0.5)] | None = None
-    repetition_penalty: Annotated[float, Meta(gt=0, le=10)] | None = None
+    repetition_penalty: Annotated[float, Meta(ge=0, le=10)] | None = None
     presence_penalty: Penalty | None = None
     frequency_penalty: Penalty | None = None
     repetition_context_size: Natural | None = None
@@ -135,6 +135,8 @@ def include_usage(stream: bool | None, options: StreamOptions | None) -> bool:
 def sampling(body: GenerationFields) -> Sampling:
     """Return how tokens are sampled; the fields of the body have the same names."""
     given = {name: getattr(body, name) for name in Sampling.__struct_fields__}
+    if body.repetition_penalty == 0:  # mlx_lm.server's way to turn it off
+        given["repetition_penalty"] = 1.0
     return Sampling(**given | {"top_k": 0 if body.top_k == -1 else body.top_k, "logit_bias": body.logit_bias or {}})
 
 

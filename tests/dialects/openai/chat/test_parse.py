@@ -343,6 +343,7 @@ FIELDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"logprobs": True}, {"top_logprobs": 0}),
     ({"logprobs": False, "top_logprobs": 0}, {"top_logprobs": None}),
     ({"top_k": -1}, {"sampling": Sampling(top_k=0)}),
+    ({"repetition_penalty": 0}, {"sampling": Sampling(repetition_penalty=1.0)}),
     (
         {"top_k": 0, "top_p": 0, "min_p": 1, "temperature": 0},
         {"sampling": Sampling(temperature=0.0, top_p=0.0, top_k=0, min_p=1.0)},
@@ -585,7 +586,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"top_p": 1.1}, "top_p", "a number from 0 to 1"),
     ({"top_k": -2}, "top_k", "an integer from -1 to"),
     ({"min_p": -1}, "min_p", "a number from 0 to 1"),
-    ({"repetition_penalty": 0}, "repetition_penalty", "above 0 and at most 10"),
+    ({"repetition_penalty": -0.1}, "repetition_penalty", "from 0 to 10"),
     ({"presence_penalty": 3}, "presence_penalty", "from -2 to 2"),
     ({"frequency_penalty": -3}, "frequency_penalty", "from -2 to 2"),
     ({"xtc_probability": 1.1}, "xtc_probability", "a number from 0 to 1"),

@@ -56,6 +56,11 @@ def test_every_field_is_read_as_clients_write_it() -> None:
     assert parse({"model": ["x"]}, FILES, "r", model="deployed").request.model == "deployed"
 
 
+@pytest.mark.parametrize("format", ["json", "text", "srt", "vtt"])
+def test_times_of_segments_may_be_asked_for_in_a_format_without_them(format: str) -> None:
+    assert _parsed(**{"response_format": format, "timestamp_granularities[]": "segment"}).format == format
+
+
 def test_speech_is_looked_for_where_that_is_asked_for() -> None:
     assert _task(chunking_strategy="auto").detection is None
     assert _task(chunking_strategy='{"type": "server_vad"}').detection == SpeechDetection(0.5, 0.3, 0.5)
@@ -71,6 +76,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"response_format": "diarized_json"}, "response_format", "'json', 'srt', 'text', 'verbose_json', 'vtt'"),
     ({"response_format": "vtt", "stream": "true"}, "response_format", "for a stream"),
     ({"timestamp_granularities[]": "word"}, "timestamp_granularities", "verbose_json"),
+    ({"timestamp_granularities[]": ["segment", "word"], "response_format": "srt"}, "timestamp_granularities", "may"),
     ({"chunking_strategy": "server_vad"}, "chunking_strategy", "must be"),
     ({"chunking_strategy": '{"type": "server_vad", "threshold": 2}'}, "chunking_strategy.threshold", "from 0"),
     ({"chunking_strategy": '{"a":' * 100_000}, "chunking_strategy", "nested too deeply"),

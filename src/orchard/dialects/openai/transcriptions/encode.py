@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from orchard.core.events import Collected, Event, Failed, Finished, Output, Progressed
 from orchard.core.request import Request
-from orchard.core.tasks.transcribe import Recording, Segment, made
+from orchard.core.tasks.transcribe import Recording, Segment, Word, made
 from orchard.dialects.common.output import escape_line_ends
 from orchard.dialects.openai.errors import error_body
 
@@ -44,7 +44,7 @@ class TranscriptionCall(Struct, frozen=True):
                 return ("WEBVTT\n\n" + "".join(_cue(one, ".") for one in segments)).encode()
             case "verbose_json":
                 return _json(self._verbose(text, recording, segments))
-        return _json({"text": text, "usage": usage(recording.seconds)})
+        return _json({"text": text, "usage": _usage(recording.seconds)})
 
     def _verbose(self, text: str, recording: Recording, segments: Sequence[Segment]) -> dict[str, Any]:
         whole: dict[str, Any] = {
@@ -56,9 +56,8 @@ class TranscriptionCall(Struct, frozen=True):
         if "segment" in self.granularities:
             whole["segments"] = [_segment(number, one) for number, one in enumerate(segments)]
         if "word" in self.granularities:
-            words = [word for one in segments for word in one.words]
-            whole["words"] = [{"word": word.text.strip(), "start": word.start, "end": word.end} for word in words]
-        return whole | {"usage": usage(recording.seconds)}
+            whole["words"] = [_word(word) for one in segments for word in one.words]
+        return whole | {"usage": _usage(recording.seconds)}
 
 
 class TranscriptionEncoder:
@@ -66,7 +65,6 @@ class TranscriptionEncoder:
 
     def __init__(self, call: TranscriptionCall) -> None:
         self._text = ""
-        self._seconds = 0.0
 
     def encode(self, events: Sequence[Event]) -> bytes:
         """Return the server-sent events for these events."""
@@ -79,22 +77,20 @@ class TranscriptionEncoder:
             case Progressed(done, total):
                 return f": {done:.1f} of {total:.1f} seconds\n\n".encode()
             case Finished():
-                return _event(type="transcript.text.done", text=self._text, usage=usage(self._seconds))
+                return _event(type="transcript.text.done", text=self._text)  # whose usage can only be in tokens
             case Failed():
                 return _event(**error_body(event.error()))
         return b""
 
     def _output(self, one: Segment | Recording) -> bytes:
         if isinstance(one, Recording):
-            self._seconds = one.seconds
             return b""
         delta = one.text if self._text else one.text.lstrip()
         self._text += delta
         return _event(type="transcript.text.delta", delta=delta) if delta else b""
 
 
-def usage(seconds: float) -> dict[str, Any]:
-    """Return the usage: the length of the recording in seconds."""
+def _usage(seconds: float) -> dict[str, Any]:
     return {"type": "duration", "seconds": round(seconds, 3)}
 
 
@@ -115,6 +111,10 @@ def _segment(number: int, one: Segment) -> dict[str, Any]:
         "compression_ratio": one.compression_ratio,
         "no_speech_prob": one.no_speech_prob,
     }
+
+
+def _word(one: Word) -> dict[str, Any]:
+    return {"word": one.text.strip(), "start": round(one.start, 3), "end": round(one.end, 3)}
 
 
 def _cue(one: Segment, point: str, number: str = "") -> str:

@@ -68,8 +68,8 @@ def _check(body: TranscriptionBody) -> None:
     """Reject fields that can't be combined."""
     if body.stream and body.response_format not in (None, "json", "text"):
         raise invalid("response_format", "must be 'json' or 'text' for a stream, which has no timestamps.")
-    if body.timestamp_granularities and body.response_format != "verbose_json":
-        raise invalid("timestamp_granularities", "needs `response_format` to be 'verbose_json'.")
+    if "word" in (body.timestamp_granularities or ()) and body.response_format != "verbose_json":
+        raise invalid("timestamp_granularities", "may only have 'word' if `response_format` is 'verbose_json'.")
 
 
 def _detection(body: TranscriptionBody) -> SpeechDetection | None:

@@ -1,0 +1,77 @@
+"""Checks what the header of a sound file says, before anything is decoded. The files may be hostile."""
+
+import struct
+from collections.abc import Callable
+from typing import Any, BinaryIO, NamedTuple
+
+import miniaudio
+
+SAMPLE_RATES = range(4_000, 384_001)
+MOST_CHANNELS = 8
+_LEAST_UNKNOWN = 0x7FFF_0000  # of sizes that writers give a WAV file before they know its real one
+_MOST_BYTES = 2**32 - 2  # one more means that the size is unknown
+_MOST_CHUNKS = 64
+
+
+class DataSize(NamedTuple):
+    """The size that a WAV file's header should have for its data: where it is in the file, and its four bytes."""
+
+    place: int
+    content: bytes
+
+
+class UnfitSoundError(Exception):
+    """No model can take a sound file; the message is the reason, such as "it has 99 channels …"."""
+
+
+def read_info(reader: Callable[[Any], Any], source: str | bytes) -> Any | None:
+    """Return what a function of miniaudio reads in a header; None for another format.
+
+    Raise UnfitSoundError if it has too many channels, or a sample rate that no recorder uses.
+    """
+    try:
+        info = reader(source)
+    except miniaudio.MiniaudioError:
+        return None
+    except ZeroDivisionError as error:  # of the length by the sample rate
+        raise _unfit("a sample rate of 0 Hz") from error
+    _check_layout(info.nchannels, info.sample_rate)
+    return info
+
+
+def _check_layout(channels: int, rate: int) -> None:
+    if not 0 < channels <= MOST_CHANNELS or rate not in SAMPLE_RATES:
+        raise _unfit(f"{channels:,} channels at {rate:,} Hz")
+
+
+def _unfit(heard: str) -> UnfitSoundError:
+    allowed = f"1 to {MOST_CHANNELS} channels at {SAMPLE_RATES.start:,} to {SAMPLE_RATES.stop - 1:,} Hz"
+    return UnfitSoundError(f"it has {heard}, and {allowed} are allowed")
+
+
+def check_wav(file: BinaryIO) -> DataSize | None:
+    """Check the header of a WAV file; files of other formats pass.
+
+    Return the size of its data if the header has 0: its writer couldn't go back there, and the data goes on to the end.
+    Raise UnfitSoundError if it is truncated, or for its channels and sample rate.
+    """
+    there = file.seek(0, 2)
+    file.seek(0)
+    try:
+        magic, size, form = struct.unpack("<4sI4s", file.read(12))
+        if magic not in (b"RIFF", b"RF64") or form != b"WAVE":
+            return None
+        if magic == b"RIFF" and size < _LEAST_UNKNOWN and size + 8 > there:
+            raise UnfitSoundError(f"it is truncated: it has {there:,} of {size + 8:,} bytes")
+        for _ in range(_MOST_CHUNKS):
+            name, size = struct.unpack("<4sI", file.read(8))
+            body = file.tell()
+            if name == b"fmt ":
+                _check_layout(*struct.unpack("<2xHI", file.read(8)))
+            elif name == b"data":
+                size_left = min(there - body, _MOST_BYTES)
+                return None if size or magic != b"RIFF" else DataSize(body - 4, struct.pack("<I", size_left))
+            file.seek(body + size + size % 2)
+    except struct.error:  # it ends: the decoder says so
+        pass
+    return None
