@@ -11,6 +11,8 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
+from orchard.core.errors import without_panics
+
 T = TypeVar("T")
 
 _STACK_BYTES = 16 * 2**20
@@ -66,7 +68,8 @@ class Lane:
             if future.set_running_or_notify_cancel():
                 self._began = time.monotonic()
                 try:
-                    settle = partial(future.set_result, work())
+                    with without_panics():
+                        settle = partial(future.set_result, work())
                 except BaseException as error:
                     settle = partial(future.set_exception, error)
                 self._began = None

@@ -19,7 +19,7 @@ from msgspec import Struct
 from orchard.backends.embeddings.waiting import Place, Waiting
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
 from orchard.backends.turns import load_in
-from orchard.core.errors import OrchardError
+from orchard.core.errors import OrchardError, without_panics
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
 from orchard.core.request import Request
 from orchard.core.tasks.batch_options import BatchOptions
@@ -188,7 +188,8 @@ class BatchService(Service, Generic[B]):
             return []
         self._reading_since = time.monotonic()
         try:
-            return self._model.read(live.request.task)
+            with without_panics():
+                return self._model.read(live.request.task)
         finally:
             self._reading_since = None
 

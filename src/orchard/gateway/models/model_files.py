@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from orchard import folder_files
 from orchard.core.model_config import Capability, capabilities, context_window, voices
 from orchard.gateway.models.gguf import GGUF, is_gguf
 from orchard.gateway.models.pipeline_files import read_weights
@@ -17,10 +18,12 @@ from orchard.kinds import KINDS, kind_of
 
 # A folder that has just changed may change again without a new mtime, because mtimes are coarse.
 _SETTLED_NS = 2 * 10**9
-_MAX_JSON_BYTES = 64 * 1024 * 1024
 _LAST_DATE = 253_402_300_799  # the end of the year 9999
 _NUMBERED = re.compile(r".*-\d+-of-(\d+)\.safetensors")
 
+
+NO_MODEL = "it has no config.json"
+"""Why a folder is none of a model at all."""
 
 T = TypeVar("T")
 
@@ -52,10 +55,6 @@ class _SentenceSettings(Struct):
     max_seq_length: int | None = None
 
 
-class _Index(Struct):
-    weight_map: dict[str, str]
-
-
 class Folders:
     """Caches the facts in models' folders, by path. It is thread-safe."""
 
@@ -81,9 +80,10 @@ class Folders:
 
 def _read(folder: str) -> ModelFiles | str:
     try:
-        names = set(os.listdir(folder))
+        names = set(folder_files.names(folder))
         if is_gguf(names):
             return GGUF
+        folder_files.check(folder)
         if "model_index.json" in names or "config.json" not in names:
             return _read_folders(folder, kind_of({}, names))
         config = _json(folder, "config.json", Any)
@@ -111,7 +111,7 @@ def _window(folder: str, names: Collection[str], config: dict[str, Any]) -> int 
 def _read_folders(folder: str, kind: str) -> ModelFiles:
     """Read a model whose weights are in sub-folders. Raise ValueError or OSError."""
     if not KINDS[kind].in_folders:
-        raise ValueError("it has no config.json")
+        raise ValueError(NO_MODEL)
     weights = read_weights(folder)
     return ModelFiles(kind, None, (), weights.size_bytes, _created(folder), kept_bytes=weights.kept_bytes)
 
@@ -121,9 +121,7 @@ def _weights(folder: str, names: Collection[str], pattern: re.Pattern[str]) -> i
     found = {name for name in names if pattern.fullmatch(name)}
     if not found:
         raise ValueError("it has no model*.safetensors")
-    wanted = set(found)
-    if "model.safetensors.index.json" in names:
-        wanted |= set(_json(folder, "model.safetensors.index.json", _Index).weight_map.values())
+    wanted = found | folder_files.shards(folder)
     totals = [int(numbered[1]) for name in found if (numbered := _NUMBERED.fullmatch(name))]
     total = max([len(wanted), *totals])
     sizes = []
@@ -138,16 +136,16 @@ def _weights(folder: str, names: Collection[str], pattern: re.Pattern[str]) -> i
 def _json(folder: str, name: str, as_type: type[T]) -> T:
     """Return a JSON file as that type. Raise ValueError if it can't be read."""
     try:
-        return msgspec.json.decode(_bytes(folder, name), type=as_type)
-    except (OSError, ValueError, RecursionError) as error:
+        return msgspec.convert(folder_files.read_json(os.path.join(folder, name)), as_type)
+    except (OSError, ValueError) as error:
         raise ValueError(f"its {name} can't be read ({error})") from None
 
 
 def _template(folder: str, names: Collection[str]) -> str:
     """Return the chat template, or all of them, as text, from where transformers reads it; empty if there is none."""
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         if "chat_template.jinja" in names:
-            return _bytes(folder, "chat_template.jinja").decode(errors="replace")
+            return folder_files.read(os.path.join(folder, "chat_template.jinja")).decode(errors="replace")
     for name in ("chat_template.json", "tokenizer_config.json"):
         with suppress(ValueError):
             template = _json(folder, name, _Template).chat_template
@@ -159,12 +157,3 @@ def _template(folder: str, names: Collection[str]) -> str:
 def _created(folder: str, name: str = "") -> int:
     """Return the mtime of a folder, or of a file in it, limited to valid dates."""
     return min(max(0, int(os.stat(os.path.join(folder, name)).st_mtime)), _LAST_DATE)
-
-
-def _bytes(folder: str, name: str) -> bytes:
-    """Return the content of a file of limited size. Raise OSError or ValueError."""
-    with open(os.path.join(folder, name), "rb") as file:
-        content = file.read(_MAX_JSON_BYTES + 1)
-    if len(content) > _MAX_JSON_BYTES:
-        raise ValueError(f"{name} is longer than {_MAX_JSON_BYTES} bytes")
-    return content
