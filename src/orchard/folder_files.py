@@ -2,8 +2,9 @@
 
 import json
 import os
+import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -19,6 +20,12 @@ MOST_BYTES = 64 * 2**20
 MOST_JSON_BYTES = 16 * 2**20
 """The most bytes of a JSON file whose values Orchard reads; in memory, they can take twenty times as much."""
 INDEX = "model.safetensors.index.json"
+_POINTER = b"version https://git-lfs"
+# transformers' and the models' own names for such files. The others only describe a tokenizer.
+_TOKENS = re.compile(
+    r"(?!(tokenizer_config|added_tokens|special_tokens_map)\.json).*(token(s|izer)|vocab|merges|spm|sentencepiece|spiece|bpe|tekken).*"
+    r"\.(json|model|txt|bin|vocab)|.*\.(tiktoken|model)"
+)
 _LENGTH_BYTES = 8  # of a number before a header
 # The files that libraries read as a whole.
 _READ_WHOLE = (".json", ".jsonl", ".jinja", ".txt", ".model", ".tiktoken")
@@ -129,15 +136,42 @@ def read_header(file: str | Path) -> dict[str, Any]:
     The format is https://huggingface.co/docs/safetensors/index#format.
     """
     with opened(file) as regular:
-        length = int.from_bytes(regular.read(_LENGTH_BYTES), "little")
-        text = regular.read(length) if length <= MOST_BYTES else b""
+        return _header(regular)
+
+
+def _header(regular: BinaryIO) -> dict[str, Any]:
+    """Read the header of an open file, whose position is then where the weights begin."""
+    length = int.from_bytes(regular.read(_LENGTH_BYTES), "little")
     try:
-        header = msgspec.json.decode(text)
+        header = msgspec.json.decode(regular.read(length) if length <= MOST_BYTES else b"")
     except RecursionError:
         header = None
     if not isinstance(header, dict):
         raise ValueError("it is not in safetensors format")
     return header
+
+
+def weights_problem(file: str | Path) -> str | None:
+    """Return what is wrong with a file of weights in safetensors format, as a sentence; None: nothing."""
+    name = os.path.basename(file)
+    try:
+        with opened(file) as regular:
+            if regular.read(len(_POINTER)) == _POINTER:
+                return f"its {name} is a pointer of git-lfs: 'git lfs pull' in the clone fetches the weights"
+            regular.seek(0)
+            header = _header(regular)
+            ends = (tensor["data_offsets"][1] for key, tensor in header.items() if key != "__metadata__")
+            missing = regular.tell() + max(ends, default=0) - os.fstat(regular.fileno()).st_size
+    except (ValueError, TypeError, KeyError, IndexError):
+        return f"its {name} is not in safetensors format"
+    except OSError as error:
+        return f"its {name} can't be read ({error.strerror})"
+    return f"its {name} is not complete: {missing:,} bytes are missing" if missing > 0 else None
+
+
+def has_tokenizer(names: Iterable[str]) -> bool:
+    """Return whether one of a folder's files may hold the tokens of a tokenizer."""
+    return any(_TOKENS.fullmatch(name) for name in names)
 
 
 def is_name(text: str) -> bool:

@@ -14,7 +14,7 @@ import pytest
 from orchard.cli.models import rm
 from orchard.core.errors import OrchardError
 from tests.support.hub import LARGE, SIZE, Hub, run_hub
-from tests.support.model_folders import cache_model, make_model
+from tests.support.model_folders import cache_model, make_model, some_weights
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_pull_leaves_what_is_bundled(hub: Hub, tmp_path: Path) -> None:
 def half(hub: Hub, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
     """A pull whose small files are here, and half of its large one."""
     hub.repos["org/large"] = make_model(tmp_path / "large", shards=2)
-    (hub.repos["org/large"] / LARGE).write_bytes(bytes(SIZE))
+    (hub.repos["org/large"] / LARGE).write_bytes(some_weights(SIZE))
     hub.goes_on.clear()
     hub.asked.clear()
     env = {**os.environ, **hub.env, "HF_HUB_CACHE": str(tmp_path / "hub")}

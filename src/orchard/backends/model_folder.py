@@ -18,6 +18,7 @@ from transformers import dynamic_module_utils
 
 from orchard import folder_files
 from orchard.backends import cpu, fused, gated_delta, quantized
+from orchard.backends.checkpoint import Unusable
 from orchard.backends.output_layer import OutputLayer
 from orchard.core.errors import OrchardError, without_panics
 from orchard.core.model_config import absurd_size, context_window
@@ -34,6 +35,7 @@ _UNPACKED_SHARE = 8  # of the memory: an eighth is the most that unpacked weight
 _CONFIGURATIONS = ("config.json", "adapter_config.json")
 # Equal pixels or samples only give equal embeddings if these files are the same, too.
 _OF_PROCESSORS = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
+_MOST_REASON = 400  # characters
 _GROUPS = 32  # weights are read in so many groups, with a report of progress after each
 
 
@@ -252,15 +254,23 @@ def _lines(error: Exception) -> list[str]:
     return str(error).strip().splitlines() or [type(error).__name__]
 
 
+def _line(error: Exception) -> str:
+    """Return an error's lines as one, of which the first may end with a colon; very long ones are cut off."""
+    line = " ".join(line.strip() for line in _lines(error))
+    return line if len(line) <= _MOST_REASON else f"{line[:_MOST_REASON]}…"
+
+
 def _why(folder: Path, error: Exception, library: str) -> str:
     """Return why a library rejected a folder, in words that a user can act on."""
     first_line = _lines(error)[0]
     match error:
+        case Unusable():
+            return str(error)
         case FileNotFoundError():
             return f"it has no {'model*.safetensors' if (folder / 'config.json').is_file() else 'config.json'}"
         case json.JSONDecodeError():
             return f"its config.json is not JSON ({first_line})"
-        case _ if broken := _broken_json(folder):
+        case _ if broken := _broken_weights(folder) or _broken_json(folder):
             return broken
         case KeyError():
             return f"its config.json has no {first_line}"
@@ -272,7 +282,11 @@ def _why(folder: Path, error: Exception, library: str) -> str:
         "shape": "its weights do not fit its config.json",
     }
     reason = next((why for words, why in reasons.items() if words in first_line), None)
-    return f"{reason or f'its files are broken or not in {library} format'} ({first_line.rstrip('.')})"
+    return f"{reason or f'its files are broken or not in {library} format'} ({_line(error).rstrip('.')})"
+
+
+def _broken_weights(folder: Path) -> str | None:
+    return next(filter(None, map(folder_files.weights_problem, sorted(folder.glob("*.safetensors")))), None)
 
 
 def _broken_json(folder: Path) -> str | None:
@@ -309,7 +323,8 @@ def _tokenizer(folder: Path, template: str | None) -> Any:
         with without_panics():
             return _read_tokenizer(folder, template)
     except Exception as error:
-        reason = f"the tokenizer in {folder} is missing or can't be loaded: {_lines(error)[0]}"
+        why = _line(error) if folder_files.has_tokenizer(folder_files.names(folder)) else "it has no file of tokens"
+        reason = f"the tokenizer in {folder} is missing or can't be loaded: {why}"
         raise OrchardError("model_failed", reason) from error
 
 
@@ -320,6 +335,8 @@ def _read_tokenizer(folder: Path, template: str | None) -> Any:
     if template is not None:
         extra["chat_template"] = template
     tokenizer = mlx_lm.utils.load_tokenizer(folder, tokenizer_config_extra=extra, eos_token_ids=eos_token_ids)
+    if not tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys():  # transformers makes such tokenizers
+        raise ValueError("it has no tokens")
     if template is not None:
         tokenizer._chat_template = None  # one that is Python code
     return tokenizer

@@ -3,10 +3,12 @@
 import os
 from collections.abc import Iterable
 
+FIND = "look for the model under mlx-community on the Hugging Face Hub and fetch it with 'orchard pull ID'"
+"""How to get a model that Orchard can serve."""
+
 GGUF = (
     "it is in GGUF, the format of llama.cpp, and Orchard reads folders in MLX format (config.json and "
-    "model*.safetensors): look for the model under mlx-community on the Hugging Face Hub and fetch it with "
-    "'orchard pull ID', or convert the original with 'mlx_lm.convert --hf-path ID'"
+    f"model*.safetensors): {FIND}, or convert the original with 'mlx_lm.convert --hf-path ID'"
 )
 """Why a GGUF model can't be served, and how to get a model that can."""
 

@@ -1,8 +1,10 @@
 """The facts in a model's files, read again when the files change."""
 
+import math
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -12,13 +14,20 @@ from msgspec import Struct
 
 from orchard import folder_files
 from orchard.core.model_config import Capability, capabilities, context_window, voices
-from orchard.gateway.models.gguf import GGUF, is_gguf
+from orchard.gateway.models.gguf import FIND, GGUF, is_gguf
 from orchard.gateway.models.pipeline_files import read_weights
-from orchard.kinds import KINDS, kind_of
+from orchard.kinds import KINDS, ModelKind, kind_of
 
 # A folder that has just changed may change again without a new mtime, because mtimes are coarse.
 _SETTLED_NS = 2 * 10**9
+# A file that somebody copies here grows without a new mtime of the folder.
+_REFUSED_SECONDS = 10.0
 _LAST_DATE = 253_402_300_799  # the end of the year 9999
+_WHOLE = "model.safetensors"
+_OF_PYTORCH = (".bin", ".pt", ".pth")
+_OF_BYTES = {"ByT5Tokenizer"}  # whose tokens are bytes, so that it needs no file
+_COPY = "copy tokenizer.json, or the files in its place, from the original model"
+_HEAD = "_mtp"  # the end of the model types of heads, which guess for a model with its tokens
 _NUMBERED = re.compile(r".*-\d+-of-(\d+)\.safetensors")
 
 
@@ -51,6 +60,10 @@ class _Template(Struct):
     chat_template: str | list[_NamedTemplate] | None = None
 
 
+class _TokenizerSettings(Struct):
+    tokenizer_class: str | None = None
+
+
 class _SentenceSettings(Struct):
     max_seq_length: int | None = None
 
@@ -59,7 +72,7 @@ class Folders:
     """Caches the facts in models' folders, by path. It is thread-safe."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[int, int], ModelFiles | str]] = {}
+        self._known: dict[str, tuple[tuple[int, int], ModelFiles | str, float]] = {}
 
     def read(self, folder: str) -> ModelFiles:
         """Return the facts of the model in a folder. Raise ValueError with the reason if it can't be served."""
@@ -69,8 +82,9 @@ class Folders:
         except (OSError, ValueError) as error:  # ValueError: a null byte
             raise ValueError(f"it can't be read ({error})") from None
         known = self._known.get(folder)
-        if known is None or known[0] != state:
-            known = (state, _read(folder))
+        if known is None or known[0] != state or known[2] < time.monotonic():
+            found = _read(folder)
+            known = (state, found, time.monotonic() + _REFUSED_SECONDS if isinstance(found, str) else math.inf)
             if time.time_ns() - max(state) > _SETTLED_NS:
                 self._known[folder] = known
         if isinstance(known[1], str):
@@ -85,14 +99,16 @@ def _read(folder: str) -> ModelFiles | str:
             return GGUF
         folder_files.check(folder)
         if "model_index.json" in names or "config.json" not in names:
-            return _read_folders(folder, kind_of({}, names))
+            return _read_folders(folder, kind_of({}, names), names)
         config = _json(folder, "config.json", Any)
         if not isinstance(config, dict):
             return "its config.json is not a JSON object"
         kind = kind_of(config, names)
         if "model_type" not in config and kind != "transcription":  # OpenAI's Whisper and NeMo name no type
             return "its config.json names no model_type"
-        size = _weights(folder, names, KINDS[kind].weights)
+        size = _weights(folder, names, KINDS[kind])
+        if KINDS[kind].has_tokenizer and not str(config.get("model_type")).endswith(_HEAD):
+            _check_tokenizer(folder, names)
         able = capabilities(kind, _template(folder, names))
         window = _window(folder, names, config)
         return ModelFiles(kind, window, able, size, _created(folder, "config.json"), voices(config))
@@ -108,29 +124,68 @@ def _window(folder: str, names: Collection[str], config: dict[str, Any]) -> int 
     return min((window for window in windows if window), default=None)
 
 
-def _read_folders(folder: str, kind: str) -> ModelFiles:
+def _read_folders(folder: str, kind: str, names: Collection[str]) -> ModelFiles:
     """Read a model whose weights are in sub-folders. Raise ValueError or OSError."""
     if not KINDS[kind].in_folders:
-        raise ValueError(NO_MODEL)
+        raise ValueError(_adapter(names) or NO_MODEL)
     weights = read_weights(folder)
     return ModelFiles(kind, None, (), weights.size_bytes, _created(folder), kept_bytes=weights.kept_bytes)
 
 
-def _weights(folder: str, names: Collection[str], pattern: re.Pattern[str]) -> int:
-    """Return the bytes of all weights. Raise ValueError if there are none, or some are missing."""
-    found = {name for name in names if pattern.fullmatch(name)}
+def _weights(folder: str, names: Collection[str], kind: ModelKind) -> int:
+    """Return the bytes of all weights. Raise ValueError if there are none, or some are missing or broken."""
+    found = {name for name in names if kind.weights.fullmatch(name)}
     if not found:
-        raise ValueError("it has no model*.safetensors")
-    wanted = found | folder_files.shards(folder)
-    totals = [int(numbered[1]) for name in found if (numbered := _NUMBERED.fullmatch(name))]
-    total = max([len(wanted), *totals])
-    sizes = []
-    for name in wanted:
-        with suppress(OSError, ValueError):
-            sizes.append(os.stat(os.path.join(folder, name)).st_size)
-    if len(sizes) < total:
-        raise ValueError(f"it is not complete: {total - len(sizes)} of its {total} files of weights are not here")
-    return sum(sizes)
+        raise ValueError(_adapter(names) or _in_pytorch(names, kind) or "it has no model*.safetensors")
+    missing, total = _missing(found, folder_files.shards(folder))
+    if missing:
+        raise ValueError(f"it is not complete: {missing} of its {total} files of weights are not here")
+    paths = [os.path.join(folder, name) for name in sorted(found)]
+    for path in paths:
+        if path.endswith(".safetensors") and (problem := folder_files.weights_problem(path)):
+            raise ValueError(problem)
+    return sum(map(os.path.getsize, paths))
+
+
+def _missing(found: Collection[str], index: Collection[str]) -> tuple[int, int]:
+    """Return how many files of weights are missing, and how many there should be.
+
+    An index of other files than those that are here is left from an earlier version of the model. So are numbered files
+    beside a whole one. Libraries don't read the index.
+    """
+    of_totals = Counter(int(numbered[1]) for name in found if (numbered := _NUMBERED.fullmatch(name)))
+    if _WHOLE in found:
+        return (len(set(index) - set(found)), len({*index, *found})) if _WHOLE in index else (0, 1)
+    gaps = [(max(0, total - count), total) for total, count in of_totals.items()]
+    if not set(index).isdisjoint(found):
+        gaps.append((len(set(index) - set(found)), len({*index, *found})))
+    return max(gaps, default=(0, 1))
+
+
+def _adapter(names: Collection[str]) -> str | None:
+    """Return what a folder is if it has no model, but an adapter for one."""
+    if "adapter_config.json" not in names:
+        return None
+    return "it is a LoRA adapter and not a model: name its folder as `adapters` or `adapter_path` of its model" + (
+        ", once its weights are in mlx-lm's format: these are PEFT's" if "adapters.safetensors" not in names else ""
+    )
+
+
+def _in_pytorch(names: Collection[str], kind: ModelKind) -> str | None:
+    """Return what a folder is if its weights are PyTorch's, and how to get a model that can be served."""
+    file = next((name for name in sorted(names) if name.endswith(_OF_PYTORCH)), None)
+    convert = f", or convert the original with '{kind.convert} --hf-path ID'" if kind.convert else ""
+    return file and f"its weights are in PyTorch's format ({file}): {FIND}{convert}"
+
+
+def _check_tokenizer(folder: str, names: Collection[str]) -> None:
+    """Raise ValueError if a folder has no tokenizer."""
+    if folder_files.has_tokenizer(names):
+        return
+    if "tokenizer_config.json" not in names:
+        raise ValueError(f"it has no tokenizer: {_COPY}")
+    if _json(folder, "tokenizer_config.json", _TokenizerSettings).tokenizer_class not in _OF_BYTES:
+        raise ValueError(f"it has only the tokenizer's settings, tokenizer_config.json: {_COPY}")
 
 
 def _json(folder: str, name: str, as_type: type[T]) -> T:

@@ -30,6 +30,9 @@ def read_weights(folder: str) -> PipelineWeights:
     main = [file for file in files if file.parent == Path(folder) / _MAIN_PART]
     if main:  # then weights at the top are a copy for other programs
         files = [file for file in files if file.parent != Path(folder)]
+    for file in files:
+        if problem := folder_files.weights_problem(file):
+            raise ValueError(problem)
     size = _size(files)
     if main and _is_quantised(main[0]):
         return PipelineWeights(size, size)
@@ -43,11 +46,7 @@ def _size(files: Iterable[Path]) -> int:
 
 def _is_quantised(file: Path) -> bool:
     """Return whether a file has weights that mflux has quantised."""
-    try:
-        header = folder_files.read_header(file)
-    except (OSError, ValueError):
-        header = {}
-    metadata = header.get("__metadata__")
+    metadata = folder_files.read_header(file).get("__metadata__")
     return isinstance(metadata, dict) and str(metadata.get("quantization_level", "None")).isdigit()
 
 
