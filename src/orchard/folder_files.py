@@ -109,15 +109,12 @@ def check(folder: str | Path) -> None:
     A pipe would make the library wait forever, and a device may never end. Weights may have any size.
     """
     for path in tree(folder):
-        try:
-            status = os.stat(path)
-        except OSError:  # a link that leads nowhere: opening it fails at once
-            continue
         name = os.path.relpath(path, folder)
-        if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-            raise ValueError(f"its {name} is not a regular file")
-        if name.endswith(_READ_WHOLE) and status.st_size > MOST_BYTES:
-            raise ValueError(f"its {name} has more than {MOST_BYTES:,} bytes")
+        for status in _status(path):
+            if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+                raise ValueError(f"its {name} is not a regular file")
+            if name.endswith(_READ_WHOLE) and status.st_size > MOST_BYTES:
+                raise ValueError(f"its {name} has more than {MOST_BYTES:,} bytes")
     if elsewhere := next((name for name in sorted(shards(folder)) if not is_name(name)), None):
         raise ValueError(f"its {INDEX} names a file that is not in its folder ({elsewhere[:100]})")
 
@@ -143,7 +140,7 @@ def _header(regular: BinaryIO) -> dict[str, Any]:
     """Read the header of an open file, whose position is then where the weights begin."""
     length = int.from_bytes(regular.read(_LENGTH_BYTES), "little")
     try:
-        header = msgspec.json.decode(regular.read(length) if length <= MOST_BYTES else b"")
+        header = msgspec.json.decode(regular.read(length) if length <= MOST_JSON_BYTES else b"")
     except RecursionError:
         header = None
     if not isinstance(header, dict):
@@ -151,7 +148,21 @@ def _header(regular: BinaryIO) -> dict[str, Any]:
     return header
 
 
-def weights_problem(file: str | Path) -> str | None:
+def problem_of(files: Iterable[str | Path]) -> str | None:
+    """Return what is wrong with the first broken one of several files of weights; None: nothing."""
+    different = {(status.st_dev, status.st_ino): file for file in files for status in _status(file)}
+    return next(filter(None, map(_problem, different.values())), None)  # links to one file take no more time
+
+
+def _status(file: str | Path) -> list[os.stat_result]:
+    """Return a file's status; nothing if it isn't there, such as where a link leads nowhere."""
+    try:
+        return [os.stat(file)]
+    except OSError:
+        return []
+
+
+def _problem(file: str | Path) -> str | None:
     """Return what is wrong with a file of weights in safetensors format, as a sentence; None: nothing."""
     name = os.path.basename(file)
     try:

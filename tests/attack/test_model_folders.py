@@ -190,6 +190,16 @@ def test_every_kind_looks_at_the_files_first(folder: Path, load: Callable[[Path]
         load(folder)
 
 
+def test_links_to_one_file_of_weights_take_no_more_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(99):
+        os.link(folder / "model.safetensors", folder / f"model{number}.safetensors")
+    read: list[object] = []
+    header = folder_files._header
+    monkeypatch.setattr(folder_files, "_header", lambda file: (read.append(file), header(file))[1])
+    assert Registry.from_settings(Settings(model_dir=str(folder.parent))).find("hostile").id == "hostile"
+    assert len(read) < 9
+
+
 # What a folder may say, in files that are as they should be
 
 

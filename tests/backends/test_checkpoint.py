@@ -141,6 +141,12 @@ TABLE: dict[str, Row] = {
         "it is not complete: 1 of its 2 files",
         "Missing 1. parameters: .*",
     ),
+    "link to nothing": Row(
+        every(removed("model.safetensors"), lambda folder: (folder / "model.safetensors").symlink_to("none")),
+        "Failed to open file",
+        "it is not complete: 1 of its 1 files of weights are not here",
+        r"it has no model\*.safetensors",
+    ),
     "truncated": Row(
         lambda folder: (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:-1000]),
         "exceeding the size of the file",

@@ -270,7 +270,7 @@ def _why(folder: Path, error: Exception, library: str) -> str:
             return f"it has no {'model*.safetensors' if (folder / 'config.json').is_file() else 'config.json'}"
         case json.JSONDecodeError():
             return f"its config.json is not JSON ({first_line})"
-        case _ if broken := _broken_weights(folder) or _broken_json(folder):
+        case _ if broken := folder_files.problem_of(sorted(folder.glob("*.safetensors"))) or _broken_json(folder):
             return broken
         case KeyError():
             return f"its config.json has no {first_line}"
@@ -283,10 +283,6 @@ def _why(folder: Path, error: Exception, library: str) -> str:
     }
     reason = next((why for words, why in reasons.items() if words in first_line), None)
     return f"{reason or f'its files are broken or not in {library} format'} ({_line(error).rstrip('.')})"
-
-
-def _broken_weights(folder: Path) -> str | None:
-    return next(filter(None, map(folder_files.weights_problem, sorted(folder.glob("*.safetensors")))), None)
 
 
 def _broken_json(folder: Path) -> str | None:

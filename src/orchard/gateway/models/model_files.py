@@ -137,13 +137,13 @@ def _weights(folder: str, names: Collection[str], kind: ModelKind) -> int:
     found = {name for name in names if kind.weights.fullmatch(name)}
     if not found:
         raise ValueError(_adapter(names) or _in_pytorch(names, kind) or "it has no model*.safetensors")
-    missing, total = _missing(found, folder_files.shards(folder))
+    paths = [os.path.join(folder, name) for name in sorted(found)]
+    broken = len(paths) - sum(map(os.path.exists, paths))  # links that lead nowhere
+    missing, total = (broken, len(paths)) if broken else _missing(found, folder_files.shards(folder))
     if missing:
         raise ValueError(f"it is not complete: {missing} of its {total} files of weights are not here")
-    paths = [os.path.join(folder, name) for name in sorted(found)]
-    for path in paths:
-        if path.endswith(".safetensors") and (problem := folder_files.weights_problem(path)):
-            raise ValueError(problem)
+    if problem := folder_files.problem_of(path for path in paths if path.endswith(".safetensors")):
+        raise ValueError(problem)
     return sum(map(os.path.getsize, paths))
 
 

@@ -30,9 +30,8 @@ def read_weights(folder: str) -> PipelineWeights:
     main = [file for file in files if file.parent == Path(folder) / _MAIN_PART]
     if main:  # then weights at the top are a copy for other programs
         files = [file for file in files if file.parent != Path(folder)]
-    for file in files:
-        if problem := folder_files.weights_problem(file):
-            raise ValueError(problem)
+    if problem := folder_files.problem_of(files):
+        raise ValueError(problem)
     size = _size(files)
     if main and _is_quantised(main[0]):
         return PipelineWeights(size, size)
