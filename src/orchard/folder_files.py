@@ -23,8 +23,8 @@ INDEX = "model.safetensors.index.json"
 _POINTER = b"version https://git-lfs"
 # transformers' and the models' own names for such files. The others only describe a tokenizer.
 _TOKENS = re.compile(
-    r"(?!(tokenizer_config|added_tokens|special_tokens_map)\.json).*(token(s|izer)|vocab|merges|spm|sentencepiece|spiece|bpe|tekken).*"
-    r"\.(json|model|txt|bin|vocab)|.*\.(tiktoken|model)"
+    r"(?!(tokenizer_config|added_tokens|special_tokens_map)\.json)"
+    r".*(token(s|izer)|vocab|merges|spm|sentencepiece|spiece|bpe|tekken).*\.(json|model|txt|bin|vocab)|.*\.(tiktoken|model)"
 )
 _LENGTH_BYTES = 8  # of a number before a header
 # The files that libraries read as a whole.

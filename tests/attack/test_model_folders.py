@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import httpx
 import mlx.core as mx
@@ -195,7 +195,12 @@ def test_links_to_one_file_of_weights_take_no_more_time(folder: Path, monkeypatc
         os.link(folder / "model.safetensors", folder / f"model{number}.safetensors")
     read: list[object] = []
     header = folder_files._header
-    monkeypatch.setattr(folder_files, "_header", lambda file: (read.append(file), header(file))[1])
+
+    def counted(file: BinaryIO) -> dict[str, Any]:
+        read.append(file)
+        return header(file)
+
+    monkeypatch.setattr(folder_files, "_header", counted)
     assert Registry.from_settings(Settings(model_dir=str(folder.parent))).find("hostile").id == "hostile"
     assert len(read) < 9
 

@@ -19,7 +19,7 @@ log = logging.getLogger("orchard.worker")
 
 Weights = dict[str, mx.array]
 
-# Methods whose packed weights mlx-lm repacks; None: the config.json names no method.
+# Methods whose packed weights mlx-lm repacks.
 _REPACKED = {"awq", "gptq"}
 _REPACKED_BITS = 4
 _PREFIX = "language_model."
