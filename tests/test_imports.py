@@ -31,20 +31,23 @@ WEB = {"fastapi", "starlette", "uvicorn", "uvloop", "httptools", "httpx", "pytho
 LAW = {
     "core": Room(set(), {"msgspec"}),
     "environments": Room({"core"}, {"msgspec"}),
+    "folder_files": Room(set(), {"msgspec"}),
     "kinds": Room({"core", "environments"}, {"msgspec"}),
     "config": Room({"core", "kinds"}, {"msgspec"}),
     "wire": Room({"core"}, {"msgspec"}),
     "formats": Room({"core"}, {"msgspec"}),
     "dialects": Room({"core"}, {"msgspec"}),
-    "device": Room(set(), {"mlx"}),
+    "device": Room({"core"}, {"mlx"}),
     "engine": Room({"core", "device"}, MLX | {"msgspec", "llguidance"}),
-    "backends": Room({"core", "device", "engine"}, MLX | MEDIA | {"msgspec", "psutil", "threadpoolctl"}),
+    "backends": Room(
+        {"core", "device", "engine", "folder_files"}, MLX | MEDIA | {"msgspec", "psutil", "threadpoolctl"}
+    ),
     "worker": Room(
         {"core", "device", "wire", "formats", "engine", "backends"},
         MLX | {"msgspec", "jinja2", "llguidance", "psutil", "pypdf"},
     ),
     "gateway": Room(
-        {"core", "config", "dialects", "kinds", "wire"},
+        {"core", "config", "dialects", "folder_files", "kinds", "wire"},
         WEB | {"msgspec", "huggingface_hub", "prometheus_client", "psutil"},
     ),
     "cli": Room(

@@ -140,6 +140,8 @@ class ModelKind(Struct, frozen=True):
 
     `recognises` is called with a config.json and the names of the files and folders beside it. `types` are the kind's
     names in the configuration. `weights` matches the files of weights; `in_folders`: they are in sub-folders.
+    `has_tokenizer`: its models can do nothing without the files of a tokenizer. `convert`: the command that makes such
+    models from PyTorch's.
     """
 
     backend: Backend
@@ -147,6 +149,8 @@ class ModelKind(Struct, frozen=True):
     types: tuple[str, ...] = ()
     weights: re.Pattern[str] = _WEIGHTS
     in_folders: bool = False
+    has_tokenizer: bool = False
+    convert: str | None = None
 
 
 def _embeds(config: Mapping[str, Any], files: Collection[str]) -> bool:
@@ -189,12 +193,19 @@ IMAGE = Backend(
 
 KINDS: dict[str, ModelKind] = {
     "fake": ModelKind(FAKE, lambda config, files: False),
-    "text": ModelKind(TEXT, lambda config, files: True, ("lm",), _TEXT_WEIGHTS),
-    "vision": ModelKind(
-        VISION, lambda config, files: any(config.get(key) for key in _MEDIA_KEYS), ("multimodal",), _TEXT_WEIGHTS
+    "text": ModelKind(
+        TEXT, lambda config, files: True, ("lm",), _TEXT_WEIGHTS, has_tokenizer=True, convert="mlx_lm.convert"
     ),
-    "embeddings": ModelKind(EMBEDDINGS, _embeds, ("embeddings",)),
-    "rerank": ModelKind(RERANK, _reranks, ("rerank",)),
+    "vision": ModelKind(
+        VISION,
+        lambda config, files: any(config.get(key) for key in _MEDIA_KEYS),
+        ("multimodal",),
+        _TEXT_WEIGHTS,
+        has_tokenizer=True,
+        convert="mlx_vlm.convert",
+    ),
+    "embeddings": ModelKind(EMBEDDINGS, _embeds, ("embeddings",), has_tokenizer=True),
+    "rerank": ModelKind(RERANK, _reranks, ("rerank",), has_tokenizer=True),
     "transcription": ModelKind(TRANSCRIPTION, _transcribes, ("transcription", "whisper")),
     "speech": ModelKind(SPEECH, lambda config, files: str(config.get("model_type")) in _SPEAKERS, ("speech",)),
     "image": ModelKind(

@@ -27,6 +27,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate
 from orchard.kinds import KINDS
 from tests.support.command import clean, orchard, orchard_process, refused
+from tests.support.model_folders import some_weights
 from tests.support.serving import Server, serve
 
 COMMANDS = ("serve", "chat", "models", "pull", "rm", "bench", "doctor", "config")
@@ -45,7 +46,8 @@ def unloadable(tmp_path: Path) -> Path:
     folder = tmp_path / "unloadable"
     folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "none", "max_position_embeddings": 1234}')
-    (folder / "model.safetensors").write_bytes(b"none")
+    (folder / "model.safetensors").write_bytes(some_weights(100))
+    (folder / "tokenizer.json").write_text("{}")
     return folder
 
 

@@ -217,6 +217,23 @@ def test_models_are_compared_with_the_memory(mac: None, tmp_path: Path) -> None:
     assert examined("models") == []
 
 
+def test_what_can_not_be_served_is_a_finding_and_not_counted(mac: None, tmp_path: Path) -> None:
+    make_model(tmp_path / "sound")
+    (make_model(tmp_path / "mute") / "tokenizer_config.json").unlink()
+    os.truncate(make_model(tmp_path / "short") / "model.safetensors", 90)
+    folder = str(tmp_path)
+    assert [(one.status, one.seen) for one in examined("model", model_dir=folder)] == [
+        (
+            "warning",
+            "'mute' is not served: it has no tokenizer: copy tokenizer.json, or the files in its place, from the "
+            "original model",
+        ),
+        ("warning", "'short' is not served: its model.safetensors is not complete: 10 bytes are missing"),
+    ]
+    (finding,) = examined("models", model_dir=folder)
+    assert finding.seen.startswith("memory has room for 1 of 1")
+
+
 def test_a_model_of_the_configuration_that_is_missing(mac: None, tmp_path: Path) -> None:
     (finding,) = examined("models", fallback_model="nonsuch")
     assert (finding.status, "nonsuch" in finding.seen) == ("problem", True)

@@ -14,7 +14,7 @@ import pytest
 from orchard.cli.models import rm
 from orchard.core.errors import OrchardError
 from tests.support.hub import LARGE, SIZE, Hub, run_hub
-from tests.support.model_folders import cache_model, make_model
+from tests.support.model_folders import cache_model, make_model, some_weights
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +46,12 @@ def test_models_lists_what_is_here(tmp_path: Path) -> None:
     make_model(folder / "mine")
     code, out, error = orchard(cache, "models", "--model-dir", str(folder))
     assert (code, error) == (0, "")
-    head, demo, gemma, mine = out.splitlines()
+    head, demo, gemma, mine, half = out.splitlines()
     assert head.split() == ["Model", "Kind", "Context", "Size", "Aliases", "Folder"]
     assert demo.split()[:3] == ["demo", "text", "32,768"]
     gemma_row = ["mlx-community/gemma-3-4b-it-4bit", "vision", "131,072", "100", "bytes", "gemma", str(snapshot)]
     assert gemma.split() == gemma_row
+    assert half == "'org/half' is not served: it is not complete: 1 of its 2 files of weights are not here"
     assert mine.split() == ["mine", "text", "4,096", "100", "bytes", str(folder / "mine")]
 
 
@@ -86,7 +87,7 @@ def test_pull_leaves_what_is_bundled(hub: Hub, tmp_path: Path) -> None:
 def half(hub: Hub, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
     """A pull whose small files are here, and half of its large one."""
     hub.repos["org/large"] = make_model(tmp_path / "large", shards=2)
-    (hub.repos["org/large"] / LARGE).write_bytes(bytes(SIZE))
+    (hub.repos["org/large"] / LARGE).write_bytes(some_weights(SIZE))
     hub.goes_on.clear()
     hub.asked.clear()
     env = {**os.environ, **hub.env, "HF_HUB_CACHE": str(tmp_path / "hub")}

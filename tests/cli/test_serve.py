@@ -9,12 +9,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from orchard.cli.serve import ProgressLine
+from orchard.cli.serve import ProgressLine, not_served
+from orchard.config import Settings
 from orchard.gateway.model_status import ModelStatus
+from orchard.gateway.models.registry import Registry
+from tests.support.model_folders import make_model
 
 WIDTH = 80
 
@@ -159,6 +163,15 @@ def test_serve_shows_it_on_a_terminal() -> None:
                 pass
         assert process.wait(30) == 0
     os.close(ours)
+
+
+def test_what_is_not_served_is_told_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    for number in range(12):
+        make_model(tmp_path / "models" / f"{number:02}", here=0)
+    lines = not_served(Registry.from_settings(Settings(model_dir=str(tmp_path / "models"))))
+    assert lines[0] == "'00' is not served: it has no model*.safetensors"
+    assert (len(lines), lines[-1]) == (11, "2 more are not served: see 'orchard models'")
 
 
 def test_without_a_terminal_there_is_no_line(monkeypatch: pytest.MonkeyPatch) -> None:

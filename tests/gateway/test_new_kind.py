@@ -1,6 +1,5 @@
 """A new kind of model with a dialect of its own: a file each, and a row each in the tables of kinds and of routes."""
 
-import json
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -26,6 +25,7 @@ from orchard.gateway.routes.table import ROUTES, RouteGroup
 from orchard.kinds import FAKE, KINDS, TEXT, Backend, ModelKind
 from tests.support import toy_dialect
 from tests.support.environments import site_packages, toy_environment
+from tests.support.model_folders import make_model
 from tests.support.toy_kind import ToyEmbed, ToyOptions
 
 TOY = Backend("tests.support.toy_kind:ToyService", (ToyEmbed,), ToyOptions, extra="toy")
@@ -46,9 +46,7 @@ def _rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def settings(tmp_path: Path) -> Settings:
     """A folder with a toy model, and one of a text model."""
     for name, kind in (("bear", "toy"), ("writer", "qwen3")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "config.json").write_text(json.dumps({"model_type": kind}))
-        (tmp_path / name / "model.safetensors").write_bytes(b"weights")
+        make_model(tmp_path / name, {"model_type": kind})
     return Settings(model_dir=str(tmp_path), responses_path=":memory:", memory_limit=10**6)
 
 

@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import mlx_lm.utils
-
+from orchard import folder_files
 from orchard.backends.model_folder import LoadedModel
 from orchard.backends.text import TextModel, load
 from orchard.core.errors import OrchardError
@@ -58,7 +56,7 @@ def _blaming(what: str) -> Iterator[None]:
 def _model_type(folder: str) -> str:
     """Return the `model_type` in a folder's configuration; "" if it can't be read."""
     try:
-        config: dict[str, Any] = mlx_lm.utils.load_config(Path(folder))
+        config = folder_files.read_json(Path(folder, "config.json"))
     except (OSError, ValueError):
         return ""
     return str(config.get("model_type")) if isinstance(config, dict) else ""

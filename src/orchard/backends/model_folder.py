@@ -16,9 +16,11 @@ import mlx_lm.utils
 from mlx.utils import tree_flatten
 from transformers import dynamic_module_utils
 
+from orchard import folder_files
 from orchard.backends import cpu, fused, gated_delta, quantized
+from orchard.backends.checkpoint import Unusable
 from orchard.backends.output_layer import OutputLayer
-from orchard.core.errors import OrchardError
+from orchard.core.errors import OrchardError, without_panics
 from orchard.core.model_config import absurd_size, context_window
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine import memory
@@ -33,6 +35,7 @@ _UNPACKED_SHARE = 8  # of the memory: an eighth is the most that unpacked weight
 _CONFIGURATIONS = ("config.json", "adapter_config.json")
 # Equal pixels or samples only give equal embeddings if these files are the same, too.
 _OF_PROCESSORS = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
+_MOST_REASON = 400  # characters
 _GROUPS = 32  # weights are read in so many groups, with a report of progress after each
 
 
@@ -95,7 +98,7 @@ def load_folder(
     """
     if options.chat_template_file:
         template = read_text(Path(options.chat_template_file), "the chat template")
-    _check_config(folder, library)
+    read_config(folder, library.name)
     # Reading weights and reading a large vocabulary hardly slow each other down.
     with ThreadPoolExecutor(1, "tokenizer") as aside:
         reading = aside.submit(_tokenizer, folder, template)
@@ -124,14 +127,23 @@ def load_folder(
     )
 
 
-def _check_config(folder: Path, library: Library) -> None:
-    with loading(folder, library.name):
-        config = mlx_lm.utils.load_config(folder)
+def read_config(folder: Path, library: str) -> dict[str, Any]:
+    """Return a folder's config.json; check it, and all files that a library may read, before the library reads them.
+
+    Raise OrchardError("model_failed").
+    """
+    try:
+        folder_files.check(folder)
+    except (OSError, ValueError) as error:
+        raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {error}") from error
+    with loading(folder, library):
+        config: dict[str, Any] = mlx_lm.utils.load_config(folder)
         reason = absurd_size(config)
         if not reason and "model_file" in config:  # a library that runs it must not see it
             raise ValueError(f"custom module {config['model_file']}")
     if reason:  # reading the tokenizer would make lists of as many layers, too
         raise OrchardError("model_failed", f"the model in {folder} can't be loaded: in its config.json {reason}")
+    return config
 
 
 def _output(folder: Path, network: Any, library: Library) -> OutputLayer:
@@ -154,6 +166,10 @@ def _network(folder: Path, library: Library) -> tuple[Any, dict[str, Any]]:
 
 def _adapt(network: Any, adapter: Path, library: Library) -> None:
     """Apply LoRA weights to a network. Raise OrchardError("model_failed") with the reason."""
+    try:
+        folder_files.check(adapter)
+    except (OSError, ValueError) as error:
+        raise OrchardError("model_failed", f"the adapter in {adapter} can't be applied: {error}") from error
     try:
         if not (adapter / "adapter_config.json").is_file():
             raise FileNotFoundError("it has no adapter_config.json")
@@ -187,7 +203,7 @@ def fingerprint(folder: Path, adapter_path: str | None, library: str) -> str:
             known.update(f"{file.name} {stat.st_size} {stat.st_mtime_ns}\n".encode())
         for name in files:
             if (file := one / name).is_file():
-                known.update(file.read_bytes())
+                known.update(folder_files.read(file))
     return known.hexdigest()
 
 
@@ -238,15 +254,23 @@ def _lines(error: Exception) -> list[str]:
     return str(error).strip().splitlines() or [type(error).__name__]
 
 
+def _line(error: Exception) -> str:
+    """Return an error's lines as one, of which the first may end with a colon; very long ones are cut off."""
+    line = " ".join(line.strip() for line in _lines(error))
+    return line if len(line) <= _MOST_REASON else f"{line[:_MOST_REASON]}…"
+
+
 def _why(folder: Path, error: Exception, library: str) -> str:
     """Return why a library rejected a folder, in words that a user can act on."""
     first_line = _lines(error)[0]
     match error:
+        case Unusable():
+            return str(error)
         case FileNotFoundError():
             return f"it has no {'model*.safetensors' if (folder / 'config.json').is_file() else 'config.json'}"
         case json.JSONDecodeError():
             return f"its config.json is not JSON ({first_line})"
-        case _ if broken := _broken_json(folder):
+        case _ if broken := folder_files.problem_of(sorted(folder.glob("*.safetensors"))) or _broken_json(folder):
             return broken
         case KeyError():
             return f"its config.json has no {first_line}"
@@ -258,19 +282,21 @@ def _why(folder: Path, error: Exception, library: str) -> str:
         "shape": "its weights do not fit its config.json",
     }
     reason = next((why for words, why in reasons.items() if words in first_line), None)
-    return f"{reason or f'its files are broken or not in {library} format'} ({first_line.rstrip('.')})"
+    return f"{reason or f'its files are broken or not in {library} format'} ({_line(error).rstrip('.')})"
 
 
 def _broken_json(folder: Path) -> str | None:
     """Return the reason if one of the files that mlx-lm reads is not a JSON object in UTF-8; else None."""
     for name in ("config.json", "generation_config.json"):
         try:
-            if not isinstance(json.loads((folder / name).read_text("utf-8")), dict):
+            if not isinstance(folder_files.read_json(folder / name), dict):
                 return f"its {name} is not a JSON object"
         except UnicodeDecodeError:
             return f"its {name} is not UTF-8"
         except (OSError, json.JSONDecodeError):
             continue  # mlx-lm ignores such a generation_config.json, and names such a config.json
+        except ValueError as error:
+            return f"its {name} can't be read ({error})"
     return None
 
 
@@ -280,11 +306,7 @@ def read_text(file: Path, what: str) -> str:
     `what` says what the file is for.
     """
     try:
-        with file.open("rb") as opened:
-            text = opened.read(_MOST_TEXT_BYTES + 1)
-        if len(text) > _MOST_TEXT_BYTES:
-            raise ValueError(f"it has more than {_MOST_TEXT_BYTES:,} bytes")
-        return text.decode("utf-8")
+        return folder_files.read(file, _MOST_TEXT_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
         reason = f"it is not UTF-8 (byte {error.start})"
     except OSError as error:
@@ -297,18 +319,26 @@ def read_text(file: Path, what: str) -> str:
 def _tokenizer(folder: Path, template: str | None) -> Any:
     """Load a tokenizer; replace its chat template if one is given."""
     try:
-        eos_token_ids = mlx_lm.utils.load_config(folder).get("eos_token_id")
-        # An explicit False: by default transformers asks on the terminal whether code of the folder may run.
-        extra: dict[str, Any] = {"trust_remote_code": False}
-        if template is not None:
-            extra["chat_template"] = template
-        tokenizer = mlx_lm.utils.load_tokenizer(folder, tokenizer_config_extra=extra, eos_token_ids=eos_token_ids)
-        if template is not None:
-            tokenizer._chat_template = None  # one that is Python code
-        return tokenizer
+        with without_panics():
+            return _read_tokenizer(folder, template)
     except Exception as error:
-        reason = f"the tokenizer in {folder} is missing or can't be loaded: {_lines(error)[0]}"
+        why = _line(error) if folder_files.has_tokenizer(folder_files.names(folder)) else "it has no file of tokens"
+        reason = f"the tokenizer in {folder} is missing or can't be loaded: {why}"
         raise OrchardError("model_failed", reason) from error
+
+
+def _read_tokenizer(folder: Path, template: str | None) -> Any:
+    eos_token_ids = mlx_lm.utils.load_config(folder).get("eos_token_id")
+    # An explicit False: by default transformers asks on the terminal whether code of the folder may run.
+    extra: dict[str, Any] = {"trust_remote_code": False}
+    if template is not None:
+        extra["chat_template"] = template
+    tokenizer = mlx_lm.utils.load_tokenizer(folder, tokenizer_config_extra=extra, eos_token_ids=eos_token_ids)
+    if not tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys():  # transformers makes such tokenizers
+        raise ValueError("it has no tokens")
+    if template is not None:
+        tokenizer._chat_template = None  # one that is Python code
+    return tokenizer
 
 
 def _window(config: dict[str, Any], tokenizer: Any) -> int:
@@ -323,7 +353,7 @@ def _generation_config(folder: Path) -> tuple[SamplingDefaults, int | None]:
     Values that make no sense, and a file that is missing or broken, are ignored.
     """
     try:
-        found = json.loads((folder / "generation_config.json").read_text("utf-8"))
+        found = folder_files.read_json(folder / "generation_config.json")
     except (OSError, ValueError):
         found = {}
     found = found or {}  # mlx-lm takes other JSON where it is empty

@@ -10,18 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
-import mlx_lm.utils
 from mlx import nn
 from mlx_vlm.speculative.drafters import load_drafter
 from mlx_vlm.speculative.drafters.mtp_split import detect_mtp_splitter
 from mlx_vlm.speculative.drafters.qwen3_5_mtp import Qwen3_5MTPDraftModel
 
 from orchard.backends import fused, quantized
-from orchard.backends.model_folder import LoadedModel, evaluate, fingerprint, loading
+from orchard.backends.model_folder import LoadedModel, evaluate, fingerprint, loading, read_config
 from orchard.backends.output_layer import OutputLayer
 from orchard.backends.rotary import UNUSED, install
 from orchard.core.errors import OrchardError
-from orchard.core.model_config import absurd_size
 from orchard.engine.drafting.head import PredictionHead
 
 log = logging.getLogger("orchard.worker")
@@ -96,12 +94,8 @@ def load_head(model: LoadedModel, folder: Path) -> MtpHead:
 
     Raise OrchardError("model_failed") with the reason if it can't guess for the model.
     """
+    read_config(folder, _LIBRARY)
     with loading(folder, _LIBRARY):
-        config = mlx_lm.utils.load_config(folder)
-        if "model_file" in config:  # a library that runs it must not see it
-            raise ValueError(f"custom module {config['model_file']}")
-        if reason := absurd_size(config):
-            raise ValueError(f"in its config.json {reason}")
         draft, _ = load_drafter(str(folder), "mtp", lazy=True)
     output = OutputLayer(model.network, lambda: model.forward(mx.array([[0]], mx.uint32), model.new_cache()))
     if reason := _misfit(draft, output.width):

@@ -8,6 +8,7 @@ import mlx.core as mx
 import mlx_lm.utils
 from mlx_lm.models.cache import make_prompt_cache
 
+from orchard.backends.checkpoint import load_network
 from orchard.backends.model_folder import FolderModel, Library, Progress, load_folder
 from orchard.core.tasks.text_options import TextOptions
 
@@ -58,11 +59,6 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
     return TextModel(**vars(loaded), vocab_size=vocab_size)
 
 
-def _load_network(folder: Path) -> tuple[Any, dict[str, Any]]:
-    network, config = mlx_lm.utils.load_model(folder, lazy=True)
-    return network, config
-
-
 def _adapt(network: Any, adapter: Path) -> set[str]:
     mlx_lm.utils.load_adapters(network, str(adapter))
     weights: Any = mx.load(str(adapter / "adapters.safetensors"))
@@ -74,4 +70,4 @@ def _run(network: Any) -> mx.array:
     return logits
 
 
-_MLX_LM = Library("mlx-lm", _load_network, _run, _adapt)
+_MLX_LM = Library("mlx-lm", load_network, _run, _adapt)

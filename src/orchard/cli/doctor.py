@@ -99,10 +99,13 @@ def _models(settings: Settings, most: int | None) -> Iterator[Finding]:
     )
     yield machine.disk(root)
     try:
-        found = Registry.from_settings(settings).all()
+        registry = Registry.from_settings(settings)
+        found = registry.all()
     except OrchardError as error:
         yield Finding("problem", "models", error.message, "Correct the configuration, or download the model.")
     else:
+        for name, reason in registry.refused.items():
+            yield Finding("warning", "model", f"'{name}' is not served: {reason}")
         if most is not None:
             yield from machine.room((entry for entry in found if entry.path and not entry.bundled), most)
 

@@ -12,6 +12,7 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
+from orchard.cli.settings.values import printable
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.models import hub_cache
@@ -30,12 +31,15 @@ def models(settings: Settings) -> None:
     table.add_column("Size", justify="right", no_wrap=True)
     table.add_column("Aliases", overflow="fold")
     table.add_column("Folder", overflow="fold")
-    for entry in Registry.from_settings(settings).all():
+    registry = Registry.from_settings(settings)
+    for entry in registry.all():
         window = "unknown" if entry.context_window is None else f"{entry.context_window:,}"
         cells = entry.id, entry.kind, window, decimal(entry.size_bytes), ", ".join(entry.aliases), entry.path
         table.add_row(*map(Text, cells))
     # Don't fit the table to a screen if the output is a pipe or a file.
     Console(width=None if sys.stdout.isatty() else 1000).print(table)
+    for name, reason in registry.refused.items():
+        print(printable(f"'{name}' is not served: {reason}"))
 
 
 def pull(repo: str, revision: str | None = None) -> None:

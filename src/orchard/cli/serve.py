@@ -16,16 +16,19 @@ from typing import TYPE_CHECKING
 from orchard import __version__
 from orchard.cli.config import registry_of
 from orchard.cli.settings.layers import Places
+from orchard.cli.settings.values import printable
 from orchard.config import Settings
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from orchard.gateway.model_status import ModelStatus
+    from orchard.gateway.models.registry import Registry
 
 # The soft limits of open files, 1024 on Linux and 256 on macOS, are too low for all connections.
 _OPEN_FILES = 10240
 _MOST_NAMES = 4
+_MOST_NOT_SERVED = 10
 _BAR_COLUMNS = 24
 # The arguments of `curl`, after the URL, that try out a model that doesn't chat.
 _JSON = "-H 'content-type: application/json' -d"
@@ -52,7 +55,7 @@ def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None =
     from orchard.gateway.pool.pool import Pool
     from orchard.gateway.routes.app import create_app
 
-    for note in notes:
+    for note in (*notes, *not_served(registry)):
         print(f"orchard: {note}", file=sys.stderr)
     sock = bind(settings.host, settings.port)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -67,6 +70,13 @@ def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None =
     pool = Pool(registry, settings)
     app = create_app(pool, settings)
     run(app, pool, settings, sock, on_ready=lambda: print(text, flush=True), on_tick=line.show if line else None)
+
+
+def not_served(registry: "Registry") -> list[str]:
+    """Return a line about each model of this machine that can't be served; one about those beyond the first ones."""
+    lines = [printable(f"'{name}' is not served: {reason}") for name, reason in registry.refused.items()]
+    left = len(lines) - _MOST_NOT_SERVED
+    return lines if left <= 0 else [*lines[:_MOST_NOT_SERVED], f"{left} more are not served: see 'orchard models'"]
 
 
 def base_url(host: str, sock: socket.socket) -> str:

@@ -3,6 +3,8 @@
 Each dialect maps a kind to its own HTTP status and error body.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 FailureKind = Literal[
@@ -48,6 +50,20 @@ class OrchardError(Exception):
         self.retry_after = retry_after
 
 
-def brief(error: Exception) -> str:
+@contextmanager
+def without_panics() -> Iterator[None]:
+    """Raise OrchardError("internal") in place of a panic of a library in Rust, such as the tokenizers.
+
+    In Python, panics are no `Exception`, so that handlers of exceptions would let a request wait forever.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__module__ != "pyo3_runtime":
+            raise
+        raise OrchardError("internal", f"a library failed: {brief(error)}") from error
+
+
+def brief(error: BaseException) -> str:
     """Return the first line of an error, or the name of its class if it has no message."""
     return (str(error).splitlines() or [type(error).__name__])[0][:200]

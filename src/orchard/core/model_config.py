@@ -59,6 +59,7 @@ _UNSAID_WINDOWS = {"gemma3": 131_072, "gemma3_text": 131_072}
 
 _SCALES_ORIGINAL = {"yarn", "deepseek_yarn", "telechat3-yarn", "linear", "dynamic"}
 
+_NEVER_NEGATIVE = {"num_hidden_layers", "num_layers", "n_layers", "n_layer", "hidden_size", "d_model", "vocab_size"}
 # Several times the sizes of the largest models.
 _MOST_LAYERS, _MOST_WIDTH, _MOST_HEADS, _MOST_EXPERTS, _MOST_WORDS = 2048, 2**20, 4096, 2**16, 2**24
 _MOST = {
@@ -153,7 +154,7 @@ def _tokens(value: object) -> int | None:
 
 
 def absurd_size(config: Mapping[str, Any]) -> str | None:
-    """Return a sentence about the first size that is absurdly large, with its key and its bound; None: there is none.
+    """Return a sentence about the first size that is negative or absurdly large, with its bound; None: there is none.
 
     A network is built, layer by layer, before its weights are read, so a wrong size takes minutes or all memory.
     """
@@ -167,6 +168,8 @@ def _absurd_sizes(config: Mapping[str, Any], depth: int) -> Iterator[str]:
         if (most := _MOST.get(key)) is None:
             continue
         for size in value if isinstance(value, list) else [value]:
+            if key in _NEVER_NEGATIVE and isinstance(size, int | float) and size < 0:
+                yield f"{key} is {size:,}, and must not be negative"
             if isinstance(size, int | float) and size > most:
                 yield f"{key} is {size:,}, and models have at most {most:,}"
 

@@ -10,6 +10,8 @@ from concurrent.futures import Future, wait
 from functools import partial
 from typing import Any, TypeVar
 
+from orchard.core.errors import without_panics
+
 T = TypeVar("T")
 
 _STACK_BYTES = 16 * 2**20
@@ -133,7 +135,8 @@ class Lane:
 def _outcome(future: "Future[Any]", call: Callable[[], Any]) -> Callable[[], None]:
     """Call a function, and return another one that gives its result or its error to a future."""
     try:
-        return partial(future.set_result, call())
+        with without_panics():
+            return partial(future.set_result, call())
     except BaseException as error:
         return partial(future.set_exception, error)
 

@@ -145,7 +145,7 @@ def test_a_template_of_processors_only(folder: Path) -> None:
         (lambda folder: (folder / "config.json").unlink(), "no config.json"),
         (lambda folder: (folder / "config.json").write_text("{"), "config.json is not JSON"),
         (lambda folder: (folder / "model.safetensors").unlink(), r"no model\*.safetensors"),
-        (lambda folder: (folder / "model.safetensors").write_text("no tensors"), "broken"),
+        (lambda folder: (folder / "model.safetensors").write_text("no tensors"), "not in safetensors format"),
         (lambda folder: edit(folder / "config.json", num_hidden_layers=10**6), "have at most 2,048"),
         (lambda folder: edit(folder / "config.json", model_file="evil.py"), "Python code of its own"),
     ],

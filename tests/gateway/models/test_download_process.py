@@ -16,6 +16,7 @@ from orchard.core.errors import OrchardError
 from orchard.gateway.models.download_process import snapshot
 from orchard.gateway.models.model_files import Folders
 from tests.support.hub import COMMIT, LARGE, SIZE, Hub
+from tests.support.model_folders import some_weights
 
 
 @pytest.fixture(autouse=True)
@@ -73,12 +74,12 @@ def test_large_files_come_over_xet_and_its_progress_is_told(hub: Hub, monkeypatc
                     total_transfer_bytes_completion_rate=None,
                 )
             )
-        incomplete_path.write_bytes(bytes(SIZE))
+        incomplete_path.write_bytes(some_weights(SIZE))
 
     monkeypatch.setattr(file_download, "xet_get", xet_get)
     folder = snapshot("org/tiny", None, tell(told))
     assert fetched == [LARGE]
-    assert (Path(folder) / LARGE).read_bytes() == bytes(SIZE)
+    assert (Path(folder) / LARGE).read_bytes() == some_weights(SIZE)
     assert hub.sent(LARGE) == []
     assert [part for part in sorted(set(told)) if 1 < part < 99] == [49]  # the small files come on top
     assert told[-1] == 100
@@ -94,7 +95,7 @@ def test_a_connection_that_breaks_is_taken_up_where_it_broke(hub: Hub) -> None:
 
 
 def test_a_file_that_another_process_fetches_is_waited_for(hub: Hub, blobs: Path) -> None:
-    digest = hashlib.sha256(bytes(SIZE)).hexdigest()
+    digest = hashlib.sha256(some_weights(SIZE)).hexdigest()
     lock = blobs.parents[1] / ".locks" / blobs.parent.name / f"{digest}.lock"
     for folder in (blobs, lock.parent):
         folder.mkdir(parents=True)
@@ -103,7 +104,7 @@ def test_a_file_that_another_process_fetches_is_waited_for(hub: Hub, blobs: Path
         with WeakFileLock(lock):
             pulled = thread.submit(snapshot, "org/tiny", None, tell(told))
             assert not wait([pulled], timeout=0.5).done
-            (blobs / digest).write_bytes(bytes(SIZE))
+            (blobs / digest).write_bytes(some_weights(SIZE))
         assert Path(pulled.result(), LARGE).stat().st_size == SIZE
     assert hub.sent(LARGE) == []
     assert told[-1] == 100
@@ -128,7 +129,7 @@ def test_what_a_model_of_transcription_reads_beside_its_weights_is_fetched(hub: 
 
 
 def test_two_names_of_one_content_are_one_file(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    (hub.repos["org/tiny"] / "copy.safetensors").write_bytes(bytes(SIZE))
+    (hub.repos["org/tiny"] / "copy.safetensors").write_bytes(some_weights(SIZE))
     usage = shutil.disk_usage("/")._replace(free=SIZE + 10_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     folder = Path(quietly("org/tiny"))

@@ -56,8 +56,13 @@ def test_nor_is_what_is_quantised_already(folder: Path, level: str, kept: int) -
 
 
 @pytest.mark.parametrize("start", [b"", b"\xff" * 8, (9).to_bytes(8, "little") + b'{"a": [[[', b"\0" * 8])
-def test_broken_files_have_a_size_too(folder: Path, start: bytes) -> None:
+def test_broken_weights_are_none(folder: Path, start: bytes) -> None:
     (folder / "transformer" / "0.safetensors").write_bytes(start.ljust(1000, b"\0"))
+    with pytest.raises(ValueError, match=r"its 0.safetensors is not in safetensors format"):
+        read_weights(str(folder))
+
+
+def test_a_broken_index_is_like_none(folder: Path) -> None:
     (folder / "model_index.json").write_bytes(b"[" * 100_000)
     assert read_weights(str(folder)) == PipelineWeights(2000, 0)
 

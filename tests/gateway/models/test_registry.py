@@ -1,6 +1,7 @@
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from orchard.gateway.models.registry import Registry, resolve
 from orchard.gateway.models.sources import BUILT_IN_ALIASES, BUNDLED
 from orchard.kinds import IMAGE, VISION
 from tests.support.embedding_models import MINILM
-from tests.support.model_folders import cache_model, make_model
+from tests.support.model_folders import cache_model, make_model, some_weights
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def test_a_whisper_model_needs_no_file_of_a_tokenizer(model_dir: Path, weights: 
     folder = model_dir / "org" / "whisper"
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps({"n_mels": 80, "n_audio_state": 384, "n_vocab": 51_865} | config))
-    (folder / weights).write_bytes(bytes(100))
+    (folder / weights).write_bytes(some_weights(100))
     entry = Registry.from_settings(Settings(model_dir=str(model_dir))).find("org/whisper")
     assert (entry.id, entry.kind, entry.size_bytes) == ("org/whisper", "transcription", 100)
 
@@ -125,8 +126,11 @@ def test_a_name_that_is_nothing(name: str, cache: Path) -> None:
         ("config.json", "[]", "not a JSON object"),
         ("config.json", "{}", "model_type"),
         ("model.safetensors", None, "safetensors"),
-        ("model.safetensors.index.json", "{", "can't be read"),
-        ("model.safetensors.index.json", '{"weight_map": {"a": "model-2.safetensors"}}', "1 of its 2 files"),
+        (
+            "model.safetensors.index.json",
+            '{"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}',
+            "1 of its 2 files",
+        ),
     ],
 )
 def test_a_folder_that_is_no_model_says_why(folder: Path, file: str, content: str | bytes | None, reason: str) -> None:
@@ -179,8 +183,8 @@ def test_a_download_that_ends_while_the_server_runs_is_seen(cache: Path) -> None
     registry = Registry.from_settings(Settings())
     snapshot = cache_model(cache, "org/new", shards=2, here=1)
     assert refused(registry, "org/new").kind == "model_not_found"
-    (snapshot / "model-00002-of-00002.safetensors").write_bytes(b"0" * 50)
-    assert registry.find("org/new").size_bytes == 150
+    (snapshot / "model-00002-of-00002.safetensors").write_bytes(some_weights(150))
+    assert registry.find("org/new").size_bytes == 250
     assert ids(registry) == ["demo", "org/new"]
     shutil.rmtree(snapshot.parent.parent)
     assert refused(registry, "org/new").kind == "model_not_found"
@@ -199,6 +203,19 @@ def test_what_does_not_change_is_read_once(cache: Path, monkeypatch: pytest.Monk
     assert registry.find("org/a").context_window == 4096
     (snapshot / "config.json").write_text(json.dumps({"model_type": "qwen3", "max_position_embeddings": 8192}))
     assert registry.find("org/a").context_window == 8192
+
+
+def test_a_file_that_grows_in_its_place_is_seen_at_last(model_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_model(model_dir / "copied")
+    os.truncate(folder / "model.safetensors", 90)
+    for path in (folder / "config.json", folder):
+        os.utime(path, (10**9, 10**9))
+    registry = Registry.from_settings(Settings(model_dir=str(model_dir)))
+    (folder / "model.safetensors").write_bytes(some_weights(100))
+    assert "10 bytes are missing" in refused(registry, "copied").message
+    later = time.monotonic() + 60
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert registry.find("copied").size_bytes == 100
 
 
 def test_revisions(cache: Path) -> None:
@@ -227,7 +244,7 @@ def test_an_old_snapshot_serves_while_the_new_one_is_downloaded(cache: Path) -> 
     new = cache_model(cache, "org/a", commit="222", here=0)
     registry = Registry.from_settings(Settings())
     assert registry.find("org/a").path == str(old)
-    (new / "model.safetensors").touch()
+    (new / "model.safetensors").write_bytes(some_weights(100))
     assert registry.find("org/a").path == str(new)
 
 
@@ -258,17 +275,16 @@ def test_sub_folders_are_models(model_dir: Path) -> None:
         assert refused(registry, name).kind == "model_not_found"
 
 
-def test_gguf_is_called_by_its_name(cache: Path, model_dir: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_gguf_is_called_by_its_name(cache: Path, model_dir: Path) -> None:
     make_model(model_dir / "org" / "whole")
     snapshot = cache / "models--org--cached-GGUF" / "snapshots" / "c0ffee"
     for folder in (model_dir / "plain", model_dir / "org" / "owned", snapshot):
         folder.mkdir(parents=True)
         (folder / "tiny.Q8_0.gguf").touch()
     registry = Registry.from_settings(Settings(model_dir=str(model_dir)))
-    warned = [record.message for record in caplog.records]
-    assert [line.split()[0] for line in warned] == ["'org/owned'", "'plain'"]
-    assert all("it is in GGUF" in line and "mlx-community" in line for line in warned)
     assert ids(registry) == ["demo", "org/whole"]
+    assert list(registry.refused) == ["org/cached-GGUF", "org/owned", "plain"]
+    assert all("it is in GGUF" in reason and "mlx-community" in reason for reason in registry.refused.values())
     for name in ("plain", "org/owned", "org/cached-GGUF", "tiny.Q8_0.gguf"):
         error = refused(registry, name)
         assert error.kind == "model_not_found"

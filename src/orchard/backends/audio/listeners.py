@@ -22,10 +22,10 @@ from mlx_audio.stt.models.whisper.tokenizer import LANGUAGES, TO_LANGUAGE_CODE
 
 from orchard.backends.audio.decode import RATE, decode
 from orchard.backends.audio.recognizer import Advance, Beat
-from orchard.backends.model_folder import evaluate, loading, without_code
+from orchard.backends.model_folder import evaluate, loading, read_config, without_code
 from orchard.backends.resampling import Samples
 from orchard.core.errors import OrchardError
-from orchard.core.model_config import absurd_size, listener
+from orchard.core.model_config import listener
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word
 
 log = logging.getLogger("orchard.worker")
@@ -175,10 +175,8 @@ def _words(tokens: Collection[Any], begin: float, end: float) -> Iterator[Word]:
 
 def load(folder: Path, progress: Callable[[float], None]) -> Listener:
     """Load a model; download nothing and run no code in its folder. Raise OrchardError("model_failed")."""
+    config = read_config(folder, _LIBRARY)
     with loading(folder, _LIBRARY), without_code():
-        config = mlx_lm.utils.load_config(folder)
-        if reason := absurd_size(config):
-            raise ValueError(f"in its config.json {reason}")
         kind = listener(config)
         if kind is None:
             raise ValueError(f"models of the type {config.get('model_type')} are not served for transcription")

@@ -14,9 +14,9 @@ import mlx_lm.utils
 import numpy as np
 from numpy.typing import NDArray
 
-from orchard.backends.model_folder import evaluate, loading, without_code
+from orchard.backends.model_folder import evaluate, loading, read_config, without_code
 from orchard.backends.service import Progress
-from orchard.core.model_config import absurd_size, voices
+from orchard.core.model_config import voices
 from orchard.core.tasks.speak import RATE
 
 log = logging.getLogger("orchard.worker")
@@ -107,10 +107,8 @@ def load_speaker(folder: Path, progress: Progress) -> Speaker:
 
     `progress` is called with the fraction that has been read. Raise OrchardError("model_failed") with the reason.
     """
+    config = read_config(folder, _LIBRARY)
     with loading(folder, _LIBRARY), without_code():
-        config = mlx_lm.utils.load_config(folder)
-        if reason := absurd_size(config):
-            raise ValueError(f"in its config.json {reason}")
         kind = config.get("model_type")
         if kind not in _SPEAKERS:
             raise ValueError(f"speech is served for models of the types {', '.join(_SPEAKERS)}, and it is a {kind}")

@@ -6,7 +6,6 @@ the end of the last complete segment on, and again at a higher temperature if th
 
 import functools
 import itertools
-import json
 from collections.abc import Callable, Generator
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +21,7 @@ from mlx_audio.stt.models.whisper.whisper import Model, ModelDimensions
 from mlx_audio.utils import apply_quantization
 from transformers import AutoTokenizer
 
+from orchard import folder_files
 from orchard.backends import cpu
 from orchard.backends.audio import decode, whisper_cpu
 from orchard.backends.audio.detection import speech_frames
@@ -29,7 +29,7 @@ from orchard.backends.audio.mel import FRAMES_PER_SECOND, MelFile
 from orchard.backends.audio.recognizer import Advance, Beat
 from orchard.backends.audio.vocabulary.tokenizer import SIZES, make_tokenizer
 from orchard.backends.audio.word_times import time_words
-from orchard.backends.model_folder import loading
+from orchard.backends.model_folder import loading, read_config
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word
 
@@ -275,7 +275,7 @@ def _segment(one: dict[str, Any], result: DecodingResult) -> Segment:
 def is_whisper(folder: Path) -> bool:
     """Return whether a folder has a model of this family."""
     try:
-        config = json.loads((folder / "config.json").read_text("utf-8"))
+        config = folder_files.read_json(folder / "config.json")
         return config.get("model_type") == "whisper" or "n_audio_state" in config
     except (OSError, ValueError, AttributeError):
         return False
@@ -286,8 +286,8 @@ def load(folder: Path, progress: Callable[[float], None]) -> Whisper:
 
     Nothing is downloaded, and no code or pickle in the folder is run. Raise OrchardError("model_failed").
     """
+    config = read_config(folder, "mlx-audio")
     with loading(folder, "mlx-audio"):
-        config = json.loads((folder / "config.json").read_text("utf-8"))
         # Products of float16 are even slower than others on such a CPU.
         model = Model(ModelDimensions.from_dict(config), mx.float32 if cpu.is_slow() else mx.float16)
         weights = _weights(folder)
@@ -327,7 +327,7 @@ def _align(model: Any, folder: Path, heads: mx.array | None) -> None:
         model.set_alignment_heads(np.array(heads).astype(np.int32))
         return
     file = folder / "generation_config.json"
-    given = json.loads(file.read_text("utf-8")).get("alignment_heads") if file.is_file() else None
+    given = folder_files.read_json(file).get("alignment_heads") if file.is_file() else None
     if given:
         model.set_alignment_heads([[int(layer), int(head)] for layer, head in given])
 

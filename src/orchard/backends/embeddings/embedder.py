@@ -8,11 +8,11 @@ import mlx.core as mx
 import numpy as np
 
 from orchard.backends.embeddings.folder import DenseLayer, VectorRecipe, dense_weights, read_recipe, shortest
-from orchard.backends.embeddings.networks import Family, PassCost, load_network, read_config, text_config
+from orchard.backends.embeddings.networks import LIBRARY, Family, PassCost, load_network, text_config
 from orchard.backends.embeddings.pooling import activated, normalized, pool
 from orchard.backends.embeddings.service import BatchService, PassModel, ReadText
 from orchard.backends.embeddings.texts import TextTokenizer
-from orchard.backends.model_folder import Progress
+from orchard.backends.model_folder import Progress, read_config
 from orchard.core.errors import OrchardError
 from orchard.core.media import unreadable
 from orchard.core.model_config import context_window
@@ -135,7 +135,7 @@ class EmbeddingsService(BatchService[EmbeddingOptions]):
 
     @staticmethod
     def _load(path: Path, options: EmbeddingOptions, progress: Progress, beat: Callable[[], None]) -> PassModel:
-        config = read_config(path)
+        config = read_config(path, LIBRARY)
         recipe = read_recipe(path, config, options.matryoshka)
         texts = TextTokenizer(path, longest_text(config, recipe.max_tokens))
         network, family = load_network(path, config, progress, beat)

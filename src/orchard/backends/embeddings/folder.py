@@ -3,13 +3,13 @@
 Their formats: https://sbert.net/docs/package_reference/sentence_transformer/models.html
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 from msgspec import Struct
 
+from orchard import folder_files
 from orchard.core.errors import OrchardError
 
 # Model types with causal attention, in which only the last token attends to the whole text.
@@ -83,7 +83,10 @@ def _read(folder: Path, config: dict[str, Any], matryoshka: bool | None) -> Vect
     dense: list[DenseLayer] = []
     modules = _json(folder / "modules.json", [])
     for module in modules:
-        where, name = folder / str(module.get("path", "")), str(module["type"]).rpartition(".")[2]
+        path, name = str(module.get("path", "")), str(module["type"]).rpartition(".")[2]
+        if path and not folder_files.is_name(path):
+            raise ValueError(f"its modules.json names a folder that is not in its own ({path[:100]})")
+        where = folder / path
         match name:
             case "Transformer" | "Normalize":
                 pass
@@ -132,7 +135,7 @@ def _json(file: Path, missing: Any = None) -> Any:
     if not file.is_file():
         return {} if missing is None else missing
     try:
-        return json.loads(file.read_text("utf-8"))
+        return folder_files.read_json(file)
     except ValueError as error:
         raise ValueError(f"{file.name} is not JSON ({error})") from None
 

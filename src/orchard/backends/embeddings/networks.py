@@ -3,7 +3,6 @@
 Texts are padded at their end. The networks only compute hidden states; pooling follows the model's own files.
 """
 
-import json
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,9 +16,9 @@ from mlx_vlm.encoder_loader import load_encoder_model
 from orchard.backends import cpu, quantized
 from orchard.backends.model_folder import Progress, evaluate, loading
 from orchard.core.errors import OrchardError
-from orchard.core.model_config import absurd_size
 
-_LIBRARY = "mlx-vlm"
+LIBRARY = "mlx-vlm"
+"""What loads the networks."""
 _AS_VISION = {"qwen3_vl", "qwen3_vl_embedding"}
 """Models whose vectors are last hidden states, which the backend of vision models computes."""
 _EAGER_TOKENS = 2048  # passes with at least so many tokens compute their layers one by one
@@ -176,17 +175,6 @@ FAMILIES = {
 """The families by the `model_type` of config.json."""
 
 
-def read_config(folder: Path) -> dict[str, Any]:
-    """Return a folder's config.json. Raise OrchardError("model_failed")."""
-    with loading(folder, _LIBRARY):
-        config = json.loads((folder / "config.json").read_text("utf-8"))
-        if not isinstance(config, dict):
-            raise ValueError("it is not a JSON object")
-    if reason := absurd_size(config):
-        raise OrchardError("model_failed", f"the model in {folder} can't be loaded: in its config.json {reason}")
-    return config
-
-
 def text_config(config: dict[str, Any]) -> dict[str, Any]:
     """Return the part of a config.json for texts, if it has several parts."""
     part = config.get("text_config")
@@ -208,7 +196,7 @@ def load_network(
             reason += "; with `model_type: multimodal` and `embeddings: true` it is served as a vision model"
         raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {reason}")
     adapted = dict(config)
-    with loading(folder, _LIBRARY), _own_weights(folder, everything=family.has_dense) as seen:
+    with loading(folder, LIBRARY), _own_weights(folder, everything=family.has_dense) as seen:
         family.adapt(adapted)
         adapted["model_type"] = family.ranker if ranks else family.name
         classifies = ranks and family.classifies
@@ -216,7 +204,7 @@ def load_network(
         network = load_encoder_model(seen, model_remapping={}, model_class_name=name, config=adapted, lazy=True)
         mx.eval(mx.random.state)  # otherwise the random state would keep the weights that a network begins with
         cpu.widen(network)
-        evaluate(folder, network, progress, _LIBRARY)
+        evaluate(folder, network, progress, LIBRARY)
     family.mend(network)
     quantized.adapt(network)
     cpu.adapt(network)

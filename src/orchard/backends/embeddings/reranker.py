@@ -7,10 +7,10 @@ from typing import Any
 import mlx.core as mx
 
 from orchard.backends.embeddings.embedder import longest_text, padded
-from orchard.backends.embeddings.networks import PassCost, load_network, read_config
+from orchard.backends.embeddings.networks import LIBRARY, PassCost, load_network
 from orchard.backends.embeddings.service import BatchService, PassModel, ReadText
 from orchard.backends.embeddings.texts import TextTokenizer
-from orchard.backends.model_folder import Progress
+from orchard.backends.model_folder import Progress, read_config
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.embed import too_long
 from orchard.core.tasks.rerank import Relevance, Rerank, RerankOptions
@@ -108,7 +108,7 @@ class RerankService(BatchService[RerankOptions]):
 
     @staticmethod
     def _load(path: Path, options: RerankOptions, progress: Progress, beat: Callable[[], None]) -> PassModel:
-        config = read_config(path)
+        config = read_config(path, LIBRARY)
         texts = TextTokenizer(path, longest_text(config))
         network, family = load_network(path, config, progress, beat, ranks=True)
         if not family.classifies:

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from orchard import folder_files
 from orchard.backends.images.presets import PRESETS, Preset
 from orchard.core.errors import OrchardError
 
@@ -65,7 +64,7 @@ def _plain(name: str) -> str:
 def _json(file: Path) -> Mapping[str, Any]:
     """Return the JSON object in a file; an empty one if it can't be read."""
     try:
-        found = msgspec.json.decode(file.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        found = folder_files.read_json(file)
+    except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

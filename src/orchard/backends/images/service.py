@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ import mlx.core as mx
 from msgspec.structs import replace
 from PIL import Image as Picture
 
+from orchard import folder_files
 from orchard.backends.images.describer import is_json_object
 from orchard.backends.images.drawing import Drawing, Pictures, read_pictures, settle
 from orchard.backends.images.pace import Pace
@@ -85,13 +87,21 @@ class ImageService(TurnService[_Order]):
 
     def _load(self, progress: Callable[[float], None]) -> Pipeline:
         """Load the model and try it, in its thread."""
+        self._check_files()
         self._preset = preset_for(self._folder, self._options.config_name)
-        stored = sum(file.stat().st_size for file in self._folder.rglob("*.safetensors"))
+        weights = (path for path in folder_files.tree(self._folder) if path.endswith(".safetensors"))
+        stored = sum(map(os.path.getsize, weights))
         self._pace.allow(stored / _SLOWEST_DISK)
         pipeline = type(self).load_pipeline(self._preset, self._folder, self._options, progress)
         self._weights_bytes = mx.get_active_memory()
         self._try(pipeline)
         return pipeline
+
+    def _check_files(self) -> None:
+        try:
+            folder_files.check(self._folder)
+        except (OSError, ValueError) as error:
+            raise OrchardError("model_failed", f"the model in {self._folder} can't be loaded: {error}") from error
 
     def _try(self, pipeline: Pipeline) -> None:
         """Make a small image in a few steps, which also measures the model's speed."""

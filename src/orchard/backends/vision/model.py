@@ -1,9 +1,7 @@
 """Models of text and media in mlx-vlm's format."""
 
-import json
 import logging
 import re
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,8 +15,9 @@ from mlx.utils import tree_flatten
 from mlx_vlm.models.cache import make_prompt_cache
 from mlx_vlm.trainer.peft import apply_lora_layers
 
+from orchard import folder_files
 from orchard.backends import cpu
-from orchard.backends.model_folder import FolderModel, Library, Progress, load_folder, loading, without_code
+from orchard.backends.model_folder import FolderModel, Library, Progress, load_folder, read_config, without_code
 from orchard.backends.rotary import UNUSED, Rotary, install
 from orchard.backends.vision.cost import EncodingCost
 from orchard.backends.vision.encoder import MOST_FEATURE_BYTES, MediaEncoder, PlacedMedium, prompt_positions
@@ -202,8 +201,7 @@ def see_blocks(model: Any, mask: mx.array, types: mx.array) -> mx.array:
 def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambda fraction: None) -> VisionModel:
     """Load a model's folder: see `load_folder`. Raise NoMedia if it can only be served without media."""
     folder = Path(path)
-    with loading(folder, _MLX_VLM.name):
-        config = mlx_vlm.utils.load_config(folder)
+    config = read_config(folder, _MLX_VLM.name)
     with without_code():
         processor = _processor(folder, config)
         loaded = load_folder(folder, options, progress, _MLX_VLM, template=_template(folder))
@@ -298,10 +296,8 @@ def _has_media_weights(folder: Path) -> bool:
     files = list(folder.glob("*.safetensors"))
     for file in files:
         try:
-            with file.open("rb") as opened:
-                (size,) = struct.unpack("<Q", opened.read(8))
-                names = json.loads(opened.read(min(size, 2**28)))
-        except (OSError, ValueError, struct.error):
+            names = folder_files.read_header(file)
+        except (OSError, ValueError):
             return True  # the load says what is wrong with it
         if any(_MEDIA_WEIGHTS.search(name) for name in names):
             return True
@@ -311,8 +307,7 @@ def _has_media_weights(folder: Path) -> bool:
 def _template(folder: Path) -> str | None:
     """Return the chat template in a file that only processors read; None if there is none."""
     try:
-        found = json.loads((folder / "chat_template.json").read_text("utf-8"))
-        template = found["chat_template"]
+        template = folder_files.read_json(folder / "chat_template.json")["chat_template"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return template if isinstance(template, str) else None

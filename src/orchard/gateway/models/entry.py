@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
+from orchard import folder_files
 from orchard.config import ModelSettings, Settings, options_of
 from orchard.core.media import MediaPart, unreadable
 from orchard.core.model_config import Capability, capabilities
@@ -130,6 +131,6 @@ def with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelS
 @functools.lru_cache(maxsize=64)
 def _text(path: str) -> str:
     try:
-        return Path(path).expanduser().read_text(errors="replace")
-    except OSError:  # the worker reports this when it loads the model
+        return folder_files.read(Path(path).expanduser()).decode(errors="replace")
+    except (OSError, ValueError, RuntimeError):  # the worker reports this when it loads the model
         return ""

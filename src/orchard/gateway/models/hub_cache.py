@@ -8,6 +8,8 @@ import os
 import re
 from collections.abc import Iterator
 
+from orchard import folder_files
+from orchard.folder_files import is_name
 from orchard.gateway.models.subfolders import listing
 
 _PREFIX = "models--"
@@ -53,7 +55,7 @@ def snapshots(repo: str, revision: str | None = None) -> Iterator[str]:
     """
     commit = _commit(repo, revision or _MAIN)
     if revision and commit is None:
-        commit = revision if _is_name(revision) else None
+        commit = revision if is_name(revision) else None
     wanted = os.path.join(repo, "snapshots", commit) if commit else None
     if wanted and os.path.isdir(wanted):
         yield wanted
@@ -63,25 +65,18 @@ def snapshots(repo: str, revision: str | None = None) -> Iterator[str]:
 
 def _commit(repo: str, revision: str) -> str | None:
     """Return the name of the snapshot of a branch or a tag."""
-    if not all(map(_is_name, revision.split("/"))):  # as in refs/pr/1
+    if not all(map(is_name, revision.split("/"))):  # as in refs/pr/1
         return None
     try:
-        with open(os.path.join(repo, "refs", revision), encoding="ascii") as file:
-            commit = file.read(_MAX_REPO_ID).strip()
+        commit = folder_files.read(os.path.join(repo, "refs", revision), _MAX_REPO_ID).decode("ascii").strip()
     except (OSError, ValueError):
         return None
-    return commit if _is_name(commit) else None
+    return commit if is_name(commit) else None
 
 
 def _newest(repo: str) -> list[str]:
     try:
-        with os.scandir(os.path.join(repo, "snapshots")) as entries:
-            times = [(entry.stat().st_mtime_ns, entry.path) for entry in entries if entry.is_dir()]
+        inner = [os.path.join(repo, "snapshots", name) for name in folder_files.first_names(f"{repo}/snapshots")]
+        return sorted(filter(os.path.isdir, inner), key=os.path.getmtime, reverse=True)
     except OSError:
         return []
-    return [path for _, path in sorted(times, reverse=True)]
-
-
-def _is_name(text: str) -> bool:
-    """Return whether a text is the name of a file, and not a path to another folder."""
-    return text not in ("", ".", "..") and "/" not in text and "\0" not in text

@@ -1,8 +1,10 @@
 """The facts in a model's files, read again when the files change."""
 
+import math
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -10,17 +12,27 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from orchard import folder_files
 from orchard.core.model_config import Capability, capabilities, context_window, voices
-from orchard.gateway.models.gguf import GGUF, is_gguf
+from orchard.gateway.models.gguf import FIND, GGUF, is_gguf
 from orchard.gateway.models.pipeline_files import read_weights
-from orchard.kinds import KINDS, kind_of
+from orchard.kinds import KINDS, ModelKind, kind_of
 
 # A folder that has just changed may change again without a new mtime, because mtimes are coarse.
 _SETTLED_NS = 2 * 10**9
-_MAX_JSON_BYTES = 64 * 1024 * 1024
+# A file that somebody copies here grows without a new mtime of the folder.
+_REFUSED_SECONDS = 10.0
 _LAST_DATE = 253_402_300_799  # the end of the year 9999
+_WHOLE = "model.safetensors"
+_OF_PYTORCH = (".bin", ".pt", ".pth")
+_OF_BYTES = {"ByT5Tokenizer"}  # whose tokens are bytes, so that it needs no file
+_COPY = "copy tokenizer.json, or the files in its place, from the original model"
+_HEAD = "_mtp"  # the end of the model types of heads, which guess for a model with its tokens
 _NUMBERED = re.compile(r".*-\d+-of-(\d+)\.safetensors")
 
+
+NO_MODEL = "it has no config.json"
+"""Why a folder is none of a model at all."""
 
 T = TypeVar("T")
 
@@ -48,19 +60,19 @@ class _Template(Struct):
     chat_template: str | list[_NamedTemplate] | None = None
 
 
+class _TokenizerSettings(Struct):
+    tokenizer_class: str | None = None
+
+
 class _SentenceSettings(Struct):
     max_seq_length: int | None = None
-
-
-class _Index(Struct):
-    weight_map: dict[str, str]
 
 
 class Folders:
     """Caches the facts in models' folders, by path. It is thread-safe."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[int, int], ModelFiles | str]] = {}
+        self._known: dict[str, tuple[tuple[int, int], ModelFiles | str, float]] = {}
 
     def read(self, folder: str) -> ModelFiles:
         """Return the facts of the model in a folder. Raise ValueError with the reason if it can't be served."""
@@ -70,8 +82,9 @@ class Folders:
         except (OSError, ValueError) as error:  # ValueError: a null byte
             raise ValueError(f"it can't be read ({error})") from None
         known = self._known.get(folder)
-        if known is None or known[0] != state:
-            known = (state, _read(folder))
+        if known is None or known[0] != state or known[2] < time.monotonic():
+            found = _read(folder)
+            known = (state, found, time.monotonic() + _REFUSED_SECONDS if isinstance(found, str) else math.inf)
             if time.time_ns() - max(state) > _SETTLED_NS:
                 self._known[folder] = known
         if isinstance(known[1], str):
@@ -81,18 +94,21 @@ class Folders:
 
 def _read(folder: str) -> ModelFiles | str:
     try:
-        names = set(os.listdir(folder))
+        names = set(folder_files.names(folder))
         if is_gguf(names):
             return GGUF
+        folder_files.check(folder)
         if "model_index.json" in names or "config.json" not in names:
-            return _read_folders(folder, kind_of({}, names))
+            return _read_folders(folder, kind_of({}, names), names)
         config = _json(folder, "config.json", Any)
         if not isinstance(config, dict):
             return "its config.json is not a JSON object"
         kind = kind_of(config, names)
         if "model_type" not in config and kind != "transcription":  # OpenAI's Whisper and NeMo name no type
             return "its config.json names no model_type"
-        size = _weights(folder, names, KINDS[kind].weights)
+        size = _weights(folder, names, KINDS[kind])
+        if KINDS[kind].has_tokenizer and not str(config.get("model_type")).endswith(_HEAD):
+            _check_tokenizer(folder, names)
         able = capabilities(kind, _template(folder, names))
         window = _window(folder, names, config)
         return ModelFiles(kind, window, able, size, _created(folder, "config.json"), voices(config))
@@ -108,46 +124,83 @@ def _window(folder: str, names: Collection[str], config: dict[str, Any]) -> int 
     return min((window for window in windows if window), default=None)
 
 
-def _read_folders(folder: str, kind: str) -> ModelFiles:
+def _read_folders(folder: str, kind: str, names: Collection[str]) -> ModelFiles:
     """Read a model whose weights are in sub-folders. Raise ValueError or OSError."""
     if not KINDS[kind].in_folders:
-        raise ValueError("it has no config.json")
+        raise ValueError(_adapter(names) or NO_MODEL)
     weights = read_weights(folder)
     return ModelFiles(kind, None, (), weights.size_bytes, _created(folder), kept_bytes=weights.kept_bytes)
 
 
-def _weights(folder: str, names: Collection[str], pattern: re.Pattern[str]) -> int:
-    """Return the bytes of all weights. Raise ValueError if there are none, or some are missing."""
-    found = {name for name in names if pattern.fullmatch(name)}
+def _weights(folder: str, names: Collection[str], kind: ModelKind) -> int:
+    """Return the bytes of all weights. Raise ValueError if there are none, or some are missing or broken."""
+    found = {name for name in names if kind.weights.fullmatch(name)}
     if not found:
-        raise ValueError("it has no model*.safetensors")
-    wanted = set(found)
-    if "model.safetensors.index.json" in names:
-        wanted |= set(_json(folder, "model.safetensors.index.json", _Index).weight_map.values())
-    totals = [int(numbered[1]) for name in found if (numbered := _NUMBERED.fullmatch(name))]
-    total = max([len(wanted), *totals])
-    sizes = []
-    for name in wanted:
-        with suppress(OSError, ValueError):
-            sizes.append(os.stat(os.path.join(folder, name)).st_size)
-    if len(sizes) < total:
-        raise ValueError(f"it is not complete: {total - len(sizes)} of its {total} files of weights are not here")
-    return sum(sizes)
+        raise ValueError(_adapter(names) or _in_pytorch(names, kind) or "it has no model*.safetensors")
+    paths = [os.path.join(folder, name) for name in sorted(found)]
+    broken = len(paths) - sum(map(os.path.exists, paths))  # links that lead nowhere
+    missing, total = (broken, len(paths)) if broken else _missing(found, folder_files.shards(folder))
+    if missing:
+        raise ValueError(f"it is not complete: {missing} of its {total} files of weights are not here")
+    if problem := folder_files.problem_of(path for path in paths if path.endswith(".safetensors")):
+        raise ValueError(problem)
+    return sum(map(os.path.getsize, paths))
+
+
+def _missing(found: Collection[str], index: Collection[str]) -> tuple[int, int]:
+    """Return how many files of weights are missing, and how many there should be.
+
+    An index of other files than those that are here is left from an earlier version of the model. So are numbered files
+    beside a whole one. Libraries don't read the index.
+    """
+    of_totals = Counter(int(numbered[1]) for name in found if (numbered := _NUMBERED.fullmatch(name)))
+    if _WHOLE in found:
+        return (len(set(index) - set(found)), len({*index, *found})) if _WHOLE in index else (0, 1)
+    gaps = [(max(0, total - count), total) for total, count in of_totals.items()]
+    if not set(index).isdisjoint(found):
+        gaps.append((len(set(index) - set(found)), len({*index, *found})))
+    return max(gaps, default=(0, 1))
+
+
+def _adapter(names: Collection[str]) -> str | None:
+    """Return what a folder is if it has no model, but an adapter for one."""
+    if "adapter_config.json" not in names:
+        return None
+    return "it is a LoRA adapter and not a model: name its folder as `adapters` or `adapter_path` of its model" + (
+        ", once its weights are in mlx-lm's format: these are PEFT's" if "adapters.safetensors" not in names else ""
+    )
+
+
+def _in_pytorch(names: Collection[str], kind: ModelKind) -> str | None:
+    """Return what a folder is if its weights are PyTorch's, and how to get a model that can be served."""
+    file = next((name for name in sorted(names) if name.endswith(_OF_PYTORCH)), None)
+    convert = f", or convert the original with '{kind.convert} --hf-path ID'" if kind.convert else ""
+    return file and f"its weights are in PyTorch's format ({file}): {FIND}{convert}"
+
+
+def _check_tokenizer(folder: str, names: Collection[str]) -> None:
+    """Raise ValueError if a folder has no tokenizer."""
+    if folder_files.has_tokenizer(names):
+        return
+    if "tokenizer_config.json" not in names:
+        raise ValueError(f"it has no tokenizer: {_COPY}")
+    if _json(folder, "tokenizer_config.json", _TokenizerSettings).tokenizer_class not in _OF_BYTES:
+        raise ValueError(f"it has only the tokenizer's settings, tokenizer_config.json: {_COPY}")
 
 
 def _json(folder: str, name: str, as_type: type[T]) -> T:
     """Return a JSON file as that type. Raise ValueError if it can't be read."""
     try:
-        return msgspec.json.decode(_bytes(folder, name), type=as_type)
-    except (OSError, ValueError, RecursionError) as error:
+        return msgspec.convert(folder_files.read_json(os.path.join(folder, name)), as_type)
+    except (OSError, ValueError) as error:
         raise ValueError(f"its {name} can't be read ({error})") from None
 
 
 def _template(folder: str, names: Collection[str]) -> str:
     """Return the chat template, or all of them, as text, from where transformers reads it; empty if there is none."""
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         if "chat_template.jinja" in names:
-            return _bytes(folder, "chat_template.jinja").decode(errors="replace")
+            return folder_files.read(os.path.join(folder, "chat_template.jinja")).decode(errors="replace")
     for name in ("chat_template.json", "tokenizer_config.json"):
         with suppress(ValueError):
             template = _json(folder, name, _Template).chat_template
@@ -159,12 +212,3 @@ def _template(folder: str, names: Collection[str]) -> str:
 def _created(folder: str, name: str = "") -> int:
     """Return the mtime of a folder, or of a file in it, limited to valid dates."""
     return min(max(0, int(os.stat(os.path.join(folder, name)).st_mtime)), _LAST_DATE)
-
-
-def _bytes(folder: str, name: str) -> bytes:
-    """Return the content of a file of limited size. Raise OSError or ValueError."""
-    with open(os.path.join(folder, name), "rb") as file:
-        content = file.read(_MAX_JSON_BYTES + 1)
-    if len(content) > _MAX_JSON_BYTES:
-        raise ValueError(f"{name} is longer than {_MAX_JSON_BYTES} bytes")
-    return content

@@ -17,16 +17,17 @@ from orchard.core.errors import OrchardError
 from orchard.core.request import Adapter
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.crash_reason import without_folders
-from orchard.gateway.models import gguf, hub_cache, sources, subfolders
+from orchard.gateway.models import hub_cache, sources, subfolders
 from orchard.gateway.models.download import Downloads
 from orchard.gateway.models.entry import ModelEntry, with_files
 from orchard.gateway.models.gguf import GGUF, is_gguf
-from orchard.gateway.models.model_files import Folders, ModelFiles
+from orchard.gateway.models.model_files import NO_MODEL, Folders, ModelFiles
 from orchard.gateway.models.names import checked_adapter, checked_name, listed, unknown
 
 _DEFAULTS = Settings()
 # Searching all models for names to suggest may take at most this share of the time.
 _LOOKING_SHARE = 0.05
+_NOT_CACHED = "it is not in the local Hugging Face cache"
 _FALLBACK_ADVICE = "; start the server with `--fallback-model NAME` to have one model answer for all unknown names"
 
 
@@ -59,6 +60,8 @@ class Registry:
         self._configured: dict[str, _Configured] = {}
         self._names: dict[str, str] = {}  # every name of a configured model, and its id
         self._shown: list[str] = []
+        self.refused: dict[str, str] = {}
+        """Why folders and cached models can't be served, by the names that they would have, as of the last `all`."""
         self._look_again = 0.0
         for entry in entries:
             self._add(_Configured(entry, entry))
@@ -76,7 +79,6 @@ class Registry:
         if settings.fallback_model is not None:
             registry.find(settings.fallback_model)
         registry.all()  # read all files before the first request
-        gguf.warn(registry._model_dir)
         return registry
 
     def all(self) -> list[ModelEntry]:
@@ -84,11 +86,15 @@ class Registry:
         configured = [self._seen(one) for one in self._configured.values()]
         folders = {entry.folder for entry in configured}
         found: dict[str, ModelEntry] = {}
+        refused: dict[str, str] = {}
         for source in self._sources():
             if source.name not in self._names and source.name not in found:
                 entry = self._found(source)
                 if entry and entry.folder not in folders:
                     found[source.name] = entry
+                elif not entry and (reason := self._refusal(source)):
+                    refused.setdefault(source.name, reason)
+        self.refused = {name: reason for name, reason in refused.items() if name not in found}
         entries = [*configured, *found.values()]
         self._shown = [name for entry in entries for name in (entry.id, *entry.aliases)]
         return entries
@@ -241,8 +247,8 @@ class Registry:
             return None
         if name in sources.BUNDLED:
             return self._found(sources.BUNDLED[name])
-        for repo, folder in ((name, hub_cache.folder_of(name)), (None, subfolders.subfolder(self._model_dir, name))):
-            if folder and (found := self._found(sources.ModelSource(name, folder, repo))):
+        for source in self._places(name):
+            if found := self._found(source):
                 # Prefer a configured model in the same folder, so that it isn't loaded twice with different options.
                 same = (one for one in self._configured.values() if one.entry.folder == found.folder)
                 return next((self._seen(one) for one in same if one.entry.base is None), found)
@@ -273,6 +279,24 @@ class Registry:
         except ValueError:
             return None
 
+    def _refusal(self, source: sources.ModelSource) -> str | None:
+        """Return why a model that is not configured can't be served; None if it can, or if there is none."""
+        try:
+            source.name.encode()
+            self._read(source)
+        except UnicodeEncodeError:  # nobody can ask for it
+            return None
+        except ValueError as error:
+            return None if str(error) in (NO_MODEL, _NOT_CACHED) else without_folders(str(error))
+        return None
+
+    def _places(self, name: str) -> Iterator[sources.ModelSource]:
+        """Yield where a model may be that is not configured."""
+        if repo := hub_cache.folder_of(name):
+            yield sources.ModelSource(name, repo, name)
+        if folder := subfolders.subfolder(self._model_dir, name):
+            yield sources.ModelSource(name, folder)
+
     def _unread(self, source: sources.ModelSource) -> ModelEntry:
         """Return a model that is not configured, without the facts from its files."""
         return ModelEntry(source.name, "", None, options=self._settings.text, ttl=self._settings.ttl, repo=source.repo)
@@ -289,7 +313,7 @@ class Registry:
                 return folder, self._folders.read(folder)
             except ValueError as error:
                 reasons.append(str(error))
-        raise ValueError(reasons[0] if reasons else "it is not in the local Hugging Face cache")
+        raise ValueError(reasons[0] if reasons else _NOT_CACHED)
 
     def _sources(self) -> Iterator[sources.ModelSource]:
         """Yield folders that may be models. If several have the same name, the first one counts."""
@@ -316,8 +340,9 @@ class Registry:
             self.all()
             self._look_again = time.monotonic() + (time.monotonic() - began) / _LOOKING_SHARE
         message = unknown(name, self._shown)
-        if is_gguf([name]) or (self._finds and gguf.is_here(name, self._model_dir)):
-            message = f"model '{name}' can't be served: {GGUF}"
+        reasons = map(self._refusal, self._places(name) if self._finds else ())
+        if reason := GGUF if is_gguf([name]) else next(filter(None, reasons), None):
+            message = f"model '{name}' can't be served: {reason}"
         elif repo := sources.BUILT_IN_ALIASES.get(name):
             message = f"'{name}' stands for '{repo}', which is not here: 'orchard pull {repo}' downloads it"
         elif "/" in name and hub_cache.is_repo_id(name):

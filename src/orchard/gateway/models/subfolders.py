@@ -3,6 +3,8 @@
 import os
 from collections.abc import Iterator
 
+from orchard import folder_files
+
 
 def folders(root: str) -> Iterator[str]:
     """Yield the names of the folders that may be models, in order: `name`, and `org/name` if `org` is not a model."""
@@ -26,19 +28,18 @@ def subfolder(root: str, name: str) -> str | None:
 
 
 def listing(folder: str) -> list[str]:
-    """Return the names of a folder's files; none if it can't be read."""
+    """Return the names of a folder's files, or the first ones of very many; none if it can't be read."""
     try:
-        return os.listdir(folder)
+        return folder_files.first_names(folder)
     except (OSError, ValueError):
         return []
 
 
 def _folders_in(folder: str) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir())
-    except (OSError, ValueError):
-        return []
+    # Not `DirEntry.is_dir`: it raises OSError for a link to itself.
+    return sorted(
+        name for name in listing(folder) if not name.startswith(".") and os.path.isdir(os.path.join(folder, name))
+    )
 
 
 def _looks_like_a_model(folder: str) -> bool:

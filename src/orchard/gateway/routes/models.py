@@ -19,9 +19,11 @@ def add(routes: APIRouter, site: AppState) -> None:
 
     @routes.get("/models")
     async def list_models() -> dict[str, Any]:
-        """List the models on this machine: what each can do, and whether it is loaded."""
+        """List the models on this machine: what each can do, whether it is loaded, and why others are not served."""
         entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
-        return {"object": "list", "data": [describe(site.pool, entry, entry.id) for entry in entries]}
+        refused = [{"id": name, "reason": reason} for name, reason in site.pool.registry.refused.items()]
+        data = [describe(site.pool, entry, entry.id) for entry in entries]
+        return {"object": "list", "data": data, "not_served": refused}
 
     @routes.get("/models/{model_id:path}")
     async def get_model(model_id: str) -> dict[str, Any]:

@@ -39,7 +39,11 @@ class ChatTemplate:
     """
 
     def __init__(self, tokenizer: Any, message_converter: str | None) -> None:
-        """`tokenizer` is mlx-lm's wrapper. Raise ValueError if there is no converter of that name."""
+        """`tokenizer` is mlx-lm's wrapper.
+
+        Raise ValueError if there is no converter of that name, OrchardError (model_failed) if the template takes too
+        long.
+        """
         self._tokenizer = tokenizer
         self._hf = tokenizer._tokenizer
         own = inspect.signature(self._hf.apply_chat_template).parameters.keys() - {"documents", "kwargs"}
@@ -47,18 +51,21 @@ class ChatTemplate:
         self.exists = bool(tokenizer.has_chat_template)
         self.source = template_source(tokenizer)
         self._wants_blocks = False
-        self._wants_blocks = self.exists and self._drops_texts()
-        self.opener = turn_opener(tokenizer, self._fill) if self.exists else None
-        takes = probe(self._fill, self.source) if self.exists else TemplateCapabilities()
+        trial = _Trial(self._fill)
+        self._wants_blocks = self.exists and self._drops_texts(trial)
+        self.opener = turn_opener(tokenizer, trial) if self.exists else None
+        takes = probe(trial, self.source) if self.exists else TemplateCapabilities()
+        if trial.late:
+            raise OrchardError("model_failed", trial.late.message) from trial.late
         self.takes = takes if message_converter is None else replace(takes, **converter(message_converter))
         log.debug("the chat template: %s", self.takes)
 
-    def _drops_texts(self) -> bool:
+    def _drops_texts(self, fill: Callable[..., str]) -> bool:
         """Return whether the template only writes contents that are lists of blocks, as those of vision models may."""
 
         def shows(content: Any) -> bool:
             try:
-                return "Qasked" in self._fill([{"role": "user", "content": content}], add_generation_prompt=True)
+                return "Qasked" in fill([{"role": "user", "content": content}], add_generation_prompt=True)
             except Exception:  # templates raise all kinds of errors to reject messages
                 return False
 
@@ -164,6 +171,26 @@ class ChatTemplate:
         source = self._hf.get_chat_template(tools=variables.get("tools"))
         (text,), _ = render_jinja_template([turns], chat_template=source, **self._hf.special_tokens_map | variables)
         return text
+
+
+class _Trial:
+    """Renders conversations with `fill`, until one takes too long: then none of the others is tried.
+
+    Whoever tries a template ignores its errors. `late`: the error of the one that took too long.
+    """
+
+    def __init__(self, fill: Callable[..., str]) -> None:
+        self._fill = fill
+        self.late: OrchardError | None = None
+
+    def __call__(self, turns: list[Turn], **variables: Any) -> str:
+        if self.late:
+            raise self.late
+        try:
+            return self._fill(turns, **variables)
+        except OrchardError as error:
+            self.late = error
+            raise
 
 
 def common_length(one: Iterable[object], other: Iterable[object]) -> int:

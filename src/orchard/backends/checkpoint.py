@@ -1,0 +1,95 @@
+"""Loads weights that mlx-lm could run, but that its loader doesn't take as they are.
+
+Some folders' config.json doesn't say how the weights are quantised, or says what isn't so. Some weights have names from
+other programs. The weights themselves tell: only what follows from their names and shapes is corrected.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import mlx_lm.utils
+from mlx.utils import tree_flatten
+
+from orchard import folder_files
+
+log = logging.getLogger("orchard.worker")
+
+Weights = dict[str, mx.array]
+
+# Methods whose packed weights mlx-lm repacks.
+_REPACKED = {"awq", "gptq"}
+_REPACKED_BITS = 4
+_PREFIX = "language_model."
+# Computed from the configuration; some programs save it.
+_COMPUTED = ".rotary_emb.inv_freq"
+
+
+class Unusable(ValueError):
+    """The weights can't be loaded. The message is the end of a sentence."""
+
+
+def load_network(folder: Path) -> tuple[Any, dict[str, Any]]:
+    """Return mlx-lm's network of a folder, with weights that are not read yet, and its configuration.
+
+    Raise what mlx-lm raises, or Unusable.
+    """
+    config = mlx_lm.utils.load_config(folder)
+    corrections = _corrections(config, _dtypes(folder))
+    network, config = mlx_lm.utils.load_model(folder, lazy=True, model_config=corrections, get_model_classes=_classes)
+    vars(network).pop("sanitize", None)
+    return network, config
+
+
+def _dtypes(folder: Path) -> dict[str, str]:
+    """Return the names of all weights, and their types as safetensors files have them."""
+    return {
+        name: str(tensor.get("dtype"))
+        for file in folder.glob("model*.safetensors")
+        for name, tensor in folder_files.read_header(file).items()
+        if isinstance(tensor, dict)
+    }
+
+
+def _corrections(config: Mapping[str, Any], dtypes: Mapping[str, str]) -> dict[str, Any]:
+    """Return what config.json must say about the quantisation of weights of these types. Raise Unusable."""
+    told = config.get("quantization_config") or (config.get("text_config") or {}).get("quantization_config") or {}
+    method = told.get("quant_method")
+    repacked = any(name.endswith(".qweight") for name in dtypes)
+    if repacked and method not in _REPACKED:
+        raise Unusable("its weights are packed as AWQ and GPTQ do it, and its config.json doesn't say how")
+    if repacked and told.get("bits", _REPACKED_BITS) != _REPACKED_BITS:
+        reason = f"its weights are packed by {str(method).upper()} with {told['bits']} bits"
+        raise Unusable(f"{reason}, and only {_REPACKED_BITS} bits can be loaded")
+    if repacked or config.get("quantization") or (method is not None and method not in _REPACKED):
+        return {}
+    if any(name.endswith(".scales") and dtypes.get(f"{name[:-7]}.weight") == "U32" for name in dtypes):
+        # mlx-lm finds each layer's bits and group size by the shapes; these are never used.
+        return {"quantization": {"bits": told.get("bits", 4), "group_size": told.get("group_size", 64)}}
+    if told:
+        log.warning("its config.json says that its weights are quantised, and they are not")
+        return {"quantization_config": None}
+    return {}
+
+
+def _classes(config: dict[str, Any]) -> tuple[Callable[[Any], Any], Any]:
+    """Return what makes mlx-lm's network, with a method `sanitize` that renames weights first, and its arguments."""
+    kind, arguments = mlx_lm.utils._get_classes(config)
+
+    def make(given: Any) -> Any:
+        network = kind(given)
+        own = getattr(network, "sanitize", lambda weights: weights)
+        names = {name for name, _ in tree_flatten(network.parameters())}
+        network.sanitize = lambda weights: own(_renamed(weights, names))
+        return network
+
+    return make, arguments
+
+
+def _renamed(weights: Weights, names: set[str]) -> Weights:
+    """Return weights under the names of a network's parameters, without those that are computed."""
+    if all(name.startswith(_PREFIX) for name in weights) and not any(name.startswith(_PREFIX) for name in names):
+        weights = {name.removeprefix(_PREFIX): weight for name, weight in weights.items()}
+    return {name: weight for name, weight in weights.items() if name in names or not name.endswith(_COMPUTED)}
