@@ -8,7 +8,7 @@ from typing import Literal
 FailureKind = Literal[
     "invalid_request",  # the body or a parameter is wrong; `param` names it
     "unauthorized",  # no key, or a wrong one
-    "forbidden",  # the web page that sent the request, or the Host name, is not allowed
+    "forbidden",  # the web page that sent the request, the Host name, or what the key asks for is not allowed
     "not_found",  # no such route
     "model_not_found",  # no such model
     "request_not_found",  # no request with that id is known

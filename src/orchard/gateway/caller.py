@@ -8,6 +8,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from orchard.core.errors import OrchardError
+from orchard.core.request import Request
+
 _MOST_REMEMBERED = 8192
 _KEY_VARIABLES = ("ORCHARD_API_KEY", "ORCHARD_ADMIN_KEY")
 
@@ -16,32 +19,51 @@ class Caller(Struct, frozen=True):
     """Who makes a request.
 
     `user`, a digest of the API key, owns what the request stores; None: the request has no valid key. `admin`: it sees
-    what all users have made. `known`: it has a valid key, or the server needs none.
+    what all users have made. `known`: it has a valid key, or the server needs none. `manages`: it may decide which
+    models are in memory, and for how long.
     """
 
     user: str | None = None
     admin: bool = False
     known: bool = True
+    manages: bool = True
 
     def sees(self, user: str | None) -> bool:
         """Return whether the caller may see what a user has made."""
         return self.admin or self.user == user
 
+    def check_manages(self, what: str, param: str | None = None) -> None:
+        """Raise OrchardError("forbidden") if the caller may not do `what`, which manages the models in memory."""
+        if not self.manages:
+            message = f"{what} takes an admin key: send one that the server was started with (--admin-key), or start it"
+            raise OrchardError("forbidden", f"{message} with --keys-may-manage-models", param=param)
+
+    def check(self, request: Request) -> None:
+        """Raise OrchardError("forbidden") if the request manages the models in memory and the caller may not."""
+        if request.ttl is not None:
+            self.check_manages("`ttl`, which says how long the model stays in memory,", "ttl")
+
 
 ANYONE = Caller()
 """Every caller, if the server needs no key."""
-STRANGER = Caller(known=False)
+STRANGER = Caller(known=False, manages=False)
 """A caller without a key, or with a wrong one, if the server needs one."""
 
 
 class Callers:
     """The keys of one server, and the callers of its latest requests."""
 
-    def __init__(self, api_keys: Sequence[str] = (), admin_keys: Sequence[str] = ()) -> None:
+    def __init__(
+        self, api_keys: Sequence[str] = (), admin_keys: Sequence[str] = (), *, all_manage: bool = False
+    ) -> None:
+        """`all_manage`: every key may manage the models in memory, not only the admin keys."""
         keys = dict.fromkeys((*admin_keys, *api_keys))
         # What a caller makes is stored under a digest of its key, never under the key itself.
         users = {key: hashlib.sha256(b"orchard user\0" + key.encode()).hexdigest() for key in keys}
-        self._known = [(_digest(key.encode()), Caller(users[key], key in admin_keys)) for key in keys]
+        self._known = [
+            (_digest(key.encode()), Caller(users[key], key in admin_keys, manages=all_manage or key in admin_keys))
+            for key in keys
+        ]
         self._requests: OrderedDict[str, str | None] = OrderedDict()
 
     def identify(self, keys: Iterable[bytes]) -> Caller:
