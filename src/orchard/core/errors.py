@@ -23,6 +23,7 @@ FailureKind = Literal[
     "overloaded",  # a queue or a connection limit is full; try again later
     "shutting_down",  # the server is shutting down
     "cancelled",  # the caller disconnected, or cancelled the request
+    "model_in_use",  # the model is not unloaded, because somebody has asked for it since
     "model_failed",  # the model could not be loaded
     "worker_crashed",  # the model's process died with the request in it
     "unavailable",  # the model's process does not answer in time

@@ -38,8 +38,8 @@ class Caller(Struct, frozen=True):
             message = f"{what} takes an admin key: send one that the server was started with (--admin-key), or start it"
             raise OrchardError("forbidden", f"{message} with --keys-may-manage-models", param=param)
 
-    def check(self, request: Request) -> None:
-        """Raise OrchardError("forbidden") if the request manages the models in memory and the caller may not."""
+    def check_ttl(self, request: Request) -> None:
+        """Raise OrchardError("forbidden") if the request sets the ttl of its model and the caller may not."""
         if request.ttl is not None:
             self.check_manages("`ttl`, which says how long the model stays in memory,", "ttl")
 

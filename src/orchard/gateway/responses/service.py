@@ -113,7 +113,7 @@ class Responses:
         given = any(item.type == "compaction" for item in draft.body.items)
         needed = given or any(_COMPACTION in item for item in past.items)
         call = draft.call(request_id, priority, past.items, past.referenced, await self.unsealer(needed))
-        caller.check(call.request)
+        caller.check_ttl(call.request)
         if past.items:
             what = "what this request continues, with its input,"
             past.extent.plus(call.input).check(what, self.settings.max_body_bytes)

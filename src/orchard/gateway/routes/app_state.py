@@ -46,7 +46,7 @@ class AppState:
 
         The body of the HTTP request must have been read. Raise OrchardError.
         """
-        http.state.caller.check(request)
+        http.state.caller.check_ttl(request)
         if any(unresolved(request)):
             # Fetch nothing for a model that doesn't exist or can't read it.
             entry = self.pool.find(request.model, request.adapter).entry

@@ -27,7 +27,7 @@ async def answer(site: AppState, http: Request, model: str | None = None) -> Res
     header = http.headers.get(PRIORITY_HEADER)
     body = await site.bodies.read(http)
     call = parse(body, http.state.id, header, model=model, default=site.pool.only())
-    http.state.caller.check(call.requests[0])
+    http.state.caller.check_ttl(call.requests[0])
     stream = site.pool.open(*call.requests)  # as one stream, with the choices one after the other
     keep_alive = site.settings.keep_alive_interval
     return EventResponse(stream, CompletionEncoder(call) if call.stream else call.complete, keep_alive)
