@@ -30,7 +30,7 @@ _USED = """
 SELECT value FROM json_each(:used)
 UNION SELECT thread FROM responses WHERE id IN (SELECT value FROM json_each(:used))
 """
-# If a thread is from further in the future than clocks are adjusted, the clock has been set back. Otherwise a thread may
+# If a thread is from further in the future than clocks are adjusted, the clock was set back. Otherwise a thread may
 # expire later than this server's time to live says, because another server's is longer.
 _CLOCK_STEP = 60.0
 _SET_BACK = """
