@@ -117,7 +117,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = ()
     admin_keys: Annotated[
         Keys,
-        setting("access", "A key that also sees what every other key has stored; may be repeated."),
+        setting(
+            "access",
+            "A key that also sees what every other key has stored, and may load and unload models; may be repeated.",
+        ),
         also(flag="admin_key"),
     ] = ()
     prompt_cache_sharing: Annotated[
@@ -128,6 +131,13 @@ class Settings(Struct, frozen=True, kw_only=True):
             "keys (a mapping of names to lists of keys, only in the file) its own.",
         ),
     ] = "keys"
+    keys_may_manage_models: Annotated[
+        bool,
+        setting(
+            "access",
+            "Let every key load and unload models, and set how long they stay in memory, as admin keys may.",
+        ),
+    ] = False
     cors_origins: Annotated[
         tuple[str, ...],
         written_as("origins"),

@@ -10,7 +10,7 @@ from typing import Literal
 FailureKind = Literal[
     "invalid_request",  # the body or a parameter is wrong; `param` names it
     "unauthorized",  # no key, or a wrong one
-    "forbidden",  # the web page that sent the request, or the Host name, is not allowed
+    "forbidden",  # the web page that sent the request, the Host name, or what the key asks for is not allowed
     "not_found",  # no such route
     "model_not_found",  # no such model
     "request_not_found",  # no request with that id is known
@@ -25,6 +25,7 @@ FailureKind = Literal[
     "overloaded",  # a queue or a connection limit is full; try again later
     "shutting_down",  # the server is shutting down
     "cancelled",  # the caller disconnected, or cancelled the request
+    "model_in_use",  # the model is not unloaded, because somebody has asked for it since
     "model_failed",  # the model could not be loaded
     "worker_crashed",  # the model's process died with the request in it
     "unavailable",  # the model's process does not answer in time

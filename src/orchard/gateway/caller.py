@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from orchard.config import PromptCacheSharing
+from orchard.core.errors import OrchardError
 from orchard.core.request import Request, Sender
 
 _MOST_REMEMBERED = 8192
@@ -20,13 +21,15 @@ class Caller(Struct, frozen=True):
     """Who makes a request.
 
     `user`, a digest of the API key, owns what the request stores; None: the request has no valid key. `admin`: it sees
-    what all users have made. `known`: it has a valid key, or the server needs none. `cache_scope`: see `Request`.
-    `host` and `port` are the client's end of the connection.
+    what all users have made. `known`: it has a valid key, or the server needs none. `manages`: it may decide which
+    models are in memory, and for how long. `cache_scope`: see `Request`. `host` and `port` are the client's end of the
+    connection.
     """
 
     user: str | None = None
     admin: bool = False
     known: bool = True
+    manages: bool = True
     cache_scope: str = ""
     host: str = ""
     port: int = 0
@@ -36,7 +39,12 @@ class Caller(Struct, frozen=True):
         return replace(self, host=client[0], port=client[1]) if client else self
 
     def sign(self, request: Request) -> Request:
-        """Return a request with its sender and the scope of what it caches."""
+        """Return a request with its sender and the scope of what it caches.
+
+        Raise OrchardError("forbidden") if it sets the ttl of its model and the caller may not.
+        """
+        if request.ttl is not None:
+            self.check_manages("`ttl`, which says how long the model stays in memory,", "ttl")
         scope = self.cache_scope
         if request.cache_salt is not None:
             scope = _hex_digest("orchard cache", scope, request.cache_salt)
@@ -47,10 +55,16 @@ class Caller(Struct, frozen=True):
         """Return whether the caller may see what a user has made."""
         return self.admin or self.user == user
 
+    def check_manages(self, what: str, param: str | None = None) -> None:
+        """Raise OrchardError("forbidden") if the caller may not do `what`, which manages the models in memory."""
+        if not self.manages:
+            message = f"{what} takes an admin key: send one that the server was started with (--admin-key), or start it"
+            raise OrchardError("forbidden", f"{message} with --keys-may-manage-models", param=param)
+
 
 ANYONE = Caller()
 """Every caller, if the server needs no key."""
-STRANGER = Caller(known=False)
+STRANGER = Caller(known=False, manages=False)
 """A caller without a key, or with a wrong one, if the server needs one."""
 
 
@@ -62,7 +76,10 @@ class Callers:
         api_keys: Sequence[str] = (),
         admin_keys: Sequence[str] = (),
         cache_sharing: PromptCacheSharing = "keys",
+        *,
+        all_manage: bool = False,
     ) -> None:
+        """`all_manage`: every key may manage the models in memory, not only the admin keys."""
         keys = dict.fromkeys((*admin_keys, *api_keys))
         # What a caller makes is stored under a digest of its key, never under the key itself.
         users = {key: _hex_digest("orchard user", key) for key in keys}
@@ -70,8 +87,12 @@ class Callers:
         if isinstance(cache_sharing, Mapping):
             groups = {key: _hex_digest("orchard group", name) for name, own in cache_sharing.items() for key in own}
             scopes = users | groups
+        admins = frozenset(admin_keys)
         self._known = [
-            (_digest(key.encode()), Caller(users[key], key in admin_keys, cache_scope=scopes.get(key, "")))
+            (
+                _digest(key.encode()),
+                Caller(users[key], key in admins, True, all_manage or key in admins, scopes.get(key, "")),
+            )
             for key in keys
         ]
         self._requests: OrderedDict[str, str | None] = OrderedDict()

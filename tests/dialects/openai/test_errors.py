@@ -24,6 +24,7 @@ STATUS = {
     "overloaded": 429,
     "shutting_down": 503,
     "cancelled": 499,
+    "model_in_use": 409,
     "model_failed": 500,
     "worker_crashed": 503,
     "unavailable": 503,
@@ -71,7 +72,8 @@ def test_retrying_is_steered_by_headers() -> None:
     assert answer("overloaded", retry_after=7)[1]["retry-after"] == "7"
     assert answer("shutting_down", retry_after=0)[1]["retry-after"] == "0"
     assert "retry-after" not in answer("worker_crashed")[1]
-    assert answer("model_failed")[1]["x-should-retry"] == "false"
+    for kind in ("model_failed", "model_in_use"):
+        assert answer(kind)[1]["x-should-retry"] == "false"
     assert "x-should-retry" not in answer("worker_crashed")[1]
     assert answer("unauthorized")[1]["www-authenticate"] == "Bearer"
 

@@ -65,6 +65,18 @@ def text(response: httpx.Response) -> str:
     return content
 
 
+def test_a_client_for_which_there_is_no_room_may_send_its_request_before_it_reads_why() -> None:
+    with serve(max_connections=4) as server, contextlib.ExitStack() as stack:
+        for _ in range(4):
+            stack.enter_context(connected(server))
+        sock = stack.enter_context(connected(server))
+        assert sock.recv(1, socket.MSG_PEEK)  # the reason is here
+        for _ in range(1000):
+            sock.sendall(b"x")  # an error, if the server had closed the connection
+        (refused,) = replies(sock)
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+
+
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("together", [False, True])
 def test_requests_with_others_behind_them_end_with_their_client(

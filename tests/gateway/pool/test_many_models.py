@@ -71,6 +71,23 @@ async def test_unloading_waits_for_what_runs() -> None:
         assert (await unloading)["status"] == "success"
 
 
+@pytest.mark.parametrize("path", ["/unload", "/v1/models/fake/unload"])
+async def test_a_request_keeps_a_model_that_still_answers_another(path: str) -> None:
+    with serve() as server:
+        async with streamed(server, pieces=10_000, interval=0.01) as stream:
+            await stream.read(until=1)
+            async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+                unloading = asyncio.create_task(client.post(path))
+                while not unloading.done():
+                    # As long as the unload has not arrived, the first of these changes nothing.
+                    assert (await chat(server)).status_code == 200
+                refused = await unloading
+            assert (refused.status_code, refused.json()["error"]["code"]) == (409, "model_in_use")
+            await stream.read(until=len(stream.text) + 1)
+            assert stream.error is None
+        assert server.health()["state"] == "ready"
+
+
 async def test_an_idle_model_is_unloaded_and_comes_back() -> None:
     with serve([ModelEntry("fake", "fake", None, "fake", ttl=0.2)]) as server:
         await chat(server)

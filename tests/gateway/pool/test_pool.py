@@ -632,14 +632,92 @@ def test_unloading_waits_for_running_requests_and_gives_the_memory_back(monkeypa
     play(monkeypatch, Stage({"a": {}}, 1), story)
 
 
-def test_requests_that_come_while_a_model_is_unloaded_load_it_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("before", ["ready", "loading"])
+@pytest.mark.parametrize("what", ["request", "load"])
+def test_whoever_asks_for_a_model_before_it_is_unloaded_keeps_it(
+    monkeypatch: pytest.MonkeyPatch, before: str, what: str
+) -> None:
+    async def story(stage: Stage) -> None:
+        running = stage.open("a", 1000)
+        await stage.until("a", before)
+        unloading = [asyncio.create_task(stage.pool.find("a").unload()) for _ in range(2)]
+        await asyncio.sleep(0.01)
+        if what == "request":
+            assert isinstance((await stage.ask("a"))[-1], Finished)
+        else:
+            await stage.pool.find("a").load()
+        assert not running.ended  # nobody waited for its end
+        for refused in await asyncio.gather(*unloading, return_exceptions=True):
+            assert isinstance(refused, OrchardError)
+            assert (refused.kind, "'a' stays in memory" in refused.message) == ("model_in_use", True)
+        assert isinstance((await stage.read(running))[-1], Finished)
+        assert (stage.state("a"), stage.world.loads) == ("ready", 1)
+        assert not stage.pool.metrics.models["a"].unloads
+        assert await stage.pool.find("a").unload()
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_model_that_is_kept_still_makes_room_for_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        running = stage.open("a", 20)
+        await stage.read(running, Started)
+        other = stage.open("b")
+        unloading = asyncio.create_task(stage.pool.find("a").unload())
+        await asyncio.sleep(0.01)
+        late = stage.open("a")
+        with pytest.raises(OrchardError, match="stays in memory"):
+            await unloading
+        assert isinstance((await stage.read(running))[-1], Finished)
+        assert not late.begun
+        assert isinstance((await stage.read(other))[-1], Finished)
+        assert isinstance((await stage.read(late))[-1], Finished)
+        assert stage.world.loads == 3
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
+def test_a_model_that_is_kept_for_a_request_that_goes_away_is_unloaded_after_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def story(stage: Stage) -> None:
         running = stage.open("a", 20)
         await stage.read(running, Started)
         unloading = asyncio.create_task(stage.pool.find("a").unload())
         await asyncio.sleep(0.01)
-        late = stage.open("a")
+        stage.open("a").close()
+        with pytest.raises(OrchardError, match="stays in memory"):
+            await unloading
         await stage.read(running)
+        assert stage.state("a") == "ready"
+        await stage.until("a", "unloaded")
+
+    play(monkeypatch, Stage({"a": {"ttl": 30.0}}, 1), story)
+
+
+def test_unloading_all_unloads_the_others_where_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        running = [stage.open(model, 200) for model in "ab"]
+        for stream in running:
+            await stage.read(stream, Started)
+        unloading = asyncio.create_task(stage.pool.unload_all())
+        await asyncio.sleep(0.01)
+        await stage.ask("a")
+        for stream in running:
+            await stage.read(stream)
+        with pytest.raises(OrchardError, match="'a' stays in memory"):
+            await unloading
+        assert [stage.state(model) for model in "ab"] == ["ready", "unloaded"]
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 2), story)
+
+
+def test_requests_that_come_once_a_model_is_being_freed_load_it_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        unloading = asyncio.create_task(stage.pool.find("a").unload())
+        await stage.until("a", "unloading")
+        late = stage.open("a")
         assert await unloading
         assert isinstance((await stage.read(late))[-1], Finished)
         assert stage.world.loads == 2

@@ -426,6 +426,54 @@ def test_a_broken_file_is_set_aside(tmp_path: Path, damage: str, caplog: pytest.
     assert "a new one begins" in caplog.text
 
 
+def test_a_damaged_row_harms_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "responses.db"
+    store = Kept(path, responses_archive_dir=str(tmp_path / "archive"))
+    for number in range(3):
+        store.answer(number)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE responses SET body = x'7b22ff' WHERE id = 'resp_1'")
+        connection.execute("UPDATE items SET item = x'7b22ff' WHERE id = 'msg_out2'")
+    connection.close()
+    assert "damaged" in missing("unavailable", store.load, "resp_1").message
+    assert store.load("resp_0")
+    store.clock.now += TTL
+    store.sweep()
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT count(*) FROM threads").fetchone() == (0,)
+    connection.close()
+    assert [file.name for file in (tmp_path / "archive").iterdir()] == ["resp_0.json"]
+    assert "is damaged, and is deleted without being archived" in caplog.text
+    store.close()
+
+
+def test_what_was_stored_before_the_clock_was_set_back_expires_in_time(store: Kept) -> None:
+    store.answer(1)
+    store.clock.now += 10_000  # the clock is wrong
+    store.answer(2)
+    store.answer(3)
+    store.clock.now -= 10_000
+    store.sweep()
+    store.clock.now += TTL / 2
+    store.sweep()
+    store.answer(4, 3)  # its thread begins anew
+    store.clock.now += TTL / 2
+    store.sweep()
+    for number in (1, 2):
+        missing("response_not_found", store.load, f"resp_{number}")
+    assert store.before(4) == ["in3", "out3", "in4", "out4"]
+
+
+def test_another_servers_longer_time_to_live_holds(store: Kept) -> None:
+    longer = ResponseStore(Settings(responses_path=str(store.path), responses_ttl=10 * TTL), store.clock)
+    longer.run(store_responses.save, ResponseRecord(response(1, None, None), [message("in1", "user")]))
+    longer.file.close()
+    for step in (-1, TTL, TTL):  # clocks are adjusted by seconds
+        store.clock.now += step
+        store.sweep()
+    assert store.load("resp_1")
+
+
 def test_a_file_that_cannot_be_used_is_said_to_be_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     store = Kept(tmp_path / "file" / "responses.db")

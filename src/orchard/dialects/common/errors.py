@@ -28,6 +28,7 @@ STATUSES: dict[FailureKind, int] = {
     "overloaded": 429,
     "shutting_down": 503,
     "cancelled": 499,
+    "model_in_use": 409,
     "model_failed": 500,
     # The worker is started again for the next request, so trying again helps.
     "worker_crashed": 503,
@@ -39,6 +40,7 @@ _HEADERS: dict[FailureKind, dict[str, str]] = {
     "unauthorized": {"www-authenticate": "Bearer"},
     # The cause of a failed load (a broken folder, too little memory) still exists when the SDK tries again.
     "model_failed": {"x-should-retry": "false"},
+    "model_in_use": {"x-should-retry": "false"},  # the requests that keep the model last longer than a retry waits
     "overloaded": {"retry-after": "1"},
 }
 

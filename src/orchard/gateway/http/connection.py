@@ -28,6 +28,8 @@ _MAX_PIPELINED = 16
 _MAX_AHEAD_BYTES = 64 * 1024
 # How long a rejected client may go on sending before the connection is closed, so that it can read the reason.
 _LINGER_SECONDS = 2.0
+# Of so many connections, one more may linger that is too many.
+_LINGERING_PART = 4
 _NO_HTTP = "this is not a valid HTTP/1.1 request (a client that uses https:// must use http:// instead)"
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 # Pauses between probes of a client that has closed its sending side. Some clients accept only five probes.
@@ -61,12 +63,13 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for a request, unless there are too many connections."""
         super().connection_made(transport)
-        if len(self.connections) > self._settings.max_connections:
-            message = f"the server has {self._settings.max_connections} connections already"
-            self._write(OrchardError("overloaded", message, retry_after=1))
-            transport.close()
-        else:
+        most = self._settings.max_connections
+        if len(self.connections) <= most:
             self._expect_head()
+            return
+        self._refuse(OrchardError("overloaded", f"the server has {most} connections already", retry_after=1))
+        if len(self.connections) > most + most // _LINGERING_PART:
+            transport.close()  # files are scarcer than reasons that arrive
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell every request, and stop the timer, which would keep the connection in memory."""

@@ -3,13 +3,16 @@
 import asyncio
 import errno
 import logging
+import resource
 import signal
 import socket
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import FrameType
 
 import uvicorn
+from msgspec.structs import replace
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchard.config import Settings
@@ -26,6 +29,8 @@ log = logging.getLogger("orchard.gateway")
 _BACKLOG = 2048
 # Longer than clients keep idle connections (httpx: 5 s), so that none is closed while a client reuses it.
 _KEEP_ALIVE_SECONDS = 75
+# The most files that the gateway has open without any connection: a few for each model, the store, and the log.
+_OWN_FILES = 24
 # How long requests may still send their last events after the grace period.
 _LAST_WORDS_SECONDS = 2
 
@@ -59,9 +64,10 @@ def run(
     messages = Budget(settings.max_body_bytes_in_flight, "messages on WebSockets")
     request_heads = Budget(heads.SHARED_BYTES, "request heads", heads.OWN_BYTES)
     pasts = Budget(settings.max_body_bytes_in_flight, "responses that are not stored")
+    limited = replace(settings, max_connections=min(settings.max_connections, _most_connections()))
     config = uvicorn.Config(
         _quietly_cancelled(app),
-        http=partial(Connection, settings=settings, head_budget=request_heads),  # type: ignore[arg-type]  # called, never subclassed
+        http=partial(Connection, settings=limited, head_budget=request_heads),  # type: ignore[arg-type]  # called, never subclassed
         ws=partial(Socket, message_budget=messages, past_budget=pasts),  # type: ignore[arg-type]
         ws_max_size=settings.max_body_bytes,
         ws_per_message_deflate=False,
@@ -76,6 +82,12 @@ def run(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, server.handle_exit)
     server.run(sockets=[sock])
+
+
+def _most_connections() -> int:
+    """Return how many connections leave enough of the files that this process may open for everything else."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if files == resource.RLIM_INFINITY else max(1, (files - _OWN_FILES) * 3 // 4)
 
 
 def _quietly_cancelled(app: ASGIApp) -> ASGIApp:

@@ -1,5 +1,6 @@
 """The errors of requests that fail because of their model."""
 
+from orchard.core.errors import OrchardError
 from orchard.core.events import Failed
 
 SHUTTING_DOWN = Failed("shutting_down", "the server is shutting down", None, 5)
@@ -25,6 +26,12 @@ def no_room(model: str) -> Failed:
     """Return the failure of a request for which there is no free memory, and whose model may not evict others."""
     text = f"there is no room for model '{model}' beside the models in memory, and it does not evict any of them"
     return Failed("unavailable", text, None, 5)
+
+
+def in_use(model: str) -> OrchardError:
+    """Return the error of a client that has asked to unload a model which somebody asks for before that begins."""
+    text = f"model '{model}' stays in memory, because a request for it has arrived: unload it when no request comes"
+    return OrchardError("model_in_use", text)
 
 
 def crashed(model: str, failure: str | None) -> Failed:

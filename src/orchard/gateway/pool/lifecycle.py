@@ -23,7 +23,7 @@ class ModelState(Enum):
     HELD = "held", "ready"
     """Another model needs its memory: it finishes its requests, and new ones wait."""
     LEAVING = "leaving", "ready"
-    """A client has asked to unload it: it finishes its requests, and new ones wait."""
+    """A client has asked to unload it: it finishes its requests. A new one keeps it in memory."""
     UNLOADING = "unloading", "unloading"
     """Its process frees it, and may then load another model."""
     ENDING = "ending", "unloading"
@@ -74,7 +74,7 @@ TRANSITIONS: dict[ModelState, dict[ModelState, str]] = {
         _S.UNLOADING: "evicted",
         _S.ENDING: "crash",
     },
-    _S.LEAVING: {_S.ENDING: "requests finished or crash"},
+    _S.LEAVING: {_S.HELD: "wanted again", _S.ENDING: "requests finished or crash"},
     _S.UNLOADING: {_S.UNLOADED: "freed", _S.QUEUED: "freed, wanted again", _S.ENDING: "crash"},
     _S.ENDING: {
         _S.UNLOADED: "gone",

@@ -117,9 +117,15 @@ class Pool:
         return stream
 
     async def unload_all(self) -> list[str]:
-        """Unload all models that are not pinned, once their requests have ended; return the ids of unloaded models."""
+        """Unload all models that are not pinned, once their requests have ended; return the ids of unloaded models.
+
+        Raise OrchardError("model_in_use") after that if somebody has asked for one of them meanwhile.
+        """
         models = [model for model in self.models.values() if model.worker and not model.entry.pinned]
-        gone = await asyncio.gather(*(model.unload() for model in models))
+        gone = await asyncio.gather(*(model.unload() for model in models), return_exceptions=True)
+        for kept in gone:
+            if isinstance(kept, BaseException):
+                raise kept
         return [model.entry.id for model, was in zip(models, gone, strict=True) if was]
 
     def drain(self, grace: float) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from contextlib import suppress
-from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -12,13 +11,12 @@ from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed
 from orchard.core.request import Request
-from orchard.gateway.metrics.counters import Metrics, ModelMetrics
+from orchard.gateway.metrics.counters import ModelMetrics
 from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.models.entry import ModelEntry
-from orchard.gateway.models.registry import Registry
 from orchard.gateway.pool import failures, lifecycle, placement
+from orchard.gateway.pool.host import Host
 from orchard.gateway.pool.lifecycle import ModelState
-from orchard.gateway.pool.processes import Processes
 from orchard.gateway.pool.requests import Lease, Requests
 from orchard.gateway.pool.restarts import Restarts
 from orchard.gateway.pool.waiting import Timer, Waiters
@@ -26,20 +24,6 @@ from orchard.gateway.pool.worker_process import WorkerProcess
 from orchard.gateway.replies.event_stream import EventStream
 
 log = logging.getLogger("orchard.gateway")
-
-
-class Host(Protocol):
-    """The pool as its models see it."""
-
-    processes: Processes
-    metrics: Metrics
-    registry: Registry
-
-    def changed(self, model: "ServedModel") -> None:
-        """Plan soon, because this model waits or no longer waits, or memory may have become free."""
-
-    def rested(self) -> None:
-        """Plan soon if a model waits, because another has finished its requests."""
 
 
 class ServedModel:
@@ -69,8 +53,7 @@ class ServedModel:
         self._idle = Timer(self._idle_too_long)
         self._pause = Timer(self._seek)
         self._load_waiters = Waiters()
-        self._left_future: asyncio.Future[None] | None = None
-        """Done once it has no process any more; None: no client has asked to unload it."""
+        self._unload_waiters = Waiters()
 
     @property
     def waits(self) -> bool:
@@ -138,6 +121,7 @@ class ServedModel:
             stream.push([self._failed])
             return
         self._requests.add(request, stream, meter)
+        self._stay()
         if self.state is ModelState.READY:
             self._submit_waiting()
         else:
@@ -154,6 +138,7 @@ class ServedModel:
             return
         self.restarts.allow()
         self._pause.stop()
+        self._stay()
         try:
             with self._load_waiters.one() as loaded:
                 self._seek()
@@ -165,7 +150,10 @@ class ServedModel:
             self._seek()
 
     async def unload(self) -> bool:
-        """End its process once its requests have ended, and wait until its memory is free; False: it had no process."""
+        """End its process once its requests have ended, and wait until its memory is free; False: it had no process.
+
+        Raise OrchardError("model_in_use") if somebody asks for the model before it is unloaded: then it stays.
+        """
         self._wanted = False
         if self.worker is None:
             if not self._is_asked_for:
@@ -173,14 +161,13 @@ class ServedModel:
                 self._stop_fetching()
             self._seek()
             return False
-        self._count_unload("asked", "a client asked for that")
-        left = self._left_future = self._left_future or asyncio.get_running_loop().create_future()
-        if self.state.shown == "loading" and not self._is_asked_for:
-            self._let_go(end=True)
-        elif self.state in (ModelState.READY, ModelState.HELD):
-            self._become(ModelState.LEAVING)
-            self._rest()
-        await asyncio.shield(left)
+        with self._unload_waiters.one() as unloaded:
+            if self.state.shown == "loading" and not self._is_asked_for:
+                self._leave()
+            elif self.state in (ModelState.READY, ModelState.HELD):
+                self._become(ModelState.LEAVING)
+                self._rest()
+            await unloaded
         return True
 
     def place(self) -> None:
@@ -219,8 +206,7 @@ class ServedModel:
 
     def evict(self, other: str) -> None:
         """Free its memory for the model `other`, which may reuse its process."""
-        self._count_unload("evicted", f"it makes room for {other}")
-        self._let_go(end=False)
+        self._let_go("evicted", f"it makes room for {other}", end=False)
 
     def refuse(self, error: OrchardError) -> None:
         """Fail all that wait for it to load, without counting a failure of the model."""
@@ -384,7 +370,7 @@ class ServedModel:
         self.restarts.loaded()
         self._load_waiters.tell()
         self._submit_waiting()
-        if self._left_future:
+        if self._unload_waiters:
             self._become(ModelState.LEAVING)
         self._rest()
         self._host.changed(self)
@@ -394,18 +380,30 @@ class ServedModel:
         if self.is_busy:
             return
         if self.state is ModelState.LEAVING:
-            self._let_go(end=True)
+            self._leave()
         elif self.state in (ModelState.READY, ModelState.HELD):
             self._idle.start(self.entry.ttl if self._ttl is None else self._ttl)
 
-    def _idle_too_long(self) -> None:
-        self._count_unload("idle", "it had no requests for the time set as ttl")
-        # Keep the process, unless a spare one has started, so that the next load need not wait for a start.
-        self._let_go(end=self._host.processes.can_load(self.entry.backend))
+    def _stay(self) -> None:
+        """If clients have asked to unload it and that has not begun, keep it, because somebody asks for it."""
+        if self.state.shown != "unloading":
+            self._unload_waiters.tell(failures.in_use(self.entry.id))
+        if self.state is ModelState.LEAVING:
+            self._become(ModelState.HELD)  # until the next plan, because another model may wait for its memory
 
-    def _let_go(self, *, end: bool) -> None:
-        """Free the model, and keep its process or end it."""
+    def _leave(self) -> None:
+        self._let_go("asked", "a client asked for that", end=True)
+
+    def _idle_too_long(self) -> None:
+        # Keep the process, unless a spare one has started, so that the next load need not wait for a start.
+        end = self._host.processes.can_load(self.entry.backend)
+        self._let_go("idle", "it had no requests for the time set as ttl", end=end)
+
+    def _let_go(self, reason: str, why: str, *, end: bool) -> None:
+        """Free the model, and keep its process or end it; count `reason`, and log `why`."""
         assert self.worker
+        self._counted.unloads[(reason,)] += 1
+        log.info("%s is unloaded: %s", self.entry.id, why)
         self._idle.stop()
         # Give up memory that it does not need now, unless it must save prompts, which would be dropped.
         if self.allowance is not None and not self.entry.options.saves:
@@ -425,7 +423,7 @@ class ServedModel:
             self.restarts.crashed(now, worker.failure or "", loading=self._before is ModelState.LOADING)
             if self.restarts.refuses:
                 self._fail_all(self._failed.error())
-            elif not self._left_future and self._before is not ModelState.UNLOADING:
+            elif not self._unload_waiters and self._before is not ModelState.UNLOADING:
                 self._wanted = True
                 self._counted.restarts += 1
                 if pause := self.restarts.pause(now):
@@ -435,15 +433,9 @@ class ServedModel:
     def _lose_process(self) -> None:
         self._idle.stop()
         self.worker = self.allowance = None
-        if self._left_future:
-            self._left_future.set_result(None)
-            self._left_future = None
+        self._unload_waiters.tell()
         self._seek()
 
     @property
     def _counted(self) -> ModelMetrics:
         return self._host.metrics.models[self.entry.id]
-
-    def _count_unload(self, reason: str, why: str) -> None:
-        self._counted.unloads[(reason,)] += 1
-        log.info("%s is unloaded: %s", self.entry.id, why)

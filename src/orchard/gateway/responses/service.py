@@ -29,6 +29,7 @@ from orchard.gateway.replies.event_response import EventResponse, not_stored_hea
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.responses.background import Run
 from orchard.gateway.store import responses as store_responses
+from orchard.gateway.store.database import DAMAGE
 from orchard.gateway.store.items import Extent, Fields
 from orchard.gateway.store.media import KnownMedia, restored
 from orchard.gateway.store.responses import RUNNING, Past, ResponseRecord
@@ -112,14 +113,19 @@ class Responses:
         extent.check("what the request refers to", self.settings.max_body_bytes)
         given = any(item.type == "compaction" for item in draft.body.items)
         needed = given or any(_COMPACTION in item for item in past.items)
-        call = draft.call(request_id, priority, past.items, past.referenced, await self.unsealer(needed))
+        unseal_item = await self.unsealer(needed)
+        try:
+            call = draft.call(request_id, priority, past.items, past.referenced, unseal_item)
+        except DAMAGE as error:  # the request's own input has been checked
+            message = "what this request continues is damaged and can't be read"
+            raise OrchardError("unavailable", message) from error
+        call = replace(call, request=caller.sign(call.request))
         if past.items:
             what = "what this request continues, with its input,"
             past.extent.plus(call.input).check(what, self.settings.max_body_bytes)
         self.pool.find(call.request.model, call.request.adapter).entry.check_media(unresolved(call.request))
         resolved = await self._media.resolve(call.request, past.media)
-        request = caller.sign(resolved.request)
-        return replace(call, request=request, fetched=resolved.fetched, kept=past.media)
+        return replace(call, request=resolved.request, fetched=resolved.fetched, kept=past.media)
 
     async def count(self, caller: Caller, draft: Draft, request_id: str) -> int:
         """Return the number of tokens of a request's input. Raise OrchardError if it can't be counted."""

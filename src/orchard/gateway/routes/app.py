@@ -36,7 +36,12 @@ def create_app(pool: Pool, settings: Settings, fetcher: Fetcher | None = None) -
 
     `fetcher` fetches media; None: make one from the settings.
     """
-    callers = Callers(settings.api_keys, settings.admin_keys, settings.prompt_cache_sharing)
+    callers = Callers(
+        settings.api_keys,
+        settings.admin_keys,
+        settings.prompt_cache_sharing,
+        all_manage=settings.keys_may_manage_models,
+    )
     site = AppState(pool, settings, callers, fetcher)
 
     @asynccontextmanager

@@ -46,13 +46,14 @@ class AppState:
 
         The body of the HTTP request must have been read. Raise OrchardError.
         """
+        request = http.state.caller.sign(request)
         if any(unresolved(request)):
             # Fetch nothing for a model that doesn't exist or can't read it.
             entry = self.pool.find(request.model, request.adapter).entry
             entry.check(type(request.task))
             entry.check_media(unresolved(request))
             request = (await attended(http, self.media.resolve(request))).request
-        return self.overflow.open(http.state.caller.sign(request))
+        return self.overflow.open(request)
 
     async def answer(
         self,

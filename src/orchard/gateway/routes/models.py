@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.models.entry import ModelEntry
@@ -34,25 +35,30 @@ def add(routes: APIRouter, site: AppState) -> None:
 
 
 def add_loading(routes: APIRouter, site: AppState) -> None:
-    """Add the routes that load and unload models."""
+    """Add the routes that load and unload models, which take an admin key if the server needs keys."""
+    allowed = [Depends(_check_manages)]
 
-    @routes.post("/unload")
+    @routes.post("/unload", dependencies=allowed)
     async def unload_all() -> dict[str, Any]:
         """Unload every model that is not pinned once its requests have ended, and wait until their memory is free."""
         return _unloaded(site, await site.pool.unload_all())
 
-    @routes.post("/v1/models/{model_id:path}/load")
+    @routes.post("/v1/models/{model_id:path}/load", dependencies=allowed)
     async def load(model_id: str) -> dict[str, Any]:
         """Load a model, if there is room or can be made, and wait until it is ready; its id may contain slashes."""
         model = site.pool.named(model_id)
         await model.load()
         return {"status": "success", "message": "Model loaded successfully", "model": model.entry.id}
 
-    @routes.post("/v1/models/{model_id:path}/unload")
+    @routes.post("/v1/models/{model_id:path}/unload", dependencies=allowed)
     async def unload(model_id: str) -> dict[str, Any]:
         """Unload a model, also a pinned one, once its requests have ended, and wait until its memory is free."""
         model = site.pool.named(model_id)
         return _unloaded(site, [model.entry.id] if await model.unload() else [])
+
+
+async def _check_manages(http: Request) -> None:  # FastAPI would run a plain function in a thread
+    http.state.caller.check_manages("loading or unloading a model")
 
 
 def _unloaded(site: AppState, ids: list[str]) -> dict[str, Any]:

@@ -74,6 +74,8 @@ ROUTES: list[RouteGroup] = [
     ),
     RouteGroup(images.add, openai_errors.fail, _OPENAI, ("/images/generations", "/images/edits"), "OpenAI"),
     RouteGroup(images.add_kept, openai_errors.fail, tag="OpenAI"),
+    RouteGroup(chat.add, openai_errors.fail, _AZURE_AI),
+    RouteGroup(embeddings.add, openai_errors.fail, _AZURE_AI),
     RouteGroup(models.add, openai_errors.fail, _OPENAI, tag="OpenAI"),
     RouteGroup(
         responses.add,
@@ -92,8 +94,6 @@ ROUTES: list[RouteGroup] = [
     RouteGroup(models.add, openai_errors.fail_azure, _AZURE),
     RouteGroup(responses.add, responses_errors.fail_azure, _AZURE),
     RouteGroup(conversations.add, openai_errors.fail_azure, _AZURE),
-    RouteGroup(chat.add, openai_errors.fail, _AZURE_AI),
-    RouteGroup(embeddings.add, openai_errors.fail, _AZURE_AI),
     RouteGroup(azure.add, openai_errors.fail_azure, _DEPLOYMENT, tag="Azure OpenAI"),
     RouteGroup(azure.add_responses, responses_errors.fail_azure, _DEPLOYMENT, tag="Azure OpenAI"),
     RouteGroup(transcriptions.add_deployment, openai_errors.fail_azure, _DEPLOYMENT, tag="Azure OpenAI"),

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
 from orchard.core.errors import OrchardError
 from orchard.gateway.store.schema import SCRIPTS
 from orchard.gateway.throttle import Throttle
@@ -20,6 +22,8 @@ MEMORY = ":memory:"
 _BUSY_SECONDS = 10.0
 _WAL_BYTES = 16 * 1024 * 1024
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+DAMAGE = (msgspec.MsgspecError, UnicodeDecodeError)
+"""What reading a damaged row raises, which SQLite doesn't notice."""
 
 T = TypeVar("T")
 
@@ -41,7 +45,7 @@ class StoreFile:
         """Call `work` in one transaction, and return its result.
 
         Rename a broken file, and call `work` with a new one. Raise OrchardError ("unavailable") if the file can't be
-        used at the moment.
+        used at the moment, or what `work` reads is damaged.
         """
         try:
             try:
@@ -56,6 +60,9 @@ class StoreFile:
             full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
             why = "the disk is full" if full else "it can't be reached"
             raise OrchardError("unavailable", f"the store of responses can't be used: {why}", retry_after=1) from error
+        except DAMAGE as error:
+            self._log.error("a row of the store of responses, %s, is damaged: %s", self.path, error)
+            raise OrchardError("unavailable", "what is stored there is damaged and can't be read") from error
 
     def shrink(self) -> None:
         """Release empty pages; do nothing while other servers are using the file."""

@@ -20,7 +20,7 @@ from orchard.core.errors import FailureKind, OrchardError
 from orchard.gateway.caller import Caller
 from orchard.gateway.store import items as store_items
 from orchard.gateway.store import media as store_media
-from orchard.gateway.store.database import StoreFile, log
+from orchard.gateway.store.database import DAMAGE, StoreFile, log
 from orchard.gateway.store.items import Fields
 from orchard.gateway.throttle import Throttle
 
@@ -29,6 +29,13 @@ _LEFT = 0.9  # the part of the limit to shrink to once it is exceeded, so that i
 _USED = """
 SELECT value FROM json_each(:used)
 UNION SELECT thread FROM responses WHERE id IN (SELECT value FROM json_each(:used))
+"""
+# If a thread is from further in the future than clocks are adjusted, the clock was set back. Otherwise a thread may
+# expire later than this server's time to live says, because another server's is longer.
+_CLOCK_STEP = 60.0
+_SET_BACK = """
+UPDATE threads SET expires = :expires
+WHERE expires > :expires AND EXISTS (SELECT 1 FROM threads WHERE created > :future)
 """
 _RENEW = f"UPDATE threads SET expires = max(expires, :expires) WHERE id IN ({_USED})"  # noqa: S608
 # Not those in use, and not those with runs, also of other servers.
@@ -100,6 +107,7 @@ class ResponseStore:
 
         def work(db: sqlite3.Connection) -> int:
             now = self._clock()
+            db.execute(_SET_BACK, {"expires": now + self._ttl, "future": now + _CLOCK_STEP})
             db.execute(_RENEW, {"used": msgspec.json.encode(self.in_use), "expires": now + self._ttl})
             expired = db.execute("SELECT id FROM threads WHERE expires <= ?", (now,)).fetchall()
             return sum(self._end(db, thread, now, forced=False) for (thread,) in expired) + self._make_room(db, now)
@@ -130,6 +138,8 @@ class ResponseStore:
                 self._log.error("conversation %s can't be archived in %s: %s", thread, self._archive, error)
                 if not forced:
                     return False
+            except DAMAGE as error:
+                self._log.error("conversation %s is damaged, and is deleted without being archived: %s", thread, error)
         db.execute("DELETE FROM threads WHERE id = ?", (thread,))
         return True
 
@@ -175,12 +185,13 @@ def _archived(db: sqlite3.Connection, thread: str, now: float) -> Fields:
 
 def _write(folder: str, name: str, conversation: Fields) -> None:
     """Write `name`.json, which only its owner can read, and replace any existing file. Raise OSError."""
+    text = msgspec.json.format(msgspec.json.encode(conversation))
     target = Path(folder) / f"{name}.json"
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished = target.with_suffix(".tmp")
     file = os.open(unfinished, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
     with os.fdopen(file, "wb") as out:
-        out.write(msgspec.json.format(msgspec.json.encode(conversation)))
+        out.write(text)
     os.replace(unfinished, target)
 
 

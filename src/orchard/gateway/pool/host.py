@@ -1,0 +1,24 @@
+"""The pool as its models see it."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from orchard.gateway.metrics.counters import Metrics
+from orchard.gateway.models.registry import Registry
+from orchard.gateway.pool.processes import Processes
+
+if TYPE_CHECKING:
+    from orchard.gateway.pool.served_model import ServedModel
+
+
+class Host(Protocol):
+    """What a model needs of the pool: its processes and counters, and its plans."""
+
+    processes: Processes
+    metrics: Metrics
+    registry: Registry
+
+    def changed(self, model: "ServedModel") -> None:
+        """Plan soon, because this model waits or no longer waits, or memory may have become free."""
+
+    def rested(self) -> None:
+        """Plan soon if a model waits, because another has finished its requests."""
