@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from orchard.formats.calls import CallSyntax
-from orchard.formats.families import json_calls, literal_calls, named_calls, typed_calls, xml_calls
+from orchard.formats.families import hermes, json_calls, literal_calls, named_calls, typed_calls, xml_calls
 from orchard.formats.families.addressed import FUNCTIONARY_3_2, MUSE, AddressedFamily
 from orchard.formats.families.harmony import HarmonyFamily
 from orchard.formats.families.tagged import ReasoningTags, TaggedFamily
@@ -128,7 +128,7 @@ CALLS: tuple[FamilyRow[CallSyntax | Family], ...] = (
         "hermes qwen qwen2_5 qwen3 qwen3_moe qwen3_next qwen3_vl ernie45 granite4 iquest_coder_v1 "
         "mixed_think_tool_handoff",
         tagged("<tool_call>", "</tool_call>"),
-        json_calls.HERMES,
+        hermes.HERMES,
     ),
     FamilyRow("llama3_json llama4_json llama", has("<|python_tag|>", '"parameters": dictionary'), json_calls.LLAMA),
     FamilyRow("json xlam", has_all(), json_calls.BARE),
@@ -239,14 +239,14 @@ def also_hermes(family: Family, *, described: bool = False) -> Family:
     Families with their own state machine don't change: their templates take tools and calls. If it is unknown how the
     model writes calls, it writes them as described.
     """
-    if not isinstance(family, TaggedFamily) or family.syntax in (None, json_calls.HERMES):
+    if not isinstance(family, TaggedFamily) or family.syntax in (None, hermes.HERMES):
         return family
     if described and family.syntax == json_calls.BARE:
-        return replace(family, name="hermes", syntax=json_calls.HERMES)
+        return replace(family, name="hermes", syntax=hermes.HERMES)
     own = family.syntax
-    opens = tuple(dict.fromkeys((*own.opens, *json_calls.HERMES.opens)))
-    writes = json_calls.HERMES if described else own
-    both = json_calls.AlsoHermes(opens=opens, leads=own.leads, closes=own.closes, own=own, writes=writes)
+    opens = tuple(dict.fromkeys((*own.opens, *hermes.HERMES.opens)))
+    writes = hermes.HERMES if described else own
+    both = hermes.AlsoHermes(opens=opens, leads=own.leads, closes=own.closes, own=own, writes=writes)
     return replace(family, syntax=both)
 
 
