@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallGrammar, CallsGrammar
+from orchard.formats.fit import misfit
 from orchard.formats.format import CallArguments, CallEnd, CallStart, Piece
 from orchard.formats.schema import Signature, Signatures
 from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser, TextReader
@@ -88,7 +89,8 @@ class CallEmitter:
     def end(self) -> None:
         """End the call where the reader is now. Raise MalformedOutput if it has a mistake and doesn't fit its tool."""
         if self._mistaken and self._start and self._signature:
-            if why := self._signature.misfit(json.loads("".join(self._held))):
+            why = misfit(self._signature, json.loads("".join(self._held)))
+            if why:
                 raise MalformedOutput(why)
         self._release()
         self._out.append(CallEnd())
@@ -120,7 +122,9 @@ class CallEmitter:
         while (yield from reader.leading(("}",))):
             pass
         tag = yield from reader.leading(tags)
-        if not tag and not (reader.final and not reader.text[reader.at :].strip()):
+        if reader.final and not reader.text[reader.at :].strip():
+            reader.mark()
+        elif not tag:
             reader.back()
         return tag
 

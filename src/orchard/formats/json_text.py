@@ -117,15 +117,16 @@ def _key(reader: TextReader, emit: Emit) -> Parser[str]:
     return key
 
 
-def after_member(reader: TextReader, ends: Sequence[str]) -> Parser[str]:
+def after_member(reader: TextReader, ends: Sequence[str], *, complete: bool = True) -> Parser[str]:
     """Read white space, and the comma or the brace after an object's member. Return what was read.
 
-    Where it is allowed, the brace may be missing before one of `ends`, and at the end of an answer that isn't cut off.
+    Where it is allowed, the brace may be missing before one of `ends`, and if the object is `complete` at the end of an
+    answer that isn't cut off.
     """
     try:
         before = yield from reader.spaces()
     except OutputEnded:
-        if reader.cut_off or not reader.allows(_NO_BRACE):
+        if reader.cut_off or not (complete and reader.allows(_NO_BRACE)):
             raise
         return "}"
     found = yield from reader.choice((",", "}"))

@@ -97,30 +97,6 @@ class Signature:
         """Return the names of the JSON types that a parameter may have."""
         return self._types.get(name, self._types[None])
 
-    def misfit(self, arguments: dict[str, Any]) -> str | None:
-        """Return why arguments don't fit; None if names, types and listed values are right, at every level."""
-        for name in self.required:
-            if name not in arguments:
-                return f"the parameter '{name}' is missing"
-        for name, value in arguments.items():
-            if name not in self.properties and not self.open_ended:
-                return "the tool has no such parameter"
-            if not self._fits(name, value):
-                return (
-                    f"the value of '{name}' doesn't fit its schema"
-                    if name in self.properties
-                    else "a value doesn't fit"
-                )
-        return None
-
-    def takes(self, name: str, text: str) -> bool:
-        """Return whether a text is a value of a parameter, as a string or as another type."""
-        found = fitted(text, self.types(name))
-        return self._fits(name, text) or (found is not None and self._fits(name, json.loads(found)))
-
-    def _fits(self, name: str, value: Any) -> bool:
-        return _fits(value, self.properties.get(name, self.others), self.schema, _DEEPEST)
-
 
 Signatures = Mapping[str, Signature]
 
@@ -147,32 +123,6 @@ def _types(schema: Any, root: dict[str, Any], depth: int) -> set[str]:
         found = [types for one in every if (types := _types(one, root, depth - 1))]
         return set.intersection(*found) if found else set()
     return {type_of(value) for value in values(schema)}
-
-
-def _fits(value: Any, schema: Any, root: dict[str, Any], depth: int) -> bool:
-    """Return whether a value has the types, the listed values and the members that a schema asks for."""
-    if not isinstance(schema, dict) or not depth:
-        return schema is not False
-    if isinstance(reference := schema.get("$ref"), str):
-        return _fits(value, resolved(reference, root), root, depth - 1)
-    for key, enough in (("anyOf", any), ("oneOf", any), ("allOf", all)):
-        options = schema.get(key)
-        if isinstance(options, list) and not enough(_fits(value, one, root, depth - 1) for one in options):
-            return False
-    kind, types = type_of(value), _types(schema, root, depth)
-    if types and kind not in types and not (kind == "integer" and "number" in types):
-        return False
-    if (listed := values(schema)) and value not in listed:
-        return False
-    if kind == "array":
-        return all(_fits(one, schema.get("items"), root, depth - 1) for one in value)
-    if kind != "object":
-        return True
-    properties, needed = schema.get("properties"), schema.get("required")
-    properties, others = properties if isinstance(properties, dict) else {}, schema.get("additionalProperties")
-    return (not isinstance(needed, list) or all(name in value for name in needed)) and all(
-        _fits(one, properties.get(name, others), root, depth - 1) for name, one in value.items()
-    )
 
 
 def values(schema: Any) -> list[Any]:

@@ -12,6 +12,7 @@ from typing import Any
 from orchard.formats import json_text, literals
 from orchard.formats.call_grammar import JsonValue, Node, Repetition, TextValue, concatenated, one_of, optional
 from orchard.formats.calls import CERTAIN, CallEmitter
+from orchard.formats.fit import takes
 from orchard.formats.schema import PARAMETER_NAME, WORDS, Signature, fitted, type_of, values, within
 from orchard.formats.text_reader import MOST_SPACES, Emit, MalformedOutput, OutputEnded, Parser, TextReader, begun
 
@@ -221,15 +222,13 @@ class TaggedArguments:
             if stop > at:
                 reader.at = stop
                 emit(text[at:stop])
-            if tag == self._opens and (on_line or not self._line):
+            over: bool | None = None
+            if tag == self._opens:
                 rest = end - reader.at
-                over = yield from self._begins(rest + len(tag), close)
-                text, end = reader.text, reader.at + rest
-                stop = reader.at
-            elif tag == self._opens:
-                over = False
-            else:
-                over = _followed(text[end + len(tag) :], ends[tag], final=reader.final) if tag else None
+                over = (on_line or not self._line) and (yield from self._begins(rest + len(tag), close))
+                text, stop, end = reader.text, reader.at, reader.at + rest
+            elif tag:
+                over = _followed(text[end + len(tag) :], ends[tag], final=reader.final)
             if over is None:
                 yield from reader.more()
             elif over:
@@ -280,7 +279,7 @@ class TaggedArguments:
                 return False
             missing.discard(name)
             value, tag = yield from self._value_ahead(close, missing)
-            if not signature.takes(name, value.strip() if self._newlines else value):
+            if not takes(signature, name, value.strip() if self._newlines else value):
                 return False
             if tag != self._opens:
                 return missing.isdisjoint(signature.required)

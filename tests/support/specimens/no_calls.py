@@ -36,7 +36,7 @@ PROSE = [
 ]
 
 CODE = [
-    f'Hermes\' calls look like this:\n\n{_FENCE}\n<tool_call>\n{{"name": "get_stock", "arguments": {{"symbol": "AAPL"}}}}\n'
+    f'Hermes\' calls look so:\n\n{_FENCE}\n<tool_call>\n{{"name": "get_stock", "arguments": {{"symbol": "AAPL"}}}}\n'
     f"</tool_call>\n{_FENCE}\n\nThe tags are tokens.",
     f"{_FENCE}xml\n<tool_call>\n<function=get_stock>\n<parameter=symbol>\nAAPL\n</parameter>\n</function>\n</tool_call>\n"
     f"{_FENCE}",

@@ -116,9 +116,7 @@ def read_call(calls: CallEmitter, ends: Sequence[str], *, only_known: bool = Fal
             # An answer in JSON mustn't wait for its end.
             most = CERTAIN - before if only_known and not name else None
             before += len((yield from _collected(reader, most)))
-        if not (started or late):  # the arguments may follow
-            yield from reader.skip()
-        if (yield from after_member(reader, ends)).endswith("}"):
+        if (yield from after_member(reader, ends, complete=started or late != "")).endswith("}"):
             break
     if not name:
         raise MalformedOutput("the name is missing")

@@ -186,7 +186,7 @@ class Tagged(Format):
         reader.mark()
 
     def _think_again(self, reasoning: ReasoningTags) -> Parser[bool]:
-        """Read reasoning up to its end tag. Go back and return False if it has none: an answer may begin with its tag."""
+        """Read reasoning up to its end tag. If it has none, go back and return False: it is an answer about the tag."""
         reader = self._reader
         found: list[str] = []
         self.thinking = True
