@@ -262,7 +262,10 @@ def test_hermes_calls_with_mistakes(text: str, expected: list[Call | str]) -> No
             "{'name': 'other', 'arguments': {}}",
             "a call breaks after 31 characters, and it stays text: the request has no tool",
         ),
-        ("{'name': 'edit', 'arguments': {'n': 3}}", "a call of 'edit' .*: the parameter 'path' is missing"),
+        (
+            "{'name': 'edit', 'arguments': {'n': 3}}",
+            "a call of 'edit' .*: the parameter 'path' is missing, after single quotes",
+        ),
         ("{'name': 'edit', 'arguments': {'path': 'x', 'm': 3}}", "a call of 'edit' .*: the tool has no such parameter"),
         ("{'name': 'edit', 'arguments': {'path': 'x', 'n': 'y'}}", "a call of 'edit' .*: the value of 'n' doesn't fit"),
         ("{'name': 'edit', 'arguments': {'path': 'x', 'marks': ['y', 3]}}", "the value of 'marks' doesn't fit"),

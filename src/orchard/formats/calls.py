@@ -43,23 +43,23 @@ class CallEmitter:
         self._held: list[str] = []
         self._length = 0
         self._open = False
-        self._mistaken = False  # the current call has a mistake
+        self._mistake = ""  # the last one in the current call
         self._begin = reader.place
         reader.allows = self.allows
 
     @property
     def certain(self) -> bool:
         """Whether the current call can't be taken back any more."""
-        return self._open and self._length > self._least and not (self._mistaken and self._start)
+        return self._open and self._length > self._least and not (self._mistake and self._start)
 
     @property
     def lenient(self) -> bool:
         """Whether mistakes in the current call, or before its name is known, may be read over."""
         return self._lenient and not (self._open and self._signature is None)
 
-    def allows(self, _: str) -> bool:
+    def allows(self, mistake: str) -> bool:
         """Return whether a mistake is read over. If so, the call has to fit its tool, where it isn't certain yet."""
-        self._mistaken |= self.lenient
+        self._mistake = mistake if self.lenient else self._mistake
         return self.lenient
 
     def start(self, name: str, id_: str | None = None) -> Signature | None:
@@ -69,7 +69,7 @@ class CallEmitter:
         """
         self._open = False
         self._signature = self.tools.get(name)
-        if self._signature is None and (self._mistaken or self._in_code):
+        if self._signature is None and (self._mistake or self._in_code):
             raise MalformedOutput("the request has no tool of this name")
         self._start = CallStart(name, id_)
         self._held.clear()
@@ -88,13 +88,13 @@ class CallEmitter:
 
     def end(self) -> None:
         """End the call where the reader is now. Raise MalformedOutput if it has a mistake and doesn't fit its tool."""
-        if self._mistaken and self._start and self._signature:
+        if self._mistake and self._start and self._signature:
             why = misfit(self._signature, json.loads("".join(self._held)))
             if why:
                 raise MalformedOutput(why)
         self._release()
         self._out.append(CallEnd())
-        self._open = self._mistaken = False
+        self._open, self._mistake = False, ""
         self.made = True
 
     def close(self, *tags: str) -> Parser[str | None]:
@@ -139,6 +139,7 @@ class CallEmitter:
         why = str(broken) or "it doesn't go on as calls do"
         if isinstance(broken, OutputEnded):
             why = "the answer ends within it"
+        why += f", after {self._mistake}" if self._mistake else ""
         then = "its arguments are passed on as they are" if self.certain else "it stays text"
         return f"{tool} breaks after {self.reader.place - self._begin} characters, and {then}: {why}"
 

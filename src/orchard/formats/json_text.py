@@ -18,7 +18,7 @@ _SCALAR = re.compile(r"[-+.\w]*")
 _CLOSING = {"[": "]", "{": "}"}
 _PYTHON = {"True": "true", "False": "false", "None": "null"}
 _QUOTES = "\"'"
-_NO_BRACE = "the last brace is missing"
+_NO_BRACE = "a missing brace"
 
 
 def string(reader: TextReader, emit: Emit) -> Parser[None]:

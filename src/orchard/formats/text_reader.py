@@ -45,7 +45,7 @@ class TextReader:
         self.final = final
         self.cut_off = False  # where it is final: the model had more to say
         self.allows: Callable[[str], bool] = lambda mistake: False
-        """Returns whether a parser may read over a mistake, which the text describes."""
+        """Returns whether a parser may read over a mistake, which a noun describes."""
         self._before = 0  # characters of the answer before `text`
         self._mark = 0
         self._kept: list[str] = []

@@ -265,7 +265,7 @@ class TaggedArguments:
             reader.back_to(place)
         if not self._sure:
             self._missing.clear()
-        return self._sure and calls.allows("a parameter without its end tag")
+        return self._sure and calls.allows("a parameter without an end tag")
 
     def _rest_fits(self, close: str) -> Parser[bool]:
         """Read parameters from behind what opens the first one, up to the call's end. Return whether they all fit."""

@@ -14,7 +14,7 @@ class HermesCalls(JsonCalls, frozen=True, kw_only=True):
 
     def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read the calls after an opener."""
-        if (yield from calls.reader.skip()) == "<" and calls.reader.allows("the tags of another model"):
+        if (yield from calls.reader.skip()) == "<" and calls.reader.allows("tags of another model"):
             yield from QWEN.read(calls, opener)
         else:
             yield from JsonCalls.read(self, calls, opener)

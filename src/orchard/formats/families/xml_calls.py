@@ -310,7 +310,9 @@ def _value(calls: CallEmitter, name: str, signature: Signature, depth: int) -> P
         items = found.get("items", True)
         inner = _of_item(items, found) if kind == "array" else Signature(Tool("", parameters=found))
         yield from _elements(calls, inner, kind, depth - 1)
-        yield from reader.literal(close)
+        if not (yield from reader.choice((close,))):
+            ended = reader.final and close.startswith(reader.text[reader.at :])
+            raise OutputEnded if ended else MalformedOutput("an element has no end tag")
 
 
 def _part(signature: Signature, name: str) -> Any:
