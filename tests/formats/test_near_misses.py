@@ -35,6 +35,7 @@ NAMED_FORMS = {
     "functionary_v3_2": ">>>{}\n@",
     "deepseek_v31": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>{}<｜tool▁sep｜>@"
     "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+    "apertus": '<|tools_prefix|>[{{"{}": @}}]<|tools_suffix|>',
     "kimi_k2": "<|tool_calls_section_begin|><|tool_call_begin|>functions.{}:0<|tool_call_argument_begin|>@"
     "<|tool_call_end|><|tool_calls_section_end|>",
     "harmony": "<|channel|>commentary to=functions.{} <|constrain|>json<|message|>@<|call|>",

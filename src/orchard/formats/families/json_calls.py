@@ -228,7 +228,7 @@ class ApertusCalls(CallSyntax, frozen=True, kw_only=True):
             yield from reader.skip()
             yield from arguments(reader, calls.start(name), calls.arguments)
             yield from calls.close("}")
-            mark = yield from reader.leading((",", "]"))
+            mark = yield from calls.following(",", "]")
             if mark == "]":
                 yield from reader.leading((self.closes,))
             if mark != ",":
