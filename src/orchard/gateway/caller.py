@@ -40,7 +40,7 @@ class Caller(Struct, frozen=True):
         scope = self.cache_scope
         if request.cache_salt is not None:
             scope = _hex_digest("orchard cache", scope, request.cache_salt)
-        sender = Sender(self.user or self.host, f"{self.host}:{self.port}")
+        sender = Sender(self.user or self.host, f"{self.host}:{self.port}", request.task.conversation)
         return replace(request, sender=sender, cache_scope=scope)
 
     def sees(self, user: str | None) -> bool:

@@ -324,6 +324,7 @@ class TextService(Service):
                 speculates=task.speculates,
                 prediction=prepared.prediction,
                 cache_scope=live.cache_scope,
+                sender=request.sender,
             )
         )
 
