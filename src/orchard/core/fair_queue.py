@@ -8,7 +8,8 @@ waits forever.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from itertools import count, islice
 from typing import Generic, TypeVar
 
@@ -99,10 +100,23 @@ class FairQueue(Generic[T]):
         self._place(node)
         return item
 
+    def drain(self) -> Iterator[T]:
+        """Yield the items, each removed when its turn comes."""
+        while self._items:
+            node = self._root
+            while node.line:
+                node = node.line[0][-1]
+            item = node.item
+            self.charge(node.name, node.size, node.size)
+            self.remove(node.name)
+            if item is not None:
+                yield item
+
     def charge(self, item_id: str, amount: float, size: float = 1) -> None:
-        """Count a turn of an item that took `amount`; its next turn has this size."""
-        leaf = node = self._items[item_id]
-        leaf.size = size
+        """Count a turn of an item that took `amount`; its next turn has this size. Unknown ids are ignored."""
+        if not (leaf := self._items.get(item_id)):
+            return
+        node, leaf.size = leaf, size
         while above := node.parent:
             node.tag += amount / node.weight
             above.now = max(above.now, node.tag)
@@ -150,3 +164,15 @@ class FairQueue(Generic[T]):
         if node.parent is self._root:
             return 0, 0, end, node.number, node
         return node.held, node.order, end, node.number, node
+
+
+def has_place(most: int, callers: Collection[str], caller: str) -> bool:
+    """Return whether a queue for `most` requests takes another one of `caller`; `callers`: those of its requests now.
+
+    A full queue still takes requests of a caller that has less than its share of it, until the caller has that. So
+    no caller shuts others out, and nobody's request is dropped for another's.
+    """
+    if len(callers) < most:
+        return True
+    places = Counter(callers)
+    return places[caller] < most // len(places.keys() | {caller})
