@@ -156,7 +156,7 @@ def test_a_request_is_signed_with_its_sender_and_its_scope() -> None:
     assert ann == ben
     assert len({ann, cem, root, ""}) == 4
     assert signed(Callers(), b"") == Request(
-        "req_1", "fake", Generate(prompt="Hi"), sender=Sender("::1", "::1:7"), cache_scope=""
+        "req_1", "fake", Generate(prompt="Hi"), sender=Sender("::1", "::1:7", said), cache_scope=""
     )
     assert signed(Callers(), b"", "x").cache_scope
 
