@@ -16,7 +16,7 @@ Preemption for lack of memory: the lowest priority first, and in it the request 
 raises a request by one priority in this order, and it comes back before new requests. So no request is preempted
 forever.
 
-Preemption for a fair share: see `Usage.victims`.
+Preemption for a fair share: see `Occupancy.victims`.
 """
 
 from itertools import islice
@@ -25,8 +25,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from orchard.core.fair_queue import ARRIVAL, WEIGHTS, FairQueue
+from orchard.engine.occupancy import Occupancy
 from orchard.engine.ticket import Limits, Ticket
-from orchard.engine.usage import Usage
 
 _PATIENCE = 64
 _LOOK_AHEAD = 16
@@ -203,7 +203,7 @@ class Scheduler:
         displace: list[str] = []
         # A preempted request is not in its queue yet; no other may take its place.
         if self._waiting and not self._returning and (self._changed or not self._plans % _PLANS_PER_LOOK):
-            use = Usage(self._limits, self._running.values())
+            use = Occupancy(self._limits, self._running.values())
             begin = self._admit(use)
             displace = [] if begin else self._displace(use)
             self._changed = bool(begin)
@@ -282,7 +282,7 @@ class Scheduler:
             preempted.append(victim.id)
         return preempted
 
-    def _admit(self, use: Usage) -> list[str]:
+    def _admit(self, use: Occupancy) -> list[str]:
         begun: list[str] = []
         while ticket := self._next(use):
             self._waiting.charge(ticket.id, ticket.rows)
@@ -298,7 +298,7 @@ class Scheduler:
         self._heir = "" if self._heir in begun else self._heir
         return begun
 
-    def _next(self, use: Usage) -> Ticket | None:
+    def _next(self, use: Occupancy) -> Ticket | None:
         """Return the first waiting request that fits; None if there is none, or one before it must not be overtaken."""
         if not use.free["rows"]:
             return None
@@ -315,7 +315,7 @@ class Scheduler:
             passed.append(ticket)
         return None
 
-    def _displace(self, use: Usage) -> list[str]:
+    def _displace(self, use: Occupancy) -> list[str]:
         """Stop requests of callers with more than their share until one of another fits; return the ids of those."""
         for ticket in islice(self._waiting.of_each_caller(1), _LOOK_AHEAD):
             if victims := use.victims(ticket):

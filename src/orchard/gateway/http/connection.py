@@ -25,6 +25,8 @@ _PIECE = 8 * 1024
 # The most requests, and bytes of their bodies, that may wait behind a request that is being answered.
 _MAX_PIPELINED = 16
 _MAX_AHEAD_BYTES = 64 * 1024
+# A stream that nobody reads takes a row of its model until the buffers are full. Linux would take 4 MiB.
+_UNSENT_BYTES = 16 * 1024
 # How long a rejected client may go on sending before the connection is closed, so that it can read the reason.
 _LINGER_SECONDS = 2.0
 _NO_HTTP = "this is not a valid HTTP/1.1 request (a client that uses https:// must use http:// instead)"
@@ -53,6 +55,8 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for a request, unless there are too many connections."""
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=_UNSENT_BYTES)
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
         if len(self.connections) > self._settings.max_connections:
             message = f"the server has {self._settings.max_connections} connections already"
             self._write(OrchardError("overloaded", message, retry_after=1))

@@ -24,8 +24,6 @@ from orchard.gateway.pool.pool import Pool
 log = logging.getLogger("orchard.gateway")
 
 _BACKLOG = 2048
-# What lies unread in the system's buffers still takes a row of its model while it is made; Linux would take 4 MiB.
-_SEND_BUFFER_BYTES = 64 * 1024
 # Longer than clients keep idle connections (httpx: 5 s), so that none is closed while a client reuses it.
 _KEEP_ALIVE_SECONDS = 75
 # How long requests may still send their last events after the grace period.
@@ -36,9 +34,7 @@ def bind(host: str, port: int) -> socket.socket:
     """Open the listening socket; port 0 chooses a free port. Raise OrchardError("invalid_request") with the reason."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        sock = socket.create_server((host, port), family=family, backlog=_BACKLOG)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)  # of all its connections
-        return sock
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, UnicodeError) as error:  # UnicodeError: not a valid host name
         reason = str(getattr(error, "strerror", None) or error).partition(" (while ")[0]  # Python repeats the address
         if getattr(error, "errno", None) == errno.EADDRINUSE:

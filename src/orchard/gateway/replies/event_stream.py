@@ -24,9 +24,9 @@ class EventStream:
     """A queue of events with one reader. It ends with the first `Finished` or `Failed`, and drops events after that.
 
     `on_drop` is called once if the stream is closed before it has ended, `on_end` once when it is over in either way.
-    `on_lag` is called with True when so much is unread, or for so long, that no more should be made, and with False once
-    it is read. The stream fails if the reader lags for two minutes, because its model can't be unloaded or evicted meanwhile, or if too
-    many events still arrive while it lags, because its memory must be limited.
+    `on_lag` is called with True when so much is unread, or for so long, that no more should be made, and with False
+    once it is read. The stream fails if the reader lags for two minutes, because its model can't be unloaded or evicted
+    meanwhile, or if too many events still arrive while it lags, because its memory must be limited.
     """
 
     def __init__(self) -> None:

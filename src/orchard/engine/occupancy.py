@@ -13,7 +13,7 @@ _KINDS: tuple[_Kind, ...] = get_args(_Kind)
 _TURN = 16
 
 
-class Usage:
+class Occupancy:
     """What running requests take of the rows and of the memory, once all rows have grown by `Limits.room` tokens."""
 
     def __init__(self, limits: Limits, running: Iterable[Ticket]) -> None:
