@@ -115,14 +115,10 @@ class EventStream:
     def _take(self, events: Sequence[Event]) -> None:
         self._events.extend(events)
         self._unread_bytes += sum(map(_nbytes, events))
-        lags = self._unread_bytes > _LAG_BYTES
-        if self._waiter and not self._waiter.done():
-            self._waiter.set_result(None)
-        else:  # the reader is busy with earlier events: mostly it sends them
-            now = asyncio.get_running_loop().time()
-            self._unread_since = self._unread_since or now
-            lags = lags or now - self._unread_since > _LAG_SECONDS
-        if self.ended or not lags:
+        is_busy = not self._waiter or self._waiter.done()  # with earlier events: mostly it sends them
+        if self._waiter:
+            _wake(self._waiter)
+        if self.ended or not (self._unread_bytes > _LAG_BYTES or (is_busy and self._lies_unread())):
             return
         if not self._lagging:
             self._most_bytes = self._unread_bytes + _MOST_BYTES_UNDER_WAY
@@ -130,6 +126,12 @@ class EventStream:
             self.tell_lag(True)
         elif self._unread_bytes > self._most_bytes:
             self.close(_TOO_SLOW)
+
+    def _lies_unread(self) -> bool:
+        """Return whether the reader has taken nothing for long."""
+        now = asyncio.get_running_loop().time()
+        self._unread_since = self._unread_since or now
+        return now - self._unread_since > _LAG_SECONDS
 
     def _catch_up(self) -> None:
         """Note that everything has been read."""
