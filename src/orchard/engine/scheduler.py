@@ -206,7 +206,7 @@ class Scheduler:
             use = Occupancy(self._limits, self._running.values())
             begin = self._admit(use)
             displace = [] if begin else self._displace(use)
-            self._changed = bool(begin)
+            self._changed = bool(begin or displace)
         decoding = [ticket for ticket in self._running.values() if not ticket.prompt_tokens]
         prefill = self._share(self._limits.chunk if decoding else self._limits.idle_chunk)
         for ticket in decoding:
