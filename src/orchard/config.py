@@ -201,9 +201,21 @@ class Settings(Struct, frozen=True, kw_only=True):
         Folder | None, setting("responses", "A folder where expired conversations are saved as JSON.")
     ] = None
     responses_max_background: Annotated[
-        Positive, setting("responses", "The most background responses that run at once; further ones are rejected.")
+        Positive,
+        setting(
+            "responses",
+            "The most background responses that run at once; further ones are rejected, unless their caller has less "
+            "than its share.",
+        ),
     ] = 64
-    max_requests: Annotated[Positive, setting("limits", "The most requests at once, except GET requests.")] = 1024
+    max_requests: Annotated[
+        Positive,
+        setting(
+            "limits",
+            "The most requests at once, except GET requests; further ones are rejected, unless their caller has less "
+            "than its share.",
+        ),
+    ] = 1024
     max_connections: Annotated[Positive, setting("limits", "The most connections at once.")] = 4096
     max_body_bytes: Annotated[PositiveSize, setting("limits", "The most bytes in a request body.")] = 32 * 2**20
     max_body_bytes_in_flight: Annotated[

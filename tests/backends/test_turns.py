@@ -13,6 +13,7 @@ from orchard.backends.turns import TurnService, load_in
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Started
 from orchard.core.request import Request
+from orchard.core.tasks.speak import Speak
 from orchard.device.mlx_thread import MlxThread
 
 
@@ -94,8 +95,9 @@ def test_a_load_may_outlive_its_loop() -> None:
 class Turn:
     """A request."""
 
-    begun = False
-    paused = False
+    def __init__(self, name: str = "a") -> None:
+        self.request = Request(name, "model", Speak("Hello."))
+        self.begun = self.paused = False
 
 
 class Counter(TurnService[Turn]):
@@ -115,10 +117,10 @@ class Counter(TurnService[Turn]):
         await asyncio.sleep(0)
 
     def submit(self, request: Request) -> None:
-        self._live[request.id] = Turn()
+        self._add(Turn(request.id))
 
     def cancel(self, request_id: str) -> None:
-        self._live.pop(request_id, None)
+        self._forget(request_id)
 
     def signs(self) -> Heartbeat:
         return Heartbeat()
@@ -129,15 +131,18 @@ class Counter(TurnService[Turn]):
 
 async def test_a_resumed_request_is_worked_on_and_only_once_at_a_time() -> None:
     service = Counter()
-    service._live["a"] = turn = Turn()
+    turn = Turn()
+    service._add(turn)
     service.pause("a")
     service.pause("unknown")
     assert turn.paused
+    assert not service._queue
     service.resume("unknown")
     assert service._work is None
     service.resume("a")
     service.resume("a")
     assert not turn.paused
+    assert list(service._queue) == [turn]
     assert service._work
     await service._work
     assert service.runs == 1
@@ -149,7 +154,7 @@ async def test_a_resumed_request_is_worked_on_and_only_once_at_a_time() -> None:
 
 async def test_what_is_told_besides_events() -> None:
     service = Counter()
-    service._live = {"a": Turn(), "b": Turn(), "c": Turn()}
+    service._live = {name: Turn(name) for name in "abc"}
     service._live["a"].begun = True
     service._tell(("a", [Started(1)]), ("b", []))
     assert service.told == [([("a", [Started(1)])], 1, 2)]

@@ -22,11 +22,11 @@ from orchard.engine.batching.model import LanguageModel
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.grammar import GrammarError, GrammarState, Masks
 from orchard.engine.sampling.params import Sample, SamplingParams
-from orchard.engine.scheduler import Limits
 from orchard.engine.speculation import make
 from orchard.engine.speculation.forced import ForcedProposer
 from orchard.engine.speculation.speculation import Speculation
 from orchard.engine.speculation.step_clock import StepClock
+from orchard.engine.ticket import Limits
 from tests.engine.sampling.test_grammar import sampled, some_jobs
 from tests.engine.test_invariants import EDGES, params
 from tests.support.drafting import Wrong, drafting

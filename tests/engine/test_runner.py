@@ -16,7 +16,8 @@ from orchard.engine.batching.job import Job, MediaSpan
 from orchard.engine.batching.model import Embedded, LanguageModel
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
-from orchard.engine.scheduler import Limits, TooLarge
+from orchard.engine.scheduler import TooLarge
+from orchard.engine.ticket import Limits
 from tests.support.engine_driver import greedy, prompt
 from tests.support.examples import some
 from tests.support.tiny_models import Course, Other, alone, footprint, make_runner, network, run, words

@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 
 from orchard.core.request import Priority
-from orchard.engine.scheduler import Limits, Scheduler, StepPlan, Ticket, TooLarge
+from orchard.engine.scheduler import Scheduler, StepPlan, TooLarge
+from orchard.engine.ticket import Limits, Ticket
 
 
 def scheduler(**changes: int) -> Scheduler:

@@ -18,10 +18,10 @@ from orchard.engine.batching.decode import Row
 from orchard.engine.drafting.head import HeadedModel
 from orchard.engine.drafting.mtp_proposer import MtpProposer
 from orchard.engine.runner import Runner
-from orchard.engine.scheduler import Limits
 from orchard.engine.speculation.interface import Controller, SpeculatingRow
 from orchard.engine.speculation.proposal import DraftedTokens
 from orchard.engine.speculation.speculation import Speculation
+from orchard.engine.ticket import Limits
 from tests.support.engine_driver import WORDS
 from tests.support.models import add_head, make_architecture
 from tests.support.speculation import FixedController

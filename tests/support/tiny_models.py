@@ -19,8 +19,8 @@ from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import Sample
-from orchard.engine.scheduler import Limits
 from orchard.engine.speculation.speculation import Speculation
+from orchard.engine.ticket import Limits
 from tests.support.models import make_architecture
 
 LOOSE = Limits(max_rows=64, memory_bytes=2**40, chunk=512, idle_chunk=512)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from orchard.core.events import Collected, Event, Failed, Finished, Started, collect
-from orchard.core.request import Request, Task
+from orchard.core.request import Request, Sender, Task
 from orchard.core.tasks.text_options import TextOptions
 from orchard.worker.text_service import TextService
 
@@ -37,9 +37,9 @@ class Caller:
         async with self._news:
             await asyncio.wait_for(self._news.wait_for(test), 60)
 
-    def submit(self, request_id: str, task: Task) -> None:
+    def submit(self, request_id: str, task: Task, caller: str = "") -> None:
         self.events[request_id] = []
-        self.service.submit(Request(request_id, "tiny", task))
+        self.service.submit(Request(request_id, "tiny", task, sender=Sender(caller)))
 
     async def stream(self, request_id: str, task: Task) -> list[Event]:
         self.submit(request_id, task)

@@ -488,8 +488,20 @@ async def test_the_queue_is_bounded(model_folder: Path) -> None:
             caller.submit(f"r{n}", ask())
         refused = await caller.failure("one too many", ask())
         assert (refused.kind, refused.retry_after) == ("overloaded", 5)
-        await caller.until(lambda: caller.ended("r0") and caller.ended("r1"))
+        caller.submit("another's", ask(), caller="ben")
+        await caller.until(lambda: all(map(caller.ended, ("r0", "r1", "another's"))))
+        assert isinstance(caller.events["another's"][-1], Finished)
         await caller.ask("later", ask())
+
+
+async def test_another_callers_request_does_not_wait_for_a_long_one(model_folder: Path) -> None:
+    async with serving(model_folder, decode_concurrency=2) as caller:
+        for n in range(4):
+            caller.submit(f"r{n}", ask(max_tokens=400), caller="ann")
+        await caller.until(lambda: bool(caller.events["r0"] and caller.events["r1"]))
+        caller.submit("small", ask(max_tokens=5), caller="ben")
+        await caller.until(lambda: caller.ended("small"))
+        assert not any(caller.ended(f"r{n}") for n in range(4))
 
 
 async def test_output_that_cannot_be_read_fails_alone(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:

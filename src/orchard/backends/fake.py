@@ -175,7 +175,9 @@ class FakeService(Service):
         for piece in range(script.pieces):
             # Due times count from the start, so that a late step doesn't delay all later ones.
             await asyncio.sleep(max(0.0, begin + (piece + 1) * script.interval - loop.time()))
+            ready = loop.time()
             await self._going_on[request.id].wait()
+            begin += loop.time() - ready  # after a pause, nothing is made faster
             self._push(request.id, Text(f"{time.monotonic():.6f} " if script.stamp else script.text))
         for how in ("crash", "abort", "hang"):
             if getattr(script, how) and not _happened(script.once):

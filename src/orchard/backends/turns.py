@@ -6,7 +6,6 @@ import logging
 import traceback
 from abc import abstractmethod
 from collections.abc import Callable
-from itertools import count
 from typing import Generic, Protocol, TypeVar
 
 import mlx.core as mx
@@ -14,6 +13,8 @@ import mlx.core as mx
 from orchard.backends.service import Emit, Progress, Service
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event
+from orchard.core.fair_queue import FairQueue, has_place
+from orchard.core.request import Request
 from orchard.device.memory import recommended
 from orchard.device.mlx_thread import MlxThread
 
@@ -53,6 +54,7 @@ async def load_in(thread: MlxThread, load: Callable[[Progress], T], progress: Pr
 class TurnRequest(Protocol):
     """A request that has not ended: whether it has begun, and whether its caller reads too slowly to go on."""
 
+    request: Request
     begun: bool
     paused: bool
 
@@ -60,8 +62,44 @@ class TurnRequest(Protocol):
 R = TypeVar("R", bound=TurnRequest)
 
 
+class Turns:
+    """Lets the pieces of requests be done one after the other, in the order of `FairQueue`."""
+
+    def __init__(self) -> None:
+        self._waiting: FairQueue[tuple[str, asyncio.Future[None]]] = FairQueue()
+        self._taken = False
+
+    async def take(self, request: Request) -> None:
+        """Wait for a request's turn; it waits for one at a time. The caller must call `give_back` after it."""
+        if not self._taken:
+            self._taken = True
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.add(request.id, (request.id, turn), request.priority, request.sender)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.give_back()
+            raise
+        finally:
+            self._waiting.remove(request.id)
+
+    def give_back(self) -> None:
+        """Let the next request begin, once the one whose turn has ended could ask for another."""
+        asyncio.get_running_loop().call_soon(self._pass_on)
+
+    def _pass_on(self) -> None:
+        for request_id, turn in self._waiting:
+            if not turn.done():
+                turn.set_result(None)
+                self._waiting.charge(request_id, 1)
+                return
+        self._taken = False
+
+
 class TurnService(Service, Generic[R]):
-    """Serves one model, whose requests take turns."""
+    """Serves one model, whose requests take turns in the order of `FairQueue`."""
 
     _emit: Emit
 
@@ -76,7 +114,8 @@ class TurnService(Service, Generic[R]):
         self._thread = MlxThread()
         self._usual_limit: int | None = None
         self._live: dict[str, R] = {}
-        self._turns = count()
+        self._queue: FairQueue[R] = FairQueue()
+        """The requests that are not paused."""
         self._work: asyncio.Task[None] | None = None
 
     async def _loaded(self, load: Callable[[Progress], T], progress: Progress) -> T:
@@ -89,11 +128,14 @@ class TurnService(Service, Generic[R]):
         """Begin no further piece of a request until it is resumed. Unknown ids are ignored."""
         if request := self._live.get(request_id):
             request.paused = True
+            self._queue.remove(request_id)
 
     def resume(self, request_id: str) -> None:
         """Continue a paused request. Unknown ids are ignored."""
         if request := self._live.get(request_id):
-            request.paused = False
+            if request.paused:
+                request.paused = False
+                self._wait(request)
             self._go_on()
 
     def limit_memory(self, memory_bytes: int) -> None:
@@ -106,6 +148,24 @@ class TurnService(Service, Generic[R]):
         await self._thread.close()
         if self._usual_limit:
             mx.set_memory_limit(self._usual_limit)
+
+    def _has_place(self, most: int, request: Request) -> bool:
+        """Return whether a request may wait beside the others; see `has_place`."""
+        callers = [live.request.sender.caller for live in self._live.values()]
+        return has_place(most, callers, request.sender.caller)
+
+    def _add(self, request: R) -> None:
+        """Let a new request wait for its turns."""
+        self._live[request.request.id] = request
+        self._wait(request)
+
+    def _wait(self, request: R) -> None:
+        self._queue.add(request.request.id, request, request.request.priority, request.request.sender)
+
+    def _forget(self, request_id: str) -> R | None:
+        """Forget a request, and return it if it was known."""
+        self._queue.remove(request_id)
+        return self._live.pop(request_id, None)
 
     def _go_on(self) -> None:
         if self._work is None or self._work.done():

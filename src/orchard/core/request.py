@@ -33,6 +33,11 @@ class Task(Struct, frozen=True):
         """How many answers there are."""
         return 1
 
+    @property
+    def conversation(self) -> str:
+        """What tells it from other conversations and stays the same from turn to turn; empty: it has no turns."""
+        return ""
+
 
 class LoadOptions(Struct, frozen=True, kw_only=True):
     """How a model is loaded and run; each kind of model adds what it needs."""
@@ -58,13 +63,15 @@ class Adapter(Struct, frozen=True):
 
 
 class Sender(Struct, frozen=True):
-    """Who sends a request: callers share a model's rows fairly, and so do the connections of one caller.
+    """Who sends a request: callers share a model fairly, and so do a caller's connections and their conversations.
 
     `caller`: a digest of the API key, or the client's address if the server needs no keys; "": the server itself.
+    `conversation`: see `Task.conversation`.
     """
 
     caller: str = ""
     connection: str = ""
+    conversation: str = ""
 
 
 class Request(Struct, frozen=True):

@@ -65,7 +65,7 @@ QueueSize = Annotated[
     Positive,
     setting(
         "concurrency",
-        "The most requests that may wait for a model; further ones are rejected. Speech and transcription models "
-        "have fixed limits.",
+        "The most requests that may wait for a model; further ones are rejected, unless their caller has less than "
+        "its share. Speech and transcription models have fixed limits.",
     ),
 ]

@@ -21,8 +21,9 @@ from orchard.engine.batching.prefill import Prefill, group_by_length, read_batch
 from orchard.engine.batching.speculating_rows import SpeculatingRows, VerifyingError
 from orchard.engine.sampling.grammar import GrammarError
 from orchard.engine.sampling.logprobs import Logprobs, Scoring
-from orchard.engine.scheduler import Limits, Scheduler, StepPlan, Ticket, TooLarge
+from orchard.engine.scheduler import Scheduler, StepPlan, TooLarge
 from orchard.engine.speculation.speculation import Speculation
+from orchard.engine.ticket import Limits, Ticket
 
 log = logging.getLogger("orchard.engine")
 
@@ -114,6 +115,7 @@ class Runner:
             fixed_bytes=self._footprint.fixed + GROWTH * self._growth(tokens),
             state_bytes=self._footprint.fixed,
             media_bytes=job.media_bytes,
+            sender=job.sender,
         )
         work = self._work[job.id] = _Work(job)
         ticket.max_tokens = self._most_tokens(work)
@@ -186,7 +188,7 @@ class Runner:
         plan = self._scheduler.plan()
         for refusal in plan.too_large:
             self._refuse(refusal)
-        drawn = self._release_memory(plan) if plan.preempt or plan.pause else []
+        drawn = self._release_memory(plan) if plan.preempt or plan.pause or plan.displace else []
         for job_id in plan.begin:
             if work := self._work.get(job_id):
                 work.admitted_with = [len(answer or []) for answer in work.answers]
@@ -334,15 +336,18 @@ class Runner:
             self._scheduler.advanced(job_id, max(generated, default=0))
 
     def _release_memory(self, plan: StepPlan) -> list[Drawn]:
-        """Preempt and pause jobs as planned; return the tokens that were read before. The jobs continue from them."""
+        """Preempt, pause and displace jobs as planned; return the tokens that were read before.
+
+        The jobs continue from them.
+        """
         drawn = self._rows.read()
         for one in drawn:
             if one.reason:
                 self._end(self._work[one.job], one.choice)
-        for job_id in [*plan.preempt, *plan.pause]:
+        for job_id in [*plan.preempt, *plan.pause, *plan.displace]:
             if work := self._work.get(job_id):
                 # A preemption means that memory is short, so its KV cache must not go into the prefix cache.
-                self._stop(work, cacheable=job_id in plan.pause)
+                self._stop(work, cacheable=job_id not in plan.preempt)
         return drawn
 
     def _stop(self, work: _Work, cacheable: bool) -> None:

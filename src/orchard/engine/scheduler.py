@@ -3,17 +3,20 @@
 Every running row decodes in every step, by one token or, if proposed tokens are verified, by several. The scheduler
 decides the rest: which requests to admit, which prompts to prefill, and which requests to preempt.
 
-Prefill: self-clocked fair queueing (Golestani 1994, https://doi.org/10.1109/INFCOM.1994.337677). The next chunk goes to
-the prompt whose chunk ends first in virtual time (tokens divided by the priority's weight). A new prompt starts at the
-current virtual time. So short prompts don't wait for long ones, and every request gets its share.
+Prefill: `FairQueue`, counted in tokens, so in turn between priorities, callers, connections, conversations and prompts.
+So short prompts don't wait for long ones, and every caller gets its share.
 
-Admission: fair queueing between the priorities, counted in rows; first come, first served within a priority. Other
-requests may overtake one that doesn't fit `_PATIENCE` / weight times; then no later request is admitted before it. A
-request is admitted only if every row could then grow by `Limits.room` tokens, so that no preemption follows at once. A
-request that is nearly as large as the memory runs alone, with less room.
+Admission: `FairQueue`, counted in rows; first come, first served within a conversation. Of two callers with the same
+priority, the one with fewer rows goes first, and so on below. Other requests may overtake one that doesn't fit
+`_PATIENCE` / weight times; then no later request is admitted before it. A request is admitted only if every row could
+then grow by `Limits.room` tokens, so that no preemption follows at once. A request that is nearly as large as the
+memory runs alone, with less room.
 
-Preemption: the lowest priority first, and in it the request that was admitted last. Each preemption raises a request by
-one priority in this order, and it keeps its place in the order of admission. So no request is preempted forever.
+Preemption for lack of memory: the lowest priority first, and in it the request that was admitted last. Each preemption
+raises a request by one priority in this order, and it comes back before new requests. So no request is preempted
+forever.
+
+Preemption for a fair share: see `Occupancy.victims`.
 """
 
 from itertools import islice
@@ -21,68 +24,14 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from orchard.core.request import Priority
+from orchard.core.fair_queue import ARRIVAL, WEIGHTS, FairQueue
+from orchard.engine.occupancy import Occupancy
+from orchard.engine.ticket import Limits, Ticket
 
-WEIGHTS: dict[Priority, int] = {"interactive": 16, "normal": 4, "background": 1}
-_RANKS: dict[Priority, int] = {"interactive": 0, "normal": 1, "background": 2}
 _PATIENCE = 64
 _LOOK_AHEAD = 16
-
-
-class Limits(Struct, frozen=True):
-    """The limits that all requests share.
-
-    `memory_bytes`: for the KV caches of all rows. `chunk`: the most prompt tokens that a step prefills while a row
-    decodes; `idle_chunk`: while none does. `room`: how many tokens every row must be able to grow by at an admission.
-    `pieces`: the most prompts that a step prefills; each may need its own forward pass.
-    """
-
-    max_rows: int
-    memory_bytes: int
-    chunk: int
-    idle_chunk: int
-    room: int = 256
-    pieces: int = 4
-
-
-class Ticket(Struct, eq=False):
-    """What the scheduler knows about a request. Once added, the ticket belongs to the scheduler.
-
-    `prompt_tokens`: still to prefill; may be 0. `rows`: choices that have not ended.
-    `max_tokens`: the most that a row may still generate since its admission, at least 1.
-    `prompt_bytes`: one row's copy of the whole prompt. `bytes_per_token`: what each token adds to one row.
-    `fixed_bytes`: what one row takes without tokens. `state_bytes`: the part of it that is recurrent state, which a
-    pass may keep for each token that it verifies. `media_bytes`: for encoding media, until the prompt is prefilled.
-    """
-
-    id: str
-    priority: Priority
-    prompt_tokens: int
-    rows: int
-    max_tokens: int
-    prompt_bytes: int
-    bytes_per_token: int
-    fixed_bytes: int = 0
-    state_bytes: int = 0
-    media_bytes: int = 0
-    # The scheduler's own notes. `generated`: tokens of each row since it was last admitted, `earlier`: before.
-    generated: int = 0
-    earlier: int = 0
-    seniority: int = -1
-    preemptions: int = 0
-    overtaken: int = 0
-    tag: float = 0.0
-
-    @property
-    def rank(self) -> tuple[int, int]:
-        """The order of preemption: the request with the greatest rank is preempted first."""
-        return max(_RANKS[self.priority] - self.preemptions, 0), self.seniority
-
-    def bytes_with(self, tokens: int) -> int:
-        """Return the bytes of all rows once each has generated `tokens` more, limited by `max_tokens`."""
-        generated = min(self.generated + tokens, self.max_tokens)
-        encoding = self.media_bytes if self.prompt_tokens else 0
-        return encoding + self.rows * (self.fixed_bytes + self.prompt_bytes + generated * self.bytes_per_token)
+_MOST_CANDIDATES = 64
+_PLANS_PER_LOOK = 8
 
 
 class TooLarge(Struct, frozen=True):
@@ -96,9 +45,10 @@ class TooLarge(Struct, frozen=True):
 class StepPlan(Struct, frozen=True):
     """The plan of one step. Carry it out in the order below; decode every row before the prefill.
 
-    `too_large`: fail these; the scheduler has forgotten them. `preempt`, `pause`: free their memory, then call
-    `returned`. `begin`: admitted, for the first time or again. `prefill`: (id, tokens) of the prompts to prefill; a
-    request whose prompt is complete decodes from the next step on.
+    `too_large`: fail these; the scheduler has forgotten them. `preempt`, `pause`, `displace`: free their memory, then
+    call `returned`; `preempt` for lack of memory, `displace` for another caller's fair share. `begin`: admitted, for
+    the first time or again. `prefill`: (id, tokens) of the prompts to prefill; a request whose prompt is complete
+    decodes from the next step on.
     """
 
     too_large: list[TooLarge]
@@ -106,28 +56,7 @@ class StepPlan(Struct, frozen=True):
     begin: list[str]
     prefill: list[tuple[str, int]]
     pause: list[str] = []
-
-
-class _WaitingQueue:
-    """The waiting requests of one priority. Preempted ones come first, in the order of their first admission."""
-
-    def __init__(self, weight: int) -> None:
-        self.weight = weight
-        self.tickets: list[Ticket] = []
-        self.tag = 0.0
-
-    def finish(self) -> float:
-        """Return the virtual time at which the first request's turn ends."""
-        return self.tag + self.tickets[0].rows / self.weight
-
-    def insert(self, ticket: Ticket, now: float) -> None:
-        """Insert a request at its place in the queue; `now`: the current virtual time."""
-        if not self.tickets:
-            self.tag = max(self.tag, now)  # an empty queue earns no credit
-        place = len(self.tickets)
-        if ticket.seniority >= 0:
-            place = sum(0 <= other.seniority < ticket.seniority for other in self.tickets)
-        self.tickets.insert(place, ticket)
+    displace: list[str] = []
 
 
 class Scheduler:
@@ -135,14 +64,19 @@ class Scheduler:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._queues = {priority: _WaitingQueue(weight) for priority, weight in WEIGHTS.items()}
+        self._waiting: FairQueue[Ticket] = FairQueue()
+        self._reading: FairQueue[Ticket] = FairQueue()  # running ones whose prompts are not complete
         self._running: dict[str, Ticket] = {}
         self._returning: dict[str, Ticket] = {}
         self._paused: dict[str, Ticket] = {}
         self._to_pause: set[str] = set()
+        self._arrived = 0
         self._admitted = 0
-        self._admission_time = 0.0
-        self._reading_time = 0.0
+        self._plans = 0
+        self._changed = False
+        """Whether a waiting request may fit that didn't before."""
+        self._heir = ""
+        """The request for which others were displaced last; it goes first."""
 
     @property
     def running(self) -> int:
@@ -161,7 +95,7 @@ class Scheduler:
 
     @property
     def _to_admit(self) -> int:
-        return len(self._returning) + sum(len(queue.tickets) for queue in self._queues.values())
+        return len(self._returning) + len(self._waiting)
 
     @property
     def used_bytes(self) -> int:
@@ -177,13 +111,14 @@ class Scheduler:
     def limit_memory(self, memory_bytes: int) -> list[TooLarge]:
         """Limit all rows to `memory_bytes` from the next plan on; forget and return waiting requests that can't fit."""
         self._limits = replace(self._limits, memory_bytes=memory_bytes)
-        waiting = [ticket for queue in self._queues.values() for ticket in queue.tickets]
-        return self._forget_too_large(waiting)
+        self._changed = True
+        return self._forget_too_large(list(self._waiting))
 
     def bound(self, ticket_id: str, most: int) -> None:
         """Limit each row of a request to `most` generated tokens in total. Unknown ids are ignored."""
         if ticket := self._find(ticket_id):
             ticket.max_tokens = max(most - ticket.earlier, 1)
+            self._changed = True
 
     def pause(self, ticket_id: str) -> None:
         """Stop a request with the next plan, until it is resumed. Unknown ids are ignored."""
@@ -202,19 +137,23 @@ class Scheduler:
 
     def cancel(self, ticket_id: str) -> None:
         """Forget a request. Unknown ids are ignored."""
-        self._running.pop(ticket_id, None)
+        if ticket_id in self._running:
+            self._stop(ticket_id)
         self._returning.pop(ticket_id, None)
         self._paused.pop(ticket_id, None)
         self._to_pause.discard(ticket_id)
-        for queue in self._queues.values():
-            queue.tickets = [ticket for ticket in queue.tickets if ticket.id != ticket_id]
+        self._waiting.remove(ticket_id)
+        self._changed = True
 
     def ended(self, ticket_id: str) -> None:
         """Note that a row of a request has ended; forget the request with its last row. Unknown ids are ignored."""
         if ticket := self._find(ticket_id):
-            ticket.rows -= 1
-            if not ticket.rows:
+            if ticket.rows == 1:
                 self.cancel(ticket_id)
+                return
+            ticket.rows -= 1
+            if ticket_id in self._running:
+                self._hold(ticket, -1)
 
     def remains(self, ticket_id: str, prompt_tokens: int) -> None:
         """Correct how many prompt tokens are left to prefill after the latest plan. Unknown ids are ignored.
@@ -223,6 +162,8 @@ class Scheduler:
         """
         if ticket := self._find(ticket_id):
             ticket.prompt_tokens = prompt_tokens
+            if ticket_id in self._running:
+                self._read(ticket)
 
     def advanced(self, ticket_id: str, generated: int) -> None:
         """Note that a row of a request has generated so many tokens since its admission. Unknown ids are ignored."""
@@ -255,15 +196,22 @@ class Scheduler:
         too_large = self._forget_too_large(list(self._running.values()))
         pause = [ticket_id for ticket_id in self._running if ticket_id in self._to_pause]
         for ticket_id in pause:
-            self._returning[ticket_id] = self._running.pop(ticket_id)
+            self._returning[ticket_id] = self._stop(ticket_id)
         preempt = self._preempt()
+        self._plans += 1
+        begin: list[str] = []
+        displace: list[str] = []
         # A preempted request is not in its queue yet; no other may take its place.
-        begin = [] if self._returning else self._admit()
+        if self._waiting and not self._returning and (self._changed or not self._plans % _PLANS_PER_LOOK):
+            use = Occupancy(self._limits, self._running.values())
+            begin = self._admit(use)
+            displace = [] if begin else self._displace(use)
+            self._changed = bool(begin or displace)
         decoding = [ticket for ticket in self._running.values() if not ticket.prompt_tokens]
         prefill = self._share(self._limits.chunk if decoding else self._limits.idle_chunk)
         for ticket in decoding:
             ticket.generated += 1
-        return StepPlan(too_large, preempt, begin, prefill, pause)
+        return StepPlan(too_large, preempt, begin, prefill, pause, displace)
 
     @property
     def room(self) -> int:
@@ -274,15 +222,40 @@ class Scheduler:
         return max(0, min(left // max(growth, 1), self._limits.room)) if decoding else 0
 
     def _find(self, ticket_id: str) -> Ticket | None:
-        waiting = (ticket for queue in self._queues.values() for ticket in queue.tickets if ticket.id == ticket_id)
         known = (self._running, self._returning, self._paused)
-        return next((tickets[ticket_id] for tickets in known if ticket_id in tickets), None) or next(waiting, None)
+        return next((tickets[ticket_id] for tickets in known if ticket_id in tickets), self._waiting.find(ticket_id))
 
     def _enqueue(self, ticket: Ticket) -> TooLarge | None:
         refusal = self._refusal(ticket)
         if not refusal:
-            self._queues[ticket.priority].insert(ticket, self._admission_time)
+            order = ticket.seniority if ticket.seniority >= 0 else ARRIVAL + self._arrived
+            self._arrived += 1
+            self._waiting.add(ticket.id, ticket, ticket.priority, ticket.sender, size=ticket.rows, order=order)
+            self._changed = True
         return refusal
+
+    def _hold(self, ticket: Ticket, rows: int) -> None:
+        """Note that a request's sender has so many rows more."""
+        self._waiting.hold(ticket.priority, ticket.sender, rows)
+        self._changed = True
+
+    def _stop(self, ticket_id: str) -> Ticket:
+        """Return a request that was running until now."""
+        self._reading.remove(ticket_id)
+        ticket = self._running.pop(ticket_id)
+        self._hold(ticket, -ticket.rows)
+        return ticket
+
+    def _read(self, ticket: Ticket) -> None:
+        """Note how much of a running request's prompt is left."""
+        size = min(ticket.prompt_tokens, self._limits.idle_chunk)
+        if not size:
+            self._reading.remove(ticket.id)
+            self._changed = True  # it needs no more memory for encoding
+        elif self._reading.find(ticket.id):
+            self._reading.charge(ticket.id, 0, size)
+        else:
+            self._reading.add(ticket.id, ticket, ticket.priority, ticket.sender, size=size)
 
     def _refusal(self, ticket: Ticket) -> TooLarge | None:
         """Return a rejection if a request could not take its next step even alone."""
@@ -304,62 +277,69 @@ class Scheduler:
         while excess > 0:
             victim = max(self._running.values(), key=lambda ticket: ticket.rank)
             excess -= needed[victim.id]
-            self._returning[victim.id] = self._running.pop(victim.id)
+            self._returning[victim.id] = self._stop(victim.id)
             victim.preemptions += 1
             preempted.append(victim.id)
         return preempted
 
-    def _admit(self) -> list[str]:
+    def _admit(self, use: Occupancy) -> list[str]:
         begun: list[str] = []
-        while ticket := self._next():
-            queue = self._queues[ticket.priority]
-            queue.tickets.remove(ticket)
-            queue.tag += ticket.rows / queue.weight
-            self._admission_time = max(self._admission_time, queue.tag)
+        while ticket := self._next(use):
+            self._waiting.charge(ticket.id, ticket.rows)
+            self._waiting.remove(ticket.id)
+            self._hold(ticket, ticket.rows)
             if ticket.seniority < 0:
                 ticket.seniority = self._admitted
                 self._admitted += 1
-            ticket.tag = self._reading_time
             self._running[ticket.id] = ticket
+            use.add(ticket)
+            self._read(ticket)
             begun.append(ticket.id)
+        self._heir = "" if self._heir in begun else self._heir
         return begun
 
-    def _next(self) -> Ticket | None:
+    def _next(self, use: Occupancy) -> Ticket | None:
         """Return the first waiting request that fits; None if there is none, or one before it must not be overtaken."""
-        limits = self._limits
-        rows = limits.max_rows - sum(ticket.rows for ticket in self._running.values())
-        room = limits.memory_bytes - sum(ticket.bytes_with(limits.room) for ticket in self._running.values())
+        if not use.free["rows"]:
+            return None
+        if (heir := self._waiting.find(self._heir)) and not use.lack(heir):
+            return heir
         passed: list[Ticket] = []
-        for queue in sorted((queue for queue in self._queues.values() if queue.tickets), key=_WaitingQueue.finish):
-            for ticket in islice(queue.tickets, _LOOK_AHEAD):
-                # A request that is nearly as large as the memory runs alone, with less room to grow.
-                if ticket.rows <= rows and min(ticket.bytes_with(limits.room), limits.memory_bytes) <= room:
-                    for other in passed:
-                        other.overtaken += 1
-                    return ticket
-                if ticket.overtaken >= _PATIENCE // queue.weight:
-                    return None
-                passed.append(ticket)
+        for ticket in islice(self._waiting.of_each_caller(_LOOK_AHEAD), _MOST_CANDIDATES):
+            if not use.lack(ticket):
+                for other in passed:
+                    other.overtaken += 1
+                return ticket
+            if ticket.overtaken >= _PATIENCE // WEIGHTS[ticket.priority]:
+                return None
+            passed.append(ticket)
         return None
+
+    def _displace(self, use: Occupancy) -> list[str]:
+        """Stop requests of callers with more than their share until one of another fits; return the ids of those."""
+        for ticket in islice(self._waiting.of_each_caller(1), _LOOK_AHEAD):
+            if victims := use.victims(ticket):
+                self._heir = ticket.id
+                for victim in victims:
+                    self._returning[victim.id] = self._stop(victim.id)
+                    victim.displacements += 1
+                return [victim.id for victim in victims]
+        return []
 
     def _share(self, budget: int) -> list[tuple[str, int]]:
         """Divide `budget` prompt tokens among the prompts in prefill; return (id, tokens) for each chunk."""
         pieces: list[tuple[str, int]] = []
         left = budget
         while left and len(pieces) < self._limits.pieces:
-            reading = [ticket for ticket in self._running.values() if ticket.prompt_tokens]
-            if left < budget // 4:
-                # A small remainder isn't worth a forward pass unless it completes a prompt.
-                reading = [ticket for ticket in reading if ticket.prompt_tokens <= left]
-            if not reading:
+            # A small remainder isn't worth a forward pass unless it completes a prompt.
+            most = left if left < budget // 4 else None
+            ticket = next((one for one in self._reading if most is None or one.prompt_tokens <= most), None)
+            if not ticket:
                 break
-            # The prompt whose chunk ends first in virtual time; no two ranks are the same.
-            ends = [(t.tag + min(t.prompt_tokens, left) / WEIGHTS[t.priority], t.rank, t) for t in reading]
-            finish, _, ticket = min(ends)
             tokens = min(ticket.prompt_tokens, left)
-            ticket.tag = finish
-            self._reading_time = max(self._reading_time, finish)
             ticket.prompt_tokens -= tokens
+            self._reading.charge(ticket.id, tokens)
+            self._read(ticket)
             left -= tokens
             pieces.append((ticket.id, tokens))
         return pieces

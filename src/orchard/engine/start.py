@@ -32,10 +32,10 @@ from orchard.engine.drafting.make_drafter import DRAFT_TOKENS, headed, make_draf
 from orchard.engine.drafting.mtp_proposer import MtpProposer
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
-from orchard.engine.scheduler import Limits
 from orchard.engine.speculation.make import make_speculation
 from orchard.engine.speculation.rehearsal import rehearse
 from orchard.engine.speculation.speculation import Speculation
+from orchard.engine.ticket import Limits
 
 log = logging.getLogger("orchard.engine")
 

@@ -34,6 +34,11 @@ class Caller(Struct, frozen=True):
     host: str = ""
     port: int = 0
 
+    @property
+    def name(self) -> str:
+        """What tells it from others that share the server: the digest of its key, or its address."""
+        return self.user or self.host
+
     def at(self, client: tuple[str, int] | None) -> "Caller":
         """Return the caller at the client's end of a connection."""
         return replace(self, host=client[0], port=client[1]) if client else self
@@ -48,7 +53,7 @@ class Caller(Struct, frozen=True):
         scope = self.cache_scope
         if request.cache_salt is not None:
             scope = _hex_digest("orchard cache", scope, request.cache_salt)
-        sender = Sender(self.user or self.host, f"{self.host}:{self.port}")
+        sender = Sender(self.name, f"{self.host}:{self.port}", request.task.conversation)
         return replace(request, sender=sender, cache_scope=scope)
 
     def sees(self, user: str | None) -> bool:

@@ -15,7 +15,7 @@ from orchard.backends.beginnings import yields_of
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Finished, Output, Started, Usage
 from orchard.core.media import MediaPart
-from orchard.core.request import Priority, Request
+from orchard.core.request import Request
 from orchard.core.tasks.embed import Embed, Embedding, EmbedInput, MixedInput, wrong_dimensions
 from orchard.core.tasks.generate import Generate
 from orchard.core.tasks.media import input_media
@@ -37,9 +37,10 @@ _UNUSED = SamplingParams(seed=0)
 class _EmbeddedRequest:
     """A request whose inputs are tokenised. `with_engine`: inputs that the engine has; `begun`: those in prefill."""
 
-    def __init__(self, request_id: str, priority: Priority, prompts: Sequence[InputTokens]) -> None:
-        self.id = request_id
-        self.priority = priority
+    def __init__(self, request: Request, prompts: Sequence[InputTokens]) -> None:
+        self.id = request.id
+        self.priority = request.priority
+        self.sender = request.sender
         self.tokens = sum(len(prompt.tokens) for prompt in prompts)
         self.inputs = len(prompts)
         self.left = self.inputs
@@ -64,6 +65,7 @@ class _EmbeddedRequest:
                 embed=media.embed,
                 media_bytes=media.media_bytes,
                 hidden=True,
+                sender=self.sender,
             )
 
     def jobs(self) -> Iterator[str]:
@@ -129,7 +131,7 @@ class TextEmbeddings:
 
     def begin(self, request: Request, prompts: Sequence[InputTokens]) -> None:
         """Begin to give a request's inputs to the engine, a few at a time."""
-        live = self._live[request.id] = _EmbeddedRequest(request.id, request.priority, prompts)
+        live = self._live[request.id] = _EmbeddedRequest(request, prompts)
         self._go_on(live)
 
     def cancel(self, request_id: str) -> None:

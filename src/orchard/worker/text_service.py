@@ -22,6 +22,7 @@ from orchard.backends.text import TextModel, load
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Usage
+from orchard.core.fair_queue import has_place
 from orchard.core.media import MediaPart
 from orchard.core.request import Request
 from orchard.core.speculation_report import SourceTotals, SpeculationReport
@@ -114,7 +115,7 @@ class TextService(Service):
         return recommended()
 
     def __init__(self, path: str, options: TextOptions) -> None:
-        """At most `options.queue_size` requests wait, in addition to `options.decode_concurrency`."""
+        """`options.queue_size` requests wait, in addition to `options.decode_concurrency`; see `has_place`."""
         self._engine: Engine[TextModel | VisionModel] = Engine(
             lambda: self._load(path, options, self._engine.advance),
             self._on_loop(self._on_step),
@@ -127,6 +128,7 @@ class TextService(Service):
         self._grammars = Lane("grammar")
         self._end_helpers: Callable[[], None] = lambda: None
         self._options = options
+        self._most = options.decode_concurrency + options.queue_size
         self._live: dict[str, _Live] = {}
         self._room = MediaRoom(min(MOST_BYTES, int(limit(options) * SHARE)), self._media_bytes)
         self._running = 0  # as the engine last reported
@@ -171,7 +173,8 @@ class TextService(Service):
 
     def submit(self, request: Request) -> None:
         """Begin a request. If it is wrong or the queue is full, emit a `Failed` event."""
-        if len(self._live) >= self._options.decode_concurrency + self._options.queue_size:
+        callers = [live.request.sender.caller for live in self._live.values()]
+        if not has_place(self._most, callers, request.sender.caller):
             message = f"{self._options.queue_size} requests are waiting for this model already"
             self._tell([(request.id, [Failed("overloaded", message, retry_after=_RETRY_AFTER)])])
             return
@@ -326,6 +329,7 @@ class TextService(Service):
                 speculates=task.speculates,
                 prediction=prepared.prediction,
                 cache_scope=live.cache_scope,
+                sender=request.sender,
             )
         )
 

@@ -18,7 +18,7 @@ from orchard.backends.audio.speakers import Instructions, Spoken, load_speaker
 from orchard.backends.audio.speech import MAX_REQUESTS, SpeechService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
-from orchard.core.request import LoadOptions, Priority, Request
+from orchard.core.request import LoadOptions, Priority, Request, Sender
 from orchard.core.tasks.speak import RATE, Sound, Speak
 from tests.support.speech_models import make_qwen3_tts
 
@@ -68,9 +68,9 @@ class Running:
     async def start(self) -> None:
         await self.service.start(self._emit, lambda fraction: None)
 
-    def submit(self, id: str, text: str, priority: Priority = "normal", **fields: object) -> None:
+    def submit(self, id: str, text: str, priority: Priority = "normal", *, caller: str = "", **fields: object) -> None:
         task = Speak(text, **{"format": "pcm", **fields})  # type: ignore[arg-type]
-        self.service.submit(Request(id, "model", task, priority))
+        self.service.submit(Request(id, "model", task, priority, sender=Sender(caller)))
 
     async def end_of(self, id: str) -> Event:
         await self.until(lambda: any(isinstance(event, Finished | Failed) for event in self.events[id]))
@@ -131,7 +131,7 @@ async def test_passages_take_turns_and_interactive_requests_go_first(stub: Stub,
     for id in "abcd":
         await running.end_of(id)
     ends = [said[:2] for said in stub.said if said.endswith(str(PIECES - 1))]
-    assert ends == ["C1", "A1", "B1", "A2", "B2", "xx", "D1"]
+    assert ends == ["C1", "A1", "B1", "A2", "B2", "D1", "xx"]
 
 
 async def test_a_paused_request_rests_after_its_passage_and_goes_on_where_it_was(stub: Stub, running: Running) -> None:
@@ -207,6 +207,19 @@ async def test_only_so_many_requests_wait(stub: Stub, running: Running) -> None:
     (failed,) = running.events["more"]
     assert isinstance(failed, Failed)
     assert (failed.kind, failed.retry_after) == ("overloaded", 5)
+    running.submit("other", "One.", caller="ben")
+    assert running.events["other"] == []
+
+
+async def test_callers_take_turns_however_many_requests_they_have(stub: Stub, running: Running) -> None:
+    for name in "abc":
+        running.submit(name, f"{name}1. {name}2.", caller="ann")
+    running.submit("d", "d1. d2.", caller="ben")
+    stub.permits.release(1000)
+    for name in "abcd":
+        await running.end_of(name)
+    ends = [said[:2] for said in stub.said if said.endswith(str(PIECES - 1))]
+    assert ends == ["a1", "d1", "b1", "d2", "c1", "a2", "b2", "c2"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from orchard.backends.audio.recognizer import Advance, Beat
 from orchard.backends.audio.transcription import TranscriptionService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Progressed, Started, Usage
-from orchard.core.request import Priority, Request
+from orchard.core.request import Priority, Request, Sender
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, TranscribeOptions, made
 from tests.support.sounds import noise, wav
 from tests.support.whisper_models import make_whisper
@@ -64,8 +64,8 @@ class Caller:
         self.numbers = running, waiting
         self._changed.set()
 
-    def submit(self, path: str, priority: Priority = "normal") -> str:
-        self.service.submit(Request(path, "m", Transcribe(path), priority))
+    def submit(self, path: str, priority: Priority = "normal", caller: str = "") -> str:
+        self.service.submit(Request(path, "m", Transcribe(path), priority, sender=Sender(caller)))
         return path
 
     async def until(self, request_id: str, count: int) -> list[Event]:
@@ -153,6 +153,23 @@ async def test_failures_are_told_and_more_requests_than_allowed_are_refused(call
     refused = await caller.ended(caller.submit("d:1"))
     assert isinstance(refused, Failed)
     assert (refused.kind, caller.numbers) == ("overloaded", (1, 2))
+    caller.submit("e:1", caller="ben")
+    caller.model.let_go.release(9)
+    assert isinstance(await caller.ended("e:1"), Finished)
+
+
+async def test_callers_take_turns_however_many_recordings_they_have(caller: Caller) -> None:
+    caller.submit("a:3", caller="ann")
+    await caller.until("a:3", 3)
+    caller.submit("b:3", caller="ann")
+    caller.submit("c:3", caller="ben")
+    await asyncio.sleep(0)  # both have asked for a turn
+    caller.model.let_go.release(9)
+    for name in ("a:3", "b:3", "c:3"):
+        await caller.ended(name)
+    order = "".join(caller.model.order)
+    assert sorted(order) == list("aaabbbccc")
+    assert order.rindex("c") <= 6, "each second turn"
 
 
 async def test_a_window_that_works_gives_signs_of_life_and_one_that_hangs_does_not(caller: Caller) -> None:

@@ -22,7 +22,7 @@ from orchard.backends.service import Progress
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started
 from orchard.core.media import MediaPart
-from orchard.core.request import Priority, Request
+from orchard.core.request import Priority, Request, Sender
 from orchard.core.tasks.batch_options import BatchOptions
 from orchard.core.tasks.embed import Embed, Embedding, EmbeddingOptions, MixedInput
 from orchard.core.tasks.generate import Generate, Message, TextPart
@@ -53,8 +53,8 @@ class Asked:
                 self._news.clear()
                 await self._news.wait()
 
-    def submit(self, request_id: str, task: Any, priority: Priority = "normal") -> None:
-        self.service.submit(Request(request_id, "m", task, priority))
+    def submit(self, request_id: str, task: Any, priority: Priority = "normal", caller: str = "") -> None:
+        self.service.submit(Request(request_id, "m", task, priority, sender=Sender(caller)))
 
     async def all_read(self) -> None:
         """Wait until the texts of all requests are tokenised."""
@@ -231,7 +231,10 @@ async def test_more_requests_than_the_queue_takes_are_refused(stub: Asked) -> No
     for name in "abc":
         stub.submit(name, Embed(((1,),)))
     assert (await stub.failure("d", Embed(((1,),)))).kind == "overloaded"
+    stub.submit("e", Embed(((1,),)), caller="ben")
     gate.open()
+    await stub.until(lambda: stub.ended("e"))
+    assert isinstance(stub.events["e"][0], Started)
 
 
 async def test_passes_stay_below_the_memory_limit(stub: Asked) -> None:

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.backends.embeddings.waiting import Place, Waiting
-from orchard.core.request import Priority
+from orchard.core.request import Priority, Request, Sender
+from orchard.core.tasks.embed import Embed
 from tests.support.examples import examples
 
 BUDGET = 64
@@ -18,6 +19,10 @@ STEPS: st.SearchStrategy[list[tuple[str, object, Priority]]] = st.lists(
     ),
     max_size=40,
 )
+
+
+def request(name: str, priority: Priority = "normal", caller: str = "") -> Request:
+    return Request(name, "m", Embed(("a",)), priority, sender=Sender(caller))
 
 
 def fits(rows: int, length: int) -> bool:
@@ -50,7 +55,7 @@ def test_each_text_is_taken_once_unless_its_request_is_gone(steps: list[tuple[st
         name = f"r{about}" if isinstance(about, int) else f"r{len(lengths)}"
         if what == "add" and isinstance(about, list):
             lengths[name] = about
-            waiting.add(name, about, priority)
+            waiting.add(request(name, priority), about)
         elif isinstance(about, int) and name not in lengths:
             getattr(waiting, what)(name)  # of nobody
         elif what == "drop":
@@ -79,38 +84,47 @@ def test_each_text_is_taken_once_unless_its_request_is_gone(steps: list[tuple[st
 def test_texts_of_like_length_share_a_pass_whoever_sent_them() -> None:
     waiting = Waiting()
     for name in range(6):
-        waiting.add(f"r{name}", [10 + name % 3], "normal")
-    waiting.add("long", [60], "normal")
+        waiting.add(request(f"r{name}"), [10 + name % 3])
+    waiting.add(request("long"), [60])
     assert [len(places) for places in everything(waiting)] == [5, 1, 1]
 
 
 def test_one_request_is_read_from_its_longest_texts_on() -> None:
     waiting = Waiting()
-    waiting.add("a", [4, 60, 4, 30, 28, 4], "normal")
+    waiting.add(request("a"), [4, 60, 4, 30, 28, 4])
     numbers = [sorted(place.number for place in places) for places in everything(waiting)]
     assert numbers == [[1], [3, 4], [0, 2, 5]]
 
 
 def test_a_short_request_does_not_wait_for_a_large_one() -> None:
     waiting = Waiting()
-    waiting.add("large", [64] * 100, "normal")
+    waiting.add(request("large"), [64] * 100)
     waiting.take(fits)
-    waiting.add("small", [3], "normal")
+    waiting.add(request("small"), [3])
     assert "small" in {place.request_id for _ in range(3) for place in waiting.take(fits)}
 
 
 def test_turns_are_as_the_priorities_say_and_nobody_starves() -> None:
     waiting = Waiting()
-    waiting.add("background", [64] * 70, "background")
-    waiting.add("normal", [64] * 70, "normal")
-    waiting.add("interactive", [64] * 70, "interactive")
-    turns = Counter(waiting.take(fits)[0].request_id for _ in range(70))
-    assert turns == {"interactive": 40, "normal": 20, "background": 10}
+    waiting.add(request("background", "background"), [64] * 70)
+    waiting.add(request("normal"), [64] * 70)
+    waiting.add(request("interactive", "interactive"), [64] * 70)
+    turns = Counter(waiting.take(fits)[0].request_id for _ in range(63))
+    assert turns == {"interactive": 48, "normal": 12, "background": 3}
+
+
+def test_callers_have_equal_turns_however_many_requests_they_have() -> None:
+    waiting = Waiting()
+    for number in range(9):
+        waiting.add(request(f"ann{number}", caller="ann"), [64] * 9)
+    waiting.add(request("ben", caller="ben"), [64] * 9)
+    turns = Counter(waiting.take(fits)[0].request_id[:3] for _ in range(18))
+    assert turns == {"ann": 9, "ben": 9}
 
 
 def test_who_is_interactive_comes_next() -> None:
     waiting = Waiting()
-    waiting.add("normal", [64] * 3, "normal")
+    waiting.add(request("normal"), [64] * 3)
     waiting.take(fits)
-    waiting.add("interactive", [64], "interactive")
+    waiting.add(request("interactive", "interactive"), [64])
     assert waiting.take(fits) == [Place("interactive", 0)]

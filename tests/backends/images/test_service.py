@@ -20,7 +20,7 @@ from orchard.backends.images.service import ImageService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Progressed, Started, Usage
 from orchard.core.media import MediaPart
-from orchard.core.request import Priority, Request
+from orchard.core.request import Priority, Request, Sender
 from orchard.core.tasks.images import EditImages, GenerateImages, Image, ImageOptions, PartialImage, made
 
 STEPS = 4
@@ -88,8 +88,8 @@ class Running:
                 self._news.clear()
                 await self._news.wait()
 
-    def submit(self, request_id: str, task: Any = CAT, priority: Priority = "normal") -> None:
-        self.service.submit(Request(request_id, "painter", task, priority))
+    def submit(self, request_id: str, task: Any = CAT, priority: Priority = "normal", caller: str = "") -> None:
+        self.service.submit(Request(request_id, "painter", task, priority, sender=Sender(caller)))
 
     async def checked(self, count: int) -> None:
         """Wait until so many requests may be drawn."""
@@ -166,7 +166,7 @@ async def test_requests_take_turns_image_by_image_and_urgent_ones_go_first(runni
         running.submit(name, GenerateImages(prompt=name, width=32, height=32, steps=1, seed=0, n=2), priority)  # type: ignore[arg-type]
     await running.checked(4)
     await running.end("late")
-    order = ["first", "urgent", "urgent", "same", "first", "same", "first", "late", "late"]
+    order = ["first", "urgent", "urgent", "same", "first", "same", "late", "first", "late"]
     assert [prompt for prompt, _ in running.brush.drawn] == order
 
 
@@ -200,6 +200,8 @@ async def test_the_queue_is_bounded(running: Running) -> None:
     (failed,) = running.events["many"]
     assert isinstance(failed, Failed)
     assert (failed.kind, failed.retry_after) == ("overloaded", 30)
+    running.submit("other", caller="ben")
+    assert running.events["other"] == []
     await running.end("3")
     running.submit("again")
     assert isinstance(await running.end("again"), Finished)

@@ -14,7 +14,7 @@ from orchard.engine.batching.kv_cache import KVStore, is_quantized
 from orchard.engine.batching.model import Embedded, LanguageModel
 from orchard.engine.batching.prefill import Prefill
 from orchard.engine.prefix_cache.values import MEDIUM
-from orchard.engine.scheduler import Limits
+from orchard.engine.ticket import Limits
 from tests.engine.test_runner import little_memory, no_reserve, preemptions, tight
 from tests.support.engine_driver import greedy, prompt
 from tests.support.media_jobs import Asked, digest, with_media

@@ -18,7 +18,7 @@ from orchard.engine.batching.kv_cache import Cache, KVStore
 from orchard.engine.batching.layer_kinds import Unbatchable
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.batching.prefill import group_by_length, read_together, warm_up_prefill
-from orchard.engine.scheduler import Limits
+from orchard.engine.ticket import Limits
 from tests.engine.batching.test_prefill import embedded_job
 from tests.engine.test_runner import BAD, bad, check_broken, check_the_others, sampled, unlucky
 from tests.support.engine_driver import greedy, prompt

@@ -17,8 +17,8 @@ from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
-from orchard.engine.scheduler import Limits
 from orchard.engine.speculation.speculation import Speculation
+from orchard.engine.ticket import Limits
 from tests.support.drafting import Wrong, drafting
 from tests.support.engine_driver import greedy, prompt
 from tests.support.speculation import FixedController, Oracle, speculation

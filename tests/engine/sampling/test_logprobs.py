@@ -11,7 +11,7 @@ from orchard.engine.batching.job import Job
 from orchard.engine.sampling import logprobs
 from orchard.engine.sampling.logprobs import Logprobs, Scoring
 from orchard.engine.sampling.params import Sample
-from orchard.engine.scheduler import Limits
+from orchard.engine.ticket import Limits
 from tests.support.engine_driver import greedy, prompt
 from tests.support.tiny_models import Course, Other, alone, make_runner, network, run
 

@@ -164,6 +164,27 @@ async def test_no_more_is_made_while_too_much_is_unread(event: Event, most: int)
     assert told == [True, False]
 
 
+async def test_a_reader_that_is_busy_for_long_lags(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can't send, since its client reads nothing. One that waits for events, however long, does not lag."""
+    monkeypatch.setattr(module, "_LAG_SECONDS", -1.0)
+    stream, told = lagging()
+    for _ in range(3):
+        reader = asyncio.create_task(stream.next(10))
+        await asyncio.sleep(0)
+        stream.push([Text("a")])
+        assert await reader == [Text("a")]
+    assert told == []
+    monkeypatch.setattr(module, "_LAG_SECONDS", 100.0)
+    stream.push([Text("b")])
+    stream.push([Text("c")])
+    assert told == []
+    monkeypatch.setattr(module, "_LAG_SECONDS", -1.0)
+    stream.push([Text("d")])
+    assert told == [True]
+    assert await stream.next(1) == [Text("b"), Text("c"), Text("d")]
+    assert told == [True, False]
+
+
 async def test_what_was_unread_at_the_end_is_no_lag() -> None:
     stream, told = lagging()
     stream.push([Text("x" * 1_000_000), DONE])

@@ -148,14 +148,15 @@ def test_a_request_is_signed_with_its_sender_and_its_scope() -> None:
     scopes = {signed(keys, key, salt).cache_scope for key in (b"a", b"b", b"root") for salt in (None, "", "x", "y")}
     assert len(scopes) == 12
     assert "" not in scopes
-    assert signed(keys, b"a").sender == Sender(keys.identify([b"a"]).user or "", "::1:7")
+    said = Generate(prompt="Hi").conversation
+    assert signed(keys, b"a").sender == Sender(keys.identify([b"a"]).user or "", "::1:7", said)
     assert {signed(Callers(("a", "b"), (), "all"), key).cache_scope for key in (b"a", b"b")} == {""}
     groups = Callers(("a", "b", "c"), ("root",), {"ours": ("a", "b")})
     ann, ben, cem, root = (signed(groups, key).cache_scope for key in (b"a", b"b", b"c", b"root"))
     assert ann == ben
     assert len({ann, cem, root, ""}) == 4
     assert signed(Callers(), b"") == Request(
-        "req_1", "fake", Generate(prompt="Hi"), sender=Sender("::1", "::1:7"), cache_scope=""
+        "req_1", "fake", Generate(prompt="Hi"), sender=Sender("::1", "::1:7", said), cache_scope=""
     )
     assert signed(Callers(), b"", "x").cache_scope
 

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Generator
 from pathlib import Path
-from typing import get_args
 
 import mlx.core as mx
 import numpy as np
@@ -17,15 +16,14 @@ from orchard.backends.service import Emit, Heartbeat, Loaded, Progress
 from orchard.backends.turns import TurnService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
-from orchard.core.request import LoadOptions, Priority, Request
+from orchard.core.request import LoadOptions, Request
 from orchard.core.tasks.speak import RATE, Sound, Speak
 
 log = logging.getLogger("orchard.worker")
 
 MAX_REQUESTS = 64
-"""The most requests that are spoken or wait; each keeps its text, and an encoder once it has begun."""
+"""How many requests are spoken or wait, see `has_place`; each keeps its text, and an encoder once it has begun."""
 _RETRY_AFTER = 5
-_PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 _END = (None, True)
 _LARGEST_SAMPLE = 32_767
 
@@ -36,10 +34,9 @@ _Piece = tuple[bytes | None, bool]
 class _Speech:
     """A request that has not ended. `pieces` are made in the thread that owns MLX, passage by passage."""
 
-    def __init__(self, request: Request, task: Speak, turn: int, speaker: Speaker) -> None:
+    def __init__(self, request: Request, task: Speak, speaker: Speaker) -> None:
+        self.request = request
         self.id = request.id
-        self.rank = _PRIORITIES.index(request.priority)
-        self.turn = turn
         self.paused = False
         self.begun = False
         self.text_tokens = 0
@@ -105,17 +102,17 @@ class SpeechService(TurnService[_Speech]):
         assert isinstance(task, Speak)
         assert speaker
         try:
-            self._check(task, speaker)
+            self._check(request, task, speaker)
         except OrchardError as error:
             self._tell((request.id, [Failed.of(error)]))
             return
-        self._live[request.id] = _Speech(request, task, next(self._turns), speaker)
+        self._add(_Speech(request, task, speaker))
         self._tell()
         self._go_on()
 
-    def _check(self, task: Speak, speaker: Speaker) -> None:
+    def _check(self, request: Request, task: Speak, speaker: Speaker) -> None:
         """Raise OrchardError if a request can't be served."""
-        if len(self._live) >= MAX_REQUESTS:
+        if not self._has_place(MAX_REQUESTS, request):
             message = f"{MAX_REQUESTS} requests wait for this model already"
             raise OrchardError("overloaded", message, retry_after=_RETRY_AFTER)
         if task.voice and task.voice.lower() not in map(str.lower, speaker.voices):
@@ -130,7 +127,7 @@ class SpeechService(TurnService[_Speech]):
 
     def cancel(self, request_id: str) -> None:
         """Cancel a request before its next piece of audio. Unknown ids are ignored."""
-        if speech := self._live.pop(request_id, None):
+        if speech := self._forget(request_id):
             self._dropped.append(speech)
             self._tell()
             self._go_on()
@@ -164,13 +161,12 @@ class SpeechService(TurnService[_Speech]):
                 self._tell((speech.id, self._events(speech, piece)))
             if ends:
                 self._speaking = None
-                speech.turn = next(self._turns)
+                self._queue.charge(speech.id, 1)
             await self._free_dropped()
 
     def _next(self) -> _Speech | None:
         """Return the request whose passage has begun, or else the one whose turn it is."""
-        ready = (speech for speech in self._live.values() if not speech.paused)
-        return self._speaking or min(ready, key=lambda speech: (speech.rank, speech.turn), default=None)
+        return self._speaking or next(iter(self._queue), None)
 
     def _events(self, speech: _Speech, piece: bytes | None) -> list[Event]:
         events: list[Event] = []
@@ -180,13 +176,13 @@ class SpeechService(TurnService[_Speech]):
         if piece:
             events.append(Output.of(Sound(piece)))
         elif piece is None:
-            del self._live[speech.id]
+            self._forget(speech.id)
             events.append(speech.finished)
         return events
 
     def _fail(self, speech: _Speech, error: Exception) -> None:
         self._speaking = None
-        if self._live.pop(speech.id, None):
+        if self._forget(speech.id):
             log.error("speaking failed", exc_info=error)
             what = f"the sound can't be encoded: {error}" if isinstance(error, FfmpegError) else "speaking failed"
             self._tell((speech.id, [Failed("internal", what)]))

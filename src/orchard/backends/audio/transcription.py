@@ -1,8 +1,6 @@
 """The service of a model that transcribes recordings: all requests take turns, a window of 30 s each."""
 
 import asyncio
-import heapq
-import itertools
 import logging
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
@@ -13,17 +11,17 @@ import mlx.core as mx
 from orchard.backends.audio import listeners, whisper
 from orchard.backends.audio.recognizer import Advance, Recognizer
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
-from orchard.backends.turns import load_in
+from orchard.backends.turns import Turns, load_in
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Progressed, Started, Usage
-from orchard.core.request import Priority, Request
+from orchard.core.fair_queue import has_place
+from orchard.core.request import Request
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, TranscribeOptions
 from orchard.device.memory import recommended
 from orchard.device.mlx_thread import MlxThread
 
 log = logging.getLogger("orchard.worker")
 
-_RANKS: dict[Priority, int] = {"interactive": 0, "normal": 1, "background": 2}
 _RETRY_AFTER = 5
 _CACHE_BYTES = 256 * 2**20  # the most that MLX caches for its next computation
 
@@ -37,46 +35,14 @@ class _Transcribing:
 
     def __init__(self, request: Request) -> None:
         assert isinstance(request.task, Transcribe)
+        self.request = request
         self.id = request.id
         self.task = request.task
-        self.rank = _RANKS[request.priority]
         self.cancelled = False
         self.going_on = asyncio.Event()
         self.going_on.set()
         self.seconds = 0.0
         self.tokens = 0
-
-
-class _Turns:
-    """Lets callers work one after the other: the lowest rank first, equal ranks in the order of their calls."""
-
-    def __init__(self) -> None:
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-        self._numbers = itertools.count()
-        self._taken = False
-
-    async def take(self, rank: int) -> None:
-        """Wait for a turn. The caller must call `give_back` after it."""
-        if not self._taken:
-            self._taken = True
-            return
-        turn = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (rank, next(self._numbers), turn))
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.give_back()
-            raise
-
-    def give_back(self) -> None:
-        """Let the next caller begin."""
-        while self._waiting:
-            turn = heapq.heappop(self._waiting)[2]
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._taken = False
 
 
 class TranscriptionService(Service):
@@ -91,7 +57,7 @@ class TranscriptionService(Service):
         self._path = Path(path)
         self._options = options
         self._thread = MlxThread()
-        self._turns = _Turns()
+        self._turns = Turns()
         self._live: dict[str, _Transcribing] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -110,7 +76,8 @@ class TranscriptionService(Service):
 
     def submit(self, request: Request) -> None:
         """Begin a request, unless there are too many."""
-        if len(self._live) >= self._options.most_requests:
+        callers = [live.request.sender.caller for live in self._live.values()]
+        if not has_place(self._options.most_requests, callers, request.sender.caller):
             message = f"the model is working on {self._options.most_requests} recordings already"
             self._tell(request.id, Failed("overloaded", message, retry_after=_RETRY_AFTER))
             return
@@ -177,7 +144,7 @@ class TranscriptionService(Service):
 
     async def _piece(self, live: _Transcribing, work: Generator[Advance, None, None]) -> Advance | None:
         """Do one piece of work in its turn; return None if there is no more."""
-        await self._turns.take(live.rank)
+        await self._turns.take(live.request)
         try:
             return await self._thread.do(next, work, None)
         finally:

@@ -20,6 +20,7 @@ from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
 from orchard.backends.turns import load_in
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
+from orchard.core.fair_queue import has_place
 from orchard.core.request import Request
 from orchard.core.tasks.batch_options import BatchOptions
 from orchard.device.lane import Lane
@@ -101,7 +102,7 @@ class BatchService(Service, Generic[B]):
         return recommended()
 
     def __init__(self, path: str, options: B) -> None:
-        """At most `options.queue_size` requests wait."""
+        """`options.queue_size` requests wait; see `has_place`."""
         self._path = Path(path)
         self._options = options
         self._memory = options.memory_limit or recommended()
@@ -139,7 +140,8 @@ class BatchService(Service, Generic[B]):
 
     def submit(self, request: Request) -> None:
         """Begin a request. If it is wrong, emit a `Failed` event."""
-        if len(self._live) >= self._options.queue_size:
+        callers = [live.request.sender.caller for live in self._live.values()]
+        if not has_place(self._options.queue_size, callers, request.sender.caller):
             message = f"{self._options.queue_size} requests are waiting for this model already"
             self._tell([(request.id, [Failed("overloaded", message, retry_after=_RETRY_AFTER)])])
             return
@@ -197,7 +199,7 @@ class BatchService(Service, Generic[B]):
             self._end(request.id, Failed("internal", f"the texts could not be read: {type(error).__name__}"))
         else:
             live.left = len(live.texts)
-            self._waiting.add(request.id, [len(text.tokens) for text in live.texts], request.priority)
+            self._waiting.add(request, [len(text.tokens) for text in live.texts])
             self._wake.set()
 
     def _check_memory(self, texts: Sequence[ReadText]) -> None:

@@ -5,10 +5,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from orchard.core.request import Priority
+from orchard.core.fair_queue import FairQueue
+from orchard.core.request import Request
 
-# How many times in a row a request chooses the length of a pass before the next request's turn.
-_TURNS: dict[Priority, int] = {"interactive": 4, "normal": 2, "background": 1}
 # Texts may share a pass if the lengths differ by so many tokens, or by this part of the length.
 _LONGER, _SHORTER = 16, 8
 _RATIO = 0.8
@@ -24,9 +23,9 @@ class Place(NamedTuple):
 class _Asked:
     """The waiting texts of a request; `order`: their numbers, the longest last."""
 
-    def __init__(self, lengths: dict[int, int], priority: Priority) -> None:
+    def __init__(self, request: Request, lengths: dict[int, int]) -> None:
+        self.request = request
         self.lengths = lengths
-        self.priority = priority
         self.order = sorted(lengths, key=lengths.__getitem__)
 
     def longest(self) -> int:
@@ -36,13 +35,12 @@ class _Asked:
 
 
 class Waiting:
-    """The texts of requests, by length. Requests take turns in choosing the length of the next pass."""
+    """The texts of requests, by length. Requests take turns in choosing the length of the next pass: `FairQueue`."""
 
     def __init__(self) -> None:
         self._asked: dict[str, _Asked] = {}
         self._paused: dict[str, _Asked] = {}
-        self._turns: deque[str] = deque()
-        self._left_of_turn = 0
+        self._turns: FairQueue[_Asked] = FairQueue()
         self._places: dict[int, deque[tuple[_Asked, Place]]] = {}
         self._known: list[int] = []  # the keys of `_places`, sorted
 
@@ -50,25 +48,25 @@ class Waiting:
         """Return whether a text waits that is not paused."""
         return bool(self._asked)
 
-    def add(self, request_id: str, lengths: Sequence[int], priority: Priority) -> None:
+    def add(self, request: Request, lengths: Sequence[int]) -> None:
         """Add a request's texts, at least one, by their numbers of tokens."""
-        self._enter(request_id, _Asked(dict(enumerate(lengths)), priority))
+        self._enter(_Asked(request, dict(enumerate(lengths))))
 
     def drop(self, request_id: str) -> None:
         """Forget the waiting texts of a request. Unknown ids are ignored."""
-        self._asked.pop(request_id, None)
+        self._leave(request_id)
         self._paused.pop(request_id, None)
         self._tidy()
 
     def pause(self, request_id: str) -> None:
         """Take no more texts of a request until it is resumed. Unknown ids are ignored."""
-        if asked := self._asked.pop(request_id, None):
+        if asked := self._leave(request_id):
             self._paused[request_id] = asked
 
     def resume(self, request_id: str) -> None:
         """Take a request's texts again. Unknown ids are ignored."""
         if asked := self._paused.pop(request_id, None):
-            self._enter(request_id, _Asked(asked.lengths, asked.priority))
+            self._enter(_Asked(asked.request, asked.lengths))
 
     def take(self, fits: Callable[[int, int], bool]) -> list[Place]:
         """Take texts of similar length for a pass; the first is the longest text of the request whose turn it is.
@@ -76,8 +74,9 @@ class Waiting:
         At least one text must wait. `fits(rows, length)` returns whether a pass may have so many texts, padded to that
         length; a single text is always taken.
         """
-        request_id = self._next_turn()
-        asked = self._asked[request_id]
+        asked = next(iter(self._turns))
+        request_id = asked.request.id
+        self._turns.charge(request_id, 1)
         first = asked.longest()
         length = asked.lengths[first]
         taken = [self._taken(asked, Place(request_id, first))]
@@ -99,31 +98,20 @@ class Waiting:
         self._tidy()
         return taken
 
-    def _enter(self, request_id: str, asked: _Asked) -> None:
-        self._asked[request_id] = asked
-        if asked.priority == "interactive":
-            self._turns.appendleft(request_id)
-            self._left_of_turn = 0
-        else:
-            self._turns.append(request_id)
+    def _enter(self, asked: _Asked) -> None:
+        request = asked.request
+        self._asked[request.id] = asked
+        self._turns.add(request.id, asked, request.priority, request.sender)
         for number in asked.order:
             length = asked.lengths[number]
             if length not in self._places:
                 self._places[length] = deque()
                 insort(self._known, length)
-            self._places[length].append((asked, Place(request_id, number)))
+            self._places[length].append((asked, Place(request.id, number)))
 
-    def _next_turn(self) -> str:
-        while self._turns[0] not in self._asked:
-            self._turns.popleft()
-            self._left_of_turn = 0
-        request_id = self._turns[0]
-        if not self._left_of_turn:
-            self._left_of_turn = _TURNS[self._asked[request_id].priority]
-        self._left_of_turn -= 1
-        if not self._left_of_turn:
-            self._turns.rotate(-1)
-        return request_id
+    def _leave(self, request_id: str) -> _Asked | None:
+        self._turns.remove(request_id)
+        return self._asked.pop(request_id, None)
 
     def _longest_near(self, length: int) -> int:
         """Return the greatest length of waiting texts that is at least this one and not much greater."""
@@ -144,12 +132,11 @@ class Waiting:
     def _taken(self, owner: _Asked, place: Place) -> Place:
         del owner.lengths[place.number]
         if not owner.lengths:
-            del self._asked[place.request_id]
+            self._leave(place.request_id)
         return place
 
     def _tidy(self) -> None:
         """Forget the places of dropped texts, once no text waits."""
         if not self._asked:
-            self._turns.clear()
             self._places.clear()
             self._known.clear()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
-from typing import ClassVar, get_args
+from typing import ClassVar
 
 import mlx.core as mx
 from msgspec.structs import replace
@@ -25,13 +25,12 @@ from orchard.backends.service import Emit, Heartbeat, Loaded, Progress
 from orchard.backends.turns import TurnService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, Output, Progressed, Started, Usage
-from orchard.core.request import Priority, Request
+from orchard.core.request import Request
 from orchard.core.tasks.images import EditImages, GenerateImages, Image, ImageOptions, PartialImage
 
 log = logging.getLogger("orchard.worker")
 
 _RETRY_AFTER = 30
-_PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 _SLOWEST_DISK = 50_000_000  # bytes a second
 _DESCRIBING_SECONDS = 900.0
 _TRIAL_SIDE = 64
@@ -44,12 +43,11 @@ class _Dropped(Exception):
 class _Order:
     """A request that has not ended. `drawing` is set once the request has been checked."""
 
-    def __init__(self, request: Request, turn: int) -> None:
+    def __init__(self, request: Request) -> None:
         assert isinstance(request.task, GenerateImages | EditImages)
+        self.request = request
         self.id = request.id
         self.task = request.task
-        self.rank = _PRIORITIES.index(request.priority)
-        self.turn = turn
         self.drawing: Drawing | None = None
         self.paused = False
         self.cancelled = False
@@ -65,7 +63,7 @@ class ImageService(TurnService[_Order]):
     load_pipeline: ClassVar[Callable[..., Pipeline]] = Pipeline.load
 
     def __init__(self, path: str, options: ImageOptions) -> None:
-        """At most `options.queue_size` requests wait."""
+        """`options.queue_size` requests wait; see `has_place`."""
         super().__init__(options.memory_limit)
         self._folder = Path(path)
         self._options = options
@@ -117,11 +115,12 @@ class ImageService(TurnService[_Order]):
 
     def submit(self, request: Request) -> None:
         """Begin a request. If it is wrong, emit a `Failed` event."""
-        if len(self._live) >= self._options.queue_size:
+        if not self._has_place(self._options.queue_size, request):
             message = f"{self._options.queue_size} requests wait for this model already"
             self._tell((request.id, [Failed("overloaded", message, retry_after=_RETRY_AFTER)]))
             return
-        order = self._live[request.id] = _Order(request, next(self._turns))
+        order = _Order(request)
+        self._add(order)
         check = asyncio.create_task(self._check(order))
         self._checks.add(check)
         check.add_done_callback(self._checks.discard)
@@ -146,7 +145,7 @@ class ImageService(TurnService[_Order]):
 
     def cancel(self, request_id: str) -> None:
         """Cancel a request; its current image ends with the next step. Unknown ids are ignored."""
-        if order := self._live.pop(request_id, None):
+        if order := self._forget(request_id):
             order.cancelled = True
             self._tell()
 
@@ -182,14 +181,13 @@ class ImageService(TurnService[_Order]):
             except Exception as error:
                 self._fail(order, error, "the image could not be made")
                 continue
-            order.turn = next(self._turns)
+            self._queue.charge(order.id, 1)
             if not order.cancelled:
-                self._add(order, image)
+                self._finish(order, image)
 
     def _next(self) -> _Order | None:
-        """Return the next request: those of the highest priority take turns image by image."""
-        ready = (order for order in self._live.values() if order.drawing and not order.paused)
-        return min(ready, key=lambda order: (order.rank, order.turn), default=None)
+        """Return the request whose turn it is to get an image, of those that have been checked."""
+        return next((order for order in self._queue if order.drawing), None)
 
     def _draw(self, order: _Order) -> Image:
         """Make the next image of a request, in the thread that owns MLX."""
@@ -245,10 +243,10 @@ class ImageService(TurnService[_Order]):
             order.held += images
         elif images:
             if order.images == order.task.n:
-                del self._live[order.id]
+                self._forget(order.id)
             self._tell((order.id, images))
 
-    def _add(self, order: _Order, image: Image) -> None:
+    def _finish(self, order: _Order, image: Image) -> None:
         """Send a finished image; the last one ends its request."""
         events: list[Event] = [Output.of(image, order.images)]
         order.images += 1
@@ -261,7 +259,7 @@ class ImageService(TurnService[_Order]):
         """End a request with an error, unless it was cancelled."""
         if order.cancelled:
             return
-        del self._live[order.id]
+        self._forget(order.id)
         if isinstance(error, OrchardError):
             self._tell((order.id, [Failed.of(error)]))
         else:

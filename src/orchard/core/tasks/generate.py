@@ -1,5 +1,6 @@
 """Answers in text: what a model is asked to continue, and how."""
 
+import hashlib
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
@@ -15,6 +16,9 @@ _SHOWN = (
     "[The earlier part of this conversation was too long to be kept. This summary of it takes its place; "
     "it tells what was said and done so far.]\n\n{summary}"
 )
+
+# How much of a conversation's beginning tells it from others. Digesting long texts would hold up the event loop.
+_BEGINNING, _FIRST_MESSAGES, _FIRST_PARTS = 1024, 8, 8
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -149,6 +153,17 @@ class Generate(Task, frozen=True, tag="generate"):
     def choices(self) -> int:
         """How many answers there are."""
         return self.n
+
+    @property
+    def conversation(self) -> str:
+        """A digest of the first messages, up to the user's first, or of the beginning of a raw prompt."""
+        said = [str(self.prompt[:_BEGINNING])] if self.prompt else []
+        for message in self.messages[:_FIRST_MESSAGES]:
+            texts = [part.text for part in message.parts[:_FIRST_PARTS] if isinstance(part, TextPart)]
+            said += [message.role, *(f"{len(text)} {text[:_BEGINNING]}" for text in texts)]
+            if message.role == "user":
+                break
+        return hashlib.blake2b("\0".join(said).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 class Count(Task, frozen=True, tag="count"):

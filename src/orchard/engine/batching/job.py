@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Struct
 
 from orchard.core.errors import OrchardError
-from orchard.core.request import Priority
+from orchard.core.request import Priority, Sender
 from orchard.engine.batching.model import Embedded
 from orchard.engine.prefix_cache.cache import Miss
 from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope
@@ -50,7 +50,8 @@ class Job(Struct, frozen=True):
     likely tokens at its place; None: don't. `speculates`: proposed tokens may be verified.
     `prediction`: tokens that the caller expects in the answer; they are proposed.
     `hidden`: return the last hidden state of the prompt's last token instead of an answer; nothing is cached.
-    `cache_scope`: whose cached prompts and recent answers it may use, and who may use its own.
+    `cache_scope`: whose cached prompts and recent answers it may use, and who may use its own. `sender`: who gets a
+    fair share with it.
     """
 
     id: str
@@ -69,6 +70,7 @@ class Job(Struct, frozen=True):
     prediction: tuple[int, ...] = ()
     hidden: bool = False
     cache_scope: CacheScope = EVERYBODY
+    sender: Sender = Sender()
 
 
 class Verified(Struct, frozen=True):

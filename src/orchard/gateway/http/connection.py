@@ -26,6 +26,8 @@ _PIECE = 8 * 1024
 # The most requests, and bytes of their bodies, that may wait behind a request that is being answered.
 _MAX_PIPELINED = 16
 _MAX_AHEAD_BYTES = 64 * 1024
+# A stream that nobody reads takes a row of its model until the buffers are full. Linux would take 4 MiB.
+_UNSENT_BYTES = 16 * 1024
 # How long a rejected client may go on sending before the connection is closed, so that it can read the reason.
 _LINGER_SECONDS = 2.0
 # Of so many connections, one more may linger that is too many.
@@ -63,6 +65,9 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for a request, unless there are too many connections."""
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=_UNSENT_BYTES)
+        if option := getattr(socket, "TCP_NOTSENT_LOWAT", None):  # not every system has it
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, option, _UNSENT_BYTES)
         most = self._settings.max_connections
         if len(self.connections) <= most:
             self._expect_head()

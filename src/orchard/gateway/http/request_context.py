@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchard.core.errors import OrchardError
+from orchard.core.fair_queue import has_place
+from orchard.gateway.caller import Caller
 from orchard.gateway.metrics.counters import Metrics, http_scope, route_of
 from orchard.gateway.replies.errors import Dialects, failure
 
@@ -28,29 +30,30 @@ def add_request_id(record: logging.LogRecord) -> bool:
 
 
 class InHand:
-    """Counts the requests that the server is working on, and limits them."""
+    """Counts the requests that the server is working on, and limits them; see `has_place`."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._count = 0
+        self._callers: dict[object, str] = {}
 
     @contextlib.contextmanager
-    def one(self) -> Iterator[None]:
-        """Count a request while the context lasts. Raise OrchardError("overloaded")."""
-        if self._count >= self._most:
+    def one(self, caller: str) -> Iterator[None]:
+        """Count a request of a caller while the context lasts. Raise OrchardError("overloaded")."""
+        if not has_place(self._most, self._callers.values(), caller):
             raise OrchardError("overloaded", f"the server is working on {self._most} requests already", retry_after=1)
-        self._count += 1
+        place = object()
+        self._callers[place] = caller
         try:
             yield
         finally:
-            self._count -= 1
+            del self._callers[place]
 
 
 class RequestContextMiddleware:
     """ASGI middleware: gives each request an id (`request.state.id`, the x-request-id header, log lines), logs and
-    counts it when its response is complete, rejects more than `max_requests` at once and those for which one of the
-    `checks` raises OrchardError. GET requests don't count as concurrent, so that a busy server can report its state.
-    Requests over a WebSocket count themselves (`request.state.in_hand`)."""
+    counts it when its response is complete, rejects those for which one of the `checks` raises OrchardError and more
+    than `max_requests` at once. One of the checks sets `request.state.caller`. GET requests don't count as concurrent,
+    so that a busy server can report its state. Requests over a WebSocket count themselves (`request.state.in_hand`)."""
 
     def __init__(
         self,
@@ -89,9 +92,10 @@ class RequestContextMiddleware:
             await send(message)
 
         try:
-            with contextlib.nullcontext() if method in ("GET", "WEBSOCKET") else self._in_hand.one():
-                for check in self._checks:
-                    check(scope)
+            for check in self._checks:
+                check(scope)
+            caller: Caller = scope["state"]["caller"]
+            with contextlib.nullcontext() if method in ("GET", "WEBSOCKET") else self._in_hand.one(caller.name):
                 await self._app(scope, receive, send_with_id)
         except OrchardError as error:  # errors inside the application have been answered there
             await failure(scope, error)(scope, receive, send_with_id)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from orchard.core.events import Failed
+from orchard.core.fair_queue import FairQueue
 from orchard.core.request import Request
 from orchard.gateway.metrics.counters import Meter
 from orchard.gateway.pool.waiting import Timer
@@ -25,7 +26,7 @@ class Lease(Struct, eq=False):
 
 
 class Requests:
-    """Keeps the requests in the order of their arrival."""
+    """Keeps the requests of one model."""
 
     def __init__(
         self,
@@ -65,10 +66,14 @@ class Requests:
         lease.timer.start(self._timeout)
 
     def take(self) -> list[Lease]:
-        """Return all waiting requests, and count them as those of the process."""
-        taken = list(self._waiting.values())
-        self._waiting.clear()
-        return taken
+        """Return all waiting requests in the order of `FairQueue`, and count them as those of the process."""
+        waiting, self._waiting = self._waiting, {}
+        if len(waiting) < 2:
+            return list(waiting.values())
+        queue: FairQueue[Lease] = FairQueue()
+        for id_, lease in waiting.items():
+            queue.add(id_, lease, lease.request.priority, lease.request.sender)
+        return list(queue.drain())
 
     def wait_anew(self) -> None:
         """Restart the timeouts of the waiting requests."""

@@ -7,6 +7,7 @@ from orchard.core.events import Collected, Collector, Event, Failed, Finished, O
 
 _WAIT_SECONDS = 60.0
 _LAG_BYTES = 256 * 1024  # of unread events
+_LAG_SECONDS = 2.0
 _MOST_BYTES_UNDER_WAY = 4 * 2**20
 _MOST_LAG_SECONDS = 120.0
 _TOO_LATE = Failed(
@@ -23,9 +24,9 @@ class EventStream:
     """A queue of events with one reader. It ends with the first `Finished` or `Failed`, and drops events after that.
 
     `on_drop` is called once if the stream is closed before it has ended, `on_end` once when it is over in either way.
-    `on_lag` is called with True when so much is unread that no more should be made, and with False once it is read. The
-    stream fails if the reader lags for two minutes, because its model can't be unloaded or evicted meanwhile, or if too
-    many events still arrive while it lags, because its memory must be limited.
+    `on_lag` is called with True when so much is unread, or for so long, that no more should be made, and with False
+    once it is read. The stream fails if the reader lags for two minutes, because its model can't be unloaded or evicted
+    meanwhile, or if too many events still arrive while it lags, because its memory must be limited.
     """
 
     def __init__(self) -> None:
@@ -45,6 +46,7 @@ class EventStream:
         """Makes the reader forget the events that it has read; None: the caller may have seen them."""
         self._events: list[Event] = []
         self._unread_bytes = 0
+        self._unread_since: float | None = None
         self._most_bytes = 0
         self._lagging: asyncio.TimerHandle | None = None
         self._seen = False
@@ -84,6 +86,7 @@ class EventStream:
             finally:
                 timer.cancel()
         events, self._events = self._events, []
+        self._unread_since = None
         self._catch_up()
         self._seen = self._seen or bool(events)
         return events
@@ -112,9 +115,10 @@ class EventStream:
     def _take(self, events: Sequence[Event]) -> None:
         self._events.extend(events)
         self._unread_bytes += sum(map(_nbytes, events))
+        is_busy = not self._waiter or self._waiter.done()  # with earlier events: mostly it sends them
         if self._waiter:
             _wake(self._waiter)
-        if self.ended or self._unread_bytes <= _LAG_BYTES:
+        if self.ended or not (self._unread_bytes > _LAG_BYTES or (is_busy and self._lies_unread())):
             return
         if not self._lagging:
             self._most_bytes = self._unread_bytes + _MOST_BYTES_UNDER_WAY
@@ -122,6 +126,12 @@ class EventStream:
             self.tell_lag(True)
         elif self._unread_bytes > self._most_bytes:
             self.close(_TOO_SLOW)
+
+    def _lies_unread(self) -> bool:
+        """Return whether the reader has taken nothing for long."""
+        now = asyncio.get_running_loop().time()
+        self._unread_since = self._unread_since or now
+        return now - self._unread_since > _LAG_SECONDS
 
     def _catch_up(self) -> None:
         """Note that everything has been read."""

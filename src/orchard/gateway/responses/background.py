@@ -47,6 +47,11 @@ class Run:
         """The task that runs `make`."""
         self._begin_anew()
 
+    @property
+    def caller(self) -> str:
+        """Who has asked for it: see `Sender`."""
+        return self._call.request.sender.caller
+
     async def make(self) -> None:
         """Process events until the response has ended. Begin nothing if it can't be stored."""
         try:

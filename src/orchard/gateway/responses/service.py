@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Failed, Usage
+from orchard.core.fair_queue import has_place
 from orchard.core.tasks.generate import Count, generation
 from orchard.dialects.openai.responses.call import ResponseCall
 from orchard.dialects.openai.responses.encode import ResponseEncoder, compacted
@@ -179,7 +180,7 @@ class Responses:
         """Make a response in the background. Raise OrchardError if it can't begin, or can't be stored."""
         await self._work(self._owner.hold)
         most = self.settings.responses_max_background
-        if len(self._runs) >= most:
+        if not has_place(most, [run.caller for run in self._runs.values()], caller.name):
             message = f"{most} responses run in the background already"
             raise OrchardError("overloaded", message, param="background", retry_after=5)
         begin, keep = partial(self.open, call), partial(self.keep, caller, call)

@@ -109,7 +109,7 @@ class ResponsesSocket:
         logged_request_id.set(request_id)
         begin, how = time.monotonic(), "cancelled"
         try:
-            with self._in_hand.one():
+            with self._in_hand.one(self._caller.name):
                 await self._make(event, request_id)
             how = "ok"
         except OrchardError as error:

@@ -1,0 +1,103 @@
+"""What the running requests take of the rows and the memory, and which of them have more than their caller's share."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Literal, get_args
+
+from orchard.core.fair_queue import WEIGHTS
+from orchard.core.request import Priority
+from orchard.engine.ticket import RANKS, Limits, Ticket
+
+_Kind = Literal["rows", "bytes"]
+_KINDS: tuple[_Kind, ...] = get_args(_Kind)
+_TURN = 16
+
+
+class Occupancy:
+    """What running requests take of the rows and of the memory, once all rows have grown by `Limits.room` tokens."""
+
+    def __init__(self, limits: Limits, running: Iterable[Ticket]) -> None:
+        self._limits = limits
+        self._running = list(running)
+        self._of: dict[_Kind, tuple[Counter[str], Counter[Priority]]] = {}
+        rows = sum(ticket.rows for ticket in self._running)
+        room = sum(self.need("bytes", ticket) for ticket in self._running)
+        self.free: dict[_Kind, int] = {"rows": limits.max_rows - rows, "bytes": limits.memory_bytes - room}
+
+    def need(self, kind: _Kind, ticket: Ticket) -> int:
+        """Return what a request takes."""
+        if kind == "rows":
+            return ticket.rows
+        # A request that is nearly as large as the memory runs alone, with less room to grow.
+        return min(ticket.bytes_with(self._limits.room), self._limits.memory_bytes)
+
+    def lack(self, ticket: Ticket) -> _Kind | None:
+        """Return what a request lacks; None: it fits."""
+        return next((kind for kind in _KINDS if self.need(kind, ticket) > self.free[kind]), None)
+
+    def add(self, ticket: Ticket) -> None:
+        """Count one more request."""
+        self._running.append(ticket)
+        self._count(ticket, 1)
+
+    def victims(self, ticket: Ticket) -> list[Ticket]:
+        """Return requests of other callers to preempt, so that this one fits; none if that would not be fair.
+
+        The caller with most of what the request lacks, rows or memory, gives its latest requests up, while it has more
+        than the request's caller would have with it. A request that was preempted like this n times may first generate
+        `_TURN` * 2^n tokens. So a caller alone and equal shares are left alone, and a request is preempted like this
+        O(log(`max_tokens`)) times.
+        """
+        found: list[Ticket] = []
+        while kind := self.lack(ticket):
+            ripe = self._over(ticket, kind, found)
+            if not ripe:
+                break
+            of_caller = self._uses(kind)[0]
+            latest = max(ripe, key=lambda one: (of_caller[one.sender.caller], RANKS[one.priority], one.seniority))
+            found.append(latest)
+            self._count(latest, -1)
+        fits = not self.lack(ticket)
+        for one in found:
+            self._count(one, 1)
+        return found if fits else []
+
+    def _over(self, ticket: Ticket, kind: _Kind, found: list[Ticket]) -> list[Ticket]:
+        """Return the requests that may be displaced for this one: their callers have more than its caller would have.
+
+        They have had their turns. One of a higher priority only goes if its priority has more than its share, too.
+        """
+        of_caller, of_priority = self._uses(kind)
+        own = of_caller[ticket.sender.caller] + self.need(kind, ticket)
+        share = (of_priority[ticket.priority] + self.need(kind, ticket)) / WEIGHTS[ticket.priority]
+        if max(of_caller.values()) <= own:
+            return []
+        return [
+            one
+            for one in self._running
+            if of_caller[one.sender.caller] > own
+            and (not one.displacements or one.generated >= _TURN << one.displacements)
+            and (
+                RANKS[one.priority] >= RANKS[ticket.priority]
+                or of_priority[one.priority] / WEIGHTS[one.priority] > share
+            )
+            and one not in found
+        ]
+
+    def _uses(self, kind: _Kind) -> tuple[Counter[str], Counter[Priority]]:
+        """Return what each caller and each priority takes."""
+        if kind not in self._of:
+            of_caller, of_priority = self._of[kind] = Counter(), Counter()
+            for ticket in self._running:
+                need = self.need(kind, ticket)
+                of_caller[ticket.sender.caller] += need
+                of_priority[ticket.priority] += need
+        return self._of[kind]
+
+    def _count(self, ticket: Ticket, sign: int) -> None:
+        for kind in _KINDS:
+            need = sign * self.need(kind, ticket)
+            self.free[kind] -= need
+            if kind in self._of:
+                self._of[kind][0][ticket.sender.caller] += need
+                self._of[kind][1][ticket.priority] += need
