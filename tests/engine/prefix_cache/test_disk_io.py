@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from orchard.engine.prefix_cache import cache_file, disk_io, radix_tree
-from orchard.engine.prefix_cache.cache import Match, PrefixCache
+from orchard.engine.prefix_cache.cache import Match, Miss, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
-from orchard.engine.prefix_cache.values import Cut, pack
+from orchard.engine.prefix_cache.values import CacheScope, Cut, pack
 from tests.engine.prefix_cache.test_cache import WIDTH, Text, check, known, long, look, new, put, shrink, texts
 from tests.support.examples import examples
 
@@ -127,6 +127,22 @@ def test_a_restart_finds_it_all(house: House) -> None:
         look(cache, text)
     check(cache)
     assert not cache.write_back(10**9)
+
+
+def test_files_from_before_there_were_keys_belong_to_nobody(house: House) -> None:
+    cache, disk = house.open()
+    ann, ben = CacheScope.of("ann"), CacheScope.of("ben")
+    plain, text = long(1, 700), ann.salted(long(2, 700))
+    for one in (plain, text):
+        put(cache, one)
+        save(cache, disk)
+    cache, disk = house.open()
+    assert fetch(cache, list(text)).length == 700
+    assert cache.find(ann.salted(plain), 700, scope=ann).length == 0
+    for one in (plain, long(2, 700)):
+        found = cache.find(ben.salted(one), 700, scope=ben)
+        assert (found.length, found.miss) == (0, Miss(0, 0, [], one[:1]))
+    check(cache)
 
 
 def test_the_files_are_nobody_elses(house: House) -> None:
