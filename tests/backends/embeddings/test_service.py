@@ -334,6 +334,19 @@ async def test_what_is_too_long_is_cut_where_the_request_says_so(bert: Asked) ->
     assert vectors[2] == pytest.approx(vectors[3], abs=1e-5)
 
 
+async def test_what_is_too_long_is_cut_where_the_options_say_so_unless_the_request_says_otherwise(
+    tmp_path: Path,
+) -> None:
+    folder = make_model(tmp_path, "bert", sentence_bert_config={"max_seq_length": 12})
+    asked = await started(EmbeddingsService(str(folder), EmbeddingOptions(embeddings_truncate=True)))
+    vectors = await asked.vectors("a", Embed(("w20 " * 30, (1, *[20] * 10, 2), (20,) * 30, (20,) * 12)))
+    assert vectors[0] == pytest.approx(vectors[1], abs=1e-5)
+    assert vectors[2] == pytest.approx(vectors[3], abs=1e-5)
+    failed = await asked.failure("b", Embed(("w20 " * 30,), truncate=False))
+    assert (failed.kind, failed.param) == ("context_length_exceeded", "input")
+    await asked.service.close(0)
+
+
 async def test_prompts_and_fewer_dimensions(tmp_path: Path) -> None:
     told = {"prompts": {"query": "w40 w41 ", "document": ""}, "default_prompt_name": "query"}
     folder = make_model(tmp_path, "qwen3", config_sentence_transformers=told)
