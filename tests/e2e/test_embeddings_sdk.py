@@ -184,6 +184,24 @@ def test_reranking(embedding_server: Server, path: str) -> None:
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "adapter_path")
 
 
+def test_the_forms_of_other_servers(embedding_server: Server) -> None:
+    def post(path: str, **body: Any) -> Any:
+        answer = httpx.post(embedding_server.url + path, json=body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    documents = ["w30 w31", "w32 " * 90]
+    cohere = post("/v2/rerank", query="w20", documents=documents, max_tokens_per_doc=4096)
+    assert cohere["meta"] == {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
+    found = {one["index"]: one["relevance_score"] for one in cohere["results"]}
+    assert {one["index"]: one["score"] for one in post("/rerank", query="w20", texts=documents)} == found
+    for path in ("/score", "/v1/score"):
+        data = post(path, text_1="w20", text_2=documents)["data"]
+        assert {one["index"]: one["score"] for one in data} == found
+    (best,) = post("/v1/rerank", query="w20", documents=documents, top_k=1)["data"]
+    assert (best["index"], best["relevance_score"]) == max(found.items(), key=lambda one: one[1])
+
+
 @pytest.mark.timeout(3600)
 async def test_fuzzed_requests(embedding_server: Server) -> None:
     models = "minilm", "ranker"
