@@ -20,6 +20,7 @@ from llama_index.embeddings.openai_like import OpenAILikeEmbedding
 
 from tests.clients.starting import started
 from tests.clients.test_docs import COMMANDS, FOLDERS
+from tests.clients.test_open_webui import open_webui
 from tests.support.embedding_models import MINILM, make_model
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
@@ -140,6 +141,20 @@ def test_litellm(url: str, ranked: list[tuple[int, float]], provider: str) -> No
         api_key="none",
     )
     assert [(one["index"], one["relevance_score"]) for one in answer.results] == ranked[:2]
+
+
+def test_open_webui(url: str, tmp_path: Path) -> None:
+    """It cuts a document into pieces that are too long for the embedding model, and orders them by the reranker."""
+    document = {"name": "words.txt", "content": " ".join(["w30"] * 300 + ["w40"] * 300), "collection_name": "words"}
+    query = {"collection_name": "words", "query": QUERY, "k": 9, "k_reranker": 9, "r": 0.0, "hybrid": True}
+    with open_webui(url, tmp_path) as client:
+        for path, body in (("process/text", document), ("query/doc", query)):
+            answer = client.post(f"/api/v1/retrieval/{path}", json=body)
+            assert answer.status_code == 200, answer.text
+    (pieces,), (scores,) = (answer.json()[name] for name in ("documents", "distances"))
+    assert len(pieces) > 2
+    ranked = httpx.post(f"{url}/v1/rerank", json={"model": RANKER, "query": QUERY, "documents": pieces}).json()
+    assert scores == pytest.approx([one["relevance_score"] for one in ranked["results"]], abs=1e-6)
 
 
 @pytest.mark.parametrize(("language", "code"), SNIPPETS)
