@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,24 @@ from tests.clients.agents import ROOT
 from tests.clients.prompts import ASK_WEATHER, SUM, SUM_ANSWER, WEATHER_SCHEMA
 from tests.clients.starting import started
 
-PAGE = ROOT / "docs" / "clients.md"
+SECTION = (ROOT / "docs" / "clients.md").read_text().partition("## Open WebUI")[2].partition("\n## ")[0]
 
 
 @pytest.fixture(scope="module")
 def webui(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A signed-in client of an Open WebUI that uses the server."""
-    home = tmp_path_factory.mktemp("open-webui")
-    (written,) = re.findall(r"^\$ (export [^`]*)\$ open-webui serve$", PAGE.read_text(), re.MULTILINE)
+    with open_webui(url, tmp_path_factory.mktemp("open-webui")) as client:
+        yield client
+
+
+@contextmanager
+def open_webui(url: str, home: Path) -> Iterator[httpx.Client]:
+    """Yield a signed-in client of an Open WebUI that uses the server; `home` is its folder."""
+    written = " ".join(
+        re.findall(r"^```console\n\$ (export [^`]*)^(?:\$ open-webui serve\n)?```", SECTION, re.MULTILINE)
+    )
     words = shlex.split(written.replace("http://127.0.0.1:8000", url), comments=True)
     own = {"PATH": os.environ["PATH"], "HOME": str(home), "DATA_DIR": str(home), "WEBUI_SECRET_KEY": "secret" * 6}
     own |= {"WEBUI_AUTH": "False", "ENABLE_OLLAMA_API": "False", "OFFLINE_MODE": "True"}
-    own |= {"RAG_EMBEDDING_ENGINE": "openai"}  # its own embeddings need torch
     settings = dict(word.split("=", 1) for word in words if "=" in word)
     command = [os.environ["OPEN_WEBUI"], "serve", "--host", "127.0.0.1"]
     with started(command, home, _is_ready, own | settings) as address, httpx.Client(base_url=address) as client:

@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -23,7 +24,12 @@ SENTENCES = [sentence for pair in PAIRS for sentence in pair]
 
 
 @pytest.fixture(scope="module")
-def embedding_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("logs") / "log"
+
+
+@pytest.fixture(scope="module")
+def embedding_server(tmp_path_factory: pytest.TempPathFactory, log: Path) -> Iterator[Server]:
     ranker = make_model(tmp_path_factory.mktemp("models") / "ranker", "bert_ranker")
     named = [
         ModelSettings(model_path=str(MINILM), served_model_name="minilm"),
@@ -31,7 +37,7 @@ def embedding_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve
         ModelSettings(model_path="demo", text=TextOptions(embeddings=True)),
         ModelSettings(model_path="demo", served_model_name="plain", on_demand=True),
     ]
-    with serve((), models=tuple(named), spare=False, max_loaded_models=3) as running:
+    with serve((), models=tuple(named), spare=False, max_loaded_models=3, log_file=str(log)) as running:
         running.until("minilm", state="ready")
         yield running
 
@@ -65,6 +71,12 @@ def test_all_forms_of_input_give_the_same(sdk: OpenAI) -> None:
     for one in found:
         assert one.shape == (1, 384)
         assert one == pytest.approx(found[0], abs=1e-5)
+
+
+def test_the_log_says_once_that_token_ids_came(sdk: OpenAI, log: Path) -> None:
+    for _ in range(2):
+        sdk.embeddings.create(model="minilm", input=[[101, 7592, 102]])
+    assert log.read_text().count("sends token ids to embed to model 'minilm', not text") == 1
 
 
 def test_many_callers_at_once_get_their_own(sdk: OpenAI, embedding_server: Server) -> None:
@@ -170,6 +182,24 @@ def test_reranking(embedding_server: Server, path: str) -> None:
     assert "no relevance scores" in refused.json()["error"]["message"]
     refused = httpx.post(embedding_server.url + path, json=body | {"adapter_path": "poet"})
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "adapter_path")
+
+
+def test_the_forms_of_other_servers(embedding_server: Server) -> None:
+    def post(path: str, **body: Any) -> Any:
+        answer = httpx.post(embedding_server.url + path, json=body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    documents = ["w30 w31", "w32 " * 90]
+    cohere = post("/v2/rerank", query="w20", documents=documents, max_tokens_per_doc=4096)
+    assert cohere["meta"] == {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
+    found = {one["index"]: one["relevance_score"] for one in cohere["results"]}
+    assert {one["index"]: one["score"] for one in post("/rerank", query="w20", texts=documents)} == found
+    for path in ("/score", "/v1/score"):
+        data = post(path, text_1="w20", text_2=documents)["data"]
+        assert {one["index"]: one["score"] for one in data} == found
+    (best,) = post("/v1/rerank", query="w20", documents=documents, top_k=1)["data"]
+    assert (best["index"], best["relevance_score"]) == max(found.items(), key=lambda one: one[1])
 
 
 @pytest.mark.timeout(3600)

@@ -129,6 +129,13 @@ async def test_what_is_as_long_as_the_window_is_read_and_what_is_longer_can_be_c
     )
 
 
+async def test_the_options_say_whether_texts_are_cut_unless_the_request_does(model_folder: Path) -> None:
+    async with serving(model_folder, embeddings=True, embeddings_truncate=True) as caller:
+        assert len(await vectors(caller, "a", Embed(((7,) * (WINDOW + 9), "fine " * WINDOW)))) == 2
+        with pytest.raises(OrchardError, match="this model reads at most"):
+            await caller.ask("b", Embed(((7,) * (WINDOW + 9),), truncate=False))
+
+
 async def test_a_conversation_is_read_up_to_where_an_answer_would_begin(caller: Caller, model: TextModel) -> None:
     asked = Generate((Message("user", (TextPart("The sea?"),)),))
     text = "<|im_start|>user\nThe sea?<|im_end|>\n<|im_start|>assistant\n"

@@ -61,6 +61,14 @@ Name = Annotated[str, written_as("name")]
 Names = Annotated[tuple[str, ...], written_as("names")]
 Folder = Annotated[str, written_as("folder")]
 ExistingFolder = Annotated[str, written_as("existing folder")]
+EmbeddingsTruncate = Annotated[
+    bool,
+    setting(
+        "requests",
+        "Cut off the end of a text to embed that is longer than the model can read, instead of failing. A request's "
+        "`truncate` overrides it.",
+    ),
+]
 QueueSize = Annotated[
     Positive,
     setting(

@@ -76,12 +76,13 @@ class _EmbeddedRequest:
 class TextEmbeddings:
     """The embedding requests of one text model. Only the event loop's thread calls its methods."""
 
-    def __init__(self, engine: Engine[Any], prompts: Lane, prompter: Prompter, width: int) -> None:
-        """`prompts`: the lane for tokenising. `width`: how many numbers an embedding has."""
+    def __init__(self, engine: Engine[Any], prompts: Lane, prompter: Prompter, width: int, *, truncate: bool) -> None:
+        """`prompts`: the lane for tokenising. `width`: how many numbers an embedding has. `truncate`: see `Embed`."""
         self._engine = engine
         self._prompts = prompts
         self._prompter = prompter
         self._width = width
+        self._truncate = truncate
         self._live: dict[str, _EmbeddedRequest] = {}
 
     @property
@@ -100,10 +101,11 @@ class TextEmbeddings:
         if task.dimensions not in (None, self._width):
             raise wrong_dimensions(f"must be {self._width}: this model gives no fewer and no more")
         # One at a time, so that the prompts of other requests can go in between.
+        truncate = self._truncate if task.truncate is None else task.truncate
         found: list[InputTokens] = []
         media_bytes = 0
         for given, param in zip(task.inputs, task.params, strict=True):
-            tokens, taken = await self._tokens(given, param, read, salt, truncate=task.truncate)
+            tokens, taken = await self._tokens(given, param, read, salt, truncate=truncate)
             if (media_bytes := media_bytes + taken) > MOST_BYTES:
                 message = f"`{param}` and the inputs before it have media of {media_bytes:,} bytes for the model's "
                 message += f"encoder; at most {MOST_BYTES:,} are allowed in a request"

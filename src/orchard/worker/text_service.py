@@ -168,7 +168,8 @@ class TextService(Service):
         self._prompter = Prompter(model, self._vocabulary, self._options, self._media)
         self._end_helpers = self._prompter.close
         width = model.output.width if model.output else 0
-        self._embeddings = TextEmbeddings(self._engine, self._prompts, self._prompter, width)
+        truncate = self._options.embeddings_truncate
+        self._embeddings = TextEmbeddings(self._engine, self._prompts, self._prompter, width, truncate=truncate)
         self._prompter.template.check()
 
     def submit(self, request: Request) -> None:

@@ -75,6 +75,12 @@ class Asked:
         assert [event.choice for event in outputs] == list(range(len(outputs)))
         return np.array([np.frombuffer(event.read(Embedding).vector, "<f4") for event in outputs])
 
+    async def scores(self, request_id: str, task: Rerank) -> list[float]:
+        events = await self.ask(request_id, task)
+        assert isinstance(events[0], Started), events
+        outputs = sorted((event for event in events if isinstance(event, Output)), key=lambda event: event.choice)
+        return [event.read(Relevance).score for event in outputs]
+
     async def failure(self, request_id: str, task: Any) -> Failed:
         (last,) = await self.ask(request_id, task)
         assert isinstance(last, Failed)
@@ -337,6 +343,19 @@ async def test_what_is_too_long_is_cut_where_the_request_says_so(bert: Asked) ->
     assert vectors[2] == pytest.approx(vectors[3], abs=1e-5)
 
 
+async def test_what_is_too_long_is_cut_where_the_options_say_so_unless_the_request_says_otherwise(
+    tmp_path: Path,
+) -> None:
+    folder = make_model(tmp_path, "bert", sentence_bert_config={"max_seq_length": 12})
+    asked = await started(EmbeddingsService(str(folder), EmbeddingOptions(embeddings_truncate=True)))
+    vectors = await asked.vectors("a", Embed(("w20 " * 30, (1, *[20] * 10, 2), (20,) * 30, (20,) * 12)))
+    assert vectors[0] == pytest.approx(vectors[1], abs=1e-5)
+    assert vectors[2] == pytest.approx(vectors[3], abs=1e-5)
+    failed = await asked.failure("b", Embed(("w20 " * 30,), truncate=False))
+    assert (failed.kind, failed.param) == ("context_length_exceeded", "input")
+    await asked.service.close(0)
+
+
 async def test_prompts_and_fewer_dimensions(tmp_path: Path) -> None:
     told = {"prompts": {"query": "w40 w41 ", "document": ""}, "default_prompt_name": "query"}
     folder = make_model(tmp_path, "qwen3", config_sentence_transformers=told)
@@ -420,7 +439,7 @@ async def scores(folder: Path, task: Rerank) -> list[float] | Failed:
     return [event.read(Relevance).score for event in outputs]
 
 
-TASK = Rerank("w20 w21", ("w30", "w31 w32 w33", "w34"))
+TASK = Rerank(("w20 w21",), ("w30", "w31 w32 w33", "w34"))
 
 
 async def test_a_classifier_reads_pairs(tmp_path: Path) -> None:
@@ -455,32 +474,88 @@ async def test_a_query_leaves_room_for_documents_or_is_refused(tmp_path: Path) -
         assert (failed.kind, failed.param) == ("context_length_exceeded", "query")
 
 
-@pytest.mark.parametrize("name", ["bert_ranker", "qwen3_ranker"])
-async def test_documents_are_cut_where_the_request_says_so(name: str, tmp_path: Path) -> None:
-    folder = make_model(tmp_path, name)
-    long = Rerank("w20", ("w30 " * 80, "w30 " * 90))
-    failed = await scores(folder, long)
-    assert isinstance(failed, Failed)
+@pytest.fixture(params=["bert_ranker", "qwen3_ranker"])
+async def ranker(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Asked]:
+    asked = await started(RerankService(str(make_model(tmp_path, request.param)), RerankOptions()))
+    yield asked
+    await asked.service.close(0)
+
+
+LONG = Rerank(("w20",), ("w30 " * 80, "w30 " * 90))
+
+
+async def test_documents_are_cut_unless_the_request_says_otherwise(ranker: Asked) -> None:
+    failed = await ranker.failure("a", replace(LONG, truncate=False))
     assert (failed.kind, failed.param) == ("context_length_exceeded", "documents[0]")
-    assert "this model reads at most 64" in failed.message
-    found = await scores(folder, replace(long, truncate=True))
-    assert isinstance(found, list)
-    assert found[0] == pytest.approx(found[1], abs=1e-5)
+    assert "`documents[0]` has 80 tokens; this model reads at most" in failed.message
+    first, second = await ranker.scores("b", LONG)
+    assert first == pytest.approx(second, abs=1e-5)
+    assert await ranker.scores("c", replace(LONG, truncate=True)) == pytest.approx([first] * 2, abs=1e-5)
 
 
-async def test_of_a_huge_query_or_document_only_the_beginning_is_read(tmp_path: Path) -> None:
-    folder = make_model(tmp_path, "qwen3_ranker")
-    failed = await scores(folder, Rerank("w20 " * 100_000, ("w30",), truncate=True))
-    assert isinstance(failed, Failed)
-    assert (failed.kind, failed.param) == ("context_length_exceeded", "query")
-    assert "has at least" in failed.message
-    huge = Rerank("w20", ("w30 " * 90, "w30 " * 100_000))
-    failed = await scores(folder, replace(huge, documents=huge.documents[1:]))
-    assert isinstance(failed, Failed)
+async def test_only_the_first_tokens_of_a_document_are_read(ranker: Asked) -> None:
+    task = Rerank(("w20",), ("w30 w31 w32 w33", "w30 w31 w40", "w30 w31", "w30"), max_tokens=2)
+    found = await ranker.scores("a", task)
+    assert found[:2] == pytest.approx([found[2]] * 2, abs=1e-5)
+    assert found[3] != pytest.approx(found[2], abs=1e-7)
+    assert await ranker.scores("b", replace(task, truncate=False)) == pytest.approx(found, abs=1e-5)
+
+
+async def test_each_piece_of_a_document_has_a_score(ranker: Asked) -> None:
+    room = ranker.service._model._room - len(ranker.service._model._ask(LONG, "w20", "query").tokens)
+    pieces = [" ".join([word] * room) for word in ("w30", "w31", "w32")]
+    wanted = await ranker.scores("a", Rerank(("w20",), tuple(pieces)))
+    whole = Rerank(("w20",), (" ".join([*pieces, "w33"]), "w40"), pieces=3)
+    events = await ranker.ask("b", whole)
+    made = [(event.choice, event.read(Relevance).score) for event in events if isinstance(event, Output)]
+    assert sorted(score for choice, score in made if choice == 0) == pytest.approx(sorted(wanted), abs=1e-5)
+    assert [choice for choice, _ in made].count(1) == 1
+    assert isinstance(finished := events[-1], Finished)
+    assert finished.usage.units == 2
+    failed = await ranker.failure("c", replace(whole, truncate=False))
+    assert f"has {3 * room + 1} tokens; this model reads at most {3 * room} of" in failed.message
+    cut = await ranker.scores("d", replace(whole, documents=(pieces[0] + " w31 w32",), max_tokens=room))
+    assert cut == pytest.approx(wanted[:1], abs=1e-5)
+
+
+async def test_pieces_are_limited(ranker: Asked) -> None:
+    failed = await ranker.failure("a", Rerank(("w20",), ("w30 " * 1000,) * 2048, pieces=2))
+    assert (failed.kind, failed.param) == ("invalid_request", "max_chunks_per_doc")
+
+
+async def test_each_document_may_have_its_own_query(ranker: Asked) -> None:
+    wanted = [(await ranker.scores(query, Rerank((query,), ("w30",))))[0] for query in ("w20", "w21 w22")]
+    task = Rerank(("w20", "w21 w22"), ("w30", "w30"), query_param="text_1", document_param="text_2")
+    assert await ranker.scores("a", task) == pytest.approx(wanted, abs=1e-5)
+    failed = await ranker.failure("b", replace(task, queries=("w20", "w21 " * 90)))
+    assert (failed.kind, failed.param) == ("context_length_exceeded", "text_1[1]")
+    failed = await ranker.failure("c", replace(task, documents=("w30", "w30 " * 90), truncate=False))
+    assert failed.param == "text_2[1]"
+
+
+@pytest.mark.parametrize("words", [90, 100_000])
+async def test_a_query_that_is_too_long_is_to_blame_itself(ranker: Asked, words: int) -> None:
+    for truncate in (False, None):
+        failed = await ranker.failure(f"{truncate}", Rerank(("w20 " * words,), ("w30",), truncate=truncate))
+        assert (failed.kind, failed.param) == ("context_length_exceeded", "query")
+        assert ("has at least" in failed.message) == (words == 100_000)
+
+
+async def test_a_classifier_cuts_a_query_where_the_request_says_so(tmp_path: Path) -> None:
+    folder = make_model(tmp_path, "bert_ranker")
+    task = Rerank(("w20 " * 90,), ("w30",), truncate=True)
+    cut = await scores(folder, task)
+    assert isinstance(cut, list)
+    assert cut == pytest.approx(await scores(folder, replace(task, queries=("w20 " * 30,))), abs=1e-5)
+    assert cut == pytest.approx(await scores(folder, replace(task, queries=("w20 " * 100_000,))), abs=1e-5)
+
+
+async def test_of_a_huge_document_only_the_beginning_is_read(ranker: Asked) -> None:
+    huge = Rerank(("w20",), ("w30 " * 90, "w30 " * 100_000))
+    failed = await ranker.failure("a", replace(huge, documents=huge.documents[1:], truncate=False))
     assert "`documents[0]` has at least" in failed.message
-    found = await scores(folder, replace(huge, truncate=True))
-    assert isinstance(found, list)
-    assert found[0] == pytest.approx(found[1], abs=1e-5)
+    first, second = await ranker.scores("b", huge)
+    assert first == pytest.approx(second, abs=1e-5)
 
 
 async def test_a_classifier_of_several_labels_is_refused(tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ def read(**fields: Any) -> EmbeddingsCall:
             Embed((replace(conversation(picture("messages[0].content[0].image_url.url")), continue_last=True),)),
         ),
         ({"dimensions": 4, "prompt_name": "q", "truncate": True}, Embed(("a",), 4, "q", True)),
+        ({"truncate": False}, Embed(("a",), truncate=False)),
         ({"user": 7, "unknown": [1]}, Embed(("a",))),
     ],
 )

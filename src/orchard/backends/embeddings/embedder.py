@@ -33,12 +33,21 @@ class Embedder(PassModel):
     """An embedding model: computes the vectors of texts."""
 
     def __init__(
-        self, network: Any, family: Family, recipe: VectorRecipe, texts: TextTokenizer, config: dict[str, Any]
+        self,
+        network: Any,
+        family: Family,
+        recipe: VectorRecipe,
+        texts: TextTokenizer,
+        config: dict[str, Any],
+        *,
+        truncate: bool = False,
     ) -> None:
+        """`truncate`: whether texts are cut if a task doesn't say."""
         self._network = network
         self._family = family
         self._recipe = recipe
         self._texts = texts
+        self._truncate = truncate
         self._cost = PassCost(network, config)
         self._vocabulary = int(config["vocab_size"])
         self._padding = int(config.get("pad_token_id") or 0)
@@ -55,14 +64,15 @@ class Embedder(PassModel):
         self._check_dimensions(task.dimensions)
         prompt = self._prompt(task.prompt_name)
         params = task.params
+        truncate = self._truncate if task.truncate is None else task.truncate
         places = [index for index, given in enumerate(task.inputs) if isinstance(given, str)]
         texts = [prompt + self._texts.bounded(str(task.inputs[index])) for index in places]
         if self._recipe.lower:
             texts = [text.lower() for text in texts]
-        read = self._texts.read(texts, [params[index] for index in places], truncate=task.truncate)
+        read = self._texts.read(texts, [params[index] for index in places], truncate=truncate)
         found = dict(zip(places, read, strict=True))
         return [
-            found[index] if isinstance(given, str) else self._given(given, params[index], task.truncate)
+            found[index] if isinstance(given, str) else self._given(given, params[index], truncate)
             for index, given in enumerate(task.inputs)
         ]
 
@@ -139,7 +149,7 @@ class EmbeddingsService(BatchService[EmbeddingOptions]):
         recipe = read_recipe(path, config, options.matryoshka)
         texts = TextTokenizer(path, longest_text(config, recipe.max_tokens))
         network, family = load_network(path, config, progress, beat)
-        return Embedder(network, family, recipe, texts, text_config(config))
+        return Embedder(network, family, recipe, texts, text_config(config), truncate=options.embeddings_truncate)
 
 
 def longest_text(config: dict[str, Any], told: int | None = None) -> int:

@@ -1,19 +1,29 @@
 """Rerankers: models that score how relevant a document is to a query."""
 
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
+from orchard.backends.beginnings import Beginning
 from orchard.backends.embeddings.embedder import longest_text, padded
 from orchard.backends.embeddings.networks import LIBRARY, PassCost, load_network
 from orchard.backends.embeddings.service import BatchService, PassModel, ReadText
 from orchard.backends.embeddings.texts import TextTokenizer
 from orchard.backends.model_folder import Progress, read_config
 from orchard.core.errors import OrchardError
-from orchard.core.tasks.embed import too_long
-from orchard.core.tasks.rerank import Relevance, Rerank, RerankOptions
+from orchard.core.tasks.rerank import (
+    MAX_PIECES,
+    Relevance,
+    Rerank,
+    RerankOptions,
+    document_too_long,
+    query_too_long,
+    too_many_pieces,
+)
 from orchard.device.lane import give_way
 
 # What Qwen3-Reranker was trained with: https://huggingface.co/Qwen/Qwen3-Reranker-0.6B
@@ -25,14 +35,69 @@ _TAIL = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
 _INSTRUCTION = "Given a web search query, retrieve relevant passages that answer the query"
 
 
+class Asked(NamedTuple):
+    """A query as the model gets it, with the text that the model gets before a document, and its tokens."""
+
+    text: str
+    tokens: list[int]
+
+
 class _Ranker(PassModel):
     result_bytes = 64
 
-    def __init__(self, network: Any, texts: TextTokenizer, config: dict[str, Any]) -> None:
+    def __init__(self, network: Any, texts: TextTokenizer, config: dict[str, Any], around: int) -> None:
+        """`around`: how many tokens a text has besides those of the query and of the document."""
         self._network = network
         self._texts = texts
+        self._room = texts.most - around
         self._padding = int(config.get("pad_token_id") or 0)
         self._cost = PassCost(network, config)
+
+    def read(self, task: Rerank) -> list[ReadText]:
+        """Return the tokens of the pieces of each document, with its query. Raise OrchardError if a text is wrong."""
+        ask = lru_cache(maxsize=1)(partial(self._ask, task))  # most requests have one query
+        found: list[ReadText] = []
+        for number, document in enumerate(task.documents):
+            give_way()
+            asked = ask(*task.query_of(number))
+            found += [self._join(asked, piece, number) for piece in self._pieces(task, asked, document, number)]
+            if len(found) > MAX_PIECES:
+                raise too_many_pieces()
+        return found
+
+    def _pieces(self, task: Rerank, asked: Asked, document: str, number: int) -> Iterator[list[int]]:
+        """Yield the tokens of a document's pieces, each of which fits beside the query."""
+        room = self._room - len(asked.tokens)
+        most = room * task.pieces
+        tokens, whole = read = self._document(asked, document, min(most, task.max_tokens or most))
+        if task.max_tokens is not None and len(tokens) > task.max_tokens:
+            tokens, whole = read = Beginning(tokens[: task.max_tokens], True)
+        if task.truncate is False and (not whole or len(tokens) > most):
+            raise document_too_long(task.document_field(number), read.certain, most, at_least=not whole)
+        for begin in range(0, max(1, min(len(tokens), most)), room):
+            yield tokens[begin : min(begin + room, most)]
+
+    def _fits(self, asked: Beginning) -> bool:
+        """Return whether a query leaves room for a document."""
+        return asked.whole and len(asked.tokens) < self._room
+
+    def _refuse(self, asked: Beginning, param: str) -> None:
+        """Raise OrchardError if a query leaves no room for a document."""
+        if not self._fits(asked):
+            around = self._texts.most - self._room
+            raise query_too_long(param, asked.certain + around, self._texts.most, at_least=not asked.whole)
+
+    @abstractmethod
+    def _ask(self, task: Rerank, query: str, param: str) -> Asked:
+        """Return the query, with fewer tokens than there is room for. Raise OrchardError if it can't be read."""
+
+    @abstractmethod
+    def _document(self, asked: Asked, document: str, most: int) -> Beginning:
+        """Return a document's tokens; all of them unless there are more than `most`."""
+
+    @abstractmethod
+    def _join(self, asked: Asked, piece: list[int], number: int) -> ReadText:
+        """Return all tokens of a piece of a document."""
 
     def cost(self, rows: int, length: int) -> int:
         """Return the bytes, without weights, of a pass over `rows` texts of `length` tokens."""
@@ -46,13 +111,25 @@ class _Ranker(PassModel):
 class PairClassifier(_Ranker):
     """A classifier of pairs with one label, whose probability is the score."""
 
-    def read(self, task: Rerank) -> list[ReadText]:
-        """Return the tokens of a pair of the query and each document. Raise OrchardError if a text is wrong."""
+    def __init__(self, network: Any, texts: TextTokenizer, config: dict[str, Any]) -> None:
+        self._frame = texts.pair()
+        super().__init__(network, texts, config, self._frame.size)
+
+    def _ask(self, task: Rerank, query: str, param: str) -> Asked:
         if task.instruction is not None:
             message = "`instruction` is not taken by this model: leave it out."
             raise OrchardError("invalid_request", message, param="instruction")
-        pairs = [(task.query, document) for document in task.documents]
-        return self._texts.read(pairs, _params(task), truncate=task.truncate)
+        asked = self._texts.plain(query, self._room)
+        if task.truncate and not self._fits(asked):
+            asked = Beginning(asked.tokens[: self._room // 2], True)
+        self._refuse(asked, param)
+        return Asked(query, asked.tokens)
+
+    def _document(self, asked: Asked, document: str, most: int) -> Beginning:
+        return self._texts.plain(document, most)
+
+    def _join(self, asked: Asked, piece: list[int], number: int) -> ReadText:
+        return self._frame.around(asked.tokens, piece, number)
 
     def compute(self, texts: Sequence[ReadText]) -> Sequence[float]:
         """Return the score of each pair."""
@@ -66,30 +143,25 @@ class AnsweringRanker(_Ranker):
     """A language model that answers yes or no; the score is the probability of yes against no (Qwen3-Reranker)."""
 
     def __init__(self, network: Any, texts: TextTokenizer, config: dict[str, Any]) -> None:
-        super().__init__(network, texts, config)
         self._answers = mx.array([texts.id_of("no"), texts.id_of("yes")])
         self._head, self._tail = (texts.plain(text, texts.most).tokens for text in (_HEAD, _TAIL))
+        super().__init__(network, texts, config, len(self._head) + len(self._tail))
 
-    def read(self, task: Rerank) -> list[ReadText]:
-        """Return the tokens of a prompt for each document. Raise OrchardError if a text is wrong."""
+    def _ask(self, task: Rerank, query: str, param: str) -> Asked:
         instruction = _INSTRUCTION if task.instruction is None else task.instruction
-        question = f"<Instruct>: {instruction}\n<Query>: {task.query}\n<Document>: "
-        around = len(self._head) + len(self._tail)
-        room = self._texts.most - around
-        asked = self._texts.plain(question, room)
-        if asked.certain >= room or not asked.whole:
-            least = "" if asked.whole else "at least "
-            message = f"`query` leaves no room for a document: it has {least}{asked.certain + around} tokens with the "
-            message += f"instruction and the rest of the prompt; this model reads at most {self._texts.most}."
-            raise OrchardError("context_length_exceeded", message, param="query")
-        found = []
-        for param, document in zip(_params(task), task.documents, strict=True):
-            give_way()
-            tokens, whole = read = self._texts.plain(question + document, room)
-            if not (whole and len(tokens) <= room) and not task.truncate:
-                raise too_long(param, read.certain + around, self._texts.most, at_least=not whole)
-            found.append(ReadText([*self._head, *tokens[:room], *self._tail]))
-        return found
+        question = f"<Instruct>: {instruction}\n<Query>: {query}\n<Document>:"
+        asked = self._texts.plain(question, self._room)
+        self._refuse(asked, param)
+        return Asked(question, asked.tokens)
+
+    def _document(self, asked: Asked, document: str, most: int) -> Beginning:
+        # The space may be part of the document's first token, so they are tokenised together.
+        before = len(asked.tokens)
+        tokens, whole = self._texts.plain(f"{asked.text} {document}", before + most)
+        return Beginning(tokens[before:], whole)
+
+    def _join(self, asked: Asked, piece: list[int], number: int) -> ReadText:
+        return ReadText([*self._head, *asked.tokens, *piece, *self._tail], choice=number)
 
     def compute(self, texts: Sequence[ReadText]) -> Sequence[float]:
         """Return the score of each prompt."""
@@ -117,10 +189,6 @@ class RerankService(BatchService[RerankOptions]):
             reason = f"it has {network.config.num_labels} labels, and a reranker has one"
             raise OrchardError("model_failed", f"the model in {path} can't be loaded: {reason}")
         return PairClassifier(network, texts, config)
-
-
-def _params(task: Rerank) -> list[str]:
-    return [f"documents[{index}]" for index in range(len(task.documents))]
 
 
 def _floats(scores: mx.array) -> list[float]:

@@ -40,10 +40,14 @@ _SECONDS_UNTIL_CLEAR = 5.0
 
 
 class ReadText(Struct, frozen=True):
-    """The tokens of a text; `types`: the part of a pair that each token belongs to, for models that use it."""
+    """The tokens of a text; `types`: the part of a pair that each token belongs to, for models that use it.
+
+    `choice`: the choice of its results, for a piece of a document; None: its place among the request's texts.
+    """
 
     tokens: Sequence[int]
     types: Sequence[int] = ()
+    choice: int | None = None
 
 
 def _check(driver: asyncio.Task[None]) -> None:
@@ -91,6 +95,11 @@ class _BatchedRequest:
     @property
     def tokens(self) -> int:
         return sum(len(text.tokens) for text in self.texts)
+
+    @property
+    def inputs(self) -> int:
+        """How many texts there are, with the pieces of a document as one."""
+        return len({number if text.choice is None else text.choice for number, text in enumerate(self.texts)})
 
 
 class BatchService(Service, Generic[B]):
@@ -257,12 +266,14 @@ class BatchService(Service, Generic[B]):
         for place, result in zip(places, results, strict=True):
             if (still := self._live.get(place.request_id)) is not None:
                 found = self._model.result(still.request.task, result)
-                made.setdefault(place.request_id, []).append(Output.of(found, place.number))
+                choice = still.texts[place.number].choice
+                output = Output.of(found, place.number if choice is None else choice)
+                made.setdefault(place.request_id, []).append(output)
                 still.left -= 1
         for request_id, outputs in made.items():
             live = self._live[request_id]
             if not live.left:
-                outputs.append(Finished((), Usage(live.tokens, 0, units=len(live.texts))))
+                outputs.append(Finished((), Usage(live.tokens, 0, units=live.inputs)))
                 del self._live[request_id]
         self._tell(list(made.items()))
 

@@ -8,9 +8,11 @@ from msgspec import Struct
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart
 from orchard.core.request import Task
-from orchard.core.setting import setting, unset
+from orchard.core.setting import EmbeddingsTruncate, setting, unset
 from orchard.core.tasks.batch_options import BatchOptions
 from orchard.core.tasks.generate import Generate, TextPart
+
+_CUT = "`truncate: true` to have its end cut off (the server's setting `embeddings_truncate` does so for all requests)."
 
 
 class MixedInput(Struct, frozen=True, tag="mixed"):
@@ -29,8 +31,8 @@ class Embed(Task, frozen=True, tag="embed"):
 
     Tokens are used unchanged; a text gets the model's special tokens and the prompt that `prompt_name` names (None: the
     model's default). `dimensions`: keep this many numbers of each vector and normalise it again. `truncate`: cut inputs
-    that are longer than the model can read, instead of failing. The answer has an `Embedding` for each input; its
-    choice is the number of the input.
+    that are longer than the model can read, instead of failing (None: as the model's options say). The answer has an
+    `Embedding` for each input; its choice is the number of the input.
     """
 
     gives: ClassVar[str] = "embeddings"
@@ -41,7 +43,7 @@ class Embed(Task, frozen=True, tag="embed"):
     inputs: tuple[EmbedInput, ...]
     dimensions: int | None = None
     prompt_name: str | None = None
-    truncate: bool = False
+    truncate: bool | None = None
 
     @property
     def params(self) -> list[str]:
@@ -60,6 +62,7 @@ class Embedding(Struct, frozen=True, array_like=True):
 class EmbeddingOptions(BatchOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How an embedding model is run."""
 
+    embeddings_truncate: EmbeddingsTruncate = False
     matryoshka: Annotated[
         bool | None,
         setting("models", "Whether requests may ask an embedding model for fewer `dimensions` than it has."),
@@ -83,13 +86,12 @@ def wrong_dimensions(why: str) -> OrchardError:
 def too_long(param: str, length: int, most: int, *, at_least: bool = False, mixed: bool = False) -> OrchardError:
     """Return the error of an input with more tokens than a model reads; `mixed`: it has media, so it can't be cut."""
     message = f"`{param}` has {'at least ' if at_least else ''}{length} tokens; this model reads at most {most}. "
-    cut = "fewer or smaller media; what has media is never cut" if mixed else "`truncate: true` to have its end cut off"
-    message += f"Send a shorter text, or {cut}."
+    message += f"Send a shorter text, or {'fewer or smaller media; what has media is never cut.' if mixed else _CUT}"
     return OrchardError("context_length_exceeded", message, param=param)
 
 
 def too_many_characters(param: str, most: int, tokens: int) -> OrchardError:
     """Return the error of an input of more than `most` characters, for a model that reads at most `tokens` tokens."""
     message = f"`{param}` has more than {most:,} characters; this model reads at most {tokens} tokens. "
-    message += "Send a shorter text, or `truncate: true` to have its end cut off."
+    message += f"Send a shorter text, or {_CUT}"
     return OrchardError("context_length_exceeded", message, param=param)

@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 
 from orchard.core.request import LoadOptions
 from orchard.core.setting import (
+    EmbeddingsTruncate,
     ExistingFolder,
     Folder,
     Name,
@@ -113,6 +114,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         bool,
         setting("models", "Whether a model that generates text also gives embeddings: its last hidden states."),
     ] = False
+    embeddings_truncate: EmbeddingsTruncate = False
     context_length: Annotated[
         Positive | None,
         setting("prompts", "The most tokens that a prompt and its answer together may have."),

@@ -90,6 +90,12 @@ class EmbeddingsCall(Struct, frozen=True):
     request: Request
     base64: bool
 
+    @property
+    def of_tokens(self) -> bool:
+        """Whether inputs are token ids."""
+        task = self.request.task
+        return isinstance(task, Embed) and any(isinstance(one, tuple) for one in task.inputs)
+
     def complete(self, result: Collected) -> bytes:
         """Return the body of the response."""
         made = sorted(result.outputs, key=lambda output: output.choice)
@@ -113,7 +119,7 @@ def parse(
     """
     decoded = BODY.decode(body, model, default)
     inputs = _inputs(decoded.input) if decoded.messages is None else (_conversation(decoded),)
-    task = Embed(inputs, decoded.dimensions, decoded.prompt_name, bool(decoded.truncate))
+    task = Embed(inputs, decoded.dimensions, decoded.prompt_name, decoded.truncate)
     turn = decoded.priority or header_priority(priority)
     return EmbeddingsCall(make_request(decoded, request_id, task, turn), decoded.encoding_format == "base64")
 

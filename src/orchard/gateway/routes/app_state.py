@@ -1,6 +1,7 @@
 """The state that all routes share."""
 
 from collections.abc import Callable
+from weakref import WeakSet
 
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
@@ -17,6 +18,7 @@ from orchard.gateway.media.resolver import MediaResolver, unresolved
 from orchard.gateway.media.upload_folder import UploadFolder
 from orchard.gateway.media.uploads import UploadReader
 from orchard.gateway.pool.pool import Pool
+from orchard.gateway.pool.served_model import ServedModel
 from orchard.gateway.replies.event_response import Encoder, EventResponse
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.replies.file_response import FileResponse, WritesFile
@@ -40,6 +42,8 @@ class AppState:
         self.media = MediaResolver(settings, arriving, fetcher)
         self.overflow = Overflow(pool, settings)
         self.responses = Responses(pool, settings, self.overflow, self.media)
+        self.embeds_tokens: WeakSet[ServedModel] = WeakSet()
+        """The models for which the log says that token ids came in place of texts to embed."""
 
     async def open(self, http: HttpRequest, request: Request) -> EventStream:
         """Begin a request once its media have arrived, and return its stream, which the caller closes.

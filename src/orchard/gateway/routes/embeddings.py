@@ -1,5 +1,8 @@
 """OpenAI's Embeddings."""
 
+import logging
+from weakref import WeakSet
+
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
@@ -7,8 +10,11 @@ from starlette.responses import Response
 from orchard.core.tasks.embed import Embed
 from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.dialects.openai.embeddings import BODY, parse
+from orchard.gateway.pool.served_model import ServedModel
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
+
+log = logging.getLogger("orchard.gateway")
 
 
 def add(routes: APIRouter, site: AppState) -> None:
@@ -25,4 +31,19 @@ async def answer(site: AppState, http: Request, model: str | None = None) -> Res
     header = http.headers.get(PRIORITY_HEADER)
     body = await site.bodies.read(http)
     call = parse(body, http.state.id, header, model=model, default=site.pool.only(Embed))
-    return await site.answer(http, call.request, call.complete)
+    response = await site.answer(http, call.request, call.complete)
+    if call.of_tokens:
+        _warn_of_tokens(site.pool.find(call.request.model), site.embeds_tokens)
+    return response
+
+
+def _warn_of_tokens(model: ServedModel, warned: WeakSet[ServedModel]) -> None:
+    """Say once for each model that token ids came: those of another tokenizer give wrong vectors without an error."""
+    if model in warned:
+        return
+    warned.add(model)
+    log.warning(
+        "a client sends token ids to embed to model '%s', not text: they must be from the model's own tokenizer. "
+        "LangChain's OpenAIEmbeddings sends another tokenizer's, unless it has check_embedding_ctx_length=False",
+        model.entry.id,
+    )

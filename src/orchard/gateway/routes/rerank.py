@@ -1,4 +1,4 @@
-"""Reranking: documents by their relevance to a query."""
+"""Reranking: documents by their relevance to a query, and vLLM's scores of pairs."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -17,6 +17,21 @@ def add(routes: APIRouter, site: AppState) -> None:
     @routes.post("/rerank", **generation(BODY.schema()))
     async def rerank(http: Request) -> Response:
         """Order documents by their relevance to a query: https://docs.cohere.com/reference/rerank."""
-        header = http.headers.get(PRIORITY_HEADER)
-        call = parse(await site.bodies.read(http), http.state.id, header, default=site.pool.only(Rerank))
-        return await site.answer(http, call.request, call.complete)
+        return await _answer(site, http)
+
+
+def add_score(routes: APIRouter, site: AppState) -> None:
+    """Add vLLM's route."""
+
+    @routes.post("/score", **generation(BODY.schema()))
+    async def score(http: Request) -> Response:
+        """Score pairs of texts: https://docs.vllm.ai/en/latest/models/pooling_models/scoring."""
+        return await _answer(site, http)
+
+
+async def _answer(site: AppState, http: Request) -> Response:
+    header = http.headers.get(PRIORITY_HEADER)
+    version = "2" if http.url.path.startswith("/v2/") else "1"
+    body = await site.bodies.read(http)
+    call = parse(body, http.state.id, header, default=site.pool.only(Rerank), version=version)
+    return await site.answer(http, call.request, call.complete)

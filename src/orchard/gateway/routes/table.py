@@ -65,6 +65,7 @@ ROUTES: list[RouteGroup] = [
     RouteGroup(embeddings.add, openai_errors.fail, _OPENAI, ("/embeddings",), "OpenAI"),
     RouteGroup(speech.add, openai_errors.fail, _OPENAI, ("/audio/speech",), "OpenAI"),
     RouteGroup(rerank.add, openai_errors.fail, _RERANK, ("/rerank",), "Reranking"),
+    RouteGroup(rerank.add_score, openai_errors.fail, _OPENAI, ("/score",), "Reranking"),
     RouteGroup(
         transcriptions.add,
         openai_errors.fail,
