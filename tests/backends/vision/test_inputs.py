@@ -290,8 +290,10 @@ def test_tokens_without_a_text_are_refused(prepares: Any) -> None:
 
 
 def test_a_placeholder_is_tried_out(qwen: VisionModel) -> None:
-    assert qwen.reader.expands("image", FAMILIES["qwen3_vl"].image)
-    assert not qwen.reader.expands("image", "<image>")
+    expanded = qwen.reader.expansion("image", image := FAMILIES["qwen3_vl"].image)
+    assert expanded
+    assert len(expanded) > len(image)
+    assert qwen.reader.expansion("image", "<image>") is None
 
 
 def test_a_medium_is_prepared_once(vision_folder: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
