@@ -97,6 +97,12 @@ def test_other_pixels_and_sizes_are_told_apart(qwen: VisionModel, other: MediaPa
     assert read(qwen, of(png(picture(1)))).digest != read(qwen, other).digest
 
 
+def test_two_sizes_of_one_colour_are_told_apart(qwen: VisionModel) -> None:
+    """They have the same pixels, one after the other."""
+    wide, high = (read(qwen, of(png(Image.new("RGB", size, (90, 90, 90))))) for size in ((48, 32), (32, 48)))
+    assert wide.digest != high.digest
+
+
 def test_what_is_lost_when_it_is_resized_tells_apart(qwen: VisionModel) -> None:
     base = Image.new("RGB", (640, 640), (90, 90, 90))
     other = base.copy()

@@ -90,7 +90,7 @@ class ChatTemplate:
     def render(self, task: Generate, begins_thinking: Callable[[str], bool], arrange: Arrange | None = None) -> str:
         """Return the prompt; `begins_thinking` returns whether an answer to a prompt begins with reasoning.
 
-        `arrange` changes what the template gets. Raise OrchardError if the template rejects the request or takes too long.
+        `arrange` changes what the template gets. Raise OrchardError if it rejects the request or takes too long.
         """
         try:
             return self._apply(task, begins_thinking, arrange)
