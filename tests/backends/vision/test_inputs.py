@@ -101,6 +101,9 @@ def test_two_sizes_of_one_colour_are_told_apart(qwen: VisionModel) -> None:
     """They have the same pixels, one after the other."""
     wide, high = (read(qwen, of(png(Image.new("RGB", size, (90, 90, 90))))) for size in ((48, 32), (32, 48)))
     assert wide.digest != high.digest
+    films = (np.full((2, 3, *size), 90, np.uint8) for size in ((48, 32), (32, 48)))
+    wide, high = (read(qwen, of(video(frames), "video")) for frames in films)
+    assert wide.digest != high.digest
 
 
 def test_what_is_lost_when_it_is_resized_tells_apart(qwen: VisionModel) -> None:
