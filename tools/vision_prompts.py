@@ -94,5 +94,5 @@ if __name__ == "__main__":
     if what == "folders":
         write_folders(where)
     else:
-        print("no public template:", ", ".join(served()[1]))
+        print("without a public template:", ", ".join(served()[1]))
         RECORDS.write_text(json.dumps(records_of(where), indent=1, ensure_ascii=False) + "\n", "utf-8")

@@ -11,6 +11,7 @@ RECORDS = FOLDER / "records.json"
 PAGE = FOLDER.parents[3] / "docs" / "vision-models.md"
 
 Said = dict[str, Any]
+_LLAMA = "llama.cpp, in llama-cpp-python 0.3.36 (MIT)"
 _VLLM, _TRANSFORMERS = "vLLM 0.33.0 (Apache-2.0)", "transformers (Apache-2.0)"
 
 
@@ -46,17 +47,29 @@ TEMPLATES: dict[str, PublicTemplate] = {
     "gemma4": PublicTemplate(
         f"{_VLLM}: tool_chat_template_gemma4", ("gemma4", "gemma4_unified"), "<|image|>", "<|audio|>", "<|video|>"
     ),
+    "gemma4_31b": PublicTemplate(
+        f"{_LLAMA}: google-gemma-4-31B-it", ("gemma4",), "<|image|>", "<|audio|>", "<|video|>"
+    ),
     "idefics2": PublicTemplate("processor_config.json of idefics2-8b (Apache-2.0)", ("idefics2",), "<image>"),
     "idefics3": PublicTemplate(f"{_TRANSFORMERS}: modular_modernvbert", ("idefics3",), "<image>"),
     "internvl": PublicTemplate(f"{_TRANSFORMERS}: convert_internvl_weights_to_hf", ("internvl",), "<IMG_CONTEXT>"),
+    "kimi_k3": PublicTemplate(f"{_LLAMA}: Kimi-K3", ("kimi_k3",), "<|kimi_image_placeholder|>"),
     "llama4": PublicTemplate(f"{_VLLM}: tool_chat_template_llama4_json", ("llama4",), "<|image|>"),
     "llava": PublicTemplate("chat_template.json of llava-1.5-7b-hf (Apache-2.0)", ("llava", "llava_next"), "<image>"),
     "llava_onevision": PublicTemplate(
         f"{_TRANSFORMERS}: convert_llava_onevision_weights_to_hf", ("llava_onevision",), "<image>", video="<video>"
     ),
+    "minimax_m3_vl": PublicTemplate(f"{_LLAMA}: MiniMax-M3", ("minimax_m3_vl",), "]<]image[>[", video="]<]video[>["),
+    "ministral3": PublicTemplate(f"{_LLAMA}: Ministral-3-14B-Reasoning-2512", ("mistral3",), "[IMG]"),
     "mistral3": PublicTemplate(f"{_VLLM}: tool_chat_template_mistral3", ("mistral3",), "[IMG]", dated=True),
     "muse_glimmer": PublicTemplate(
         f"{_VLLM}: tool_chat_template_muse_glimmer", ("muse_glimmer",), "<|image|>", video="<|video|>", dated=True
+    ),
+    "paddleocr_vl": PublicTemplate(
+        "chat_template.jinja of PaddleOCR-VL (Apache-2.0)",
+        ("paddleocr_vl",),
+        "<|IMAGE_PLACEHOLDER|>",
+        around=("<|IMAGE_START|>", "<|IMAGE_END|>"),
     ),
     "pixtral": PublicTemplate("vLLM 0.6 (Apache-2.0): template_pixtral_hf", ("pixtral",), "[IMG]"),
     "qwen2_5_omni": PublicTemplate(
