@@ -117,7 +117,7 @@ def _try_folder(architecture: Architecture, family: VisionFamily) -> Trial:
         not_read: list[str] = []
         # Without a placeholder a kind is not tried.
         placeholders = {kind: placeholder_of(family, kind) for kind in architecture.takes if kind in model.reader.takes}
-        takes = [kind for kind, text in placeholders.items() if not text or model.reader.expands(kind, text)]
+        takes = [kind for kind, text in placeholders.items() if not text or model.reader.expansion(kind, text)]
         for kind in filter(placeholders.get, takes):
             try:
                 wrong = misread(model, family, kind, Path(name))

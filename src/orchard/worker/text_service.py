@@ -157,8 +157,9 @@ class TextService(Service):
         """Load the model, in the engine's thread."""
         return load(path, options, progress)
 
-    def _media(self, model: "TextModel | VisionModel", template: ChatTemplate) -> PromptMedia | None:
-        """Return the object that puts media into prompts; None: the model takes text only."""
+    def _media(self, model: "TextModel | VisionModel", template: ChatTemplate) -> PromptMedia | tuple[()] | None:
+        """Return the object that puts media into prompts; (): a vision model takes none; None: it isn't such a model,
+        or can't be one here."""
         return None
 
     def _adopt(self, model: "TextModel | VisionModel") -> None:

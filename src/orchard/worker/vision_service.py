@@ -42,10 +42,10 @@ class VisionService(TextService):
             log.warning("the model is served without images, audio and video: %s", error)
             return super()._load(path, options, progress)
 
-    def _media(self, model: "TextModel | VisionModel", template: ChatTemplate) -> PromptMedia | None:
+    def _media(self, model: "TextModel | VisionModel", template: ChatTemplate) -> PromptMedia | tuple[()] | None:
         if isinstance(model, TextModel):
-            return None
+            return () if _INSTALLED else None
         if not self._engine.in_pieces:  # media are encoded and read before the text after them
             log.warning("the model is served without images, audio and video: its prompts must be read whole")
-            return None
+            return ()
         return PromptMedia(model, template)

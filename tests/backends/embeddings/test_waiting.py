@@ -89,6 +89,13 @@ def test_texts_of_like_length_share_a_pass_whoever_sent_them() -> None:
     assert [len(places) for places in everything(waiting)] == [5, 1, 1]
 
 
+def test_a_longer_text_joins_a_pass_only_where_the_first_has_room_beside_it() -> None:
+    waiting = Waiting()
+    for name, length in {"a": 30, "longer": 40, "b": 30}.items():
+        waiting.add(request(name), [length])
+    assert [[place.request_id for place in places] for places in everything(waiting)] == [["a", "b"], ["longer"]]
+
+
 def test_one_request_is_read_from_its_longest_texts_on() -> None:
     waiting = Waiting()
     waiting.add(request("a"), [4, 60, 4, 30, 28, 4])

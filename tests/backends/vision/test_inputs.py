@@ -97,6 +97,15 @@ def test_other_pixels_and_sizes_are_told_apart(qwen: VisionModel, other: MediaPa
     assert read(qwen, of(png(picture(1)))).digest != read(qwen, other).digest
 
 
+def test_two_sizes_of_one_colour_are_told_apart(qwen: VisionModel) -> None:
+    """They have the same pixels, one after the other."""
+    wide, high = (read(qwen, of(png(Image.new("RGB", size, (90, 90, 90))))) for size in ((48, 32), (32, 48)))
+    assert wide.digest != high.digest
+    films = (np.full((2, 3, *size), 90, np.uint8) for size in ((48, 32), (32, 48)))
+    wide, high = (read(qwen, of(video(frames), "video")) for frames in films)
+    assert wide.digest != high.digest
+
+
 def test_what_is_lost_when_it_is_resized_tells_apart(qwen: VisionModel) -> None:
     base = Image.new("RGB", (640, 640), (90, 90, 90))
     other = base.copy()
@@ -290,8 +299,10 @@ def test_tokens_without_a_text_are_refused(prepares: Any) -> None:
 
 
 def test_a_placeholder_is_tried_out(qwen: VisionModel) -> None:
-    assert qwen.reader.expands("image", FAMILIES["qwen3_vl"].image)
-    assert not qwen.reader.expands("image", "<image>")
+    expanded = qwen.reader.expansion("image", image := FAMILIES["qwen3_vl"].image)
+    assert expanded
+    assert len(expanded) > len(image)
+    assert qwen.reader.expansion("image", "<image>") is None
 
 
 def test_a_medium_is_prepared_once(vision_folder: Folders, monkeypatch: pytest.MonkeyPatch) -> None:

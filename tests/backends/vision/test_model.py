@@ -9,6 +9,7 @@ from typing import Any
 
 import mlx.core as mx
 import mlx_vlm.utils
+import numpy as np
 import pytest
 from mlx.utils import tree_flatten
 from mlx_vlm.trainer.peft import get_peft_model, save_adapter
@@ -26,6 +27,7 @@ from orchard.engine.batching import attention
 from orchard.engine.batching.batch import Batch, BatchSlot
 from orchard.engine.engine import Engine
 from tests.support.cuda_attention import as_on_cuda
+from tests.support.models import SLIDING_WINDOW
 from tests.support.tiny_models import check_close
 from tests.support.vision_families import WINDOW
 
@@ -179,6 +181,25 @@ def test_media_that_mlx_vlm_reads_wrongly_are_not_taken(
     assert load(str(folder)).reader.takes == frozenset()
     assert "served without images, audio and video: it reads them upside down" in caplog.text
     assert {"falcon_ocr", "granite_vision", "llava_next", "mllama", "paligemma"} <= model_module.UNREAD.keys()
+
+
+@pytest.mark.parametrize("known", [0, 5, 40])
+def test_gemmas_images_see_themselves_within_the_window(vision_folder: Callable[[str], Path], known: int) -> None:
+    """As in transformers: in layers with a window only, after any cached beginning, and beside a sound, too."""
+    model = load(str(vision_folder("gemma4")))
+    inner, cache = model.network.language_model.model, model.new_cache()
+    if known:
+        model.forward(mx.zeros((1, known), mx.int32), cache)
+    types = np.array([0, 3, 3, 0, *[1] * 20, 0, 2, 2, 0])
+    count = len(types)
+    masks = inner._make_masks(mx.zeros((1, count, 64)), cache, mx.array(types)[None])
+    seen = {layer.layer_type: mask for layer, mask in zip(inner.layers, masks, strict=True)}
+    assert isinstance(seen["full_attention"], str)
+    queries, keys = np.arange(count)[:, None], np.arange(-min(known, SLIDING_WINDOW - 1), count)
+    image, video = np.arange(4, 24), np.arange(25, 27)
+    alike = np.any([np.isin(queries, own) & np.isin(keys, own) for own in (image, video)], axis=0)
+    expected = ((keys <= queries) | alike) & (queries - keys < SLIDING_WINDOW)
+    assert np.array(seen["sliding_attention"])[0, 0, :, -keys.size :].tolist() == expected.tolist()
 
 
 def test_arrays_of_a_processor_can_be_used_in_any_thread(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

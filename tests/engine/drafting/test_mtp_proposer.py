@@ -68,6 +68,37 @@ def test_guesses_are_those_of_the_library(
         assert guesses_of_library(text, 1) == [token], text
 
 
+def test_guesses_are_read_at_the_positions_of_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind the media of a model with M-RoPE, a token's position is not its place."""
+    head: Any = type(headed().model.head)
+    read, firsts, compared = head.read, list[mx.array](), list[int]()
+
+    def noted(self: Any, tokens: mx.array, before: mx.array, cache: Any, first: Any, **given: Any) -> mx.array:
+        firsts.append(first)
+        made: mx.array = read(self, tokens, before, cache, first, **given)
+        return made
+
+    class Shifted(MtpProposer):
+        def guess(self, one: Pass, rows: Sequence[SpeculatingRow | None], most: int) -> mx.array:
+            for number, slot in enumerate(one.slots):
+                slot.position_delta = 10 * number - 5
+            firsts.clear()
+            made = super().guess(one, rows, most)
+            for slot in one.slots:
+                slot.position_delta = 0
+            for place, first in enumerate(firsts):
+                for number, (row, said) in enumerate(zip(rows, one.real(first).tolist(), strict=True)):  # type: ignore[arg-type]
+                    if row:
+                        assert said == len(row.tokens) - 1 + place + 10 * number - 5
+                        compared.append(number)
+            return made
+
+    monkeypatch.setattr(head, "read", noted)
+    monkeypatch.setattr(heads, "MtpProposer", Shifted)
+    run(head_runner(headed().model, 2), JOBS)
+    assert {0, 1} <= set(compared)
+
+
 def test_later_guesses_follow_the_heads_own(monkeypatch: pytest.MonkeyPatch) -> None:
     controller = FixedController(3)
     run(head_runner(headed().model, 3, controller=controller), JOBS[:1])

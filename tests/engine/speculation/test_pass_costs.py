@@ -24,8 +24,8 @@ def test_a_width_between_two_that_were_measured() -> None:
 
 
 def test_interruptions_do_not_count() -> None:
-    costs = measured(*[(1, 1, 10.0 if step % 3 else 90.0) for step in range(30)])
-    assert costs.seconds(1, 1) == 10.0
+    costs = measured(*[(1, 1, 10.0 if step % 3 else 90.0) for step in range(31)])
+    assert costs.seconds(1, 1) == 10.0, "not the newest, which was interrupted"
 
 
 def test_what_changes_is_learned() -> None:

@@ -84,8 +84,8 @@ class Reader:
     def __init__(self) -> None:
         self.asked = self.reads = 0
 
-    def expands(self, kind: MediaKind, placeholder: str) -> bool:
-        return True
+    def expansion(self, kind: MediaKind, placeholder: str) -> str:
+        return placeholder
 
     def conventions(self, kind: MediaKind) -> Iterator[str]:
         yield "<image>"
@@ -103,6 +103,7 @@ class Model:
 
     def __init__(self, seconds: float, memory_bytes: int) -> None:
         self.reader = Reader()
+        self.tokenizer = SimpleNamespace(added_tokens_decoder={})
         self.cost = SimpleNamespace(seconds=lambda medium: seconds, encoding=lambda medium: medium.bytes)
         self.memory_bytes = memory_bytes
 
@@ -117,7 +118,7 @@ def read_of(
             raise OrchardError("context_length_exceeded", f"{tokens}")
 
     model: Any = Model(seconds, memory_bytes)
-    template: Any = SimpleNamespace(inserted=lambda block: "")
+    template: Any = SimpleNamespace(inserted=lambda block, role="user": "")
     parts = tuple(MediaPart("image", "", f"[{place}]", data=b"x") for place in range(count))
     try:
         read = mark(Generate((Message("user", parts),)), DOCUMENTS)
@@ -181,7 +182,7 @@ def test_documents_that_take_long_together_are_refused(monkeypatch: pytest.Monke
 def test_documents_and_media_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch)
     model: Any = Model(1.0, 2**31)
-    template: Any = SimpleNamespace(inserted=lambda block: "")
+    template: Any = SimpleNamespace(inserted=lambda block, role="user": "")
     read = mark(Generate((Message("user", (NOTE, IMAGE)),)), DOCUMENTS)
     with pytest.raises(OrchardError, match="`image` can't be read: what comes before it"):
         PromptMedia(model, template).read(read, lambda tokens: None)

@@ -134,15 +134,18 @@ class MediaReader:
         token = getattr(self._processor, f"{kind}_token", None)
         yield token if isinstance(token, str) else f"<{kind}>"
 
-    def expands(self, kind: MediaKind, placeholder: str) -> bool:
-        """Return whether the processor replaces this placeholder by a small medium."""
+    def expansion(self, kind: MediaKind, placeholder: str) -> str | None:
+        """Return the processor's text for a small medium with this placeholder; None: it doesn't replace it.
+
+        A video isn't tried, since making one takes longer than reading one.
+        """
         made = {"image": _small_image, "audio": _small_sound}
-        if kind not in made:  # making a video takes longer than reading one
-            return True
+        if kind not in made:
+            return placeholder
         try:
-            return self.read(MediaPart(kind, "", "", data=made[kind]()), placeholder).features > 0
+            return self.read(MediaPart(kind, "", "", data=made[kind]()), placeholder).text
         except OrchardError:
-            return False
+            return None
 
     def read(
         self, part: MediaPart, placeholder: str, check: Check = lambda expected: None, salt: bytes = b""

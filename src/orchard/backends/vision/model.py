@@ -4,7 +4,6 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -186,16 +185,34 @@ def _types(start: int, stop: int, media: Sequence[PlacedMedium]) -> Sliced:
     return Sliced(mx.array(types))
 
 
-def see_blocks(model: Any, mask: mx.array, types: mx.array) -> mx.array:
-    """Return a mask (..., n, earlier places + n) in which the tokens of an image also attend to each other.
+def see_blocks(network: Any) -> None:
+    """Let the tokens of an image attend to each other in Gemma 4's layers with a sliding window, within that window.
 
-    This replaces a method of Gemma 4's model in mlx-vlm 0.7.10, which doesn't change the mask if tokens were read
-    before, such as a cached beginning of the prompt.
+    transformers does so, whatever else is in the prompt. mlx-vlm 0.7.10 does it in all layers and beyond the window,
+    but not after tokens that were read before, such as a cached beginning of the prompt.
     """
-    blocks = model._block_sequence_ids_for_mask(types)
-    alike = (blocks[..., None] == blocks[:, None]) & (blocks[..., None] != -1)
-    before = mask.shape[-1] - types.shape[-1]
-    return mask | mx.pad(alike, [(0, 0), (0, 0), (before, 0)])[:, None]
+    model = network.language_model.model
+    made = model._make_masks
+
+    def overlay(mask: mx.array, types: mx.array) -> mx.array:
+        """Return a mask (..., n, earlier places + n) with the blocks of these n tokens."""
+        blocks = model._block_sequence_ids_for_mask(types)
+        own = mx.arange(types.shape[-1])
+        alike = (blocks[..., None] == blocks[:, None]) & (blocks[..., None] != -1)
+        alike &= own[:, None] - own < model.window_size
+        before = mask.shape[-1] - types.shape[-1]
+        return mask | mx.pad(alike, [(0, 0), (0, 0), (before, 0)])[:, None]
+
+    def masks(hidden: mx.array, cache: list[Any], mm_token_type_ids: mx.array | None = None) -> list[Any]:
+        causal: list[Any] = made(hidden, cache)
+        if mm_token_type_ids is None:
+            return causal
+        blocks = made(hidden, cache, mm_token_type_ids)
+        kinds = [layer.layer_type == "sliding_attention" for layer in model.layers]
+        return [one if slides else other for one, other, slides in zip(blocks, causal, kinds, strict=True)]
+
+    object.__setattr__(model, "_apply_blockwise_bidirectional_overlay", overlay)
+    object.__setattr__(model, "_make_masks", masks)
 
 
 def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambda fraction: None) -> VisionModel:
@@ -208,8 +225,7 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
     network = loaded.network
     cpu.adapt(network, cpu.MANY_ROWS)  # patches of an image, frames of audio, tokens of a long prompt
     if both_ways := sees_both_ways(network.language_model):
-        inner = network.language_model.model
-        object.__setattr__(inner, "_apply_blockwise_bidirectional_overlay", partial(see_blocks, inner))
+        see_blocks(network)
     input_bytes, feature_bytes = _most_kept(options)
     reader = MediaReader(processor, network, input_bytes)
     if reason := UNREAD.get(config["model_type"]):

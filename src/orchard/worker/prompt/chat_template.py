@@ -1,9 +1,8 @@
 """A model's chat template: finds out what it can express, and renders prompts with it."""
 
 import inspect
-import itertools
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,9 +16,12 @@ from orchard.worker.lane import within
 from orchard.worker.prompt import bounded_jinja
 from orchard.worker.prompt.chat_messages import TemplateCapabilities, Turn, tools_of, turns_of, variables_of
 from orchard.worker.prompt.special_tokens import template_source, turn_opener
-from orchard.worker.prompt.template_probe import probe
+from orchard.worker.prompt.template_probe import Role, inserted, probe
 
 log = logging.getLogger("orchard.worker")
+
+Arrange = Callable[[list[Turn], dict[str, Any]], tuple[list[Turn], dict[str, Any]]]
+"""Changes the turns and the variables that a template gets."""
 
 bounded_jinja.install()
 
@@ -88,27 +90,17 @@ class ChatTemplate:
                 raise OrchardError("model_failed", message) from error
             log.info("the chat template rejects a single user message: %s", error)
 
-    def inserted(self, block: Turn) -> str | None:
+    def inserted(self, block: Turn, role: Role = "user") -> str | None:
         """Return what the template writes for a block of a message's content; None: it can't write the block."""
-        before, after = ({"type": "text", "text": text} for text in ("Qone", "Qtwo"))
-        try:
-            without, text = (
-                self._fill([{"role": "user", "content": content}], add_generation_prompt=False)
-                for content in ([before, after], [before, block, after])
-            )
-        except Exception:  # templates raise all kinds of errors to reject messages
-            return None
-        start = common_length(without, text)
-        end = common_length(reversed(without[start:]), reversed(text[start:]))
-        return text[start : len(text) - end] if start + end == len(without) else None
+        return inserted(self._fill, self.takes, block, role)
 
-    def render(self, task: Generate, begins_thinking: Callable[[str], bool]) -> str:
+    def render(self, task: Generate, begins_thinking: Callable[[str], bool], arrange: Arrange | None = None) -> str:
         """Return the prompt; `begins_thinking` returns whether an answer to a prompt begins with reasoning.
 
-        Raise OrchardError if the template rejects the request or takes too long.
+        `arrange` changes what the template gets. Raise OrchardError if it rejects the request or takes too long.
         """
         try:
-            return self._apply(task, begins_thinking)
+            return self._apply(task, begins_thinking, arrange)
         except OrchardError:
             raise
         except Exception as error:
@@ -119,9 +111,11 @@ class ChatTemplate:
             param = "chat_template_kwargs" if own else "messages"
             raise OrchardError("invalid_request", message, param=param) from error
 
-    def _apply(self, task: Generate, begins_thinking: Callable[[str], bool]) -> str:
+    def _apply(self, task: Generate, begins_thinking: Callable[[str], bool], arrange: Arrange | None = None) -> str:
         turns = turns_of(task.messages, self.takes, task.tools)
         variables = variables_of(task.template_args, self.takes) | {"tools": tools_of(task.tools, self.takes)}
+        if arrange:
+            turns, variables = arrange(turns, variables)
         # `turns_of` leaves out an empty message of an assistant.
         if task.continue_last and turns and turns[-1]["role"] == "assistant":
             return self._unfinished(turns, variables, begins_thinking)
@@ -191,11 +185,6 @@ class _Trial:
         except OrchardError as error:
             self.late = error
             raise
-
-
-def common_length(one: Iterable[object], other: Iterable[object]) -> int:
-    """Return the length of the longest common prefix of two sequences."""
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _text_block(text: str) -> list[dict[str, str]]:

@@ -20,8 +20,11 @@ from orchard.device.lane import check_given_up
 from orchard.engine.batching.job import MediaSpan
 from orchard.engine.batching.model import Embedded
 from orchard.worker.media_room import MOST_BYTES
-from orchard.worker.prompt.chat_template import ChatTemplate
+from orchard.worker.prompt.chat_messages import Turn
+from orchard.worker.prompt.chat_template import Arrange, ChatTemplate
 from orchard.worker.prompt.documents import DocumentReader
+from orchard.worker.prompt.media_blocks import MediaBlocks, Placeholder, cores
+from orchard.worker.prompt.template_probe import ROLES, Role
 
 if TYPE_CHECKING:  # they import mlx-vlm, which a text model doesn't need
     from orchard.backends.vision.encoder import PlacedMedium
@@ -66,6 +69,10 @@ class ReadTask(Struct, frozen=True):
         """The bytes of the media as the encoder gets them."""
         return sum(medium.bytes for medium in self.media)
 
+    def marker(self, number: int) -> str:
+        """Return the marker of a medium."""
+        return f"{self.nonce}x{number}x"
+
     def pieces(self, text: str) -> Iterator[str | int]:
         """Yield a rendered text in pieces: text as a string, and each marker as the number of its medium."""
         for place, piece in enumerate(re.split(rf"{self.nonce}x(\d+)x", text)):
@@ -77,7 +84,7 @@ def mark(task: Generate, documents: DocumentReader) -> ReadTask:
 
     No template changes markers. Raise OrchardError if a document can't be read.
     """
-    nonce, begun = secrets.token_hex(8), time.monotonic()
+    read = ReadTask(task, nonce=secrets.token_hex(8), begun=time.monotonic())
     media: list[MediaPart] = []
 
     def marked(parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -85,11 +92,11 @@ def mark(task: Generate, documents: DocumentReader) -> ReadTask:
         after_medium = False
         for part in parts:
             if isinstance(part, MediaPart) and part.kind != "document":
-                text = f"{nonce}x{len(media)}x"
+                text = read.marker(len(media))
                 media.append(part)
                 is_medium = True
             elif isinstance(part, MediaPart | TextPart):
-                text = _document_text(part, begun, documents) if isinstance(part, MediaPart) else part.text
+                text = _document_text(part, read.begun, documents) if isinstance(part, MediaPart) else part.text
                 is_medium = False
             else:
                 inner = replace(part, parts=marked(part.parts)) if isinstance(part, ToolResultPart) else part
@@ -105,7 +112,7 @@ def mark(task: Generate, documents: DocumentReader) -> ReadTask:
         return tuple(written)
 
     messages = tuple(replace(message, parts=marked(message.parts)) for message in task.messages)
-    return ReadTask(replace(task, messages=messages), tuple(media), nonce, begun)
+    return replace(read, task=replace(task, messages=messages), parts=tuple(media))
 
 
 def _document_text(part: MediaPart, begun: float, documents: DocumentReader) -> str:
@@ -130,8 +137,12 @@ class PromptMedia:
         self._model = weakref.ref(model)
         self._reader = model.reader
         self._feature_ids = model.reader.feature_ids
-        written = {kind: self._placeholder(kind, template) for kind in sorted(model.reader.takes)}
-        self._placeholders = {kind: text for kind, text in written.items() if text is not None}
+        tokens = [token.content for token in model.tokenizer.added_tokens_decoder.values()]
+        self._placeholders: dict[MediaKind, Placeholder] = {}
+        blocks: dict[tuple[Role, MediaKind], Turn] = {}
+        for kind in sorted(model.reader.takes):
+            blocks |= self._find(kind, template, tokens)
+        self._blocks = MediaBlocks(self._placeholders, blocks)
         log.info("besides text, the model takes %s", ", ".join(self._placeholders) or "nothing")
 
     @property
@@ -143,19 +154,32 @@ class PromptMedia:
         """End the process that decodes videos. Any thread may call this."""
         self._reader.close()
 
-    def _placeholder(self, kind: MediaKind, template: ChatTemplate) -> str | None:
-        """Return the placeholder of a medium in the model's prompts, tested with a small one; None: none works."""
-        for text in self._candidates(kind, template):
-            if self._reader.expands(kind, text):
-                return text
-        log.warning("the model takes no %s: its placeholder in prompts is not known", kind)
-        return None
+    def _find(
+        self, kind: MediaKind, template: ChatTemplate, tokens: Sequence[str]
+    ) -> dict[tuple[Role, MediaKind], Turn]:
+        """Find the placeholder of a medium in the model's prompts, tested with a small one, if one works.
 
-    def _candidates(self, kind: MediaKind, template: ChatTemplate) -> Iterator[str]:
+        `tokens` are the tokenizer's added ones. Return the block for which the template writes the placeholder, by the
+        roles of messages in which it does.
+        """
+        for text, block in self._candidates(kind, template):
+            expanded = self._reader.expansion(kind, text)
+            if expanded is None:
+                continue
+            split = (Placeholder(*text.partition(core)) for core in (*cores(text, tokens), text))
+            same = (one for one in split if one.around(self._reader.expansion(kind, one.core) or "") == expanded)
+            self._placeholders[kind] = found = next(same)
+            written = {role: template.inserted(block, role) or "" for role in ROLES} if block else {}
+            return {(role, kind): block for role, own in written.items() if block and own.count(found.core) == 1}
+        log.warning("the model takes no %s: its placeholder in prompts is not known", kind)
+        return {}
+
+    def _candidates(self, kind: MediaKind, template: ChatTemplate) -> Iterator[tuple[str, Turn | None]]:
         for block in ({"type": kind}, {"type": f"{kind}_url"}, {"type": kind, kind: ""}):
             if text := template.inserted(block):
-                yield text
-        yield from self._reader.conventions(kind)
+                yield text, block
+        for text in self._reader.conventions(kind):
+            yield text, None
 
     def read(self, marked: ReadTask, refuse: Callable[[int], None], salt: bytes = b"") -> ReadTask:
         """Read the media of a conversation; `salt`: see `CacheScope`. Raise OrchardError that blames the part if one
@@ -169,7 +193,7 @@ class PromptMedia:
         for part in marked.parts:
             _refuse_late(part, marked.begun)
             check = partial(self._check, part, tokens, size, refuse)
-            medium = self._reader.read(part, self._placeholders[part.kind], check, salt)
+            medium = self._reader.read(part, self._placeholders[part.kind].core, check, salt)
             check(medium)
             media.append(medium)
             tokens, size = tokens + len(medium.tokens), size + medium.bytes
@@ -193,6 +217,15 @@ class PromptMedia:
             message += "Send a smaller one, or set `max_pixels`"
             raise OrchardError("invalid_request", message, param=part.param)
 
+    def rendered(self, read: ReadTask, render: Callable[[Arrange | None], str]) -> str:
+        """Render a conversation with media as blocks, or else as text. Return it with markers for `expanded`."""
+        text = self._blocks.marked(read, render(partial(self._blocks.arranged, read)))
+        return self.joined(read, render(None)) if text is None else text
+
+    def joined(self, read: ReadTask, text: str) -> str:
+        """Return a text that was not rendered, with markers for `expanded`."""
+        return self._blocks.surrounded(read, text)
+
     def expanded(self, read: ReadTask, text: str) -> tuple[str, list[int]]:
         """Return a rendered text with the processor's text for each medium, ready to tokenise, and the media's numbers.
 
@@ -213,7 +246,7 @@ class PromptMedia:
     def shown(self, read: ReadTask, text: str) -> str:
         """Return a rendered text with the template's placeholder for each medium."""
         shown = (
-            piece if isinstance(piece, str) else self._placeholders[read.parts[piece].kind]
+            piece if isinstance(piece, str) else self._placeholders[read.parts[piece].kind].core
             for piece in read.pieces(text)
         )
         return "".join(shown)

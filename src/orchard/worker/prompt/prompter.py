@@ -87,11 +87,12 @@ class Prompter:
         model: "TextModel | VisionModel",
         vocabulary: Vocabulary,
         options: TextOptions,
-        media: "Callable[[TextModel | VisionModel, ChatTemplate], PromptMedia | None]" = lambda model, template: None,
+        media: "Callable[[TextModel | VisionModel, ChatTemplate], PromptMedia | tuple[()] | None]" = lambda *_: None,
     ) -> None:
         """Prepare for a model, which is not kept; the options override its generation_config.json.
 
-        `media` returns the object that puts media into prompts, or None.
+        `media` returns the object that puts media into prompts; (): the model is served for text only, though it is a
+        vision model; None: it isn't one.
         Raise OrchardError (model_failed) if the options name an unknown parser or converter.
         """
         self._tokenizer = tokenizer = model.tokenizer
@@ -154,7 +155,7 @@ class Prompter:
         found = list(generate.media_of(task))
         for medium in found:
             if medium.kind not in (*self.takes, "document"):
-                raise unreadable(medium, self.takes if self._media else None)
+                raise unreadable(medium, None if self._media is None else self.takes)
         marked = mark(task, self._documents) if found else ReadTask(task)
         if not (self._media and marked.parts):
             return marked
@@ -226,7 +227,7 @@ class Prompter:
         assert self._media, "media were read for a model that takes none"
         (message,) = read.task.messages
         text = "".join(part.text for part in message.parts if isinstance(part, generate.TextPart))
-        expanded, found = self._media.expanded(read, text)
+        expanded, found = self._media.expanded(read, self._media.joined(read, text))
         refuse = partial(_refuse_input, mixed=True)
         tokens = self._tokenize(expanded, param, self._window + 1, raw=True, refuse=refuse)
         return InputTokens(tokens, self._media.of_job(tokens, read, found, param))
@@ -274,7 +275,8 @@ class Prompter:
         if not self.template.exists:
             raise _invalid("messages", "this model has no chat template, so it takes raw prompts and no conversations")
         self._refuse_beyond(limit, self._fewest_of(task.messages, limit), "messages", at_least=True)
-        text = self.template.render(task, self._begins_thinking)
+        render = partial(self.template.render, task, self._begins_thinking)
+        text = self._media.rendered(read, render) if self._media and read.parts else render()
         expanded, found = self._media.expanded(read, text) if self._media and read.parts else (text, [])
         tokens = self._tokenize(expanded, "messages", limit)
         media = JobMedia()

@@ -1,10 +1,10 @@
 """Finds out what a chat template can express by rendering small conversations with it."""
 
+import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import product
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec.structs import replace
 
@@ -21,6 +21,10 @@ _TOOLS = tuple(Tool(name, "", _PARAMETERS) for name in (_CALL.name, _OTHER.name)
 _UNDESCRIBED = (Tool(_CALL.name, None, _PARAMETERS),)
 _UNLISTED = (Tool(_CALL.name, "", {"type": "object"}),)
 _LISTED_NULL = (Tool(_CALL.name, "", {"type": "object", "properties": {"Qname": {"type": ["string", "null"]}}}),)
+Role = Literal["user", "system", "tool"]
+ROLES: tuple[Role, ...] = get_args(Role)
+"""The roles of messages that may have media."""
+
 _SWITCHES = (
     Switch("enable_thinking", True, False),
     Switch("thinking", True, False),
@@ -49,6 +53,7 @@ _WITHIN = re.compile(r"""\.tool_responses\b|['"]tool_responses['"]""")
 _BLOCKS = re.compile(r"""['"]thinking['"]""")
 
 _RULES, _ASKED, _MORE = _said("system", "Qrules"), _said("user", "Qasked"), _said("user", "Qmore")
+_CALLED, _RESULT = _said("assistant", _CALL), _told(_CALL, "Qresult")
 
 
 def _shows(
@@ -142,11 +147,11 @@ def probe(render: Render, source: str) -> TemplateCapabilities:
         unlisted=shows(takes, [*lead, _ASKED], "Qfunction", tools=_UNLISTED),
         listed_null=shows(takes, [*lead, _ASKED], "Qfunction", tools=_LISTED_NULL),
     )
-    called = [_ASKED, _said("assistant", _CALL), _told(_CALL, "Qresult")]
+    called = [_ASKED, _CALLED, _RESULT]
     needles = ["Qvalue", "response:Qfunction", "Qresult"] if _WITHIN.search(source) else ["Qvalue", "Qresult"]
     # The ways to write a call, the most common one first.
     ids = ("numbered" if "<|tool_calls_section_begin|>" in source else "any", "short")
-    for within, own_ids, as_text in product((False, True), ids, (False, True)):
+    for within, own_ids, as_text in itertools.product((False, True), ids, (False, True)):
         form = replace(takes, results_within=within, ids=own_ids, text_arguments=as_text)
         # The arguments must not be written as a Python dict.
         if shows(form, called, *needles, never=("'Qname': 'Qvalue'",), tools=_TOOLS):
@@ -157,6 +162,28 @@ def probe(render: Render, source: str) -> TemplateCapabilities:
     takes = replace(takes, calls=False)
     results = shows(replace(takes, lone_results=True), [*called, _said("assistant", "Qsaid")], "Qresult", "Qsaid")
     return replace(takes, lone_results=results)
+
+
+def inserted(render: Render, takes: TemplateCapabilities, block: Turn, role: Role) -> str | None:
+    """Return what a template writes for a block of the content of a role's message; None: it can't write the block."""
+    messages = {"user": (_ASKED,), "system": (_RULES, _ASKED), "tool": (_ASKED, _CALLED, _RESULT)}
+    turns = turns_of(messages[role], takes)
+    shown = partial(_rendered, render, add_generation_prompt=False, tools=tools_of(_TOOLS, takes))
+    before, after = ({"type": "text", "text": text} for text in ("Qone", "Qtwo"))
+    without, text = (
+        shown([turn | {"content": content} if turn["role"] == role else turn for turn in turns])
+        for content in ([before, after], [before, block, after])
+    )
+    if without is None or text is None:
+        return None
+    start = common_length(without, text)
+    end = common_length(reversed(without[start:]), reversed(text[start:]))
+    return text[start : len(text) - end] if start + end == len(without) else None
+
+
+def common_length(one: Iterable[object], other: Iterable[object]) -> int:
+    """Return the length of the longest common prefix of two sequences."""
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _in_blocks(shows: Callable[..., bool], takes: TemplateCapabilities) -> TemplateCapabilities:
@@ -171,9 +198,9 @@ def _in_blocks(shows: Callable[..., bool], takes: TemplateCapabilities) -> Templ
 
 def _beside(shows: Callable[..., bool], takes: TemplateCapabilities) -> TemplateCapabilities:
     """Find out what a message with a call may have besides it."""
-    both = [_ASKED, _said("assistant", _CALL, _OTHER), _told(_CALL, "Qresult"), _told(_OTHER, "Qend")]
+    both = [_ASKED, _said("assistant", _CALL, _OTHER), _RESULT, _told(_OTHER, "Qend")]
     takes = replace(takes, several_calls=shows(takes, both, "Qvalue", "Qlast", "Qend"))
-    texts = [_ASKED, _said("assistant", "Qtext", _CALL), _told(_CALL, "Qresult")]
+    texts = [_ASKED, _said("assistant", "Qtext", _CALL), _RESULT]
     takes = replace(takes, text_beside_calls=shows(takes, texts, "Qtext", "Qvalue"))
-    all_three = [_ASKED, _said("assistant", ReasoningPart("Qthought"), "Qtext", _CALL), _told(_CALL, "Qresult")]
+    all_three = [_ASKED, _said("assistant", ReasoningPart("Qthought"), "Qtext", _CALL), _RESULT]
     return replace(takes, reasoning_beside_text=shows(takes, all_three, "Qvalue"))
