@@ -128,7 +128,7 @@ def test_a_silent_recording_has_no_text(client: OpenAI, model: str) -> None:
     bodies = [_transcribe(client, silent, model=model, response_format=format) for format in ("text", "srt", "vtt")]
     assert bodies == ["\n", "", "WEBVTT\n\n"]
     with client.audio.transcriptions.create(model=model, file=("silent.wav", silent), stream=True) as stream:
-        assert [(event.type, event.text) for event in stream] == [("transcript.text.done", "")]
+        assert [event.to_dict() for event in stream] == [{"type": "transcript.text.done", "text": ""}]
 
 
 def test_words_are_timed_and_other_options_are_taken(client: OpenAI) -> None:

@@ -33,8 +33,8 @@ def decode(path: str, param: str) -> Iterator[Samples]:
     """Yield mono samples in [-1, 1], 16,000 a second, in blocks of about 30 s.
 
     WAV, MP3 and FLAC are read here, everything else by ffmpeg. Raise OrchardError("invalid_request") that blames the
-    field `param` if the file is empty, broken, truncated or too long, or if ffmpeg is missing. Raise SilentError at the end of
-    a silent one, in which models hear words that nobody said.
+    field `param` if the file is empty, broken, truncated or too long, or if ffmpeg is missing. Raise SilentError
+    at the end of a silent one, in which models hear words that nobody said.
     """
     loudest, taken = 0.0, 0
     for block in _even(_decoded(path, param)):
