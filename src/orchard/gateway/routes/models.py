@@ -11,7 +11,7 @@ from orchard.gateway.pool.pool import Pool
 from orchard.gateway.routes.app_state import AppState
 
 _OWNER = "orchard"
-# By kind: LM Studio's type, and OpenRouter's input and output modalities.
+# By kind: LM Studio's type, and OpenRouter's modalities: inputs and the output.
 _READ: dict[str, tuple[str, tuple[str, ...], str]] = {
     "text": ("llm", ("text",), "text"),
     "vision": ("vlm", ("text", "image"), "text"),
@@ -76,7 +76,9 @@ def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
     model = pool.models.get(entry.id)
     now = model.status if model else ModelStatus(state="unloaded")
     state = now.state if model or entry.path else "not_downloaded"
-    type_, inputs, outputs = _READ.get(entry.kind, _READ["text"])
+    type_, inputs, output = _READ.get(entry.kind, _READ["text"])
+    if entry.kind == "vision" and (media := now.details.get("media")) is not None:
+        inputs = ("text", *media)
     return {
         "id": name,
         "object": "model",
@@ -87,7 +89,7 @@ def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
         "aliases": entry.aliases,
         "kind": entry.kind,
         "type": type_,
-        "architecture": {"input_modalities": inputs, "output_modalities": [outputs]},
+        "architecture": {"input_modalities": inputs, "output_modalities": [output]},
         "context_window": entry.context_window,
         "context_length": entry.context_window,
         "max_model_len": entry.context_window,
