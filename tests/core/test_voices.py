@@ -18,7 +18,7 @@ OWN = ("Ann", "bob", "Echo")
         ({"talker_config": {"spk_id": {}}}, ("default",)),
         ({"talker_config": {"spk_id": ["ryan"]}}, ("default",)),
         ({"talker_config": "ryan"}, ("default",)),
-        ({"talker_config": {"spk_id": {"\ud800": 1, "anna\r\n": 2, "änne": 3}}}, ("änne",)),
+        ({"talker_config": {"spk_id": {"\ud800": 1, "anna\r\n": 2, "": 4, " ": 5, "änne": 3}}}, ("änne",)),
         ({"tts_model_type": "voice_design", "talker_config": {"spk_id": {}}}, OPENAI_VOICES),
     ],
 )

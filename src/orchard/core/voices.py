@@ -46,7 +46,7 @@ def voices(config: Mapping[str, Any]) -> tuple[str, ...]:
     talker = config.get("talker_config")
     named = talker.get("spk_id") if isinstance(talker, dict) else None
     # A name that can't be printed could not be encoded as JSON either.
-    found = tuple(filter(str.isprintable, named)) if isinstance(named, dict) else ()
+    found = tuple(name for name in named if name.strip() and name.isprintable()) if isinstance(named, dict) else ()
     return found or (DEFAULT_VOICE,)
 
 
