@@ -24,6 +24,7 @@ from orchard.core.setting import (
 from orchard.core.tasks.embed import EmbeddingOptions
 from orchard.core.tasks.images import ImageOptions
 from orchard.core.tasks.rerank import RerankOptions
+from orchard.core.tasks.speak import SpeechOptions
 from orchard.core.tasks.text_options import TextOptions
 from orchard.kinds import KINDS
 
@@ -88,6 +89,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     embeddings: EmbeddingOptions = EmbeddingOptions()
     rerank: RerankOptions = RerankOptions()
     images: ImageOptions = ImageOptions()
+    speech: SpeechOptions = SpeechOptions()
 
 
 class Settings(Struct, frozen=True, kw_only=True):

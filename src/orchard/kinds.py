@@ -17,7 +17,7 @@ from orchard.core.tasks.embed import Embed, EmbeddingOptions
 from orchard.core.tasks.generate import Count, Generate
 from orchard.core.tasks.images import EditImages, GenerateImages, ImageOptions
 from orchard.core.tasks.rerank import Rerank, RerankOptions
-from orchard.core.tasks.speak import Speak
+from orchard.core.tasks.speak import Speak, SpeechOptions
 from orchard.core.tasks.text_options import TextOptions
 from orchard.core.tasks.transcribe import Transcribe, TranscribeOptions
 from orchard.environments.environment import IMAGES, Environment
@@ -178,7 +178,7 @@ def _transcribes(config: Mapping[str, Any], files: Collection[str]) -> bool:
 
 TEXT = Backend("orchard.worker.text_service:TextService", (Generate, Count, Embed), TextOptions)
 VISION = Backend("orchard.worker.vision_service:VisionService", (Generate, Count, Embed), TextOptions, extra="vision")
-SPEECH = Backend("orchard.backends.audio.speech:SpeechService", (Speak,), LoadOptions, extra="audio")
+SPEECH = Backend("orchard.backends.audio.speech:SpeechService", (Speak,), SpeechOptions, extra="audio")
 EMBEDDINGS = Backend(
     "orchard.backends.embeddings.embedder:EmbeddingsService", (Embed,), EmbeddingOptions, extra="embeddings"
 )

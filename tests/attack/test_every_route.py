@@ -27,6 +27,7 @@ SOCKET = "WEBSOCKET"
 STORED = ("response_id", "conversation_id", "item_id", "completion_id")
 NAMES = {"model_id": "fake", "deployment": "fake", "name": "some.png", **dict.fromkeys(STORED, "of_nobody")}
 OPEN = {("GET", "/health"), ("GET", "/ready"), ("GET", "/"), ("HEAD", "/"), ("GET", "/v1/images/made/{name}")}
+OPEN |= {("GET", "/v1/audio/voices"), ("GET", "/audio/voices")}  # names alone
 """What needs no key."""
 MANAGING = {f"/v1/models/{{model_id:path}}/{what}" for what in ("load", "unload")} | {"/unload"}
 """What changes which models are in memory."""

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import wave
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -117,6 +118,19 @@ def test_a_picture(webui: httpx.Client, url: str) -> None:
 def test_speech(webui: httpx.Client) -> None:
     heard = _upload(webui, "/api/v1/audio/transcriptions", ROOT / "examples" / "words.mp3", "audio/mpeg")
     assert "telephone" in heard["text"]
+
+
+def test_a_silent_recording(webui: httpx.Client, tmp_path: Path) -> None:
+    with wave.open(str(tmp_path / "silent.wav"), "wb") as file:
+        file.setparams((1, 2, 16_000, 0, "NONE", ""))
+        file.writeframes(bytes(2 * 16_000))
+    assert _upload(webui, "/api/v1/audio/transcriptions", tmp_path / "silent.wav", "audio/wav")["text"] == ""
+
+
+def test_the_voices_are_listed(webui: httpx.Client) -> None:
+    """Its own list, which it shows if the server has none, lacks some names."""
+    voices = [voice["id"] for voice in webui.get("/api/v1/audio/voices").json()["voices"]]
+    assert {"alloy", "fable", "nova", "onyx"} <= set(voices)
 
 
 def _upload(client: httpx.Client, path: str, file: Path, kind: str) -> Any:

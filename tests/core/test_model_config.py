@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.core import model_config
-from orchard.core.model_config import absurd_size, capabilities, context_window, voices
+from orchard.core.model_config import absurd_size, capabilities, context_window
 
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
 
@@ -121,17 +121,3 @@ def test_a_size_that_no_model_has_is_named(key: str) -> None:
     said = f"{key} is {most + 1:,}, and models have at most {most:,}"
     for config in ({key: most + 1}, {"text_config": {key: most + 1}}, {key: [1, most + 1]}, {key: most + 1.0}):
         assert str(absurd_size(config)).replace(".0,", ",") == said
-
-
-@pytest.mark.parametrize(
-    ("config", "found"),
-    [
-        ({}, ("default",)),
-        ({"talker_config": {"spk_id": {"ryan": 1, "vivian": [2]}}}, ("ryan", "vivian")),
-        ({"talker_config": {"spk_id": {}}}, ("default",)),
-        ({"talker_config": {"spk_id": ["ryan"]}}, ("default",)),
-        ({"talker_config": "ryan"}, ("default",)),
-    ],
-)
-def test_voices(config: dict[str, Any], found: tuple[str, ...]) -> None:
-    assert voices(config) == found

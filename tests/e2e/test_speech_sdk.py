@@ -16,6 +16,7 @@ from openai import AzureOpenAI, OpenAI
 
 from orchard.backends.audio.ffmpeg import Ffmpeg
 from orchard.core.tasks.speak import RATE
+from orchard.core.voices import OPENAI_VOICES
 from orchard.gateway.models.registry import resolve
 from tests.support.fuzzing import AMOUNT, fuzz, sent_to
 from tests.support.serving import Server, serve
@@ -81,6 +82,16 @@ def test_the_default_is_mp3_and_the_body_is_streamed(client: OpenAI) -> None:
         assert len(_decoded("mp3", b"".join(response.iter_bytes()))) >= SAMPLES / 1.5
 
 
+@pytest.mark.parametrize(("voice", "spoken"), [("alloy", "vivian"), ("Echo", "vivian"), ("ash", "ryan")])
+def test_openais_voices_speak_and_a_header_names_the_models(client: OpenAI, voice: str, spoken: str) -> None:
+    for stream in ("audio", "sse"):
+        with client.audio.speech.with_streaming_response.create(
+            model="tiny-tts", input=TEXT, voice=voice, stream_format=stream, response_format="pcm"
+        ) as response:
+            assert response.headers["x-voice"] == spoken
+            assert response.read()
+
+
 def test_events_carry_the_sound(client: OpenAI) -> None:
     with client.audio.speech.with_streaming_response.create(
         model="tiny-tts", input=TEXT, voice="ryan", response_format="pcm", stream_format="sse"
@@ -113,7 +124,8 @@ def test_azure_names_the_model_in_the_address(server: Server) -> None:
 def test_voices_and_models_are_listed(server: Server) -> None:
     every = httpx.get(f"{server.url}/v1/audio/voices").json()
     voice = {"id": "vivian", "object": "audio.voice", "name": "vivian", "model": "tiny-tts"}
-    assert every == {"object": "list", "data": [voice, voice | {"id": "ryan", "name": "ryan"}]}
+    names = [{"id": name, "name": name} for name in ("vivian", "ryan", *OPENAI_VOICES)]
+    assert every == {"object": "list", "data": [voice, voice | {"id": "ryan", "name": "ryan"}], "voices": names}
     assert httpx.get(f"{server.url}/v1/audio/voices", params={"model": "tiny-tts"}).json() == every
     refused = httpx.get(f"{server.url}/v1/audio/voices", params={"model": "demo"})
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "model")
@@ -126,7 +138,7 @@ def test_voices_and_models_are_listed(server: Server) -> None:
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
-        ({"voice": "alloy"}, "voice"),
+        ({"voice": "carl"}, "voice"),
         ({"text": ""}, "input"),
         ({"text": "x" * 4097}, "input"),
         ({"speed": 5}, "speed"),

@@ -112,11 +112,15 @@ async def test_a_picture_is_the_same_wherever_it_comes_from(gpt: AsyncOpenAI) ->
     assert alike(first, *fetched)
     assert [tokens(one) for one in fetched] == [(whole, whole - 1)] * 2
     assert not alike(bare, first)
+    ollamas = await chat(gpt, {"role": "user", "content": "What is blue?", "images": [encoded(image)]})
+    assert alike(first, ollamas)
+    assert tokens(ollamas) == (whole, whole - 1)
 
 
 async def test_lists_say_what_the_model_takes(gpt: AsyncOpenAI, claude: AsyncAnthropic) -> None:
     (model,) = [one async for one in gpt.models.list()]
     told = model.model_dump()
+    assert told["architecture"]["input_modalities"] == ["text", "image", "video"]
     assert (told["media"], told["capabilities"]) == (["image", "video"], ["vision", "tools", "thinking"])
     described = await claude.models.retrieve("tiny")
     assert described.capabilities

@@ -83,13 +83,14 @@ class SettledSampling(Struct, frozen=True, array_like=True):
 class Started(Struct, frozen=True, array_like=True, tag="started"):
     """The engine has accepted the request: failures from here on are reported inside the stream.
 
-    `cached_tokens` of the prompt's tokens don't have to be prefilled again.
+    `cached_tokens` of the prompt's tokens don't have to be prefilled again. `voice`: the name of the voice that speaks.
     """
 
     prompt_tokens: int
     cached_tokens: int = 0
     summary: Summary | None = None
     sampling: SettledSampling = SettledSampling()
+    voice: str | None = None
 
 
 class Text(Struct, frozen=True, array_like=True, tag="text"):

@@ -10,8 +10,6 @@ from typing import Any, Literal
 
 Capability = Literal["vision", "tools", "thinking"]
 
-DEFAULT_VOICE = "default"
-"""The voice of a speech model that has only one."""
 _NEMO = "nemo.collections.asr."
 LISTENERS = {
     "canary": "canary",
@@ -186,13 +184,6 @@ def capabilities(kind: str, template: str) -> tuple[Capability, ...]:
     if any(word in template for word in _THINKING):
         found.append("thinking")
     return tuple(found)
-
-
-def voices(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the voices of a speech model: those of its config.json, else DEFAULT_VOICE."""
-    talker = config.get("talker_config")
-    named = talker.get("spk_id") if isinstance(talker, dict) else None
-    return tuple(named) if isinstance(named, dict) and named else (DEFAULT_VOICE,)
 
 
 def listener(config: Mapping[str, Any]) -> str | None:

@@ -8,7 +8,7 @@ import pytest
 
 from orchard.backends.audio import decode as decoding
 from orchard.backends.audio import ffmpeg
-from orchard.backends.audio.decode import RATE, decode
+from orchard.backends.audio.decode import RATE, SilentError, decode
 from orchard.backends.resampling import Samples
 from orchard.core.errors import OrchardError
 from tests.support.sounds import encoded, noise, use_ffmpeg, wav
@@ -78,7 +78,14 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
     assert "it is truncated: it has" in _refusal(tmp_path, encoded(sound, "-f", "mp3")[:-5000])
     assert "not supported" in _refusal(tmp_path, encoded(sound, "-f", "mp4")[:-1000])
     assert _refusal(tmp_path, wav(noise(0.05))) == "it lasts less than 0.1 seconds"
-    assert _refusal(tmp_path, wav(noise(1) * 0)) == "it is silent: no sample is louder than -80 dB"
+
+
+@pytest.mark.parametrize("loudest", [0, 3])
+def test_silence_has_a_length(tmp_path: Path, loudest: int) -> None:
+    with pytest.raises(SilentError) as silent:
+        _decoded(tmp_path, wav(np.full(RATE + 800, loudest, np.int16)))
+    assert silent.value.seconds == 1.05
+    assert len(_decoded(tmp_path, wav(np.full(RATE, 4, np.int16)))) == RATE
 
 
 @pytest.mark.parametrize(("channels", "rate"), [(99, 16_000), (65_535, 16_000), (0, 16_000), (1, 0), (1, 2**32 - 1)])

@@ -78,6 +78,11 @@ def test_a_short_recording_gives_what_the_library_gives(models: dict[str, Listen
     assert recording == Recording(3.0, None)
 
 
+def test_a_silent_recording_has_no_text(models: dict[str, Listener], tmp_path: Path) -> None:
+    (tmp_path / "silent.wav").write_bytes(wav(noise(31) * 0))
+    assert transcribed(models["moonshine"], str(tmp_path / "silent.wav")) == (Recording(31.0, None), [])
+
+
 def test_a_long_one_is_cut_where_it_is_quiet(models: dict[str, Listener], folder: Path) -> None:
     samples = noise(31)
     samples[20 * RATE : 21 * RATE] = 0

@@ -14,6 +14,7 @@ from transformers.models.auto import tokenization_auto
 from orchard.backends.audio.speakers import Speaker, load_speaker
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.speak import RATE
+from orchard.core.voices import OPENAI_VOICES
 from tests.support.speech_models import make_qwen3_tts, make_soprano
 
 PASSAGE = "Hello there."
@@ -71,7 +72,7 @@ def test_a_long_passage_may_have_more_sound(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "size", "voices", "instructions"),
-    [("custom_voice", "0b6", ("vivian", "ryan"), "refused"), ("voice_design", "1b7", ("default",), "required")],
+    [("custom_voice", "0b6", ("vivian", "ryan"), "refused"), ("voice_design", "1b7", OPENAI_VOICES, "voice")],
 )
 def test_what_a_variant_of_qwen3_tts_takes(
     tmp_path: Path, kind: str, size: str, voices: tuple[str, ...], instructions: str
@@ -79,7 +80,7 @@ def test_what_a_variant_of_qwen3_tts_takes(
     make_qwen3_tts(tmp_path, kind, size)
     speaker = _load(tmp_path)
     assert (tuple(speaker.voices), speaker.instructions) == (voices, instructions)
-    said = speaker.say(PASSAGE, voices[0], "A calm voice." if instructions == "required" else None)
+    said = speaker.say(PASSAGE, voices[0], "A calm voice." if instructions == "voice" else None)
     assert len(next(said).sound) > 0
 
 

@@ -5,6 +5,7 @@ import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
@@ -18,8 +19,9 @@ from orchard.backends.audio.speakers import Instructions, Spoken, load_speaker
 from orchard.backends.audio.speech import MAX_REQUESTS, SpeechService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
-from orchard.core.request import LoadOptions, Priority, Request, Sender
-from orchard.core.tasks.speak import RATE, Sound, Speak
+from orchard.core.request import Priority, Request, Sender
+from orchard.core.tasks.speak import RATE, Sound, Speak, SpeechOptions
+from orchard.core.voices import DESCRIPTIONS
 from tests.support.speech_models import make_qwen3_tts
 
 PIECES = 3  # of a passage
@@ -59,8 +61,8 @@ class Stub:
 class Running:
     """A service, and what it has told."""
 
-    def __init__(self, path: str = "stub") -> None:
-        self.service = SpeechService(path, LoadOptions())
+    def __init__(self, path: str = "stub", **options: Any) -> None:
+        self.service = SpeechService(path, SpeechOptions(**options))
         self.events: defaultdict[str, list[Event]] = defaultdict(list)
         self.load = (0, 0)
         self._told = asyncio.Event()
@@ -114,7 +116,7 @@ async def test_each_piece_is_told_before_the_next_one_is_made(stub: Stub, runnin
         await running.until(lambda pieces=pieces: len(running.sound("a")) == pieces * 2 * SAMPLES)  # type: ignore[misc]
         assert len(stub.said) == pieces
     end = await running.end_of("a")
-    assert running.events["a"][0] == Started(2)
+    assert running.events["a"][0] == Started(2, voice="ann")
     assert end == Finished(("stop",), Usage(2, 3 * 2 * PIECES, units=round(2 * PIECES * SAMPLES / RATE, 3)))
     assert running.sound("a") == np.full(2 * PIECES * SAMPLES, 16384, "<i2").tobytes()
     assert stub.told == [("ann", None)] * 2
@@ -227,7 +229,7 @@ async def test_callers_take_turns_however_many_requests_they_have(stub: Stub, ru
     [
         ("optional", {"voice": "carl"}, "voice"),
         ("refused", {"instructions": "Whisper."}, "instructions"),
-        ("required", {}, "instructions"),
+        ("voice", {"voice": "carl", "instructions": "Calm."}, "voice"),
     ],
 )
 async def test_what_the_model_does_not_take_is_refused(
@@ -239,7 +241,32 @@ async def test_what_the_model_does_not_take_is_refused(
     assert isinstance(failed, Failed)
     assert (failed.kind, failed.param) == ("invalid_request", param)
     if param == "voice":
-        assert "'ann', 'bob'" in failed.message
+        assert ("'ann', 'bob'" if takes == "optional" else "'alloy', 'ash'") in failed.message
+
+
+@pytest.mark.parametrize(
+    ("takes", "fields", "heard", "told"),
+    [
+        ("optional", {"voice": "echo"}, ("ann", None), "ann"),
+        ("refused", {"voice": "Mine"}, ("bob", None), "bob"),
+        ("voice", {}, ("alloy", DESCRIPTIONS["alloy"]), "alloy"),
+        ("voice", {"voice": "ECHO"}, ("echo", DESCRIPTIONS["echo"]), "echo"),
+        ("voice", {"voice": "mine"}, ("mine", "bob"), "mine"),
+        ("voice", {"voice": "echo", "instructions": "Calm."}, ("", "Calm."), ""),
+    ],
+)
+async def test_the_voice_that_speaks_is_told(
+    stub: Stub, takes: Instructions, fields: dict[str, str], heard: tuple[str, str | None], told: str
+) -> None:
+    running = Running(voices={"mine": "bob"})
+    await running.start()
+    stub.instructions = takes
+    stub.permits.release(1000)
+    running.submit("a", "One.", "normal", **fields)
+    await running.end_of("a")
+    assert stub.told == [heard]
+    assert running.events["a"][0] == Started(1, voice=told)
+    await running.service.close(0)
 
 
 async def test_ffmpeg_is_asked_for_before_anything_is_spoken(
@@ -327,7 +354,7 @@ async def test_mlx_keeps_to_the_limit_until_the_model_is_closed(stub: Stub) -> N
         return now
 
     before = limit()
-    service = SpeechService("stub", LoadOptions(memory_limit=2**30))
+    service = SpeechService("stub", SpeechOptions(memory_limit=2**30))
     await service.start(lambda events, running, waiting: None, lambda fraction: None)
     assert limit() == 2**30
     service.limit_memory(2**29)

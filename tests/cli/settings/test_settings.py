@@ -24,6 +24,7 @@ from orchard.core.setting import Names, also, setting, unset
 from orchard.core.tasks.embed import EmbeddingOptions
 from orchard.core.tasks.images import ImageOptions
 from orchard.core.tasks.rerank import RerankOptions
+from orchard.core.tasks.speak import SpeechOptions
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from tests.support.config_docs import example_of, row
 
@@ -533,10 +534,11 @@ class TestTable:
     def test_every_setting_of_the_server_can_be_set(self) -> None:
         for home, own in (
             (Settings, {"models", "text", "embeddings", "rerank", "images"}),
-            (ModelSettings, {"text", "embeddings", "rerank", "images"}),
+            (ModelSettings, {"text", "embeddings", "rerank", "images", "speech"}),
             (EmbeddingOptions, {"memory_limit"}),
             (RerankOptions, {"memory_limit"}),
             (ImageOptions, {"memory_limit"}),
+            (SpeechOptions, {"memory_limit"}),
             (TextOptions, {"defaults", "memory_limit"}),  # the pool divides the server's memory_limit
             (SamplingDefaults, set()),
             (Shorthands, set()),

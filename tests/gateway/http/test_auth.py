@@ -6,6 +6,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from orchard.core.tasks.speak import SpeechOptions
+from orchard.core.voices import OPENAI_VOICES
+from orchard.gateway.models.entry import ModelEntry
 from tests.support.gateway_client import body, streamed
 from tests.support.serving import Server, serve
 
@@ -73,7 +76,7 @@ def test_everybody_else_is_told_so(locked: Server, headers: dict[str, str]) -> N
         "/docs",
         "/openapi.json",
         "/nowhere",
-        "/health/",
+        "/v1/models/",
     ],
 )
 def test_every_other_path_is_closed(locked: Server, path: str) -> None:
@@ -95,6 +98,20 @@ def test_probes_need_no_key(locked: Server) -> None:
     assert httpx.get(f"{locked.url}/").status_code == 200
     assert httpx.head(f"{locked.url}/").status_code == 200
     assert httpx.post(f"{locked.url}/health").status_code == 401
+
+
+def test_the_names_of_voices_need_no_key() -> None:
+    mine = ModelEntry("secret-model", "fake", None, "speech", voices=("ann",), options=SpeechOptions(), on_demand=True)
+    with serve([mine], api_keys=("the-key",)) as server:
+        address = f"{server.url}/v1/audio/voices"
+        told = httpx.get(address).json()
+        assert [voice["name"] for voice in told.pop("voices")] == ["ann", *OPENAI_VOICES]
+        assert told == {"object": "list", "data": []}
+        for query in ({"model": "secret-model"}, {"model": "nobody"}):
+            assert httpx.get(address, params=query).status_code == 401
+        known = httpx.get(address, headers={"x-api-key": "the-key"}).json()
+        assert [voice["model"] for voice in known["data"]] == ["secret-model"]
+        assert httpx.post(address).status_code == 401
 
 
 def test_no_key_is_ever_logged(capfd: pytest.CaptureFixture[str]) -> None:

@@ -103,8 +103,6 @@ def test_long_paths_are_shortened() -> None:
         ("POST", "/v1/v1/chat/completions", 404, "POST /v1/v1/chat/completions: no such route; use /v1/"),
         ("POST", "/v1/chat/completions/chat/completions", 404, "use /v1/chat/completions."),
         ("GET", "/v1/v1/models/org/name", 404, "use /v1/models/org/name."),
-        ("GET", "/v1/models/", 404, "use /v1/models."),
-        ("GET", "/anthropic/v1/models/", 404, "use /v1/models."),
         ("POST", "/v1/images/edit", 404, "use /v1/images/edits"),
         ("GET", "/v1/completions", 405, "this route takes only POST"),
         ("POST", "/anthropic/v1/models", 405, "this route takes only GET"),

@@ -297,7 +297,7 @@ def test_no_other_path_is_taken(model_dir: Path, tmp_path: Path) -> None:
     outside = make_model(tmp_path / "outside")
     registry = Registry.from_settings(Settings(model_dir=str(model_dir)))
     names = ["../outside", "inside/../../outside", str(outside), f"/{outside}", "./inside", "inside/", "inside/.", "..",
-             "", "~", "inside\0", "//inside", "inside//", "../models/inside", "..\\outside", "Inside"]  # fmt: skip
+             "", "~", "inside\0", "//inside", "inside//", "../models/inside", "..\\outside"]  # fmt: skip
     for name in names:
         assert refused(registry, name).kind == "model_not_found", name
 
@@ -440,6 +440,29 @@ def test_the_fallback_answers_for_names_that_are_not_here(cache: Path) -> None:
     assert registry.find("org/a").id == "org/a"
     with pytest.raises(OrchardError, match=r"no model 'nothing' here; .*; fallback_model names it"):
         Registry.from_settings(Settings(fallback_model="nothing"))
+
+
+@pytest.mark.parametrize(
+    "name", ["openai/tiny-1b", "Tiny-1B:latest", "TINY-1b", "openai/Tiny-1B:latest", "OpenAI/helper"]
+)
+def test_other_spellings_of_a_name(folder: Path, name: str) -> None:
+    settings = Settings(models=(ModelSettings(model_path=str(folder), aliases=("Helper",)),), fallback_model="demo")
+    registry = Registry.from_settings(settings)
+    for find in (registry.find, registry.named, registry.known):
+        assert find(name).id == "Tiny-1B"
+    assert registry.find("openai/tiny").id == "demo"
+    assert registry.find("openai/DEMO-vision").id == "demo-vision"
+
+
+def test_a_spelling_that_fits_two_models_finds_none(model_dir: Path) -> None:
+    for name in ("one", "ONE", "two:latest", "two"):
+        make_model(model_dir / name)
+    registry = Registry.from_settings(Settings(model_dir=str(model_dir)))
+    assert registry.find("ONE").id == "ONE"
+    assert registry.find("two").id == "two"
+    assert refused(registry, "One").kind == "model_not_found"
+    assert refused(registry, "Two:latest").kind == "model_not_found"
+    assert refused(registry, "openai/" + "o" * 10**6).kind == "model_not_found"
 
 
 def test_built_in_aliases(cache: Path) -> None:

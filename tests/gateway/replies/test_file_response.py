@@ -68,6 +68,14 @@ async def test_the_status_waits_for_sound_and_each_piece_is_sent_when_it_is_ther
     assert [(message["body"], message["more_body"]) for message in client.sent[2:]] == [(b"more", True), (b"", False)]
 
 
+@pytest.mark.parametrize(("voice", "header"), [("ryan", b"ryan"), ("\r\nx: é", b"%0D%0Ax%3A%20%C3%A9")])
+async def test_a_header_names_the_voice_whatever_its_name_is(voice: str, header: bytes) -> None:
+    client = Client()
+    client.stream.push([Started(1, voice=voice), _sound(b"RIFF"), DONE])
+    await client.answered
+    assert dict(client.sent[0]["headers"])[b"x-voice"] == header
+
+
 @pytest.mark.parametrize("events", [[FAILED], [Started(1), FAILED], [Started(1), _sound(b"RIFF"), FAILED]])
 async def test_what_fails_before_anything_was_sent_gets_an_error_status(events: Sequence[Event]) -> None:
     client = Client()

@@ -58,6 +58,21 @@ def assert_error(response: httpx.Response, status: int, **fields: str | None) ->
     assert {key: error[key] for key in fields} == fields
 
 
+@pytest.mark.parametrize("fields", [{}, {"stream": True}, {"background": True}, {"background": True, "stream": True}])
+def test_a_header_and_the_log_name_tools_that_are_left_out(fields: dict[str, Any], capfd: Any) -> None:
+    words = "tools that this server can't run, so the model doesn't see them: "
+    call = {"type": "function", "name": "look_up", "parameters": {}}
+    with serve() as server:
+        hosted = [{"type": "web_search"}, {"type": "mcp", "server_label": "x"}, {"type": "web_search"}]
+        response = create(server, tools=hosted, **fields)
+        assert response.headers["warning"] == f"199 orchard \"{words}'web_search', 'mcp'\""
+        beside = create(server, tools=[call, {"type": "web_search"}], **fields)
+        assert beside.headers["warning"].endswith(": 'web_search'\"")
+        assert "warning" not in create(server, tools=[call], **fields).headers
+    logged = capfd.readouterr().err
+    assert f"{response.headers['x-request-id']} {words}'web_search', 'mcp'" in logged
+
+
 def test_a_response_is_kept(server: Server) -> None:
     response = create(server, text="Hello", metadata={"a": "b"})
     found = response.json()

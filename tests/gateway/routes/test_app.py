@@ -66,6 +66,14 @@ def test_model_ids_may_hold_slashes() -> None:
             assert httpx.get(f"{server.url}/v1/models/{path}").json()["id"] == "org/name"
 
 
+def test_a_slash_at_the_end_changes_nothing(server: Server) -> None:
+    assert httpx.post(f"{server.url}/v1/chat/completions/", json=body(text="ab"), timeout=30).status_code == 200
+    assert httpx.post(f"{server.url}/v1/responses//", json={"model": "fake", "input": "Hi"}, timeout=30).is_success
+    for path in ("/health", "/v1/models", "/v1/models/fake", "/anthropic/v1/models", "/"):
+        assert httpx.get(f"{server.url}{path}/").status_code == 200
+    assert "/nowhere: no such route" in httpx.get(f"{server.url}/nowhere/").json()["error"]["message"]
+
+
 def test_the_root_says_where_to_read_on(server: Server) -> None:
     root = httpx.get(server.url)
     assert root.json()["name"] == "Orchard"

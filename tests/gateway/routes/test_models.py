@@ -13,6 +13,7 @@ from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.routes import anthropic, models
+from orchard.kinds import KINDS
 from tests.support.serving import Server, serve
 
 FAKE = ModelEntry(
@@ -82,7 +83,7 @@ def get(server: Server, path: str, **headers: str) -> Any:
 
 @pytest.mark.parametrize("path", ["/v1/models", "/models", "/openai/models", "/openai/v1/models"])
 def test_the_list_says_what_is_known(server: Server, path: str) -> None:
-    first, second, third = get(server, path)["data"]
+    first, *aliases, second, third = get(server, path)["data"]
     assert first == {
         "id": "org/fake",
         "object": "model",
@@ -92,7 +93,11 @@ def test_the_list_says_what_is_known(server: Server, path: str) -> None:
         "base": None,
         "aliases": ["gpt-4o", "claude-opus-4"],
         "kind": "fake",
+        "type": "llm",
+        "architecture": {"input_modalities": ["text"], "output_modalities": ["text"]},
         "context_window": 1000,
+        "context_length": 1000,
+        "max_model_len": 1000,
         "size_bytes": 5,
         "capabilities": ["tools", "thinking"],
         "loaded": True,
@@ -101,8 +106,28 @@ def test_the_list_says_what_is_known(server: Server, path: str) -> None:
         "batching": "together",
         "media": [],
     }
+    assert aliases == [first | {"id": name} for name in ("gpt-4o", "claude-opus-4")]
     assert (second["id"], second["base"], second["owned_by"]) == ("org/fake:poet", "org/fake", "orchard")
     assert (third["id"], third["kind"], third["loaded"], third["state"]) == ("painter", "image", False, "unloaded")
+
+
+@pytest.mark.parametrize(
+    ("kind", "type", "outputs"),
+    [
+        ("text", "llm", "text"),
+        ("vision", "vlm", "text"),
+        ("embeddings", "embeddings", "embeddings"),
+        ("rerank", "rerank", "rerank"),
+        ("transcription", "transcription", "transcription"),
+        ("speech", "speech", "speech"),
+        ("image", "image", "image"),
+    ],
+)
+def test_pickers_see_what_a_kind_gives(kind: str, type: str, outputs: str) -> None:
+    pool: Any = SimpleNamespace(models={})
+    told = models.describe(pool, ModelEntry("m", "", None, kind), "m")
+    assert (told["type"], told["architecture"]["output_modalities"]) == (type, [outputs])
+    assert set(KINDS) - {"fake"} == set(models._READ)
 
 
 @pytest.mark.parametrize(("media", "sees"), [(None, True), ([], False), (["image"], True)])
@@ -115,7 +140,7 @@ def test_a_loaded_model_can_do_what_it_says(media: list[str] | None, sees: bool)
     assert told["capabilities"] == (["vision", "tools"] if sees else ["tools"])
     assert told["media"] == status.health()["media"] == media
     site: Any = SimpleNamespace(pool=pool)
-    assert anthropic._described(site, entry)["capabilities"]["image_input"] == {"supported": sees}
+    assert anthropic._described(site, entry, "m")["capabilities"]["image_input"] == {"supported": sees}
 
 
 def test_one_model_by_each_of_its_names(server: Server) -> None:
@@ -128,8 +153,8 @@ def test_one_model_by_each_of_its_names(server: Server) -> None:
 
 
 def test_anthropics_list(server: Server) -> None:
-    first, second = get(server, "/v1/models", **ANTHROPIC)["data"]
-    assert second["id"] == "org/fake:poet"
+    first, *others = get(server, "/v1/models", **ANTHROPIC)["data"]
+    assert [one["id"] for one in others] == ["gpt-4o", "claude-opus-4", "org/fake:poet"]
     assert (first["created_at"], first["max_input_tokens"]) == ("2023-11-14T22:13:20Z", 1000)
     assert first["capabilities"]["thinking"]["supported"] is True
     assert first["capabilities"]["image_input"]["supported"] is False
@@ -165,6 +190,12 @@ def test_counting_needs_no_model_either(strict: Server) -> None:
     for path in ("/v1/messages/count_tokens", "/v1/responses/input_tokens"):
         body = {"messages": MESSAGES, "input": SCRIPT}
         assert httpx.post(strict.url + path, json=body, timeout=30).json()["input_tokens"] > 0
+
+
+@pytest.mark.parametrize("path", DIALECTS)
+@pytest.mark.parametrize("model", ["openai/gpt-4o", "GPT-4o:latest", "Org/Fake"])
+def test_other_spellings_find_the_model(strict: Server, path: str, model: str) -> None:
+    assert told_models(ask(strict, path, model)) == {model}
 
 
 @pytest.mark.parametrize("path", DIALECTS)

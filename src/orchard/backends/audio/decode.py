@@ -21,11 +21,20 @@ _MP3_FRAME = 1152  # samples; miniaudio drops the last frame if a tag follows it
 _FORMATS = "aac,ac3,aiff,amr,asf,au,avi,caf,eac3,flac,flv,matroska,webm,mov,mp4,m4a,mp3,mpeg,mpegts,ogg,w64,wav,wv"
 
 
+class SilentError(Exception):
+    """No sample of a recording is louder than -80 dB; `seconds` is its length."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"{seconds} seconds of silence")
+        self.seconds = seconds
+
+
 def decode(path: str, param: str) -> Iterator[Samples]:
     """Yield mono samples in [-1, 1], 16,000 a second, in blocks of about 30 s.
 
     WAV, MP3 and FLAC are read here, everything else by ffmpeg. Raise OrchardError("invalid_request") that blames the
-    field `param` if the file is empty, broken, truncated, silent or too long, or if ffmpeg is missing.
+    field `param` if the file is empty, broken, truncated or too long, or if ffmpeg is missing. Raise SilentError
+    at the end of a silent one, in which models hear words that nobody said.
     """
     loudest, taken = 0.0, 0
     for block in _even(_decoded(path, param)):
@@ -37,7 +46,7 @@ def decode(path: str, param: str) -> Iterator[Samples]:
     if taken < _LEAST_SECONDS * RATE:
         raise refusal(param, f"it lasts less than {_LEAST_SECONDS} seconds")
     if loudest < 1e-4:
-        raise refusal(param, "it is silent: no sample is louder than -80 dB")
+        raise SilentError(taken / RATE)
 
 
 def _even(blocks: Iterator[Samples]) -> Iterator[Samples]:

@@ -20,7 +20,7 @@ from mlx.utils import tree_flatten
 from mlx_audio.stt.models.fun_asr_nano.fun_asr_nano import SUPPORTED_ISO_LANGUAGES
 from mlx_audio.stt.models.whisper.tokenizer import LANGUAGES, TO_LANGUAGE_CODE
 
-from orchard.backends.audio.decode import RATE, decode
+from orchard.backends.audio.decode import RATE, SilentError, decode
 from orchard.backends.audio.recognizer import Advance, Beat
 from orchard.backends.model_folder import evaluate, loading, read_config, without_code
 from orchard.backends.resampling import Samples
@@ -67,9 +67,13 @@ class Listener:
         """Decode a recording and transcribe it: see `Recognizer`. Decode it twice, so that no samples are kept."""
         options = self._options(task)
         count = 0
-        for block in decode(task.path, "file"):
-            count += len(block)
-            yield Advance([])
+        try:
+            for block in decode(task.path, "file"):
+                count += len(block)
+                yield Advance([])
+        except SilentError as silent:
+            yield Advance([Recording(silent.seconds, options.get("language"))], silent.seconds)
+            return
         yield Advance([Recording(count / RATE, options.get("language"))])
         begin = 0
         for window in _windows(decode(task.path, "file"), count):

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from orchard.backends.model_folder import evaluate, loading, read_config, without_code
 from orchard.backends.service import Progress
-from orchard.core.model_config import voices
 from orchard.core.tasks.speak import RATE
+from orchard.core.voices import voices
 
 log = logging.getLogger("orchard.worker")
 
-Instructions = Literal["refused", "optional", "required"]
+Instructions = Literal["refused", "optional", "voice"]
+"""What a model does with instructions; "voice": they describe its voice, and it can't speak without any."""
 
 _LIBRARY = "mlx-audio"
 _SECONDS_BETWEEN = 0.5  # of audio, in each piece
@@ -65,7 +66,7 @@ class _Qwen3Tts:
         self._network = network
         self.voices = voices
         self.instructions: Instructions = (
-            "required" if designs else "refused" if config.tts_model_size == "0b6" else "optional"
+            "voice" if designs else "refused" if config.tts_model_size == "0b6" else "optional"
         )
         if not designs and not network.get_supported_speakers():
             raise ValueError("its config.json names no voices (talker_config.spk_id)")

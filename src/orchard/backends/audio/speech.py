@@ -16,8 +16,9 @@ from orchard.backends.service import Emit, Heartbeat, Loaded, Progress
 from orchard.backends.turns import TurnService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
-from orchard.core.request import LoadOptions, Request
-from orchard.core.tasks.speak import RATE, Sound, Speak
+from orchard.core.request import Request
+from orchard.core.tasks.speak import RATE, Sound, Speak, SpeechOptions
+from orchard.core.voices import Voice, choose_description, choose_voice
 
 log = logging.getLogger("orchard.worker")
 
@@ -34,9 +35,10 @@ _Piece = tuple[bytes | None, bool]
 class _Speech:
     """A request that has not ended. `pieces` are made in the thread that owns MLX, passage by passage."""
 
-    def __init__(self, request: Request, task: Speak, speaker: Speaker) -> None:
+    def __init__(self, request: Request, task: Speak, speaker: Speaker, voice: Voice) -> None:
         self.request = request
         self.id = request.id
+        self.voice = voice
         self.paused = False
         self.begun = False
         self.text_tokens = 0
@@ -47,9 +49,10 @@ class _Speech:
     def _pieces(self, task: Speak, speaker: Speaker) -> Generator[_Piece]:
         self.text_tokens = speaker.count(task.text)
         encoder = encode.open_encoder(task.format, task.speed)
+        instructions = self.voice.description or task.instructions
         try:
             for passage in passages(task.text):
-                for sound, tokens in speaker.say(passage, task.voice or speaker.voices[0], task.instructions):
+                for sound, tokens in speaker.say(passage, self.voice.name, instructions):
                     self.samples += len(sound)
                     self.tokens += tokens
                     samples = np.round(np.clip(sound, -1, 1) * _LARGEST_SAMPLE).astype(np.int16)
@@ -68,9 +71,10 @@ class _Speech:
 class SpeechService(TurnService[_Speech]):
     """Serves one speech model."""
 
-    def __init__(self, path: str, options: LoadOptions) -> None:
+    def __init__(self, path: str, options: SpeechOptions) -> None:
         """Take the model's folder; `options` has the most memory that the model and its requests may take."""
         super().__init__(options.memory_limit)
+        self._named_voices = options.voices
         self._folder = Path(path)
         self._speaker: Speaker | None = None
         self._weights_bytes = 0
@@ -102,28 +106,28 @@ class SpeechService(TurnService[_Speech]):
         assert isinstance(task, Speak)
         assert speaker
         try:
-            self._check(request, task, speaker)
+            voice = self._check(request, task, speaker)
         except OrchardError as error:
             self._tell((request.id, [Failed.of(error)]))
             return
-        self._add(_Speech(request, task, speaker))
+        self._add(_Speech(request, task, speaker, voice))
         self._tell()
         self._go_on()
 
-    def _check(self, request: Request, task: Speak, speaker: Speaker) -> None:
-        """Raise OrchardError if a request can't be served."""
+    def _check(self, request: Request, task: Speak, speaker: Speaker) -> Voice:
+        """Return the voice of a request. Raise OrchardError if it can't be served."""
         if not self._has_place(MAX_REQUESTS, request):
             message = f"{MAX_REQUESTS} requests wait for this model already"
             raise OrchardError("overloaded", message, retry_after=_RETRY_AFTER)
-        if task.voice and task.voice.lower() not in map(str.lower, speaker.voices):
-            known = ", ".join(map(repr, speaker.voices))
-            raise OrchardError("invalid_request", f"`voice` must be one of this model's: {known}", param="voice")
+        if speaker.instructions == "voice":
+            voice = choose_description(task.voice, self._named_voices)
+            voice = Voice("", task.instructions) if task.instructions else voice
+        else:
+            voice = choose_voice(task.voice, speaker.voices, self._named_voices)
         if task.instructions and speaker.instructions == "refused":
             raise OrchardError("invalid_request", "this model takes no `instructions`", param="instructions")
-        if not task.instructions and speaker.instructions == "required":
-            message = "`instructions` are required: they describe the voice of this model"
-            raise OrchardError("invalid_request", message, param="instructions")
         encode.check(task.format, task.speed)
+        return voice
 
     def cancel(self, request_id: str) -> None:
         """Cancel a request before its next piece of audio. Unknown ids are ignored."""
@@ -172,7 +176,7 @@ class SpeechService(TurnService[_Speech]):
         events: list[Event] = []
         if not speech.begun:
             speech.begun = True
-            events.append(Started(speech.text_tokens))
+            events.append(Started(speech.text_tokens, voice=speech.voice.name))
         if piece:
             events.append(Output.of(Sound(piece)))
         elif piece is None:

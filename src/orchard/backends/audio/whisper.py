@@ -63,6 +63,8 @@ class Whisper:
                 made = windows.next()
                 mx.clear_cache()
                 yield Advance(list(made), windows.done)
+        except decode.SilentError as silent:
+            yield Advance([Recording(silent.seconds, language and LANGUAGES[language])], silent.seconds)
         finally:
             mel.close()
 

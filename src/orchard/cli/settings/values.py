@@ -324,6 +324,7 @@ KINDS = {
     "existing folders": Kind("a mapping of names to existing folders", "FOLDER", _FOLDER_HERE.read, dict),
     "existing file": Kind("an existing file", "FILE", partial(_path, folder=False, must_exist=True)),
     "existing files": Kind("existing files", "FILE", partial(_path, folder=False, must_exist=True), list),
+    "voices": Kind("a mapping of names to voices", "VOICE", TEXT.read, dict),
     "log file": Kind("a file", "FILE", _log_file),
     "database": Kind("a file, or ':memory:'", "FILE", _database),
     "tool_call_parser": Kind("a name", "NAME", partial(_format, option="tool_call_parser")),

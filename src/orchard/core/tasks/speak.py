@@ -1,10 +1,11 @@
 """Speech: a text to speak, and its audio."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from orchard.core.request import Task
+from orchard.core.request import LoadOptions, Task
+from orchard.core.setting import setting, unset, written_as
 
 SoundFormat = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
 
@@ -17,8 +18,8 @@ RATE = 24_000
 class Speak(Task, frozen=True, tag="speak"):
     """Speak a text of 1 to `MAX_INPUT_CHARS` characters. The answer is `Sound`s, which make one file of the format.
 
-    `voice` None: the model's first one. `instructions` describe how to speak. `speed` 2 is twice as fast, at the same
-    pitch.
+    `voice`: see `core.voices`; None: the model's first one. `instructions` describe how to speak. `speed` 2 is twice as
+    fast, at the same pitch.
     """
 
     gives: ClassVar[str] = "speech"
@@ -36,3 +37,19 @@ class Sound(Struct, frozen=True, array_like=True):
     """The next bytes of the file."""
 
     data: bytes
+
+
+class SpeechOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a speech model is run."""
+
+    voices: Annotated[
+        dict[str, str],
+        written_as("voices"),
+        setting(
+            "models",
+            "More names of a speech model's voices, each with one of the model's voices or, if its voice is a "
+            "description, with a description.",
+            scope="entry",
+        ),
+        unset(example="{alloy: ryan}"),
+    ] = field(default_factory=dict)

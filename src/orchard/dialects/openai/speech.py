@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from orchard.core.events import Event, Failed, Finished, Output, Usage
 from orchard.core.request import Request
 from orchard.core.tasks.speak import MAX_INPUT_CHARS, Sound, SoundFormat, Speak
+from orchard.core.voices import OPENAI_VOICES
 from orchard.dialects.common.fields import BodyType, ServingFields, header_priority, make_request
 from orchard.dialects.common.json_body import invalid
 from orchard.dialects.openai.errors import error_body
@@ -110,11 +111,16 @@ def _usage(used: Usage) -> dict[str, int]:
     return {"input_tokens": used.prompt_tokens, "output_tokens": used.completion_tokens, "total_tokens": total}
 
 
-def listed_voices(models: Sequence[tuple[str, Sequence[str]]]) -> dict[str, Any]:
-    """Return the list of voices; `models` are pairs of a model's id and its voices."""
+def listed_voices(models: Sequence[tuple[str, Sequence[str]]], is_known: bool) -> dict[str, Any]:
+    """Return the list of voices; `models` are pairs of a model's id and its voices.
+
+    `voices`, which Open WebUI reads, has names that requests may use. A caller without a key (`is_known` False) sees
+    nothing else.
+    """
+    names = dict.fromkeys([*(voice for _, own in models for voice in own), *OPENAI_VOICES])
     voices = [
         {"id": voice, "object": "audio.voice", "name": voice, "model": model}
-        for model, names in models
-        for voice in names
+        for model, own in (models if is_known else ())
+        for voice in own
     ]
-    return {"object": "list", "data": voices}
+    return {"object": "list", "data": voices, "voices": [{"id": name, "name": name} for name in names]}

@@ -15,8 +15,9 @@ from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Callers
 
 _KEY_HEADERS = ("x-api-key", "api-key")
-# Requests that need no key, such as those of health probes.
+# Requests that need no key: those of health probes, and Open WebUI's for the names of voices.
 _OPEN = {("GET", "/health"), ("GET", "/ready"), ("GET", "/"), ("HEAD", "/")}
+_OPEN |= {("GET", "/v1/audio/voices"), ("GET", "/audio/voices")}
 KEPT_IMAGES = "/v1/images/made/"
 """The path of the images whose URLs answers contain. They need no key, because an <img> sends none."""
 _READS = ("GET", "HEAD", "OPTIONS")

@@ -14,6 +14,7 @@ from orchard.core.fair_queue import has_place
 from orchard.gateway.caller import Caller
 from orchard.gateway.metrics.counters import Metrics, http_scope, route_of
 from orchard.gateway.replies.errors import Dialects, failure
+from orchard.gateway.replies.warnings import warning_header
 
 log = logging.getLogger("orchard.access")
 
@@ -74,6 +75,7 @@ class RequestContextMiddleware:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
+        scope["path"] = scope["path"].rstrip("/") or "/"  # some clients end URLs with a slash
         method = scope.get("method", "WEBSOCKET")
         request_id = f"req_{uuid.uuid4().hex}"
         logged_request_id.set(request_id)
@@ -87,8 +89,10 @@ class RequestContextMiddleware:
             if message["type"] in _STARTS:
                 status = message.get("status", 101)
                 # OpenAI's name and Anthropic's.
-                ids = [(name, request_id.encode()) for name in (b"x-request-id", b"request-id")]
-                message["headers"] = [*message.get("headers", ()), *ids]
+                own = [(name, request_id.encode()) for name in (b"x-request-id", b"request-id")]
+                for warning in scope["state"].get("warnings", ()):
+                    own += [(name.encode(), value.encode()) for name, value in warning_header(warning).items()]
+                message["headers"] = [*message.get("headers", ()), *own]
             await send(message)
 
         try:

@@ -13,7 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from orchard import folder_files
-from orchard.core.model_config import Capability, capabilities, context_window, voices
+from orchard.core.model_config import Capability, capabilities, context_window
+from orchard.core.voices import voices
 from orchard.gateway.models.gguf import FIND, GGUF, is_gguf
 from orchard.gateway.models.pipeline_files import read_weights
 from orchard.kinds import KINDS, ModelKind, kind_of

@@ -26,6 +26,15 @@ def closest(name: str, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))[:_MAX_SHOWN]
 
 
+def spellings(name: str) -> set[str]:
+    """Return the names, in lower case, that clients of other servers may mean: `openai/NAME` and `NAME:latest`."""
+    if len(name) > _MAX_CHARS:
+        return set()
+    plain = name.casefold()
+    without = {plain, plain.removeprefix("openai/")}
+    return without | {text.removesuffix(":latest") for text in without}
+
+
 def unknown(name: str, names: Sequence[str]) -> str:
     """Return the message for an unknown model name, with the most similar names of this server."""
     if not (close := closest(name, names)):

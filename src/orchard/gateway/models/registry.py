@@ -22,7 +22,7 @@ from orchard.gateway.models.download import Downloads
 from orchard.gateway.models.entry import ModelEntry, with_files
 from orchard.gateway.models.gguf import GGUF, is_gguf
 from orchard.gateway.models.model_files import NO_MODEL, Folders, ModelFiles
-from orchard.gateway.models.names import checked_adapter, checked_name, listed, unknown
+from orchard.gateway.models.names import checked_adapter, checked_name, listed, spellings, unknown
 
 _DEFAULTS = Settings()
 # Searching all models for names to suggest may take at most this share of the time.
@@ -108,21 +108,21 @@ class Registry:
 
         Raise OrchardError: model_not_found, or invalid_request if the model has no such adapter.
         """
-        entry = self._here(name) or self._on_the_hub(name) or self._fallback(name)
+        entry = self._here(name) or self._alike(name) or self._on_the_hub(name) or self._fallback(name)
         if adapter is not None:
             entry = self._adapted(entry, adapter)
         return entry
 
     def named(self, name: str) -> ModelEntry:
         """Return the model with this name, never the fallback; it may have to be downloaded. Raise OrchardError."""
-        entry = self._here(name) or self._on_the_hub(name)
+        entry = self._here(name) or self._alike(name) or self._on_the_hub(name)
         if entry is None:
             raise self._not_found(name)
         return entry
 
     def known(self, name: str) -> ModelEntry:
         """Return the configured or local model of this name, else the fallback. Raise OrchardError."""
-        return self._here(name) or self._fallback(name)
+        return self._here(name) or self._alike(name) or self._fallback(name)
 
     async def fetch(self, entry: ModelEntry) -> ModelEntry:
         """Download a model, and return its new entry. Raise OrchardError if that fails.
@@ -253,6 +253,14 @@ class Registry:
                 same = (one for one in self._configured.values() if one.entry.folder == found.folder)
                 return next((self._seen(one) for one in same if one.entry.base is None), found)
         return self._here(sources.BUILT_IN_ALIASES[name]) if name in sources.BUILT_IN_ALIASES else None
+
+    def _alike(self, name: str) -> ModelEntry | None:
+        """Return the only model that has the name in another spelling, of those that the last `all` found."""
+        meant = spellings(name)
+        known = {*self._names, *self._shown, *(sources.BUNDLED if self._finds else ())}
+        entries = filter(None, (self._here(one) for one in known if one.casefold() in meant))
+        found = {entry.id: entry for entry in entries}
+        return next(iter(found.values())) if len(found) == 1 else None
 
     def _on_the_hub(self, name: str) -> ModelEntry | None:
         """Return the entry of a model that must be downloaded; None if that is not allowed."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
+from urllib.parse import quote
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -11,9 +12,10 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Event, Failed, Finished, Started, Summary
 from orchard.gateway.replies.errors import failure
 from orchard.gateway.replies.event_stream import EventStream, whole
+from orchard.gateway.replies.warnings import warning_header
 
+VOICE_HEADER = "x-voice"
 SUMMARY_HEADER = "x-orchard-summarized-messages"
-WARNING_HEADER = "warning"
 
 _KEEP_ALIVE = b": keep-alive\n\n"
 _GONE = Failed("cancelled", "the client closed the connection")
@@ -89,9 +91,7 @@ class EventResponse(Response):
         if events and isinstance(events[0], Failed):
             await failure(scope, events[0].error())(scope, receive, send)
             return
-        summary = events[0].summary if events and isinstance(events[0], Started) else None
-        told = [(name.encode(), value.encode()) for name, value in summary_header(summary).items()]
-        await send({"type": "http.response.start", "status": 200, "headers": [*_SSE_HEADERS, *told]})
+        await send({"type": "http.response.start", "status": 200, "headers": [*_SSE_HEADERS, *started_headers(events)]})
         more = True
         while more:
             body = encoder.encode(events) if events else _silence(encoder, self._stream.waits_for())
@@ -118,10 +118,17 @@ def summary_header(summary: Summary | None) -> dict[str, str]:
     return {SUMMARY_HEADER: str(summary.messages)} if summary else {}
 
 
+def started_headers(events: Sequence[Event]) -> list[tuple[bytes, bytes]]:
+    """Return the headers for a stream's first events: what a summary replaced, and the voice, percent-encoded."""
+    if not events or not isinstance(started := events[0], Started):
+        return []
+    told = summary_header(started.summary) | ({VOICE_HEADER: quote(started.voice)} if started.voice else {})
+    return [(name.encode(), value.encode()) for name, value in told.items()]
+
+
 def not_stored_header(error: OrchardError) -> dict[str, str]:
-    """Return the header that warns that an answer could not be stored (RFC 7234, 5.5)."""
-    reason = error.message.encode("ascii", "replace").decode().replace('"', "'")
-    return {WARNING_HEADER: f'199 orchard "not stored: {reason}"'}
+    """Return the header that warns that an answer could not be stored."""
+    return warning_header(f"not stored: {error.message}")
 
 
 def _silence(encoder: Encoder, note: str) -> bytes:

@@ -6,7 +6,7 @@ from starlette.types import Receive, Scope, Send
 
 from orchard.core.events import Event, Failed, Finished, Output
 from orchard.gateway.replies.errors import failure
-from orchard.gateway.replies.event_response import Encoder, EventResponse
+from orchard.gateway.replies.event_response import Encoder, EventResponse, started_headers
 
 
 @runtime_checkable
@@ -32,6 +32,7 @@ class FileResponse(EventResponse):
             await failure(scope, events[-1].error())(scope, receive, send)
             return
         headers = [(b"content-type", encoder.media_type.encode()), (b"cache-control", b"no-cache")]
+        headers += started_headers(events)
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         while not (events and isinstance(events[-1], Failed)):
             more = not (events and isinstance(events[-1], Finished))

@@ -20,6 +20,7 @@ from orchard.gateway.http.budget import Share
 from orchard.gateway.http.request_context import InHand, logged_request_id
 from orchard.gateway.http.websocket import Socket
 from orchard.gateway.replies.event_stream import EventStream
+from orchard.gateway.replies.warnings import unserved
 from orchard.gateway.responses.service import Responses
 from orchard.gateway.store.items import Fields
 from orchard.gateway.store.media import KnownMedia, packed
@@ -132,6 +133,8 @@ class ResponsesSocket:
         past = self._known(draft) or await self._responses.past(self._caller, draft)
         priority = self._socket.headers.get(PRIORITY_HEADER)
         call = await self._responses.prepare(self._caller, draft, request_id, priority, past)
+        if call.unserved:
+            log.warning("%s", unserved(call.unserved))
         encoder = ResponseEncoder(call)
         with self._responses.going_on_from(call):
             stream = await self._responses.open(call)

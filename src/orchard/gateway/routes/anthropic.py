@@ -5,7 +5,6 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
@@ -19,6 +18,7 @@ from orchard.dialects.anthropic.messages.schema import BODY
 from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.replies.errors import names_anthropic
+from orchard.gateway.replies.warnings import unserved, warn
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import TEXT, generation, object_of
 
@@ -44,6 +44,8 @@ def add(routes: APIRouter, site: AppState) -> None:
         """Answer a conversation: https://platform.claude.com/docs/en/api/messages/create."""
         body, header = await site.bodies.read(http), http.headers.get(PRIORITY_HEADER)
         call = parse(body, http.state.id, priority=header, stable_prompts=stable, default=site.pool.only())
+        if call.unserved:
+            warn(http.scope, unserved(call.unserved))
         return await site.answer(http, call.request, MessagesEncoder(call) if call.stream else call.complete)
 
     @routes.post("/messages/count_tokens", **described)
@@ -63,19 +65,23 @@ def _add_models(routes: APIRouter, site: AppState) -> None:
     async def list_models(http: Request) -> dict[str, Any]:
         entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
         # Unlike OpenAI's list, this one can't show the kind of a model.
-        served = [_described(site, entry) for entry in entries if entry.serves(Generate)]
+        served = [
+            _described(site, entry, name)
+            for entry in entries
+            if entry.serves(Generate)
+            for name in (entry.id, *entry.aliases)
+        ]
         return anthropic_models.page(served, http.query_params)
 
     async def get_model(model_id: str) -> dict[str, Any]:
-        if not model_id:  # the URL of the list with a final slash
-            raise HTTPException(404)
-        return _described(site, site.pool.registry.known(model_id))
+        entry = site.pool.registry.known(model_id)
+        return _described(site, entry, entry.id)
 
     routes.add_api_route("/models", list_models, **hidden)
     routes.add_api_route("/models/{model_id:path}", get_model, **hidden)
 
 
-def _described(site: AppState, entry: ModelEntry) -> dict[str, Any]:
+def _described(site: AppState, entry: ModelEntry, name: str) -> dict[str, Any]:
     model = site.pool.models.get(entry.id)
     able = model.status.able(entry.capabilities) if model else entry.capabilities
-    return anthropic_models.describe(entry.id, entry.context_window, entry.created, able)
+    return anthropic_models.describe(name, entry.context_window, entry.created, able)

@@ -25,7 +25,8 @@ from orchard.gateway.http.request_context import RequestContextMiddleware
 from orchard.gateway.media.fetch import Fetcher
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.errors import Dialects, failure
-from orchard.gateway.replies.event_response import SUMMARY_HEADER, WARNING_HEADER
+from orchard.gateway.replies.event_response import SUMMARY_HEADER, VOICE_HEADER
+from orchard.gateway.replies.warnings import WARNING_HEADER
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import errors
 from orchard.gateway.routes.table import ROUTES
@@ -79,7 +80,7 @@ def create_app(pool: Pool, settings: Settings, fetcher: Fetcher | None = None) -
         allow_methods=["*"],
         allow_headers=["*"],
         allow_private_network=True,
-        expose_headers=["request-id", "x-request-id", "retry-after", SUMMARY_HEADER, WARNING_HEADER],
+        expose_headers=["request-id", "x-request-id", "retry-after", SUMMARY_HEADER, VOICE_HEADER, WARNING_HEADER],
     )
 
 

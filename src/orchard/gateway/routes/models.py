@@ -4,7 +4,6 @@ from typing import Any
 
 from fastapi import APIRouter, Depends
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from orchard.gateway.model_status import ModelStatus
@@ -13,6 +12,16 @@ from orchard.gateway.pool.pool import Pool
 from orchard.gateway.routes.app_state import AppState
 
 _OWNER = "orchard"
+# By kind: LM Studio's type, and OpenRouter's modalities: inputs and the output.
+_READ: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "text": ("llm", ("text",), "text"),
+    "vision": ("vlm", ("text", "image"), "text"),
+    "embeddings": ("embeddings", ("text",), "embeddings"),
+    "rerank": ("rerank", ("text",), "rerank"),
+    "transcription": ("transcription", ("audio",), "transcription"),
+    "speech": ("speech", ("text",), "speech"),
+    "image": ("image", ("text", "image"), "image"),
+}
 
 
 def add(routes: APIRouter, site: AppState) -> None:
@@ -23,14 +32,12 @@ def add(routes: APIRouter, site: AppState) -> None:
         """List the models on this machine: what each can do, whether it is loaded, and why others are not served."""
         entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
         refused = [{"id": name, "reason": reason} for name, reason in site.pool.registry.refused.items()]
-        data = [describe(site.pool, entry, entry.id) for entry in entries]
+        data = [describe(site.pool, entry, name) for entry in entries for name in (entry.id, *entry.aliases)]
         return {"object": "list", "data": data, "not_served": refused}
 
     @routes.get("/models/{model_id:path}")
     async def get_model(model_id: str) -> dict[str, Any]:
         """Describe a model by its id, which may contain slashes, or by another name that requests may use."""
-        if not model_id:  # the URL of the list with a final slash
-            raise HTTPException(404)
         return describe(site.pool, site.pool.registry.known(model_id), model_id)
 
 
@@ -75,6 +82,9 @@ def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
     model = pool.models.get(entry.id)
     now = model.status if model else ModelStatus(state="unloaded")
     state = now.state if model or entry.path else "not_downloaded"
+    type_, inputs, output = _READ.get(entry.kind, _READ["text"])
+    if entry.kind == "vision" and (media := now.details.get("media")) is not None:
+        inputs = ("text", *media)
     return {
         "id": name,
         "object": "model",
@@ -84,7 +94,11 @@ def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
         "base": entry.base,
         "aliases": entry.aliases,
         "kind": entry.kind,
+        "type": type_,
+        "architecture": {"input_modalities": inputs, "output_modalities": [output]},
         "context_window": entry.context_window,
+        "context_length": entry.context_window,
+        "max_model_len": entry.context_window,
         "size_bytes": entry.size_bytes,
         "capabilities": now.able(entry.capabilities),
         "loaded": state == "ready",

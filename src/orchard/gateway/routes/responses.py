@@ -13,6 +13,7 @@ from orchard.dialects.openai.responses.encode import counted
 from orchard.dialects.openai.responses.parse import parse, parse_compact
 from orchard.dialects.openai.responses.schema import BODY, COMPACT_BODY
 from orchard.gateway.caller import Caller
+from orchard.gateway.replies.warnings import unserved, warn
 from orchard.gateway.responses.background import Run, unpack
 from orchard.gateway.responses.socket import ResponsesSocket
 from orchard.gateway.routes.app_state import AppState
@@ -104,6 +105,8 @@ async def answer(site: AppState, http: Request, model: str | None = None) -> Res
     header = http.headers.get(PRIORITY_HEADER)
     caller = http.state.caller
     call = await internal_request.attended(http, site.responses.prepare(caller, draft, http.state.id, header))
+    if call.unserved:
+        warn(http.scope, unserved(call.unserved))
     if not draft.body.background:
         return await site.responses.answer(caller, call)
     run = await site.responses.begin(caller, call)

@@ -7,6 +7,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from orchard.core.errors import OrchardError
 from orchard.core.tasks.speak import Speak
 from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.dialects.openai.speech import BODY, listed_voices, parse
@@ -23,14 +24,23 @@ def add(routes: APIRouter, site: AppState) -> None:
         return await answer(site, http)
 
     @routes.get("/audio/voices")
-    async def list_voices(model: str | None = None) -> dict[str, Any]:
-        """List the voices of all speech models on this machine, or of one model."""
+    async def list_voices(http: Request, model: str | None = None) -> dict[str, Any]:
+        """List the voices of all speech models on this machine, or of one model.
+
+        A caller without a key sees only the names of voices: OpenAI's, and those of the configured models.
+        """
+        is_known = http.state.caller.known
+        if not is_known and model is not None:
+            raise OrchardError("unauthorized", "an API key is needed for the voices of one model", param="model")
         if model is not None:
             entries = [site.pool.find(model).entry]
             entries[0].check(Speak)
-        else:
+        elif is_known:
             entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
-        return listed_voices([(entry.id, entry.voices) for entry in entries if entry.serves(Speak)])
+        else:
+            entries = site.pool.registry.configured()
+        found = [(entry.id, entry.voices) for entry in entries if entry.serves(Speak)]
+        return listed_voices(found, is_known)
 
 
 async def answer(site: AppState, http: Request, model: str | None = None) -> Response:

@@ -428,6 +428,8 @@ class TestTools:
     def test_what_cannot_be_served_is_skipped(self, tool: dict[str, Any]) -> None:
         assert [tool.name for tool in task(tools=[tool, LOOK_UP]).tools] == ["look_up"]
         assert task(tools=[tool]).tools == ()
+        body = {"model": "demo", "max_tokens": 100, "messages": [USER], "tools": [tool, LOOK_UP]}
+        assert parse(json.dumps(body).encode(), "req_1").unserved == (tool["type"],)
 
     def test_one_defined_in_mid_conversation(self) -> None:
         added = {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": LOOK_UP}}

@@ -851,3 +851,27 @@ def test_all_free_form_values_together_have_a_length_limit() -> None:
     error = refused(tools=tools(33))
     assert error.param == "tools[32].function.parameters"
     assert "8388608 bytes of JSON in all" in error.message
+
+
+def test_ollamas_images_are_images() -> None:
+    message = {"role": "user", "content": "What is it?", "images": ["AA==", "data:image/png;base64,AA=="]}
+    urls = ("data:;base64,AA==", "data:image/png;base64,AA==")
+    images = [picture(url, f"messages[0].images[{i}]", MediaOptions()) for i, url in enumerate(urls)]
+    body = {"model": "m", "messages": [message]}
+    (read,) = generation(parse(json.dumps(body).encode(), "req_1").request).messages
+    assert read == Message("user", (*images, TextPart("What is it?")))
+
+
+@pytest.mark.parametrize(
+    ("message", "param"),
+    [
+        ({**SAID, "images": ["AA=="]}, "messages[0].images"),
+        ({"role": "system", "content": "Hi", "images": ["AA=="]}, "messages[0].images"),
+        ({**USER, "images": [""]}, "messages[0].images[0]"),
+        ({**USER, "images": "AA=="}, "messages[0].images"),
+    ],
+)
+def test_images_that_can_not_be_read_are_refused(message: dict[str, Any], param: str) -> None:
+    with pytest.raises(OrchardError) as refused:
+        parse(json.dumps({"model": "m", "messages": [message]}).encode(), "req_1")
+    assert refused.value.param == param

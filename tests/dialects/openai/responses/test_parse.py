@@ -357,6 +357,7 @@ def test_tools() -> None:
         ("late", True),
     ]
     assert found.parallel_tool_calls is False
+    assert make_call(tools=tools).unserved == ("web_search", "mcp", "local_shell")
     custom = found.tools[2]
     assert custom.parameters
     assert custom.parameters["properties"] == {"input": {"type": "string", "pattern": "^(?:a+)$"}}

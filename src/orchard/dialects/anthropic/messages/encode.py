@@ -29,13 +29,14 @@ class MessagesCall(Struct, frozen=True):
     """A parsed body.
 
     `omits_thinking`: thinking blocks of the answer are empty. `warms_up`: only cache the prompt, and answer with an
-    empty message.
+    empty message. `unserved`: the types of tools that are left out.
     """
 
     request: Request
     stream: bool
     omits_thinking: bool = False
     warms_up: bool = False
+    unserved: tuple[str, ...] = ()
 
     def complete(self, result: events.Collected) -> bytes:
         """Return the body of a non-streamed response."""

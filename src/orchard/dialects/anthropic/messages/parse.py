@@ -13,7 +13,7 @@ from orchard.dialects.anthropic.messages import schema as wire
 from orchard.dialects.anthropic.messages.blocks import SHOWN, BlockReader
 from orchard.dialects.anthropic.messages.encode import MessagesCall
 from orchard.dialects.anthropic.messages.stable_prompt import stabilised
-from orchard.dialects.anthropic.messages.tools import choose
+from orchard.dialects.anthropic.messages.tools import choose, unserved
 from orchard.dialects.common.fields import asks_for, header_priority, make_request
 from orchard.dialects.common.json_body import FreeForm, invalid, not_one_of, refuse_set, required
 from orchard.dialects.common.media import media_options
@@ -70,6 +70,7 @@ def parse(
         stream=bool(decoded.stream),
         omits_thinking=bool(decoded.thinking and decoded.thinking.display == "omitted"),
         warms_up=decoded.max_tokens == 0,
+        unserved=unserved(decoded.tools or ()),
     )
 
 

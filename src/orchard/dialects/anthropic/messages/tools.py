@@ -32,14 +32,23 @@ def choose(
     return () if choice.type == "none" else chosen, must_call
 
 
+def unserved(entries: Sequence[wire.ToolEntry]) -> tuple[str, ...]:
+    """Return the types of the tools that only Anthropic's servers can run, which are left out."""
+    return tuple(entry.type for entry in entries if entry.type and _definition(entry) is None)
+
+
+def _definition(entry: wire.ToolEntry) -> tuple[str | None, dict[str, Any] | None] | None:
+    """Return the description and the schema of a tool; None if only Anthropic's servers can run it."""
+    if entry.input_schema is not None or entry.type in (None, "custom"):
+        return entry.description, entry.input_schema
+    return next((known for pattern, known in _KNOWN.items() if re.fullmatch(pattern, entry.type)), None)
+
+
 def _add(tools: Tools, entry: wire.ToolEntry, where: str, *, replaces: bool) -> None:
-    """Add a tool, unless only Anthropic's servers can run it."""
-    description, schema = entry.description, entry.input_schema
-    if schema is None and entry.type not in (None, "custom"):
-        known = next((known for pattern, known in _KNOWN.items() if re.fullmatch(pattern, entry.type or "")), None)
-        if known is None:
-            return
-        description, schema = known
+    """Add a tool, unless it is left out."""
+    if (definition := _definition(entry)) is None:
+        return
+    description, schema = definition
     name = required(entry.name, f"{where}.name")
     schema = required(schema, f"{where}.input_schema")
     schema = {key: value for key, value in schema.items() if key != "$schema"}  # useless to the model

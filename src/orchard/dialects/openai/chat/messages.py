@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from orchard.core.media import MediaOptions, MediaPart
 from orchard.core.tasks import generate
 from orchard.dialects.common.json_body import FreeForm, invalid, required
-from orchard.dialects.common.media import audio_part, file_part, media_part
+from orchard.dialects.common.media import audio_part, encoded_part, file_part, media_part
 from orchard.dialects.openai.chat import schema as wire
 from orchard.dialects.openai.fields import address, image_part
 from orchard.dialects.openai.tools import custom_arguments
 
 MAX_ITEMS = 32_768
-"""The most content parts and tool calls of all messages together."""
+"""The most content parts, images and tool calls of all messages together."""
 
 _ROLES: dict[str, generate.Role] = {
     "system": "system",
@@ -46,10 +46,11 @@ class MessageReader:
 
     def read(self, messages: Sequence[wire.Message]) -> tuple[generate.Message, ...]:
         """Return the conversation. Raise OrchardError, whose `param` names the field that can't be read."""
-        lists = [found for message in messages for found in (message.content, message.tool_calls)]
+        lists = [found for message in messages for found in (message.content, message.tool_calls, message.images)]
         items = sum(len(found) for found in lists if isinstance(found, list))
         if items > MAX_ITEMS:
-            raise invalid("messages", f"hold {items} content parts and tool calls; at most {MAX_ITEMS} are allowed.")
+            what = "content parts, images and tool calls"
+            raise invalid("messages", f"hold {items} {what}; at most {MAX_ITEMS} are allowed.")
         return tuple(self._message(message, f"messages[{i}]") for i, message in enumerate(messages))
 
     def _message(self, message: wire.Message, where: str) -> generate.Message:
@@ -100,12 +101,20 @@ class MessageReader:
         return generate.ToolResultPart(self._calls[message.role][key], self._content(message, where))
 
     def _content(self, message: wire.Message, where: str) -> tuple[generate.TextPart | MediaPart, ...]:
-        """Return a message's content without its empty texts."""
+        """Return a message's images and content without its empty texts."""
+        images = self._images(message, where)
         if isinstance(message.content, str):
-            return (generate.TextPart(message.content),) if message.content else ()
+            return (*images, generate.TextPart(message.content)) if message.content else images
         given = enumerate(message.content or ())
         parts = (self._part(part, message.role, f"{where}.content[{i}]") for i, part in given)
-        return tuple(part for part in parts if not isinstance(part, generate.TextPart) or part.text)
+        return (*images, *(part for part in parts if not isinstance(part, generate.TextPart) or part.text))
+
+    def _images(self, message: wire.Message, where: str) -> tuple[MediaPart, ...]:
+        """Return Ollama's images, which are in base64."""
+        if message.images and "image_url" not in _PART_TYPES.get(message.role, ()):
+            raise invalid(f"{where}.images", f"must be left out in a message of role '{message.role}'.")
+        given = enumerate(message.images or ())
+        return tuple(encoded_part("image", data, "", f"{where}.images[{i}]", self._options) for i, data in given)
 
     def _part(self, part: wire.ContentPart, role: str, where: str) -> generate.TextPart | MediaPart:
         allowed = _PART_TYPES.get(role, ("text",))

@@ -90,7 +90,7 @@ class ToolCall(Struct):
 
 
 class Message(Struct):
-    """One turn; which fields make sense depends on the role."""
+    """One turn; which fields make sense depends on the role. `images` are Ollama's."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | Annotated[list[ContentPart], Meta(max_length=MAX_PARTS)] | None = None
@@ -102,6 +102,7 @@ class Message(Struct):
     tool_call_id: str | None = None
     function_call: FunctionCall | None = None
     prefix: bool | None = None
+    images: Annotated[list[NonEmpty], Meta(max_length=MAX_PARTS)] | None = None
     audio: Refused = None
 
 

@@ -46,7 +46,7 @@ class ResponseCall(Struct, frozen=True):
 
     `hex` is the part that the ids of the response and its items share, `about` has the fields of the response that
     never change, `input` the items of the input, as they are stored. `fetched` are the media of the input that were
-    fetched, by URL, and `kept` those of stored items, by digest.
+    fetched, by URL, and `kept` those of stored items, by digest. `unserved`: the types of tools that are left out.
     """
 
     request: Request
@@ -55,6 +55,7 @@ class ResponseCall(Struct, frozen=True):
     served: Mapping[str, ServedTool]
     about: Fields
     input: list[Fields]
+    unserved: tuple[str, ...] = ()
     fetched: Mapping[str, MediaPart] = {}
     kept: Mapping[str, bytes] = {}
 

@@ -97,6 +97,7 @@ class Draft(Struct, frozen=True):
             body=body,
             hex=hex_,
             served=tools.served,
+            unserved=tools.unserved,
             about=about(body, self.raw, f"resp_{hex_}"),
             input=normalised(self.raw.input, hex_, referenced, past_items),
         )

@@ -44,11 +44,15 @@ class ServedTool(Struct, frozen=True):
 
 
 class Toolbox(Struct, frozen=True):
-    """The tools that the model sees. `served` maps the name that the model sees to the caller's name."""
+    """The tools that the model sees. `served` maps the name that the model sees to the caller's name.
+
+    `unserved`: the types of the tools that are left out.
+    """
 
     tools: tuple[Tool, ...]
     must_call: bool
     served: Mapping[str, ServedTool]
+    unserved: tuple[str, ...] = ()
 
     def name_of(self, name: str, namespace: str | None) -> str:
         """Return the model's name for the tool of an earlier call, which may no longer be given."""
@@ -94,7 +98,8 @@ def toolbox(
         else:
             served.setdefault(seen, ServedTool("custom", tool.name, namespace))
             _add_custom(tools, tool, where, seen)
-    return Toolbox(*_chosen(choice, tools, served), served)
+    unserved = tuple(tool.type for _, _, tool in flat if tool.type in _HOSTED)
+    return Toolbox(*_chosen(choice, tools, served), served, unserved)
 
 
 def _add_custom(tools: Tools, tool: wire.NamedTool, where: str, seen: str) -> None:
