@@ -18,6 +18,7 @@ from orchard.cli.config import registry_of
 from orchard.cli.settings.layers import Places
 from orchard.cli.settings.values import printable
 from orchard.config import Settings
+from orchard.demo import DEMO, REAL_MODEL
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -48,7 +49,6 @@ def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None =
     Raise OrchardError if a model does not exist or the port is in use; with `places`, raise Mistakes for the models.
     """
     from orchard.gateway.models.registry import Registry
-    from orchard.gateway.models.sources import DEMO
 
     registry = registry_of(settings, places) if places else Registry.from_settings(settings)
     from orchard.gateway.http.server import bind, run
@@ -106,9 +106,10 @@ def banner(kinds: Mapping[str, str], url: str, *, has_keys: bool = False) -> str
     name = next((one for one, kind in kinds.items() if kind not in _EXAMPLES), models[0])
     address, content = _EXAMPLES.get(kinds[name], _CHAT)
     chat = f"  talk to it    {_own_name()} chat{option}\n" if address == _CHAT[0] else ""
+    tiny = f", which is tiny\n  a real model  {_own_name()} pull {REAL_MODEL}" if models == [DEMO] else ""
     return f"""\
 Orchard {__version__} listens at {url}
-  models        {names}
+  models        {names}{tiny}
 {chat}  ask it        curl {url}/v1/{address} {key}{content.format(name=json.dumps(name))}
   OpenAI SDKs   base_url="{url}/v1", {sdk_key}
   reference     {url}/docs

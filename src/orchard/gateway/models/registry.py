@@ -16,6 +16,7 @@ from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
 from orchard.core.request import Adapter
 from orchard.core.tasks.text_options import TextOptions
+from orchard.demo import DEMO
 from orchard.gateway.crash_reason import without_folders
 from orchard.gateway.models import hub_cache, sources, subfolders
 from orchard.gateway.models.download import Downloads
@@ -318,7 +319,7 @@ class Registry:
     def _sources(self) -> Iterator[sources.ModelSource]:
         """Yield folders that may be models. If several have the same name, the first one counts."""
         if self._finds:
-            yield sources.BUNDLED[sources.DEMO]
+            yield sources.BUNDLED[DEMO]
             for repo, folder in hub_cache.repos():
                 yield sources.ModelSource(repo, folder, repo)
             for name in subfolders.folders(self._model_dir):
@@ -339,7 +340,8 @@ class Registry:
         if (began := time.monotonic()) >= self._look_again:
             self.all()
             self._look_again = time.monotonic() + (time.monotonic() - began) / _LOOKING_SHARE
-        message = unknown(name, self._shown)
+        bundled = (one for one in sources.BUNDLED if self._finds and one not in self._shown)
+        message = unknown(name, [*self._shown, *bundled])
         reasons = map(self._refusal, self._places(name) if self._finds else ())
         if reason := GGUF if is_gguf([name]) else next(filter(None, reasons), None):
             message = f"model '{name}' can't be served: {reason}"

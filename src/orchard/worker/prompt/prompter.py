@@ -272,7 +272,11 @@ class Prompter:
             self._refuse_beyond(limit, len(tokens), "prompt")
             return _Rendered(text, tokens)
         if not self.template.exists:
-            raise _invalid("messages", "this model has no chat template, so it takes raw prompts and no conversations")
+            raise _invalid(
+                "messages",
+                "this model has no chat template, so it takes raw prompts (/v1/completions) and no conversations, "
+                "unless the server is started with `--chat-template-file FILE`",
+            )
         self._refuse_beyond(limit, self._fewest_of(task.messages, limit), "messages", at_least=True)
         text = self.template.render(task, self._begins_thinking)
         expanded, found = self._media.expanded(read, text) if self._media and read.parts else (text, [])
