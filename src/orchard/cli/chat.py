@@ -25,7 +25,6 @@ from orchard.cli.word_wrap import WordWrap
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import SamplingDefaults
-from orchard.demo import DEMO, REAL_MODEL
 
 HELP = """\
 /system TEXT      set the system prompt; without TEXT, remove it
@@ -42,7 +41,6 @@ Ctrl-C stops an answer; Ctrl-D or /exit quits."""
 _COMMAND = re.compile(r"/([^\s/]+)(?:\s+(.*))?", re.DOTALL)
 _MOST_BYTES = 32 * 2**20
 _HINT = "/help lists commands, Ctrl-C stops an answer, Ctrl-D or /exit quits."
-_DEMO_HINT = f"{DEMO} is tiny. For a real model: orchard pull {REAL_MODEL}"
 _BLOCK = '"""'
 _STOP_SECONDS = 5.0
 # A model's text must not move the cursor or set the terminal's title.
@@ -211,9 +209,14 @@ def chat(model: str | None, url: str | None, message: str | None, api_key: str |
         if message is not None:
             show(talk.ask(message), plain=True)
         else:
-            hint = f"{_HINT}\n{_DEMO_HINT}" if served == DEMO else _HINT
-            typer.echo(f"{served} at {client.url}\n{typer.style(hint, dim=True)}")
+            typer.echo(f"{served} at {client.url}\n{typer.style(_hint(served), dim=True)}")
             converse(talk, input)
+
+
+def _hint(served: str) -> str:
+    from orchard.gateway.models.sources import DEMO, REAL_MODEL
+
+    return f"{_HINT}\n{DEMO} is tiny. For a real model: orchard pull {REAL_MODEL}" if served == DEMO else _HINT
 
 
 def converse(talk: ChatSession, read: Callable[[str], str]) -> None:
@@ -310,7 +313,7 @@ def _server(model: str | None, url: str | None, api_key: str | None) -> Iterator
         else:
             yield client, served
             return
-    with _started(model or DEMO) as own:
+    with _started(model or "demo") as own:
         yield own, own.models()[0]
 
 

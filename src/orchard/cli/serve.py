@@ -18,7 +18,6 @@ from orchard.cli.config import registry_of
 from orchard.cli.settings.layers import Places
 from orchard.cli.settings.values import printable
 from orchard.config import Settings
-from orchard.demo import DEMO, REAL_MODEL
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -49,6 +48,7 @@ def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None =
     Raise OrchardError if a model does not exist or the port is in use; with `places`, raise Mistakes for the models.
     """
     from orchard.gateway.models.registry import Registry
+    from orchard.gateway.models.sources import DEMO
 
     registry = registry_of(settings, places) if places else Registry.from_settings(settings)
     from orchard.gateway.http.server import bind, run
@@ -96,6 +96,8 @@ def banner(kinds: Mapping[str, str], url: str, *, has_keys: bool = False) -> str
 
     `kinds` maps the name of each model, at least one, to its kind.
     """
+    from orchard.gateway.models.sources import DEMO, REAL_MODEL
+
     models = list(kinds)
     more = f" and {len(models) - _MOST_NAMES} more" if len(models) > _MOST_NAMES else ""
     names = ", ".join(models[:_MOST_NAMES]) + more

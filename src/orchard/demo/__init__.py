@@ -5,10 +5,6 @@ Nothing here imports MLX, so that the gateway can use it.
 
 from pathlib import Path
 
-DEMO = "demo"
-"""The name of the text model."""
-REAL_MODEL = "mlx-community/Qwen3-4B-4bit"
-"""What to download once the text model's knowledge isn't enough."""
 MODEL_PATH = Path(__file__).parent / "model"
 """The folder of the text model."""
 VISION_MODEL_PATH = Path(__file__).parent / "vision_model"

@@ -16,7 +16,6 @@ from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
 from orchard.core.request import Adapter
 from orchard.core.tasks.text_options import TextOptions
-from orchard.demo import DEMO
 from orchard.gateway.crash_reason import without_folders
 from orchard.gateway.models import hub_cache, sources, subfolders
 from orchard.gateway.models.download import Downloads
@@ -319,7 +318,7 @@ class Registry:
     def _sources(self) -> Iterator[sources.ModelSource]:
         """Yield folders that may be models. If several have the same name, the first one counts."""
         if self._finds:
-            yield sources.BUNDLED[DEMO]
+            yield sources.BUNDLED[sources.DEMO]
             for repo, folder in hub_cache.repos():
                 yield sources.ModelSource(repo, folder, repo)
             for name in subfolders.folders(self._model_dir):

@@ -5,11 +5,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from orchard.core.errors import OrchardError
-from orchard.demo import DEMO, MODEL_PATH, VISION_MODEL_PATH, WHISPER_MODEL_PATH
+from orchard.demo import MODEL_PATH, VISION_MODEL_PATH, WHISPER_MODEL_PATH
 from orchard.gateway.models import hub_cache
 from orchard.gateway.models.gguf import GGUF, is_gguf
 from orchard.gateway.models.names import listed
 
+DEMO = "demo"
+REAL_MODEL = "mlx-community/Qwen3-4B-4bit"
+"""What to download if the bundled model knows too little."""
 BUILT_IN_ALIASES = {
     "gemma": "mlx-community/gemma-3-4b-it-4bit",
     "qwen": "mlx-community/Qwen3-VL-4B-Instruct-4bit",

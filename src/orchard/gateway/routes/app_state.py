@@ -16,6 +16,7 @@ from orchard.gateway.media.fetch import Fetcher
 from orchard.gateway.media.resolver import MediaResolver, unresolved
 from orchard.gateway.media.upload_folder import UploadFolder
 from orchard.gateway.media.uploads import UploadReader
+from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_response import Encoder, EventResponse
 from orchard.gateway.replies.event_stream import EventStream
@@ -40,6 +41,10 @@ class AppState:
         self.media = MediaResolver(settings, arriving, fetcher)
         self.overflow = Overflow(pool, settings)
         self.responses = Responses(pool, settings, self.overflow, self.media)
+
+    def adapter_of(self, entry: ModelEntry) -> str | None:
+        """Return the path of a model's adapter, as mlx_vlm.server does; only its name if the server needs keys."""
+        return entry.adapter if self.settings.asks_for_keys else entry.text.adapter_path
 
     async def open(self, http: HttpRequest, request: Request) -> EventStream:
         """Begin a request once its media have arrived, and return its stream, which the caller closes.
