@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from orchard.cli import chat
@@ -28,7 +29,7 @@ from orchard.core.tasks.generate import Generate
 from orchard.kinds import KINDS
 from tests.support.command import clean, orchard, orchard_process, refused
 from tests.support.model_folders import some_weights
-from tests.support.serving import Server, serve
+from tests.support.serving import FAKE, Server, serve
 
 COMMANDS = ("serve", "chat", "models", "pull", "rm", "bench", "doctor", "config")
 SLOW = '{"pieces": 1000, "text": "tick ", "interval": 0.02}'
@@ -124,6 +125,12 @@ class TestServe:
         monkeypatch.setenv("PATH", "")
         assert "  .venv/bin/orchard chat\n" in serve_command.banner({"demo": "text"}, "http://127.0.0.1:8000")
 
+    def test_the_banner_says_what_comes_after_the_tiny_model(self) -> None:
+        text = serve_command.banner({"demo": "text"}, "http://127.0.0.1:8000")
+        assert "  models        demo, which is tiny\n  a real model  " in text
+        assert "orchard pull mlx-community/" in text
+        assert "pull" not in serve_command.banner({"mine": "text"}, "http://127.0.0.1:8000")
+
     def test_the_banner_names_several_models(self) -> None:
         text = serve_command.banner(dict.fromkeys("abcdef", "vision"), "http://127.0.0.1:9000")
         assert " listens at http://127.0.0.1:9000\n  models        a, b, c, d and 2 more\n" in text
@@ -155,6 +162,10 @@ class TestServe:
 def test_bench_says_that_a_key_is_needed() -> None:
     with serve(api_keys=("the-key",)) as locked, pytest.raises(ServerError, match="an API key is needed"):
         bench(locked.url, None, LoadProfile(), scenarios=["c1"], api_key=None, as_json=False)
+
+
+def test_a_near_miss_of_a_bundled_model_names_all_of_them() -> None:
+    assert "'demo', 'demo-vision', 'demo-whisper'" in refused(orchard("serve", "demo-vison"))
 
 
 @given(st.lists(st.integers(0, 90)), st.sampled_from([b"\n", b"\r\n"]))
@@ -270,6 +281,7 @@ class TestChat:
         assert "empty" in refused(orchard("chat", "--url", server.url))
         assert "refuses" in refused(orchard("chat", "-m", '{"refuse": "overloaded"}', "--url", server.url))
         assert "no server answers" in refused(orchard("chat", "-m", "x", "--url", "http://127.0.0.1:9"))
+        assert "no server answers" in refused(orchard("chat", "--url", "http://127.0.0.1:9"))  # and stdin is empty
         assert "no model 'other'" in refused(orchard("chat", "other", "-m", "x", "--url", server.url))
 
     def test_an_answer_that_fails_half_way(self, server: Server) -> None:
@@ -319,12 +331,53 @@ class TestChat:
             server.until(running=0, timeout=5)
         assert "(stopped)" in capsys.readouterr().out
 
+    def test_an_interrupt_leaves_no_half_line(self, server: Server) -> None:
+        command = [sys.executable, "-m", "orchard", "chat", "-m", SLOW, "--url", server.url]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=clean()) as process:
+            assert process.stdout
+            assert process.stdout.read(5) == "tick "
+            process.send_signal(signal.SIGINT)
+            _, error = process.communicate(timeout=60)
+        assert (process.returncode, error) == (130, "\n")
+
     def test_control_characters_do_not_reach_a_terminal(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
         chat.show([AnswerPiece("text", "a\x1b]0;title\x07\x9b2Jb\n\tc")])
         assert capsys.readouterr().out == "a]0;title2Jb\n\tc\n"
+
+    def test_answers_are_broken_between_words_on_a_terminal_only(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "20")
+        pieces = [AnswerPiece("text", "A long ans"), AnswerPiece("text", "wer that has words")]
+        chat.show(pieces)
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        chat.show(pieces)
+        assert capsys.readouterr().out == "A long answer that has words\nA long answer that\nhas words\n"
+
+    def test_an_error_on_a_terminal_has_a_line_of_its_own(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def fails() -> Iterator[AnswerPiece]:
+            yield AnswerPiece("text", "half an ans")
+            raise ServerError("the answer broke off")
+
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        with pytest.raises(ServerError):
+            chat.show(fails())
+        assert capsys.readouterr().out == "half an ans\n"
+
+    def test_the_tiny_model_says_what_comes_after_it(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+        monkeypatch.setattr("builtins.input", reader([EOFError, EOFError]))
+        with serve([replace(FAKE, id="demo")]) as bundled:
+            chat.chat(None, bundled.url, None)
+        assert "orchard pull mlx-community/" in capsys.readouterr().out
 
     def test_a_remote_server_without_models(self) -> None:
         with pytest.raises(OrchardError, match="serves no model"):

@@ -4,6 +4,7 @@ import asyncio
 import heapq
 import json
 import re
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from orchard.cli.app import app
-from orchard.cli.bench import DEFAULT_SCENARIOS, Bench, LoadProfile, guess_lines, measure, row
+from orchard.cli.bench import DEFAULT_SCENARIOS, HEAD, Bench, LoadProfile, bench, guess_lines, measure, row
 from orchard.cli.bench_client import BenchClient, Figures, Guesses, TimedAnswer, figures
 from orchard.cli.endpoint import ServerError
 from orchard.core.errors import OrchardError
@@ -333,14 +334,36 @@ class TestCommand:
         options = ("--prompt-tokens", "5", "--prefix-tokens", "20", "--max-tokens", "4")
         code, lines = self.run(f"{server.url}/v1", "fake", *options)
         assert code == 0
-        assert lines[0].startswith(f"fake at {server.url}: ")
-        assert tuple(line.split()[0] for line in lines[2:]) == DEFAULT_SCENARIOS
+        assert lines[0].startswith(f"fake at {server.url}, seed ")
+        assert tuple(line.split()[0] for line in lines[5:]) == DEFAULT_SCENARIOS
+        assert max(map(len, lines)) <= 80
+
+    def test_a_row_of_large_figures_fits_a_terminal(self) -> None:
+        large = Figures(
+            scenario="growing", requests=9999, failed=0, tokens=999_999, prompt_tokens=99_999, cached_tokens=99_999
+        )
+        times = [name for name in Figures.__struct_fields__ if name.endswith(("_s", "_ms"))]
+        line = row(msgspec.structs.replace(large, **dict.fromkeys(times, 98_765.4)))
+        assert len(line) == len(HEAD.splitlines()[1]) <= 80
+        assert len(line.split()) == 12
+
+    def test_progress_is_shown_on_a_terminal_and_gives_way_to_the_table(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+        load = LoadProfile(max_tokens=4, prompt_tokens=5, prefix_tokens=20)
+        assert bench(server.url, None, load, scenarios=["c1"], api_key=None, as_json=True) == 0
+        out, err = capsys.readouterr()
+        assert len(out.splitlines()) == 1
+        shown = [note.strip() for note in err.split("\r") if note]
+        assert shown[:2] == ["warm-up: sending requests", "warm-up: 1 answer"]
+        assert shown[-11:-1] == ["c1: sending requests", "c1: 1 answer", *(f"c1: {n} answers" for n in range(2, 9)), ""]
 
     def test_another_seed_in_each_run(self, server: Server) -> None:
         """A server has the answers to prompts that it has had before."""
         options = ("--scenario", "c1", "--max-tokens", "1", "--prompt-tokens", "5")
         heads = [self.run(server.url, *options, *seed)[1][0] for seed in ((), (), ("--seed", "7"))]
-        first, second, given = (int(found[1]) for head in heads if (found := re.search(r"; seed (\d+)\.", head)))
+        first, second, given = (int(found[1]) for head in heads if (found := re.search(r", seed (\d+)$", head)))
         assert first != second
         assert given == 7
 

@@ -120,6 +120,8 @@ def test_text_with_a_slash_is_sent(conversation: ChatSession, client: Answering,
 def test_help_is_shown(conversation: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
     say(conversation, "/help")
     assert HELP in capsys.readouterr().out
+    assert 'begin and end them with """.\n' in HELP
+    assert max(map(len, HELP.splitlines())) < 80
 
 
 def test_a_talk_is_saved_and_goes_on(conversation: ChatSession, client: Answering, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_models_that_are_not_here(file: Path, command: tuple[str, ...]) -> None:
     done = orchard(*command, str(file))
     assert (done.returncode, done.stdout) == (1, "")
     first, second = done.stderr.splitlines()
-    assert first.startswith("orchard.yaml:2: model_path: no model 'nonsuch': it is neither a bundled model, ")
+    assert first.startswith("orchard.yaml:2: model_path: no model 'nonsuch': it is neither a bundled model ('demo', ")
     assert second.startswith("orchard.yaml:5: model_path: no model 'or\\u200bg/none': ")
 
 

@@ -46,13 +46,15 @@ def test_models_lists_what_is_here(tmp_path: Path) -> None:
     make_model(folder / "mine")
     code, out, error = orchard(cache, "models", "--model-dir", str(folder))
     assert (code, error) == (0, "")
-    head, demo, gemma, mine, half = out.splitlines()
+    head, demo, gemma, mine, vision, whisper, half = out.splitlines()
     assert head.split() == ["Model", "Kind", "Context", "Size", "Aliases", "Folder"]
     assert demo.split()[:3] == ["demo", "text", "32,768"]
     gemma_row = ["mlx-community/gemma-3-4b-it-4bit", "vision", "131,072", "100", "bytes", "gemma", str(snapshot)]
     assert gemma.split() == gemma_row
     assert half == "'org/half' is not served: it is not complete: 1 of its 2 files of weights are not here"
     assert mine.split() == ["mine", "text", "4,096", "100", "bytes", str(folder / "mine")]
+    assert vision.split()[:2] == ["demo-vision", "vision"]
+    assert whisper.split()[:2] == ["demo-whisper", "transcription"]
 
 
 def test_models_lists_what_the_configuration_names_first(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from orchard.cli.settings.values import printable
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 
+_INTERRUPTED = 130
 # Commands of other programs, and what to use instead.
 _ELSEWHERE = {
     "run": "'orchard chat MODEL' talks to a model",
@@ -88,9 +89,13 @@ _MODEL_HELP = (
 
 
 def main() -> None:
-    """Run the command line. Print errors that a user can fix on stderr, and exit with code 1."""
+    """Run the command line. Print errors that a user can fix on stderr, and exit with code 1; after Ctrl-C, 130."""
     try:
         app(prog_name="orchard")
+    except SystemExit as end:
+        if end.code == _INTERRUPTED:
+            print(file=sys.stderr)  # the terminal's ^C, or half an answer, stands in the last line
+        raise
     except Mistakes as error:
         print(error, file=sys.stderr)
         sys.exit(1)

@@ -42,6 +42,7 @@ _RUNNING = 4
 _RUNNING_TIMES = 16  # the running streams of `long` may be this many times longer than other answers
 _MIXED = 32
 _FEWEST = 8  # requests, so that a median is meaningful
+_NOTE_COLUMNS = 30
 
 
 class LoadProfile(Struct, frozen=True, kw_only=True):
@@ -220,20 +221,57 @@ def check(scenario: str) -> str:
 
 
 async def measure(
-    client: BenchClient, load: LoadProfile, scenarios: Sequence[str], report: Callable[[Figures], None]
+    client: BenchClient,
+    load: LoadProfile,
+    scenarios: Sequence[str],
+    report: Callable[[Figures], None],
+    begin: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Guesses]:
     """Warm the server up, then run scenarios one after the other and report the figures of each.
 
-    Return the totals of the scenarios' guesses by source, without sources that had no guess verified.
+    `begin` is called with what begins: "warm-up" or a scenario. Return the totals of the scenarios' guesses by source,
+    without sources that had no guess verified.
     """
     bench = Bench(client, load)
+    begin("warm-up")
     await bench.warm(scenarios)
     before = await client.guesses()
     for scenario in scenarios:
+        begin(scenario)
         report(await bench.run(scenario))
     after = await client.guesses()
     brought = {source: now.since(before.get(source, Guesses())) for source, now in after.items()}
     return {source: one for source, one in brought.items() if one.proposed}
+
+
+class ProgressNote:
+    """Shows on a terminal what runs and how many answers it has. The next line of output takes its place.
+
+    One short write for each answer: more would delay the reading of other answers, which is measured.
+    """
+
+    def __init__(self) -> None:
+        self._is_shown = sys.stderr.isatty()
+        self._part = ""
+        self._answers = 0
+
+    def begin(self, part: str) -> None:
+        """Begin with a scenario or another part."""
+        self._part, self._answers = part, 0
+        self._show(f"{part}: sending requests")
+
+    def count(self) -> None:
+        """Count an answer."""
+        self._answers += 1
+        self._show(f"{self._part}: {self._answers} answer{'' if self._answers == 1 else 's'}")
+
+    def erase(self) -> None:
+        """Leave an empty line."""
+        self._show("")
+
+    def _show(self, text: str) -> None:
+        if self._is_shown:
+            typer.echo(f"\r{text:<{_NOTE_COLUMNS}}\r", nl=False, err=True)
 
 
 def bench(
@@ -242,21 +280,25 @@ def bench(
     """Measure a server, print the figures and return the number of failed requests. Raise OrchardError if it fails."""
     chosen = [check(scenario) for scenario in scenarios or DEFAULT_SCENARIOS]
     failed = 0
+    note = ProgressNote()
 
     def report(result: Figures) -> None:
         nonlocal failed
         failed += result.failed
+        note.erase()
         typer.echo(msgspec.json.encode(result).decode() if as_json else row(result))
 
     async def run() -> None:
         async with BenchClient(url, api_key) as client:
             name = await client.choose(model)
+            client.on_answer = note.count
             if not as_json:
                 typer.echo(
-                    f"{name} at {client.url}: {load.prompt_tokens} tokens in, up to {load.max_tokens} out; ", nl=False
+                    f"{name} at {client.url}, seed {load.seed}\n"
+                    f"{load.prompt_tokens} tokens in, up to {load.max_tokens} out; prefixes of {load.prefix_tokens}\n"
+                    f"\n{HEAD}"
                 )
-                typer.echo(f"prefixes of {load.prefix_tokens}; seed {load.seed}. Times in ms.\n{HEAD}")
-            brought = await measure(client, load, chosen, report)
+            brought = await measure(client, load, chosen, report, note.begin)
             if brought and not as_json:
                 typer.echo(guess_lines(brought))
             elif brought:
@@ -266,31 +308,38 @@ def bench(
         asyncio.run(run())
     except KeyboardInterrupt:
         sys.exit(130)
+    finally:
+        note.erase()
     return failed
 
 
 _COLUMNS: tuple[tuple[str, int, Callable[[Figures], float | None]], ...] = (
-    ("requests", 9, lambda result: result.requests),
-    ("failed", 7, lambda result: result.failed),
-    ("tokens", 8, lambda result: result.tokens),
-    ("tok/s", 9, lambda result: result.tokens_s),
-    ("each", 8, lambda result: result.stream_tokens_s),
-    ("first p50", 11, lambda result: result.ttft_p50_ms),
-    ("p99", 9, lambda result: result.ttft_p99_ms),
-    ("gap p50", 9, lambda result: result.gap_p50_ms),
-    ("p99", 8, lambda result: result.gap_p99_ms),
-    ("max", 8, lambda result: result.gap_max_ms),
-    ("prompt", 8, lambda result: result.prompt_tokens),
-    ("cached", 8, lambda result: result.cached_tokens),
+    ("", 5, lambda result: result.requests),
+    ("", 7, lambda result: result.tokens),
+    ("all", 7, lambda result: result.tokens_s),
+    ("each", 6, lambda result: result.stream_tokens_s),
+    ("p50", 7, lambda result: result.ttft_p50_ms),
+    ("p99", 7, lambda result: result.ttft_p99_ms),
+    ("p50", 6, lambda result: result.gap_p50_ms),
+    ("p99", 6, lambda result: result.gap_p99_ms),
+    ("max", 7, lambda result: result.gap_max_ms),
+    ("all", 7, lambda result: result.prompt_tokens),
+    ("cached", 7, lambda result: result.cached_tokens),
 )
-HEAD = f"{'':9}" + "".join(f"{title:>{width}}" for title, width, _ in _COLUMNS)
+_GROUPS = (("requests", 12), ("tokens", 7), ("tokens/s", 13), ("TTFT, ms", 14), ("gaps, ms", 19), ("prompt tokens", 14))
+HEAD = (
+    "".join(f"{title:>{width}}" for title, width in _GROUPS)
+    + f"\n{'':7}"
+    + "".join(f"{title:>{width}}" for title, width, _ in _COLUMNS)
+)
+"""The table's head. A line fits 80 columns."""
 
 
 def row(result: Figures) -> str:
     """Return a scenario's line of the table, and the first failure on a second line."""
-    cells = (f"{_cell(figure(result)):>{width}}" for _, width, figure in _COLUMNS)
+    cells = (f" {_cell(figure(result)):>{width - 1}}" for _, width, figure in _COLUMNS)
     failure = f"\n  {result.failed} failed: {result.error}" if result.failed else ""
-    return f"{result.scenario:9}{''.join(cells)}{failure}"
+    return f"{result.scenario:7}{''.join(cells)}{failure}"
 
 
 def guess_lines(brought: Mapping[str, Guesses]) -> str:
@@ -306,4 +355,4 @@ def guess_lines(brought: Mapping[str, Guesses]) -> str:
 def _cell(number: float | None) -> str:
     if number is None:
         return "-"
-    return f"{number:,}" if isinstance(number, int) else f"{number:,.1f}"
+    return f"{number}" if isinstance(number, int) else f"{number:.{1 if number < 999.95 else 0}f}"

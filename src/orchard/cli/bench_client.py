@@ -153,6 +153,8 @@ class BenchClient:
         self.url = endpoint.root_of(url)
         self.model = ""
         self.clock = clock
+        self.on_answer: Callable[[], None] = lambda: None
+        """Called at the end of each request."""
         self._extra = extra or {}
         self._http = httpx.AsyncClient(
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
@@ -231,6 +233,7 @@ class BenchClient:
         except httpx.HTTPError as error:
             stream.error = f"{type(error).__name__}: {error}"
         stream.ended = self.clock()
+        self.on_answer()
         if begun:
             begun.set()
         return stream

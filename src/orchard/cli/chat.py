@@ -3,6 +3,7 @@
 import os
 import re
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,19 +21,22 @@ from msgspec import Meta, Struct, structs
 from orchard.cli.endpoint import AnswerPiece, ChatClient, ServerError
 from orchard.cli.serve import url_of
 from orchard.cli.settings.values import kind_of, printable
+from orchard.cli.word_wrap import WordWrap
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import SamplingDefaults
 
 HELP = """\
 /system TEXT      set the system prompt; without TEXT, remove it
-/set NAME VALUE   set temperature, top_p, top_k, min_p, max_tokens, seed and others; without VALUE, use the default
+/set NAME VALUE   set temperature, top_p, top_k, min_p, max_tokens, seed and
+                  others; without VALUE, use the default
 /think            turn thinking on or off
 /reset            start a new conversation
 /save FILE        save the conversation in a file
 /load FILE        continue a saved conversation
 /help             show this list
-To send several lines, begin and end them with \"""\". Ctrl-C stops an answer; Ctrl-D or /exit quits."""
+To send several lines, begin and end them with \""".
+Ctrl-C stops an answer; Ctrl-D or /exit quits."""
 # A word with a second slash is a path, not a command: a question may begin with it.
 _COMMAND = re.compile(r"/([^\s/]+)(?:\s+(.*))?", re.DOTALL)
 _MOST_BYTES = 32 * 2**20
@@ -196,14 +200,23 @@ def chat(model: str | None, url: str | None, message: str | None, api_key: str |
     if message is None and not interactive:
         message = sys.stdin.read().strip()
     if not interactive and not message:
+        if url:  # that it can't be reached is worth more to know
+            with _server(model, url, api_key):
+                pass
         raise OrchardError("invalid_request", "the message is empty")
     with _server(model, url, api_key) as (client, served):
         talk = ChatSession(client, served)
         if message is not None:
             show(talk.ask(message), plain=True)
         else:
-            typer.echo(f"{served} at {client.url}\n{typer.style(_HINT, dim=True)}")
+            typer.echo(f"{served} at {client.url}\n{typer.style(_hint(served), dim=True)}")
             converse(talk, input)
+
+
+def _hint(served: str) -> str:
+    from orchard.gateway.models.sources import DEMO, REAL_MODEL
+
+    return f"{_HINT}\n{DEMO} is tiny. For a real model: orchard pull {REAL_MODEL}" if served == DEMO else _HINT
 
 
 def converse(talk: ChatSession, read: Callable[[str], str]) -> None:
@@ -251,16 +264,29 @@ def _block(first: str, read: Callable[[str], str]) -> str:
 
 
 def show(pieces: Iterable[AnswerPiece], *, plain: bool = False) -> None:
-    """Print an answer as it arrives; with `plain`, without reasoning and notes."""
+    """Print an answer as it arrives; with `plain`, without reasoning and notes. On a terminal, lines end at words."""
     kind = ""
-    for piece in pieces:
-        if plain and piece.kind != "text":
-            continue
-        gap = "\n" if kind and kind != piece.kind else ""
-        kind = piece.kind
-        text = piece.text.translate(_CONTROLS) if sys.stdout.isatty() else piece.text
-        typer.echo(gap + (text if kind == "text" else typer.style(text, dim=True)), nl=False)
-    typer.echo()
+    wrap = WordWrap(shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
+
+    def write(text: str) -> None:
+        typer.echo(text if kind == "text" else typer.style(text, dim=True), nl=False)
+
+    def end_line() -> None:
+        write(wrap.feed("\n") if wrap else "\n")
+
+    try:
+        for piece in pieces:
+            if plain and piece.kind != "text":
+                continue
+            if kind and kind != piece.kind:
+                end_line()
+            kind = piece.kind
+            write(wrap.feed(piece.text.translate(_CONTROLS)) if wrap else piece.text)
+    except ServerError:
+        if kind and wrap:
+            end_line()
+        raise
+    end_line()
 
 
 def _answer(talk: ChatSession, line: str) -> None:

@@ -32,7 +32,8 @@ def models(settings: Settings) -> None:
     table.add_column("Aliases", overflow="fold")
     table.add_column("Folder", overflow="fold")
     registry = Registry.from_settings(settings)
-    for entry in registry.all():
+    named = map(registry.named, BUNDLED)  # of the bundled models, `all` has only the first one
+    for entry in {entry.id: entry for entry in (*registry.all(), *named)}.values():
         window = "unknown" if entry.context_window is None else f"{entry.context_window:,}"
         cells = entry.id, entry.kind, window, decimal(entry.size_bytes), ", ".join(entry.aliases), entry.path
         table.add_row(*map(Text, cells))
@@ -51,7 +52,8 @@ def pull(repo: str, revision: str | None = None) -> None:
     try:
         folder = _download(repo, revision)
     except KeyboardInterrupt:
-        print("\norchard: stopped; the next 'orchard pull' keeps the files that are complete", file=sys.stderr)
+        message = "\norchard: stopped; the next 'orchard pull' keeps the files that are complete"
+        print(message, end="", file=sys.stderr)  # `main` ends the line
         sys.exit(130)
     try:
         files = Folders().read(folder)

@@ -96,6 +96,8 @@ def banner(kinds: Mapping[str, str], url: str, *, has_keys: bool = False) -> str
 
     `kinds` maps the name of each model, at least one, to its kind.
     """
+    from orchard.gateway.models.sources import DEMO, REAL_MODEL
+
     models = list(kinds)
     more = f" and {len(models) - _MOST_NAMES} more" if len(models) > _MOST_NAMES else ""
     names = ", ".join(models[:_MOST_NAMES]) + more
@@ -106,9 +108,10 @@ def banner(kinds: Mapping[str, str], url: str, *, has_keys: bool = False) -> str
     name = next((one for one, kind in kinds.items() if kind not in _EXAMPLES), models[0])
     address, content = _EXAMPLES.get(kinds[name], _CHAT)
     chat = f"  talk to it    {_own_name()} chat{option}\n" if address == _CHAT[0] else ""
+    tiny = f", which is tiny\n  a real model  {_own_name()} pull {REAL_MODEL}" if models == [DEMO] else ""
     return f"""\
 Orchard {__version__} listens at {url}
-  models        {names}
+  models        {names}{tiny}
 {chat}  ask it        curl {url}/v1/{address} {key}{content.format(name=json.dumps(name))}
   OpenAI SDKs   base_url="{url}/v1", {sdk_key}
   reference     {url}/docs

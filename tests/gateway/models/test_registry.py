@@ -430,6 +430,8 @@ def test_the_closest_names_are_told(cache: Path) -> None:
     registry = Registry.from_settings(Settings())
     assert "the closest name is 'org/Qwen3-4B-4bit'" in refused(registry, "qwen3-4b").message
     assert "'demo', 'org/Llama-3-8B', 'org/Qwen3-4B-4bit', 'other/gemma-2'" in refused(registry, "zzz").message
+    assert "the closest names are 'demo-vision'" in refused(registry, "demo-vison").message
+    assert "the closest names are 'demo-whisper'" in refused(registry, "demo-wisper").message
     assert refused(registry, "x" * 10**5).kind == "model_not_found"
 
 

@@ -1094,6 +1094,7 @@ def test_the_log_says_who_makes_room_and_what_a_user_waited(
         busy_seconds = asyncio.get_running_loop().time() - begun
         await waiting
         assert "a is unloaded: it makes room for b" in caplog.messages
+        assert caplog.messages.count("b is being loaded") == 1
         (line,) = [line for line in caplog.messages if line.startswith("b is ready, loaded in ")]
         assert float(line.removeprefix("b is ready, loaded in ").split()[0]) >= busy_seconds > 100
         await stage.pool.find("b").unload()

@@ -241,21 +241,29 @@ def test_wrong_fields_are_named(server: Server, path: str, fields: dict[str, Any
     assert words in response.json()["error"]["message"]
 
 
-def test_health_and_unload_name_the_model_and_its_adapter() -> None:
+@pytest.mark.parametrize("keys", [(), ("secret",)])
+def test_health_and_unload_name_the_model_and_its_adapter(keys: tuple[str, ...]) -> None:
+    """By its path, as mlx_vlm.server does; only by its name if the server needs keys."""
     bare = ModelEntry("base", "fake", 1000, "fake", on_demand=True)
+    poet = replace(POET, options=TextOptions(adapter_path="/weights/lora-p"))
     plain = replace(bare, id="plain", options=TextOptions(adapter_path="/weights/lora-a"))
-    with serve([bare, POET, plain]) as server:
-        health = get(server, "/health")
+    headers = {"authorization": "Bearer secret"} if keys else {}
+    with (
+        serve([bare, poet, plain], admin_keys=keys) as server,
+        httpx.Client(base_url=server.url, headers=headers, timeout=30) as client,
+    ):
+        health = client.get("/health").json()
         assert (health["status"], health["loaded_model"], health["loaded_adapter"]) == ("healthy", None, None)
-        for id_, model, adapter in (
-            ("base", "base", None),
-            ("base:poet", "base", "poet"),
-            ("plain", "plain", "lora-a"),
+        for id_, model, name, path in (
+            ("base", "base", None, None),
+            ("base:poet", "base", "poet", "/weights/lora-p"),
+            ("plain", "plain", "lora-a", "/weights/lora-a"),
         ):
-            assert ask(server, "/v1/chat/completions", id_).status_code == 200
-            health = get(server, "/health")
+            adapter = name if keys else path
+            assert client.post("/v1/chat/completions", json={"model": id_, "messages": MESSAGES}).status_code == 200
+            health = client.get("/health").json()
             assert (health["loaded_model"], health["loaded_adapter"]) == (model, adapter)
-            unloaded = httpx.post(f"{server.url}/v1/models/{id_}/unload", timeout=30).json()["unloaded"]
+            unloaded = client.post(f"/v1/models/{id_}/unload").json()["unloaded"]
             assert unloaded == {"model_name": model, "adapter_name": adapter, "models": [id_]}
 
 

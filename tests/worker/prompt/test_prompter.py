@@ -619,6 +619,7 @@ def test_a_model_without_a_template_takes_raw_prompts_only(model: TextModel) -> 
     error = refused(own, ask("Hi"))
     assert (error.kind, error.param) == ("invalid_request", "messages")
     assert "no chat template" in error.message
+    assert "--chat-template-file" in error.message
 
 
 def test_a_raw_prompt_is_taken_as_it_is(model: TextModel) -> None:

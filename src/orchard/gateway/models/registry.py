@@ -347,7 +347,8 @@ class Registry:
         if (began := time.monotonic()) >= self._look_again:
             self.all()
             self._look_again = time.monotonic() + (time.monotonic() - began) / _LOOKING_SHARE
-        message = unknown(name, self._shown)
+        bundled = (one for one in sources.BUNDLED if self._finds and one not in self._shown)
+        message = unknown(name, [*self._shown, *bundled])
         reasons = map(self._refusal, self._places(name) if self._finds else ())
         if reason := GGUF if is_gguf([name]) else next(filter(None, reasons), None):
             message = f"model '{name}' can't be served: {reason}"

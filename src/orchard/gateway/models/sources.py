@@ -8,8 +8,11 @@ from orchard.core.errors import OrchardError
 from orchard.demo import MODEL_PATH, VISION_MODEL_PATH, WHISPER_MODEL_PATH
 from orchard.gateway.models import hub_cache
 from orchard.gateway.models.gguf import GGUF, is_gguf
+from orchard.gateway.models.names import listed
 
 DEMO = "demo"
+REAL_MODEL = "mlx-community/Qwen3-4B-4bit"
+"""What to download if the bundled model knows too little."""
 BUILT_IN_ALIASES = {
     "gemma": "mlx-community/gemma-3-4b-it-4bit",
     "qwen": "mlx-community/Qwen3-VL-4B-Instruct-4bit",
@@ -47,8 +50,8 @@ def source_of(name: str, revision: str | None = None) -> ModelSource:
         return ModelSource(name, repo=name, revision=revision)
     raise OrchardError(
         "model_not_found",
-        f"no model '{name}': it is neither a bundled model, nor a folder, nor the id of a model on the Hugging Face "
-        "Hub ('orchard models' lists what is here; 'orchard pull ID' fetches a model)",
+        f"no model '{name}': it is neither a bundled model ({listed([*BUNDLED])}), nor a folder, nor the id of a model "
+        "on the Hugging Face Hub ('orchard models' lists what is here; 'orchard pull ID' fetches a model)",
     )
 
 

@@ -178,6 +178,7 @@ class ServedModel:
         self.worker = self._host.processes.take(self.entry.backend)
         self.worker.name = self.entry.id
         self.worker.on_change = self._process_changed
+        log.info("%s is being loaded", self.entry.id)
 
     def begin(self) -> None:
         """Load it into its process, once that has started."""

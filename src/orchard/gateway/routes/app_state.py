@@ -17,6 +17,7 @@ from orchard.gateway.media.fetch import Fetcher
 from orchard.gateway.media.resolver import MediaResolver, unresolved
 from orchard.gateway.media.upload_folder import UploadFolder
 from orchard.gateway.media.uploads import UploadReader
+from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.pool.served_model import ServedModel
 from orchard.gateway.replies.event_response import Encoder, EventResponse
@@ -44,6 +45,10 @@ class AppState:
         self.responses = Responses(pool, settings, self.overflow, self.media)
         self.embeds_tokens: WeakSet[ServedModel] = WeakSet()
         """The models for which the log says that token ids came in place of texts to embed."""
+
+    def adapter_of(self, entry: ModelEntry) -> str | None:
+        """Return the path of a model's adapter, as mlx_vlm.server does; only its name if the server needs keys."""
+        return entry.adapter if self.settings.asks_for_keys else entry.text.adapter_path
 
     async def open(self, http: HttpRequest, request: Request) -> EventStream:
         """Begin a request once its media have arrived, and return its stream, which the caller closes.

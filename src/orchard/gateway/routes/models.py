@@ -73,7 +73,7 @@ def _unloaded(site: AppState, ids: list[str]) -> dict[str, Any]:
     if not ids:
         return {"status": "no_model_loaded", "message": "No model is currently loaded"}
     first = site.pool.models[ids[0]].entry
-    unloaded = {"model_name": first.base or first.id, "adapter_name": first.adapter, "models": ids}
+    unloaded = {"model_name": first.base or first.id, "adapter_name": site.adapter_of(first), "models": ids}
     return {"status": "success", "message": "Model unloaded successfully", "unloaded": unloaded}
 
 

@@ -60,7 +60,7 @@ def _add_health(routes: APIRouter, site: AppState) -> None:
             "status": "healthy",
             "version": __version__,
             "loaded_model": (loaded.entry.base or loaded.entry.id) if loaded else None,
-            "loaded_adapter": loaded.entry.adapter if loaded else None,
+            "loaded_adapter": site.adapter_of(loaded.entry) if loaded else None,
             "models": {name: model.status.health() for name, model in pool.models.items()},
         }
 

@@ -273,7 +273,11 @@ class Prompter:
             self._refuse_beyond(limit, len(tokens), "prompt")
             return _Rendered(text, tokens)
         if not self.template.exists:
-            raise _invalid("messages", "this model has no chat template, so it takes raw prompts and no conversations")
+            raise _invalid(
+                "messages",
+                "this model has no chat template, so it takes raw prompts (/v1/completions) and no conversations, "
+                "unless the server is started with `--chat-template-file FILE`",
+            )
         self._refuse_beyond(limit, self._fewest_of(task.messages, limit), "messages", at_least=True)
         render = partial(self.template.render, task, self._begins_thinking)
         text = self._media.rendered(read, render) if self._media and read.parts else render()
