@@ -5,9 +5,10 @@ on the kernel that is used for a size of batch, nor on blocks. 40 bits are more 
 
 A draw is a race: each token gets a time from an exponential distribution whose rate is its weight, and the first one
 wins, with the probability that is its share of the weights (the Gumbel-max trick, https://arxiv.org/abs/1611.01144).
-A token's random number depends on the draw and on its id only. So if logits differ by a rounding, as they may in other
-company, only a draw in which two tokens are nearly as early can change. Inverting the cumulative sum would move the
-borders of all tokens after the one that differs.
+In a large vocabulary, blocks of tokens race first, then the tokens of the winner. The random numbers don't depend on
+the weights. So if logits differ by a rounding, as they may in other company, only a draw in which two tokens or blocks
+are nearly as early can change. Inverting the cumulative sum would move the borders of all tokens after the one that
+differs.
 
 `n`: the number of rows; `m`: the vocabulary's size or the number of candidates.
 """
@@ -22,7 +23,7 @@ RANDOM_BITS = 63  # of a draw, so that it fits an int64
 _WEIGHT_BITS = 40  # with a vocabulary of up to 2^22, a sum stays below 2^62
 _BLOCK = 64
 _ID_MASK = (1 << 32) - 1
-_FIRST_BLOCK = 1 << 32  # the id of the first block, greater than any token's
+_FEW_PLACES = 4 * _BLOCK  # fewer places race without blocks
 _LAST = 1 - 2.0**-24  # the greatest float32 below 1
 # Of splitmix64 (https://prng.di.unimi.it/splitmix64.c), whose n-th number is a function of n.
 _STEP, _FACTOR, _OTHER_FACTOR = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
@@ -92,14 +93,15 @@ def pick_nucleus(
     include the nucleus: a quickselect whose pivots are the draws. `chances`, int64 (n, t), are the random bits of up to
     t tries, negative if a row has fewer (see `tries`); if all fail, the row gets its most likely token.
     """
+    times = race_times(chances, weights.shape[-1])
     goal = _share(mx.sum(weights, axis=-1, keepdims=True), top_p)
     left = mx.where(relative >= min_p, weights, 0)
     place, found = mx.argmax(relative, axis=-1, keepdims=True).astype(mx.int64), mx.zeros(goal.shape, mx.bool_)
-    for toss in mx.split(chances, chances.shape[-1], axis=-1):
-        candidate = pick(left, toss)
+    for number in range(chances.shape[-1]):
+        candidate = pick(left, times[:, number])
         left = mx.where(relative > mx.take_along_axis(relative, candidate, axis=-1), weights, 0)
         above = mx.sum(left, axis=-1, keepdims=True)
-        inside = ((above < goal) | (above == 0)) & (toss >= 0)
+        inside = ((above < goal) | (above == 0)) & (chances[:, number : number + 1] >= 0)
         place = mx.where(inside & ~found, candidate, place)
         found = found | inside
     return place
@@ -118,33 +120,39 @@ def exclude_top_choices(weights: mx.array, threshold: mx.array, keep: mx.array |
     return mx.where(gone, 0, weights)
 
 
-def pick(weights: mx.array, chances: mx.array, ids: mx.array | None = None) -> mx.array:
-    """Draw a place for each row, int64 (n, 1), by weight, int64 (n, m).
+def race_times(chances: mx.array, size: int, ids: mx.array | None = None) -> mx.array:
+    """Return exponential random numbers of rate 1, float32 (n, t, places), for t draws from `size` places.
 
-    `chances`, int64 (n, 1), have `RANDOM_BITS` random bits. `ids` (n, m) are those of the tokens; None: their places.
+    `chances`, int64 (n, t), have `RANDOM_BITS` random bits for each draw. The numbers are for the tokens with `ids`
+    (n, size), or for the places if it is None. If there are many places, they are for the blocks, then for the places
+    in a block.
     """
-    size = weights.shape[-1]
-    ids = mx.arange(size, dtype=mx.int64)[None] if ids is None else ids
-    if size < 4 * _BLOCK:
-        return _winner(weights, chances, ids)
-    blocks = _blocks(weights, 0)
-    block = _winner(mx.sum(blocks, axis=-1), chances, _FIRST_BLOCK + mx.arange(blocks.shape[1], dtype=mx.int64)[None])
-    inside, own = (
-        mx.take_along_axis(each, mx.broadcast_to(block[:, :, None], (block.shape[0], 1, 1)), axis=1)[:, 0]
-        for each in (blocks, mx.broadcast_to(_blocks(ids, 0), blocks.shape))
-    )
-    return block * _BLOCK + _winner(inside, chances, own)
-
-
-def _winner(weights: mx.array, chances: mx.array, ids: mx.array) -> mx.array:
-    """Return the place of each row's first in a race, int64 (n, 1); `ids` are (n, m) or (1, m)."""
-    bits = chances.astype(mx.uint64) + ids.astype(mx.uint64) * mx.array(_STEP)
+    if size >= _FEW_PLACES:
+        size = -(-size // _BLOCK) + _BLOCK
+        ids = None
+    named = mx.arange(size, dtype=mx.int64)[None] if ids is None else ids
+    bits = chances.astype(mx.uint64)[:, :, None] + named.astype(mx.uint64)[:, None] * mx.array(_STEP)
     bits = (bits ^ (bits >> 30)) * mx.array(_FACTOR)
     bits = (bits ^ (bits >> 27)) * mx.array(_OTHER_FACTOR)
     share = (bits ^ (bits >> 31)).astype(mx.float32) * 2.0**-64
-    # Most precise where the time is short, since short times win.
-    times = -mx.log1p(-mx.minimum(share, _LAST)) / weights.astype(mx.float32)
-    return mx.argmin(mx.where(weights > 0, times, mx.inf), axis=-1, keepdims=True).astype(mx.int64)
+    return -mx.log1p(-mx.minimum(share, _LAST))  # most precise for short times, since they win
+
+
+def pick(weights: mx.array, times: mx.array) -> mx.array:
+    """Draw a place for each row, int64 (n, 1), by weight, int64 (n, m). `times` (n, places): see `race_times`."""
+    if weights.shape[-1] < _FEW_PLACES:
+        return _first(weights, times)
+    blocks = _blocks(weights, 0)
+    count = blocks.shape[1]
+    block = _first(mx.sum(blocks, axis=-1), times[:, :count])
+    inside = mx.take_along_axis(blocks, block[:, :, None], axis=1)[:, 0]
+    return block * _BLOCK + _first(inside, times[:, count:])
+
+
+def _first(weights: mx.array, times: mx.array) -> mx.array:
+    """Return the place of each row's winner, int64 (n, 1)."""
+    ends = mx.where(weights > 0, times / weights.astype(mx.float32), mx.inf)
+    return mx.argmin(ends, axis=-1, keepdims=True).astype(mx.int64)
 
 
 def _share(total: mx.array, part: mx.array) -> mx.array:

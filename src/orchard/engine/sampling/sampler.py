@@ -164,7 +164,8 @@ class _DrawGroup:
             place = self._pick_nucleus(relative, chances)
         else:
             heavy = self._exclude(self._cut(relative), ids, chances)
-            place = categorical.pick(heavy, _column([_chance(bits, 0) for bits in chances], mx.int64), ids)
+            own = _column([_chance(bits, 0) for bits in chances], mx.int64)
+            place = categorical.pick(heavy, categorical.race_times(own, heavy.shape[-1], ids)[:, 0])
         token = place if ids is None else mx.take_along_axis(ids, place, axis=-1)
         return token[:, 0].astype(mx.uint32)
 
