@@ -1,5 +1,6 @@
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -219,3 +220,16 @@ async def test_an_error_of_native_work_is_its_callers(lane: Lane) -> None:
         await lane.do(beside, lambda: 1 // 0, yields=8)
     assert lane.silent_seconds == 0
     assert beside(lambda: 1) == 1
+
+
+async def test_native_work_that_gets_no_thread_leaves_no_silence(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fail)
+        with pytest.raises(RuntimeError):
+            await lane.do(beside, str, yields=8)
+    before = time.monotonic()
+    silent = await lane.do(lambda: lane.silent_seconds)
+    assert silent <= time.monotonic() - before

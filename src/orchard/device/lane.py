@@ -98,9 +98,9 @@ class Lane:
         """See the function `beside`."""
         current, result = self._work, Future[T]()
         assert current, "only work is done beside other work"
+        threading.Thread(target=_settle, args=(result, call), daemon=True).start()  # there may be none left
         began = time.monotonic()
         self._beside.append(began)
-        threading.Thread(target=_settle, args=(result, call), daemon=True).start()
         while not wait([result], _POLLING_SECONDS).done:
             self._let_overtake(current)
         self._beside.remove(began)

@@ -252,6 +252,25 @@ def test_scopes_find_only_their_own_and_what_they_share() -> None:
     check(cache)
 
 
+def test_a_prompt_is_compared_with_few_of_many_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One caller can have thousands of salts, and each of them begins another text."""
+    cache = new()
+    for number in range(1000):
+        put(cache, CacheScope.of(f"{number}").salted([1, 2, 3]))
+    put(cache, [5, 6])
+    looks, shows = 0, CacheScope.shows
+
+    def count(scope: CacheScope, place: int, id_: int) -> bool:
+        nonlocal looks
+        looks += 1
+        return shows(scope, place, id_)
+
+    monkeypatch.setattr(CacheScope, "shows", count)
+    for scope, cached in ((CacheScope.of("new"), []), (CacheScope(), [5, 6])):
+        assert cache.find(scope.salted([9]), 1, disk=False, scope=scope).miss == Miss(0, 0, cached, [9])
+    assert looks < 600
+
+
 def test_what_was_used_least_recently_goes_first() -> None:
     cache = new(budget=30 * WIDTH)
     for token in (1, 2, 3):

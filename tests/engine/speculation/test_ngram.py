@@ -95,6 +95,18 @@ def test_guesses_come_from_answers_of_the_same_scope() -> None:
     assert not pool.texts(ann)
 
 
+def test_the_pool_has_few_scopes_however_short_their_answers_are() -> None:
+    """Each of them takes memory besides its tokens, and one caller can have thousands of salts."""
+    pool = AnswerPool()
+    scopes = [CacheScope.of(f"{number}") for number in range(1000)]
+    for scope in scopes:
+        pool.add([1, 2, 3], scope)
+        pool.add([4, 5, 6], scopes[0])
+    kept = [scope for scope in scopes if pool.texts(scope)]
+    assert kept == [scopes[0], *scopes[1000 - len(kept) + 1 :]]
+    assert 100 < len(kept) < 500
+
+
 def test_the_pool_keeps_the_latest_answers_in_bounded_memory() -> None:
     pool = AnswerPool(100)
     for number in range(50):

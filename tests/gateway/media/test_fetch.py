@@ -216,6 +216,8 @@ class TestRedirects:
             "ftp://y.test/",
             "gopher://y.test/",
             "http://[",
+            "http://y.test:99999/",
+            f"http://y.test:{10**20}/",
         ],
     )
     async def test_nowhere_else(self, to: str) -> None:
@@ -254,6 +256,9 @@ class TestRedirects:
         "http:///a",
         "http://[::1",
         "http://x.test:99999/",
+        "http://x.test:-1/",
+        f"http://127.0.0.1:{2**16}/",
+        f"http://127.0.0.1:{10**20}/",
         "http://a..b/",
         f"http://{'x' * 70}.test/",
         "http:x",
@@ -263,7 +268,8 @@ class TestRedirects:
     ],
 )
 async def test_what_is_no_address_of_a_server(url: str) -> None:
-    assert (await refused(Fetcher(False), url)).kind == "invalid_request"
+    for allow_private in (False, True):
+        assert (await refused(Fetcher(allow_private), url)).kind == "invalid_request"
 
 
 async def from_web(answer: Answer, kind: MediaKind = "image") -> MediaPart:

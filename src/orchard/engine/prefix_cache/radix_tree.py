@@ -6,7 +6,7 @@ An edge has at most `MAX_EDGE` tokens, so that each eviction or write has a boun
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -15,6 +15,7 @@ from orchard.engine.prefix_cache.values import CacheScope, Cut, State, condense,
 
 MAX_EDGE = 512
 WIDTH = 8  # bytes per token
+_MOST_COMPARED = 256
 
 T = TypeVar("T", bound=State)
 
@@ -184,12 +185,14 @@ def _common(one: bytes, other: bytes) -> int:
 def after(nodes: list[Node], place: int, count: int, scope: CacheScope) -> list[int]:
     """Return up to `count` cached ids from `place` on, in the text below it that was used last and the scope shows.
 
-    `nodes`: the path to `place`; its last node has the place inside it or ends there.
+    `nodes`: the path to `place`; its last node has the place inside it or ends there. Where texts part, only the newest
+    ones are compared: there may be as many as the cache has.
     """
     node = nodes[-1]
     found = unpack(node.edge[(place - node.start) * WIDTH :])
     while len(found) < count:
-        shown = [child for child in node.children.values() if scope.shows(child.start, unpack(child.edge[:WIDTH])[0])]
+        newest = islice(reversed(node.children.values()), _MOST_COMPARED)
+        shown = [child for child in newest if scope.shows(child.start, unpack(child.edge[:WIDTH])[0])]
         if not shown:
             break
         node = max(shown, key=lambda child: child.used)

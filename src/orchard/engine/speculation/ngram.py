@@ -18,13 +18,15 @@ from orchard.engine.speculation.suffix_index import FEWEST, LENGTHS, MOST_COMPAR
 
 _BETWEEN = -1  # separates two texts of the pool; not a token
 _POOL_TOKENS = 1 << 17
+_MOST_SCOPES = 256
 _SURE = LENGTHS[0]  # tokens; while a match has as many, no longer one is searched
 
 
 class AnswerPool:
     """Recent answers of a model, for each scope in two halves: when the newer half is full, the older half is dropped.
 
-    A scope has at most `most_tokens`; all scopes have at most twice as many, or the least recently used one is dropped.
+    A scope has at most `most_tokens`; all scopes have at most twice as many. There are at most `_MOST_SCOPES`, because
+    each one takes memory besides its tokens. The least recently used one is dropped.
     """
 
     def __init__(self, most_tokens: int = _POOL_TOKENS) -> None:
@@ -41,12 +43,16 @@ class AnswerPool:
             newer, older = SuffixIndex(), newer
         newer.extend([_BETWEEN, *answer[-half + 1 :]])
         self._texts[scope] = [newer, older]
-        while sum(len(text) for texts in self._texts.values() for text in texts) > 2 * self._most:
+        while len(self._texts) > _MOST_SCOPES or sum(map(_size, self._texts.values())) > 2 * self._most:
             self._texts.popitem(last=False)
 
     def texts(self, scope: CacheScope = EVERYBODY) -> list[SuffixIndex]:
         """Return the texts of a scope to search, the newer one first."""
         return self._texts.get(scope, [])
+
+
+def _size(texts: Sequence[SuffixIndex]) -> int:
+    return sum(map(len, texts))
 
 
 class _RowTexts:

@@ -27,6 +27,7 @@ _MOST_REDIRECTS = 4
 _LOOKUPS_AT_ONCE = 16
 _CONNECT_SECONDS = 10.0
 _SILENT_SECONDS = 20.0
+_MOST_PORT = 2**16 - 1
 _MOST_TYPE_CHARS = 255  # twice 127 and a slash (RFC 6838, 4.2)
 
 # The first that fits counts.
@@ -90,8 +91,10 @@ class Fetcher:
         return httpx.create_ssl_context()
 
     def _target(self, part: MediaPart, url: str) -> httpx.URL:
-        """Return the URL of the next request. Raise OrchardError if it is not allowed."""
+        """Return the URL of the next request. Raise httpx.InvalidURL, or OrchardError if it is not allowed."""
         target = httpx.URL(url)
+        if target.port is not None and not 0 <= target.port <= _MOST_PORT:  # httpx takes any number
+            raise httpx.InvalidURL("the port is out of range")
         if target.scheme not in ("http", "https") or not target.host:
             raise invalid(part.param, "leads to something other than an http or https URL.")
         if target.userinfo:
