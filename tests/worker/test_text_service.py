@@ -1,5 +1,7 @@
 import asyncio
 import json
+import logging
+import re
 import shutil
 import threading
 from collections.abc import AsyncIterator
@@ -258,6 +260,14 @@ async def test_a_tool_call(echo: Caller) -> None:
     assert [(call.name, call.arguments) for call in choice.tool_calls] == [("f", '{"a": "b"}')]
     assert (choice.text, choice.reason) == ("", "tool_calls")
     assert (await echo.ask("b", ask(CALL, max_tokens=200))).choices[0].text == CALL
+
+
+async def test_the_log_says_why_a_call_stays_text(echo: Caller, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "orchard.worker"):
+        await echo.ask("a", ask(CALL.replace('"b"', "secret"), tools=(Tool("f"),), max_tokens=200))
+    (line,) = [one for one in caplog.messages if one.startswith("request a: ")]
+    assert re.fullmatch(r"request a: a call of 'f' breaks after \d+ characters, and it stays text: a value is .*", line)
+    assert "secret" not in line
 
 
 async def test_blank_text_beside_calls_is_no_answer(echo: Caller) -> None:

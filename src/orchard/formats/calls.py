@@ -1,14 +1,16 @@
 """How families describe their calls, and the emitter that parsers of calls use."""
 
+import json
 from collections.abc import Sequence
 
 from msgspec import Struct
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallGrammar, CallsGrammar
+from orchard.formats.fit import misfit
 from orchard.formats.format import CallArguments, CallEnd, CallStart, Piece
 from orchard.formats.schema import Signature, Signatures
-from orchard.formats.text_reader import OutputEnded, Parser, TextReader
+from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser, TextReader
 
 CERTAIN = 64
 """After so many characters of arguments, a call is not taken back."""
@@ -17,36 +19,65 @@ CERTAIN = 64
 class CallEmitter:
     """Takes the parts of calls that a parser finds in `reader`, and emits them as pieces.
 
-    A call is held back until it is complete or has enough arguments; if it breaks before that, it becomes text.
+    A call is held back until it is complete or has enough arguments; if it breaks before that, it becomes text. A call
+    with a mistake is held back until it is complete, if none of it was emitted before the mistake.
     """
 
-    def __init__(self, reader: TextReader, tools: Signatures, out: list[Piece], *, forced: bool = False) -> None:
-        """`out` gets what is certain. `forced`: a grammar is enforced on the calls, so nothing is held back."""
+    def __init__(
+        self, reader: TextReader, tools: Signatures, out: list[Piece], *, forced: bool = False, in_code: bool = False
+    ) -> None:
+        """`out` gets what is certain. `forced`: a grammar is enforced on the calls, so nothing is held back.
+
+        `in_code`: the calls stand in code of the answer, which may only show how calls are written.
+        """
         self.reader = reader
         self.tools = tools
         self.made = False  # a call was completed
         self.between = False  # the current text is not part of the arguments
         self._out = out
         self._least = -1 if forced else CERTAIN
+        self._lenient = not (forced or in_code)
+        self._in_code = in_code
         self._start: CallStart | None = None  # of a call that is held back, with its arguments
+        self._signature: Signature | None = None  # of its tool, if there is such a tool
         self._held: list[str] = []
         self._length = 0
         self._open = False
+        self._mistake = ""  # the last one in the current call
+        self._begin = reader.place
+        reader.allows = self.allows
 
     @property
     def certain(self) -> bool:
         """Whether the current call can't be taken back any more."""
-        return self._open and self._length > self._least
+        return self._open and self._length > self._least and not (self._mistake and self._start)
+
+    @property
+    def lenient(self) -> bool:
+        """Whether mistakes in the current call, or before its name is known, may be read over."""
+        return self._lenient and not (self._open and self._signature is None)
+
+    def allows(self, mistake: str) -> bool:
+        """Return whether a mistake is read over. If so, the call has to fit its tool, where it isn't certain yet."""
+        self._mistake = mistake if self.lenient else self._mistake
+        return self.lenient
 
     def start(self, name: str, id_: str | None = None) -> Signature | None:
-        """Begin a call. Return its tool's signature; None if the tool is unknown."""
+        """Begin a call. Return its tool's signature; None if the tool is unknown.
+
+        Raise MalformedOutput if an unknown tool leaves it open whether this is a call.
+        """
+        self._open = False
+        self._signature = self.tools.get(name)
+        if self._signature is None and (self._mistake or self._in_code):
+            raise MalformedOutput("the request has no tool of this name")
         self._start = CallStart(name, id_)
         self._held.clear()
         self._length = 0
         self._open = True
         if self.certain:
             self._release()
-        return self.tools.get(name)
+        return self._signature
 
     def arguments(self, text: str) -> None:
         """Add a piece of the arguments. Once the call is certain, drop the model's text up to here."""
@@ -56,10 +87,14 @@ class CallEmitter:
             self._release()
 
     def end(self) -> None:
-        """End the call where the reader is now."""
+        """End the call where the reader is now. Raise MalformedOutput if it has a mistake and doesn't fit its tool."""
+        if self._mistake and self._start and self._signature:
+            why = misfit(self._signature, json.loads("".join(self._held)))
+            if why:
+                raise MalformedOutput(why)
         self._release()
         self._out.append(CallEnd())
-        self._open = False
+        self._open, self._mistake = False, ""
         self.made = True
 
     def close(self, *tags: str) -> Parser[str | None]:
@@ -74,7 +109,39 @@ class CallEmitter:
             if any(tag.startswith(rest) for tag in tags):  # the end has cut the tag off
                 reader.at = len(reader.text)
         self.end()
+        return tag or (yield from self.following(*tags))
+
+    def following(self, *tags: str) -> Parser[str | None]:
+        """Read the tag that follows a call that has ended; return None and read nothing if none does.
+
+        Braces that close nothing are read over where one of the tags or the answer's end follows them.
+        """
+        reader, surplus = self.reader, self._lenient and self._signature is not None
+        if (tag := (yield from reader.leading(tags))) or not (surplus and (yield from reader.leading(("}",)))):
+            return tag
+        while (yield from reader.leading(("}",))):
+            pass
+        tag = yield from reader.leading(tags)
+        if reader.final and not reader.text[reader.at :].strip():
+            reader.mark()
+        elif not tag:
+            reader.back()
         return tag
+
+    @property
+    def named(self) -> bool:
+        """Whether the current call is one of a tool that there is."""
+        return self._open and self._signature is not None
+
+    def failure(self, broken: MalformedOutput) -> str:
+        """Describe why there is no call, or why its arguments are broken, without the model's text."""
+        tool = f"a call of '{self._signature.tool.name}'" if self._signature else "a call"
+        why = str(broken) or "it doesn't go on as calls do"
+        if isinstance(broken, OutputEnded):
+            why = "the answer ends within it"
+        why += f", after {self._mistake}" if self._mistake else ""
+        then = "its arguments are passed on as they are" if self.certain else "it stays text"
+        return f"{tool} breaks after {self.reader.place - self._begin} characters, and {then}: {why}"
 
     def cut_off(self) -> bool:
         """Emit the part of a call that a limit has cut off. Return whether there is one."""

@@ -1,21 +1,24 @@
-"""Reads JSON as models write it, piece by piece: escapes raw newlines in strings, and checks everything else."""
+"""Reads JSON as models write it, piece by piece: escapes raw newlines in strings, and checks everything else.
+
+Where the reader allows it, Python's single quotes and constants are read as JSON's, and a missing last brace is added.
+"""
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 
+from orchard.formats import literals
 from orchard.formats.schema import Signature, encodable, fitted, loads
-from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser, TextReader
+from orchard.formats.text_reader import DEEPEST, Emit, MalformedOutput, OutputEnded, Parser, TextReader
 
 # Characters and whole escapes, as they may stand in a JSON string.
 _RUN = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))++')
 _BEGUN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
 _SCALAR = re.compile(r"[-+.\w]*")
 _CLOSING = {"[": "]", "{": "}"}
-DEEPEST = 200
-"""The deepest nesting of arrays and objects."""
-
-Emit = Callable[[str], object]
+_PYTHON = {"True": "true", "False": "false", "None": "null"}
+_QUOTES = "\"'"
+_NO_BRACE = "a missing brace"
 
 
 def string(reader: TextReader, emit: Emit) -> Parser[None]:
@@ -36,22 +39,32 @@ def string(reader: TextReader, emit: Emit) -> Parser[None]:
         elif _BEGUN_ESCAPE.fullmatch(text, at):
             yield from reader.more()
         else:
-            raise MalformedOutput
+            raise MalformedOutput("a backslash begins no escape of JSON")
 
 
-def quoted(reader: TextReader) -> Parser[str]:
-    """Read a string. Return its JSON text without quotes."""
-    yield from reader.literal('"')
+def quoted(reader: TextReader, emit: Emit) -> Parser[None]:
+    """Read a string with its quotes; `emit` gets its JSON text without quotes."""
+    quote = yield from reader.peek()
+    if quote != '"' and not (quote == "'" and reader.allows("single quotes")):
+        raise MalformedOutput("a string is missing")
+    reader.at += 1
+    if quote == '"':
+        yield from string(reader, emit)
+    else:
+        yield from literals.string(reader, literals.PYTHON_OR_JSON, quote, lambda text: emit(literals.inner(text)))
+
+
+def _quoted(reader: TextReader) -> Parser[str]:
     found: list[str] = []
-    yield from string(reader, found.append)
+    yield from quoted(reader, found.append)
     return "".join(found)
 
 
 def plain(reader: TextReader) -> Parser[str]:
     """Read a string. Return its value. Raise MalformedOutput if that is not valid text."""
-    found: str = json.loads(f'"{(yield from quoted(reader))}"')
+    found: str = json.loads(f'"{(yield from _quoted(reader))}"')
     if not encodable(found):
-        raise MalformedOutput
+        raise MalformedOutput("a text is not valid Unicode")
     return found
 
 
@@ -63,19 +76,20 @@ def value(reader: TextReader, emit: Emit) -> Parser[None]:
         first = char in _CLOSING  # of what stands in one
         if first:
             if len(opened) == DEEPEST:
-                raise MalformedOutput
+                raise MalformedOutput("a value is nested too deeply")
             reader.at += 1
             opened.append(_CLOSING[char])
             emit(char)
-        elif char == '"':
-            reader.at += 1
+        elif char in _QUOTES:
             emit('"')
-            yield from string(reader, emit)
+            yield from quoted(reader, emit)
             emit('"')
         else:
             word = yield from reader.run_of(_SCALAR)
+            if word in _PYTHON and reader.allows("a constant of Python"):
+                word = _PYTHON[word]
             if loads(word) is None:
-                raise MalformedOutput
+                raise MalformedOutput("a value is not JSON")
             emit(word)
         while opened:
             before = yield from reader.spaces()
@@ -96,37 +110,59 @@ def value(reader: TextReader, emit: Emit) -> Parser[None]:
 
 def _key(reader: TextReader, emit: Emit) -> Parser[str]:
     """Read an object's key, the colon and the white space around it. Return the key's JSON text."""
-    key = yield from quoted(reader)
+    key = yield from _quoted(reader)
     between = yield from reader.spaces()
     yield from reader.literal(":")
     emit(f'"{key}"{between}:{(yield from reader.spaces())}')
     return key
 
 
-def arguments(reader: TextReader, signature: Signature | None, emit: Emit) -> Parser[None]:
-    """Read white space and an object of arguments.
+def after_member(reader: TextReader, ends: Sequence[str], *, complete: bool = True) -> Parser[str]:
+    """Read white space, and the comma or the brace after an object's member. Return what was read.
+
+    Where it is allowed, the brace may be missing before one of `ends`, and if the object is `complete` at the end of an
+    answer that isn't cut off.
+    """
+    try:
+        before = yield from reader.spaces()
+    except OutputEnded:
+        if reader.cut_off or not (complete and reader.allows(_NO_BRACE)):
+            raise
+        return "}"
+    found = yield from reader.choice((",", "}"))
+    if not found:
+        end = yield from reader.choice(ends)
+        reader.at -= len(end or "")
+        if not (end and reader.allows(_NO_BRACE)):
+            raise MalformedOutput("a comma or a brace is missing")
+    return before + (found or "}")
+
+
+def arguments(reader: TextReader, signature: Signature | None, emit: Emit, ends: Sequence[str] = ()) -> Parser[None]:
+    """Read white space and an object of arguments; `ends`: the tags that may follow it.
 
     `emit` gets the object piece by piece, each value of a type that its parameter may have.
     """
     yield from reader.expect("{")
     before = "{" + (yield from reader.spaces())
-    if reader.text[reader.at] != "}":
-        while True:
+    if reader.text[reader.at] == "}":
+        reader.at += 1
+        emit(before + "}")
+        return
+    while True:
+        emit(before)
+        key = yield from _key(reader, emit)
+        types = signature.types(json.loads(f'"{key}"')) if signature else frozenset()
+        if reader.text[reader.at] not in _QUOTES or not types or "string" in types:
+            yield from value(reader, emit)
+        else:
+            text = yield from _quoted(reader)
+            emit(fitted(json.loads(f'"{text}"'), types) or f'"{text}"')
+        before = yield from after_member(reader, ends)
+        if before.endswith("}"):
             emit(before)
-            key = yield from _key(reader, emit)
-            types = signature.types(json.loads(f'"{key}"')) if signature else frozenset()
-            if reader.text[reader.at] != '"' or not types or "string" in types:
-                yield from value(reader, emit)
-            else:
-                text = yield from quoted(reader)
-                emit(fitted(json.loads(f'"{text}"'), types) or f'"{text}"')
-            before = yield from reader.spaces()
-            if reader.text[reader.at] == "}":
-                break
-            yield from reader.literal(",")
-            before += "," + (yield from reader.spaces())
-    reader.at += 1
-    emit(before + "}")
+            return
+        before += yield from reader.spaces()
 
 
 def whole(text: str, signature: Signature | None) -> str:

@@ -17,9 +17,8 @@ from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import JsonValue, Literal, Node, Repetition, TextValue, concatenated, one_of, optional
-from orchard.formats.json_text import DEEPEST, Emit
 from orchard.formats.schema import DEFINITIONS, PARAMETER_NAME, Signature, encodable, fitted, values, within
-from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser, TextReader, begun
+from orchard.formats.text_reader import DEEPEST, Emit, MalformedOutput, OutputEnded, Parser, TextReader, begun
 
 
 class Notation(Struct, frozen=True):
@@ -144,7 +143,7 @@ def _scalar(reader: TextReader, notation: Notation, emit: Emit) -> Parser[None]:
     if (yield from reader.peek()) in {quote[0] for quote in notation.quotes}:
         quote = yield from _quote(reader, notation)
         emit('"')
-        yield from _string(reader, notation, quote, lambda text: emit(_dumps(text)[1:-1]))
+        yield from string(reader, notation, quote, lambda text: emit(inner(text)))
         emit('"')
     elif notation.words:
         word = yield from _free_word(reader)
@@ -191,11 +190,11 @@ def _quote(reader: TextReader, notation: Notation) -> Parser[str]:
 def _whole_string(reader: TextReader, notation: Notation) -> Parser[str]:
     quote = yield from _quote(reader, notation)
     found: list[str] = []
-    yield from _string(reader, notation, quote, found.append)
+    yield from string(reader, notation, quote, found.append)
     return "".join(found)
 
 
-def _string(reader: TextReader, notation: Notation, quote: str, emit: Emit) -> Parser[None]:
+def string(reader: TextReader, notation: Notation, quote: str, emit: Emit) -> Parser[None]:
     """Read a string from behind its opening quote, over the closing one; `emit` gets what it stands for."""
     if quote[0] not in "'\"":
         yield from reader.until(quote, emit)
@@ -237,6 +236,11 @@ def _escape(reader: TextReader, notation: Notation) -> Parser[str]:
 
 def _dumps(text: str) -> str:
     return json.dumps(text, ensure_ascii=not encodable(text))
+
+
+def inner(text: str) -> str:
+    """Return a text as it stands in a JSON string."""
+    return _dumps(text)[1:-1]
 
 
 def keywords(tool: Tool, assign: str, separator: str, value: ValueGrammar) -> Node:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from orchard.formats.calls import CallSyntax
-from orchard.formats.families import json_calls, literal_calls, named_calls, typed_calls, xml_calls
+from orchard.formats.families import hermes, json_calls, literal_calls, named_calls, typed_calls, xml_calls
 from orchard.formats.families.addressed import FUNCTIONARY_3_2, MUSE, AddressedFamily
 from orchard.formats.families.harmony import HarmonyFamily
 from orchard.formats.families.tagged import ReasoningTags, TaggedFamily
@@ -74,17 +74,17 @@ CALLS: tuple[FamilyRow[CallSyntax | Family], ...] = (
     FamilyRow("minimax_m2", has("<minimax:tool_call>"), xml_calls.MINIMAX),
     FamilyRow("longcat longcat_flash_lite", has("<longcat_tool_call>"), xml_calls.LONGCAT),
     FamilyRow("hy_v3 hy3", _HY3, xml_calls.HY3),
-    FamilyRow("glm47 glm4_7 glm47_flash", has("</arg_key><arg_value>"), xml_calls.GLM_4_7),
-    FamilyRow("glm45 glm4_moe glm4 glm46", has("<arg_key>"), xml_calls.GLM),
+    FamilyRow("glm47 glm4_7 glm47_flash ling3", has("</arg_key><arg_value>"), xml_calls.GLM_4_7),
+    FamilyRow("glm45 glm4_moe glm4 glm46 poolside_v1", has("<arg_key>"), xml_calls.GLM),
     FamilyRow("seed_oss", has("<seed:tool_call>"), xml_calls.SEED),
-    FamilyRow("muse_glimmer muse_spark", has("<atem:function_calls>"), MUSE),
+    FamilyRow("muse_glimmer muse_spark muse musespark1x", has("<atem:function_calls>"), MUSE),
     FamilyRow("minicpm5", has("<param name="), xml_calls.MINICPM),
     FamilyRow("step3", tagged("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"), xml_calls.STEP),
     FamilyRow("functionary_v3_1", has("<{start_tag}={function_name}>"), named_calls.FUNCTIONARY),
     FamilyRow("functionary_v3_2", has(">>>all"), FUNCTIONARY_3_2),
     FamilyRow("granite_20b_fc", has("<function_call>"), json_calls.GRANITE_20B),
     FamilyRow(
-        "qwen3_coder qwen3_5 qwen3_5_moe qwen3_xml nemotron3_nano nemotron_v3 step3p5 step_35 mimo",
+        "qwen3_coder qwen3_5 qwen3_5_moe qwen3_xml nemotron3_nano nemotron_v3 step3p5 step_35 step5 mimo",
         has("<parameter="),
         xml_calls.QWEN,
     ),
@@ -125,10 +125,10 @@ CALLS: tuple[FamilyRow[CallSyntax | Family], ...] = (
     FamilyRow("pythonic llama4_pythonic", has("[func_name1("), literal_calls.PYTHONIC),
     FamilyRow("gemma3", has("<start_of_turn>"), literal_calls.GEMMA3),
     FamilyRow(
-        "hermes qwen qwen2_5 qwen3 qwen3_moe qwen3_next qwen3_vl ernie45 granite4 iquest_coder_v1 "
+        "hermes qwen qwen2_5 qwen3 qwen3_moe qwen3_next qwen3_vl qwen3_json ernie45 granite4 iquest_coder_v1 "
         "mixed_think_tool_handoff",
         tagged("<tool_call>", "</tool_call>"),
-        json_calls.HERMES,
+        hermes.HERMES,
     ),
     FamilyRow("llama3_json llama4_json llama", has("<|python_tag|>", '"parameters": dictionary'), json_calls.LLAMA),
     FamilyRow("json xlam", has_all(), json_calls.BARE),
@@ -188,13 +188,13 @@ REASONING: tuple[FamilyRow[ReasoningTags | None], ...] = (
     FamilyRow("cohere_command4", has("<|START_TEXT|>"), _COHERE_4_TAGS),
     FamilyRow("cohere command_r cohere_command3", tagged("<|START_THINKING|>", "<|END_THINKING|>"), _COHERE_TAGS),
     _between("minimax_m3", "<mm:think>", "</mm:think>"),
-    FamilyRow("harmony openai_gptoss gpt_oss muse_glimmer functionary_v3_2", has(), None),
+    FamilyRow("harmony openai_gptoss gpt_oss muse_glimmer muse musespark1x functionary_v3_2", has(), None),
     FamilyRow("mixed_think_tool_handoff", has(), _TWO_TAGS),
-    FamilyRow("deepseek_r1 minimax_m2", has(), replace(_THINK, assumed=True)),
+    FamilyRow("deepseek_r1 minimax_m2 step3 step5", has(), replace(_THINK, assumed=True)),
     _between(
         "think qwen3 qwen3_moe qwen3_next qwen3_vl qwen3_5 qwen3_coder iquest_coder_v1 hermes glm45 glm4_moe "
         "glm47 glm47_flash holo2 mimo nemotron nemotron_v3 nemotron3_nano step3p5 step_35 deepseek_v3 "
-        "deepseek_v31 deepseek_v32 deepseek_v4 kimi_k2 olmo3",
+        "deepseek_v31 deepseek_v32 deepseek_v4 kimi_k2 olmo3 poolside_v1 ling3 minicpmv granite_thinking_parser",
         "<think>",
         "</think>",
     ),
@@ -239,14 +239,14 @@ def also_hermes(family: Family, *, described: bool = False) -> Family:
     Families with their own state machine don't change: their templates take tools and calls. If it is unknown how the
     model writes calls, it writes them as described.
     """
-    if not isinstance(family, TaggedFamily) or family.syntax in (None, json_calls.HERMES):
+    if not isinstance(family, TaggedFamily) or family.syntax in (None, hermes.HERMES):
         return family
     if described and family.syntax == json_calls.BARE:
-        return replace(family, name="hermes", syntax=json_calls.HERMES)
+        return replace(family, name="hermes", syntax=hermes.HERMES)
     own = family.syntax
-    opens = tuple(dict.fromkeys((*own.opens, *json_calls.HERMES.opens)))
-    writes = json_calls.HERMES if described else own
-    both = json_calls.AlsoHermes(opens=opens, leads=own.leads, closes=own.closes, own=own, writes=writes)
+    opens = tuple(dict.fromkeys((*own.opens, *hermes.HERMES.opens)))
+    writes = hermes.HERMES if described else own
+    both = hermes.AlsoHermes(opens=opens, leads=own.leads, closes=own.closes, own=own, writes=writes)
     return replace(family, syntax=both)
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
+Emit = Callable[[str], object]
+"""Takes the pieces of what a parser reads."""
 Parser = Generator[None, None, T]
 """A parser; it returns what it has read."""
 
@@ -18,10 +20,15 @@ _LONGEST_NAME = 256
 _NAME = re.compile(r"[\w.:/$-]*")
 _SPACES = re.compile(r"[ \t\r\n]*")
 MOST_SPACES = 64  # more than these aren't held back for what may follow them
+DEEPEST = 200
+"""The deepest nesting of arrays and objects."""
 
 
 class MalformedOutput(Exception):
-    """The text is not what a parser expects; `TextReader.at` is the first character that doesn't fit."""
+    """The text is not what a parser expects; `TextReader.at` is the first character that doesn't fit.
+
+    Its message says why, without the text.
+    """
 
 
 class OutputEnded(MalformedOutput):
@@ -37,6 +44,8 @@ class TextReader:
         self.at = 0
         self.final = final
         self.cut_off = False  # where it is final: the model had more to say
+        self.allows: Callable[[str], bool] = lambda mistake: False
+        """Returns whether a parser may read over a mistake, which a noun describes."""
         self._before = 0  # characters of the answer before `text`
         self._mark = 0
         self._kept: list[str] = []
@@ -70,6 +79,11 @@ class TextReader:
         place, kept = self.place, self.kept()
         self.text, self._before = kept + self.text[self.at :], place - len(kept)
         self.at = self._mark = 0
+
+    def back_to(self, place: int) -> None:
+        """Go back to a place after the last mark."""
+        self.back()
+        self.at = place - self._before
 
     def more(self) -> Parser[None]:
         """Wait for more text. Raise OutputEnded if the text has ended."""
@@ -154,7 +168,9 @@ class TextReader:
     def literal(self, tag: str) -> Parser[None]:
         """Read a tag. Raise MalformedOutput if something else comes next."""
         if not (yield from self.choice((tag,))):
-            raise OutputEnded if self.final and tag.startswith(self.text[self.at :]) else MalformedOutput
+            if self.final and tag.startswith(self.text[self.at :]):
+                raise OutputEnded
+            raise MalformedOutput(f"{tag!r} is missing")
 
     def expect(self, tag: str) -> Parser[None]:
         """Read white space and the tag after it. Raise MalformedOutput if something else comes there."""
@@ -175,7 +191,7 @@ class TextReader:
             return len(text), ""
         return len(text) - max([begun(text, tag, at) for tag in tags]), ""
 
-    def until(self, tag: str, emit: Callable[[str], object]) -> Parser[None]:
+    def until(self, tag: str, emit: Emit) -> Parser[None]:
         """Read up to a tag and the tag itself; `emit` gets the text before it as it arrives."""
         while True:
             end = self.text.find(tag, self.at)

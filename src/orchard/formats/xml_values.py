@@ -12,9 +12,9 @@ from typing import Any
 from orchard.formats import json_text, literals
 from orchard.formats.call_grammar import JsonValue, Node, Repetition, TextValue, concatenated, one_of, optional
 from orchard.formats.calls import CERTAIN, CallEmitter
-from orchard.formats.json_text import Emit
+from orchard.formats.fit import takes
 from orchard.formats.schema import PARAMETER_NAME, WORDS, Signature, fitted, type_of, values, within
-from orchard.formats.text_reader import MOST_SPACES, MalformedOutput, OutputEnded, Parser, TextReader, begun
+from orchard.formats.text_reader import MOST_SPACES, Emit, MalformedOutput, OutputEnded, Parser, TextReader, begun
 
 Types = frozenset[str]
 _ANY_NAME = "{}"
@@ -27,6 +27,8 @@ _NUMBER = re.compile(r"[-+.0-9eE]*")
 _CONSTANTS = tuple(form(word) for word in WORDS for form in (str, str.title, str.upper))
 TEXT = Types({"string"})
 """The type of values that are strings."""
+_NAME_IN_TAG = re.compile(r"""\s*(?:key=)?["']?([^"'<>=\n]+)["'<>\n]""")  # of a parameter, behind what opens it
+_LONGEST_HEAD = 300  # characters that are waited for, to find such a name
 Opening = Callable[[str, Types], Sequence[str]]
 """Returns the texts before the value of a parameter, by its name and the types that it may have, if they are known."""
 Tags = tuple[str, ...]
@@ -138,16 +140,34 @@ def typed_value(calls: CallEmitter, types: Types, text: Callable[[Emit], Parser[
 
 
 class TaggedArguments:
-    """The arguments of one call, emitted as the text of a JSON object."""
+    """The arguments of one call, emitted as the text of a JSON object.
+
+    Where a value has no end tag, it ends before the next parameter. That is known once the text behind it is known up
+    to the call's end: until then it is held back.
+    """
 
     def __init__(
-        self, calls: CallEmitter, signature: Signature | None, opens: str, ends: Tags, *, newlines: bool = False
+        self,
+        calls: CallEmitter,
+        signature: Signature | None,
+        opens: str,
+        ends: Tags,
+        *,
+        head: str = ">",
+        line: str = "",
+        newlines: bool = False,
     ) -> None:
-        """Begin arguments: `opens` opens a parameter, and one of `ends` closes them all.
+        """Begin arguments: `opens` opens a parameter, up to `head`, and one of `ends` closes them all.
 
-        `newlines`: one after a value's opening tag, and then one before its end tag, are no part of it.
+        `line`: what the model writes between tags. `newlines`: one after a value's opening tag, and then one before its
+        end tag, are no part of it.
         """
         self._calls = calls
+        self._head = head
+        self._line = line
+        # The parameters that the call doesn't have yet, if a value without an end tag may end before them.
+        self._missing = set(signature.properties) if signature and calls.lenient else set()
+        self._sure = False  # they don't stand within values
         self._signature = signature
         self._opens = opens
         self._ends = ends
@@ -177,6 +197,7 @@ class TaggedArguments:
         value may have, which tell where the schema leaves it open.
         """
         reader, emit = self._calls.reader, self._calls.arguments
+        self._missing.discard(name)
         known = self._signature.types(name) if self._signature else frozenset()
         types = (known or TEXT | OTHERS) & said or known or UNTOLD
         own_lines = self._newlines and (yield from reader.peek()) == "\n"
@@ -193,21 +214,96 @@ class TaggedArguments:
         close = next(iter(ends))
         while True:
             text, at = reader.text, reader.at
-            found = [(place, tag) for tag in ends if (place := text.find(tag, at)) >= 0]
-            end, tag = min(found, default=(len(text) - max([begun(text, tag, at) for tag in ends]), ""))
-            stop = end - 1 if own_lines and end > at and text[end - 1] == "\n" else end
+            tags = (*ends, self._opens) if self._missing else tuple(ends)
+            found = [(place, tag) for tag in tags if (place := text.find(tag, at)) >= 0]
+            end, tag = min(found, default=(len(text) - max([begun(text, tag, at) for tag in tags]), ""))
+            on_line = end > at and text[end - 1] == "\n"
+            stop = end - 1 if on_line and (own_lines or self._line) else end
             if stop > at:
                 reader.at = stop
                 emit(text[at:stop])
-            over = _followed(text[end + len(tag) :], ends[tag], final=reader.final) if tag else None
+            over: bool | None = None
+            if tag == self._opens:
+                rest = end - reader.at
+                over = (on_line or not self._line) and (yield from self._begins(rest + len(tag), close))
+                text, stop, end = reader.text, reader.at, reader.at + rest
+            elif tag:
+                over = _followed(text[end + len(tag) :], ends[tag], final=reader.final)
             if over is None:
                 yield from reader.more()
             elif over:
+                if tag == close and not own_lines:
+                    emit(text[stop:end])
                 reader.at = end + len(tag) if tag == close else end
                 return
             else:
                 reader.at = end + len(tag)
                 emit(text[stop : reader.at])
+
+    def _begins(self, offset: int, close: str) -> Parser[bool]:
+        """Return whether a parameter begins here, whose name stands `offset` characters further, and no value goes on.
+
+        Then the name is one that the call doesn't have yet, and so is every other one up to the call's end, and all
+        their values fit.
+        """
+        reader, calls = self._calls.reader, self._calls
+        while True:
+            head = reader.text[reader.at + offset : reader.at + offset + _LONGEST_HEAD]
+            found = _NAME_IN_TAG.match(head)
+            if found or len(head) == _LONGEST_HEAD or reader.final:
+                break
+            yield from reader.more()
+        if not found or found[1].strip() not in self._missing:
+            return False
+        if not self._sure:
+            place = reader.place
+            reader.at += offset
+            try:
+                self._sure = yield from self._rest_fits(close)
+            except MalformedOutput:
+                self._sure = False
+            reader.back_to(place)
+        if not self._sure:
+            self._missing.clear()
+        return self._sure and calls.allows("a parameter without an end tag")
+
+    def _rest_fits(self, close: str) -> Parser[bool]:
+        """Read parameters from behind what opens the first one, up to the call's end. Return whether they all fit."""
+        reader, signature = self._calls.reader, self._signature
+        assert signature
+        missing = set(self._missing)
+        while True:
+            found = _NAME_IN_TAG.match((yield from reader.word(self._head, "")) + "<")
+            name = found[1].strip() if found else ""
+            if name not in missing:
+                return False
+            missing.discard(name)
+            value, tag = yield from self._value_ahead(close, missing)
+            if not takes(signature, name, value.strip() if self._newlines else value):
+                return False
+            if tag != self._opens:
+                return missing.isdisjoint(signature.required)
+
+    def _value_ahead(self, close: str, missing: set[str]) -> Parser[tuple[str, str]]:
+        """Read a value, and the tag behind it, over what opens the next parameter. Return both."""
+        reader, tags = self._calls.reader, (self._opens, close, *self._ends)
+        read = [""]
+        while True:
+            place, tag = reader.first_of(tags)
+            if place > reader.at:
+                read.append(reader.text[reader.at : place])
+            reader.at = place + len(tag)
+            if not tag:
+                yield from reader.more()
+            elif tag == close:
+                after = yield from reader.leading((self._opens, *self._ends))
+                if after:
+                    return "".join(read), after
+                read.append(tag)
+            elif tag != self._opens or not self._line or read[-1].endswith("\n"):
+                return "".join(read), tag
+            else:
+                read.append(tag)
 
 
 def _followed(rest: str, tags: tuple[Tags, ...], *, final: bool) -> bool | None:

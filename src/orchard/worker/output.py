@@ -223,6 +223,12 @@ class ChoiceOutput:
             self.reason = "tool_calls" if drawn.reason == "stop" and self._calls else drawn.reason
         return events
 
+    def notes(self) -> list[str]:
+        """Return why texts of the answer that look like calls are none, or broken ones, since the last time."""
+        notes = self._format.notes.copy()
+        self._format.notes.clear()
+        return notes
+
     @property
     def _complete(self) -> bool:
         """Whether the choice has ended: nothing that the model writes from now on counts."""

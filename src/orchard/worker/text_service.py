@@ -395,6 +395,8 @@ class TextService(Service):
             self._engine.cancel(drawn.job)
             del self._live[drawn.job]
             return [Failed("internal", f"the model's output could not be read: {type(error).__name__}")]
+        for note in answer.notes():
+            log.info("request %s: %s", drawn.job, note)
         if live.predictions and answer.reasoning_tokens == reasoning:
             live.predictions[drawn.choice].take(drawn.sample.token)
         if answer.reason and not drawn.reason:

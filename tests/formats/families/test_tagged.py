@@ -299,6 +299,13 @@ LONG_ANSWERS = [
     ("qwen3_coder", f"<tool_call><function=write><parameter=content>x</parameter>{chr(10) * 350_000}"),
     ("qwen3_coder", f"<tool_call><function=write><parameter=content>x</function>{chr(10) * 350_000}"),
     ("json", f'{{"name": "search", "arguments": {{"tags": {ROWS}}}}}'),
+    ("hermes", f"<tool_call>{{'name': 'write', 'arguments': {{'path': '{LONG * 5_000}'}}}}</tool_call>"),
+    ("hermes", f"<think></think><think>{LONG * 5_000}"),
+    (
+        "qwen3_coder",
+        f"<tool_call><function=write><parameter=path>\nx\n<parameter=content>{LONG * 5_000}</parameter></function>",
+    ),
+    ("qwen3_coder", "<tool_call><function=write><parameter=path>" + f"{LONG}\n<parameter=content>" * 5_000),
 ]
 
 

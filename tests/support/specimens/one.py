@@ -75,7 +75,7 @@ HERMES = [
     Specimen("hermes", f"<tool_call>nothing {HERMES_NOW}", ["<tool_call>nothing ", NOW]),
     Specimen("hermes", '<tool_call>\n[{"name": "now"}, {"name": "now"}]\n</tool_call>', [NOW, NOW]),
     Specimen("hermes", '<tool_call>\n{"name": "now"}\n{"name": "now"}\n</tool_call>', [NOW, NOW]),
-    Specimen("hermes", '<tool_call>{"name": "now", "arguments": {}}}</tool_call>', [NOW, "}</tool_call>"]),
+    Specimen("hermes", '<tool_call>{"name": "now", "arguments": {}}}</tool_call>', [NOW]),
 ]
 
 CODER = "<tool_call>\n<function=weather>\n<parameter=city>\nParis\n</parameter>\n{}</function>\n</tool_call>"

@@ -207,8 +207,8 @@ DEEPSEEK = [
     ),
     (
         "deepseek_v3",
-        f"{_BEGIN}{_V3.format('weather', _PARIS[:-1])}{_END}",
-        [f"{_BEGIN}{_V3.format('weather', _PARIS[:-1])}{_END}"],
+        f"{_BEGIN}{_V3.format('weather', _PARIS[:-2])}{_END}",
+        [f"{_BEGIN}{_V3.format('weather', _PARIS[:-2])}{_END}"],
     ),
     (
         "deepseek_v31",

@@ -140,6 +140,7 @@ class Addressed(Format):
                 if reader.cut_off:
                     calls.cut_off()
                     raise
+            self.notes.append(calls.failure(broken))
             if calls.certain:
                 calls.raw(reader.kept())
                 following = yield from self._text(calls.raw)
@@ -172,8 +173,9 @@ class Addressed(Format):
 def _json(calls: CallEmitter, name: str) -> Parser[None]:
     """Read a call's arguments."""
     yield from calls.reader.skip()
-    yield from arguments(calls.reader, calls.start(name), calls.arguments)
+    yield from arguments(calls.reader, calls.start(name), calls.arguments, (">>>",))
     calls.end()
+    yield from calls.following()
 
 
 def _json_grammar(tool: Tool) -> CallGrammar:

@@ -177,6 +177,7 @@ class Harmony(Format):
                 if reader.cut_off and calls.cut_off():
                     reader.mark()
                     return
+            self.notes.append(calls.failure(broken))
             if calls.certain:
                 calls.raw(reader.kept())
                 yield from self._text(calls.raw)
@@ -195,7 +196,7 @@ class Harmony(Format):
             calls.arguments("{}")
             calls.end()
         else:
-            yield from arguments(reader, signature, calls.arguments)
+            yield from arguments(reader, signature, calls.arguments, _ENDS)
             yield from calls.close(*_ENDS)
 
     def _text(self, emit: Callable[[str], object]) -> Parser[None]:

@@ -1,6 +1,5 @@
 """Calls that are JSON objects: with a name and arguments, in tags, in lists, or bare; Apertus' with the name as a key.
 
-- Hermes and Qwen: https://huggingface.co/Qwen/Qwen3-8B/blob/main/tokenizer_config.json
 - Nemotron: https://huggingface.co/nvidia/NVIDIA-Nemotron-Nano-9B-v2/blob/main/tokenizer_config.json
 - Granite: https://huggingface.co/ibm-granite/granite-3.3-8b-instruct/blob/main/tokenizer_config.json
 - Granite 20B for function calling: https://huggingface.co/ibm-granite/granite-20b-functioncalling
@@ -14,15 +13,16 @@
 """
 
 import json
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallGrammar, json_arguments
 from orchard.formats.calls import CERTAIN, CallEmitter, CallSyntax
-from orchard.formats.json_text import arguments, plain, value, whole
+from orchard.formats.json_text import after_member, arguments, plain, value, whole
 from orchard.formats.schema import Signature
-from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser, TextReader
+from orchard.formats.text_reader import MalformedOutput, Parser, TextReader
 
 _NAMES = ("name", "tool_name")
 _ARGUMENTS = ("arguments", "parameters")
@@ -47,27 +47,29 @@ class JsonCalls(CallSyntax, frozen=True, kw_only=True):
         """Read the calls after an opener, which may itself be the beginning of the JSON."""
         reader = calls.reader
         reader.at -= len(opener) - len(opener.rstrip("[{"))
-        fenced = opener.startswith(_FENCE)
         only_known = opener in self.leads
-        ends = (_FENCE,) if fenced else (self.closes,) if self.closes else ()
+        ends = (_FENCE,) if opener.startswith(_FENCE) else (self.closes,) if self.closes else ()
+        fenced = (yield from reader.skip()) == "`"
+        if fenced:
+            yield from _fence(reader)
+            ends = (_FENCE, *ends)
         in_list = (yield from reader.skip()) == "["
         reader.at += in_list
         while True:
-            yield from read_call(calls, only_known=only_known)
+            yield from read_call(calls, ("]", *ends) if in_list else ends, only_known=only_known)
             if in_list:
                 calls.end()
-                mark = yield from reader.leading((",", "]"))
-                if mark == "]":
-                    yield from reader.leading(ends)
-                if mark != ",":
-                    return
-            elif (yield from calls.close(*ends)):
-                return
-            else:  # another one may follow, Llama's behind a semicolon or a comma
-                mark = yield from reader.leading(("{", ";", ","))
-                if not mark:
-                    return
-                reader.at -= mark == "{"
+                tag = yield from calls.following(",", "]")
+                if tag == "]":
+                    tag = yield from reader.leading(ends)
+            elif not (tag := (yield from calls.close(*ends))):
+                # Another one may follow, Llama's behind a semicolon or a comma.
+                tag = yield from reader.leading(("{", ";", ","))
+                reader.at -= tag == "{"
+            if tag in (None, *ends):
+                break
+        if fenced:
+            yield from reader.leading(ends)
 
     def call(self, tool: Tool) -> CallGrammar:
         """Return the grammar of one call of a tool."""
@@ -75,8 +77,14 @@ class JsonCalls(CallSyntax, frozen=True, kw_only=True):
         return CallGrammar(tool.name, begin, json_arguments(tool), f"}}{self.end}")
 
 
-def read_call(calls: CallEmitter, *, only_known: bool = False) -> Parser[None]:
-    """Read one call's object, all but its end.
+def _fence(reader: TextReader) -> Parser[None]:
+    """Read what opens a code block."""
+    if not (reader.allows("a code block") and (yield from reader.choice(_FENCE_OPENS))):
+        raise MalformedOutput("JSON is missing")
+
+
+def read_call(calls: CallEmitter, ends: Sequence[str], *, only_known: bool = False) -> Parser[None]:
+    """Read one call's object, all but the one of `ends` that follows it.
 
     Raise MalformedOutput where it has no name or, with `only_known`, there is no such tool.
     """
@@ -92,14 +100,14 @@ def read_call(calls: CallEmitter, *, only_known: bool = False) -> Parser[None]:
         if key in _NAMES:
             name = yield from plain(reader)
             if not name or (only_known and name not in calls.tools):
-                raise MalformedOutput
+                raise MalformedOutput("the request has no tool of this name")
         elif key == "id" and first == '"':
             id_ = yield from plain(reader)
         elif key in _ARGUMENTS and name and not started:
             started = True
             signature = calls.start(name, id_)
             if first == "{":
-                yield from arguments(reader, signature, calls.arguments)
+                yield from arguments(reader, signature, calls.arguments, ends)
             else:
                 calls.arguments(_whole((yield from _collected(reader)), signature))
         elif key in _ARGUMENTS and not started:
@@ -108,11 +116,10 @@ def read_call(calls: CallEmitter, *, only_known: bool = False) -> Parser[None]:
             # An answer in JSON mustn't wait for its end.
             most = CERTAIN - before if only_known and not name else None
             before += len((yield from _collected(reader, most)))
-        yield from reader.skip()
-        if (yield from reader.choice((",", "}"))) == "}":
+        if (yield from after_member(reader, ends, complete=started or late != "")).endswith("}"):
             break
     if not name:
-        raise MalformedOutput
+        raise MalformedOutput("the name is missing")
     if not started:
         calls.arguments(_whole(late, calls.start(name, id_)))
 
@@ -125,7 +132,7 @@ def read_arguments(calls: CallEmitter, name: str, end: str) -> Parser[None]:
     yield from reader.skip()
     fence = yield from reader.choice(_FENCE_OPENS)
     yield from reader.skip()
-    yield from arguments(reader, calls.start(name), calls.arguments)
+    yield from arguments(reader, calls.start(name), calls.arguments, (_FENCE, end))
     if fence:
         yield from reader.leading((_FENCE,))
     yield from calls.close(end)
@@ -152,7 +159,7 @@ def _whole(text: str, signature: Signature | None) -> str:
     if not found:
         return "{}"
     if not isinstance(found, str):
-        raise MalformedOutput
+        raise MalformedOutput("the arguments are no object")
     return whole(found, signature)
 
 
@@ -162,7 +169,6 @@ def _list(begin: str, end: str, name: str = "name", key: str = "arguments") -> J
     return JsonCalls(opens=(begin,), closes=end, name=name, key=key, prefix=prefix, separator=", ", suffix=suffix)
 
 
-HERMES = JsonCalls(opens=("<tool_call>",), closes="</tool_call>", begin="<tool_call>\n", end="\n</tool_call>")
 NEMOTRON = _list("<TOOLCALL>", "</TOOLCALL>")
 TOOL_CALLS = _list("<tool_calls>", "</tool_calls>")
 COHERE = _list("<|START_ACTION|>", "<|END_ACTION|>", "tool_name", "parameters")
@@ -222,7 +228,7 @@ class ApertusCalls(CallSyntax, frozen=True, kw_only=True):
             yield from reader.skip()
             yield from arguments(reader, calls.start(name), calls.arguments)
             yield from calls.close("}")
-            mark = yield from reader.leading((",", "]"))
+            mark = yield from calls.following(",", "]")
             if mark == "]":
                 yield from reader.leading((self.closes,))
             if mark != ",":
@@ -240,26 +246,3 @@ APERTUS = ApertusCalls(
     separator=", ",
     suffix="]<|tools_suffix|>",
 )
-
-
-class AlsoHermes(CallSyntax, frozen=True, kw_only=True):
-    """A family's own calls and Hermes'.
-
-    `closes` is the family's own: Hermes' broken calls are read to their end in `read`.
-    """
-
-    own: CallSyntax
-
-    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
-        """Read calls; if both kinds open in the same way, JSON is Hermes'."""
-        reader = calls.reader
-        shared = opener in self.own.opens
-        if opener not in HERMES.opens or (shared and (yield from reader.skip()) not in "{["):
-            yield from self.own.read(calls, opener)
-            return
-        try:
-            yield from HERMES.read(calls, opener)
-        except MalformedOutput as broken:
-            if isinstance(broken, OutputEnded) or not calls.certain:
-                raise
-            yield from calls.rest(HERMES.closes)

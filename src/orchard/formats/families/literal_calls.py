@@ -45,8 +45,9 @@ class Pythonic(CallSyntax, frozen=True, kw_only=True):
         """Read the calls after an opener, which may itself be a list's bracket."""
         reader = calls.reader
         bare = opener.endswith("[")
-        if not bare and (lead := (yield from reader.leading(("[{", "{")))):
-            yield from JsonCalls(closes=self.closes).read(calls, lead)
+        lead = None if bare else (yield from reader.leading(("[{", "{")))
+        if lead or (not bare and (yield from reader.skip()) == "`"):
+            yield from JsonCalls(closes=self.closes).read(calls, lead or "")
             return
         in_list = bare or (yield from reader.leading(("[",))) is not None
         ends = (self.closes,) if self.closes and not bare else ()

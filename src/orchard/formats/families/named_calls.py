@@ -52,7 +52,7 @@ class NamedCalls(SectionSyntax, frozen=True, kw_only=True):
         if not self.id_grammar:
             yield from read_arguments(calls, name, self.end_call)
             return
-        yield from arguments(reader, calls.start(name, id_), calls.arguments)
+        yield from arguments(reader, calls.start(name, id_), calls.arguments, (self.end_call,))
         yield from calls.close(self.end_call)
 
     def call(self, tool: Tool) -> CallGrammar:
@@ -186,9 +186,9 @@ class MistralCalls(CallSyntax, frozen=True, kw_only=True):
             yield from reader.leading((_ARGUMENTS,))
             if (yield from reader.skip()) != "{":
                 raise MalformedOutput
-            yield from arguments(reader, calls.start(name, id_), calls.arguments)
+            yield from arguments(reader, calls.start(name, id_), calls.arguments, (_CALLS,))
             calls.end()
-            if not (yield from reader.leading((_CALLS,))):
+            if not (yield from calls.following(_CALLS)):
                 return
 
     def call(self, tool: Tool) -> CallGrammar:

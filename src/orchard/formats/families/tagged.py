@@ -1,8 +1,8 @@
 """The state machine for models that write reasoning in tags, text, and calls in tags.
 
-- Reasoning is only recognised at the start of the answer, if the prompt or the model opened it; a later `<think>` is
-  text, unless the family never writes its tags as text. Newlines around reasoning are not part of it. An end tag
-  without reasoning before it is dropped.
+- Reasoning is only recognised at the start of the answer, if the prompt or the model opened it, and again directly
+  behind reasoning, if it has an end; a later `<think>` is text, unless the family never writes its tags as text.
+  Newlines around reasoning are not part of it. An end tag without reasoning before it is dropped.
 - Calls inside reasoning are drafts and belong to it, if the reasoning ends after them. If it doesn't, it ended at the
   first call: some models forget the end tag. Only later text shows which it is, so reasoning is held back from a call
   on.
@@ -12,6 +12,8 @@
 - If a limit has cut the answer off, a call ends there if its name is known; else it is dropped, and so is the beginning
   of a tag.
 - If a call breaks after it was emitted, the rest up to its end tag is emitted raw.
+- A tag that opens or ends calls may stand there twice. In code that the answer shows, only calls of tools that
+  there are count, and mistakes make text of them.
 """
 
 from collections.abc import Sequence
@@ -105,6 +107,10 @@ class Tagged(Format):
         self._syntax = syntax or CallSyntax()  # which opens no calls
         self._wrapped = wrapped
         self._leads = self._syntax.leads if leads else ()
+        self._reasoned = False  # some reasoning was emitted
+        self._called = False  # a call has just ended
+        self._fenced = False  # the answer is within a code block
+        self._ticks = ""  # those at the text's end
 
     def _read(self) -> Parser[None]:
         """Read the answer; return at the end of the text."""
@@ -165,12 +171,49 @@ class Tagged(Format):
         self.thinking = False
 
     def _after_reasoning(self, reasoning: ReasoningTags) -> Parser[None]:
+        """Read what stands behind reasoning, and reasoning that follows it directly."""
         reader = self._reader
         yield from reader.skip("\n")
+        reader.mark()
+        while not reasoning.alone and (tag := (yield from reader.leading((reasoning.start, reasoning.end)))):
+            if tag == reasoning.start and not (yield from self._think_again(reasoning)):
+                break
+            yield from reader.skip("\n")
+            reader.mark()
         if reasoning.answer and (yield from reader.choice(reasoning.answer[:1])):
             self._wrapped = True
             yield from reader.skip("\n")
         reader.mark()
+
+    def _think_again(self, reasoning: ReasoningTags) -> Parser[bool]:
+        """Read reasoning up to its end tag. If it has none, go back and return False: it is an answer about the tag."""
+        reader = self._reader
+        found: list[str] = []
+        self.thinking = True
+        try:
+            yield from reader.until(reasoning.end, found.append)
+        except OutputEnded:
+            if not reader.cut_off:
+                self.thinking = False
+                reader.back()
+                return False
+            reader.at = len(reader.text)
+        self.thinking = reader.final and reader.cut_off
+        if text := "".join(found).strip("\n"):
+            self._thought(f"\n\n{text}" if self._reasoned else text)
+        return True
+
+    def _thought(self, text: str) -> None:
+        self._reasoned |= bool(text)
+        super()._thought(text)
+
+    def _content(self, text: str) -> None:
+        super()._content(text)
+        self._called &= not text.strip()
+        if "`" in text or self._ticks:
+            text = self._ticks + text
+            self._fenced ^= text.count("```") % 2 == 1
+            self._ticks = "`" * ((len(text) - len(text.rstrip("`"))) % 3)
 
     def _answer(self) -> Parser[None]:
         """Read text, and the calls in it. It ends with OutputEnded only."""
@@ -233,8 +276,11 @@ class Tagged(Format):
     def _calls(self, opener: str) -> Parser[None]:
         """Read calls; `reader` keeps its text from before the opener on."""
         reader = self._reader
-        calls = CallEmitter(reader, self._tools, self._out, forced=self._forced)
+        in_code = self._fenced or self._ticks != ""
+        calls = CallEmitter(reader, self._tools, self._out, forced=self._forced, in_code=in_code)
         try:
+            if not in_code:
+                yield from self._repeated(opener)
             yield from self._syntax.read(calls, opener)
         except MalformedOutput as broken:
             if isinstance(broken, OutputEnded):
@@ -242,16 +288,29 @@ class Tagged(Format):
                 if reader.cut_off and (calls.cut_off() or calls.made or self._forced or _is_tag(opener)):
                     reader.mark()
                     return
-                if calls.certain and calls.between:
-                    reader.mark()
+            if _is_tag(opener) or calls.named:
+                self.notes.append(calls.failure(broken))
+            if isinstance(broken, OutputEnded) and calls.certain and calls.between:
+                reader.mark()
             if calls.certain:
                 yield from calls.rest(self._syntax.closes)
             else:
-                self._content(reader.kept())
+                text = reader.kept()
+                # At the end of an answer, some models write the opening tag in place of the end tag.
+                if not (self._called and isinstance(broken, OutputEnded) and text.strip() == opener):
+                    self._content(text)
                 return
         if calls.made:
+            if not in_code:
+                yield from self._repeated(self._syntax.closes)
             yield from reader.skip("\n")
             reader.mark()
+            self._called = True
+
+    def _repeated(self, tag: str) -> Parser[None]:
+        """Read over a tag that has been read already."""
+        while tag.endswith((">", "]")) and (yield from self._reader.leading((tag,))):
+            pass
 
 
 class _Drafts:

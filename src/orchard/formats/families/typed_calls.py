@@ -30,11 +30,12 @@ class DsmlCalls(SectionSyntax, frozen=True, kw_only=True):
         reader = calls.reader
         name = yield from _quoted(calls)
         yield from reader.literal(">")
-        written = TaggedArguments(calls, calls.start(name), _PARAMETER, (_END_CALL,))
+        written = TaggedArguments(calls, calls.start(name), _PARAMETER, (_END_CALL,), line="\n")
+        without = (_END_CALL, self.closes, self.opens[0])
         while (yield from written.tag()) == _PARAMETER:
             parameter = yield from _quoted(calls)
             attribute = (yield from reader.word(">", "<\n")).strip()
-            yield from written.read(parameter, _END_PARAMETER, said=_SAID.get(attribute, frozenset()))
+            yield from written.read(parameter, _END_PARAMETER, without, _SAID.get(attribute, frozenset()))
         calls.end()
 
     def call(self, tool: Tool) -> CallGrammar:
@@ -87,15 +88,16 @@ class KimiK3Calls(SectionSyntax, frozen=True, kw_only=True):
         yield from reader.skip()
         if (yield from reader.choice((_JSON,))):
             yield from reader.word(_SEP, "<\n")
-            yield from arguments(reader, signature, calls.arguments)
+            yield from arguments(reader, signature, calls.arguments, (_END_JSON,))
             for tag in (_END_JSON, _K3_END_CALL):
                 yield from reader.expect(tag)
         else:
-            written = TaggedArguments(calls, signature, _ARGUMENT, (_K3_END_CALL,))
+            written = TaggedArguments(calls, signature, _ARGUMENT, (_K3_END_CALL,), head=_SEP)
+            without = (_K3_END_CALL, self.closes, self.opens[0])
             while (yield from written.tag()) == _ARGUMENT:
                 told = yield from _attributes(calls, "key")
                 said = _KINDS.get(told.get("type", ""), frozenset())
-                yield from written.read(told["key"], _END_ARGUMENT, said=said)
+                yield from written.read(told["key"], _END_ARGUMENT, without, said)
         calls.end()
 
     def call(self, tool: Tool) -> CallGrammar:

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallGrammar, JsonValue, Node, Repetition, TextValue, concatenated, optional
 from orchard.formats.calls import CallEmitter, CallSyntax, SectionSyntax
-from orchard.formats.families.json_calls import read_call
+from orchard.formats.families.json_calls import JsonCalls
 from orchard.formats.schema import DEFINITIONS, Signature, definitions, within
 from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser
 from orchard.formats.xml_values import UNTOLD, TaggedArguments, Types, arguments_grammar, may_be_text, typed_value
@@ -58,9 +58,8 @@ class XmlCalls(CallSyntax, frozen=True, kw_only=True):
         """Read calls, and the tag that ends them all."""
         reader = calls.reader
         if opener != self.each:
-            if (yield from reader.skip()) == "{":  # as in Hermes' format, which the template may not show
-                yield from read_call(calls)
-                yield from calls.close(self.closes)
+            if (yield from reader.skip()) in "{`":  # as in Hermes' format, which the template may not show
+                yield from JsonCalls(closes=self.closes).read(calls, opener)
                 return
             yield from reader.literal(self.each)
         while True:
@@ -74,9 +73,10 @@ class XmlCalls(CallSyntax, frozen=True, kw_only=True):
         """Read a call from behind what opens it, and the tag that ends it, which may be the section's. Return it."""
         signature = calls.start((yield from calls.reader.name_before(">", "<\n")))
         ends = (self.end_call, self.closes)
-        arguments = TaggedArguments(calls, signature, self.parameter, ends, newlines=self.newlines)
+        arguments = TaggedArguments(calls, signature, self.parameter, ends, line=self.line, newlines=self.newlines)
         # Qwen's models forget the last parameter's end tag now and then.
-        without = (self.end_call, self.closes, self.opens[0]) if self.opens[0] != self.each else ()
+        in_section = self.opens[0] != self.each
+        without = (self.end_call, *([self.closes] if in_section else []), self.opens[0])
         while (tag := (yield from arguments.tag())) == self.parameter:
             name = yield from calls.reader.name_before(">", "<\n")
             close = self.end_parameter
@@ -177,9 +177,8 @@ class PairCalls(SectionSyntax, frozen=True, kw_only=True):
 
     def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read calls; LongCat's and some of GLM's are JSON."""
-        if not self.section and (yield from calls.reader.skip()) == "{":
-            yield from read_call(calls)
-            yield from calls.close(self.closes)
+        if not self.section and (yield from calls.reader.skip()) in "{`":
+            yield from JsonCalls(closes=self.closes).read(calls, opener)
         else:
             yield from SectionSyntax.read(self, calls, opener)
 
@@ -190,11 +189,13 @@ class PairCalls(SectionSyntax, frozen=True, kw_only=True):
         name = yield from reader.name()
         if self.behind_name:
             yield from reader.leading((self.behind_name,))
-        arguments = TaggedArguments(calls, calls.start(name), self.key[0], (self.end_call,))
+        signature, head = calls.start(name), self.value[0]
+        arguments = TaggedArguments(calls, signature, self.key[0], (self.end_call,), head=head, line=self.line)
+        without = (self.end_call, *([self.closes] if self.section else []), self.opens[0])
         while (yield from arguments.tag()) == self.key[0]:
             parameter = yield from reader.word(self.key[1], "<\n")
             yield from reader.expect(self.value[0])
-            yield from arguments.read(parameter.strip(), self.value[1])
+            yield from arguments.read(parameter.strip(), self.value[1], without)
         calls.end()
 
     def call(self, tool: Tool) -> CallGrammar:
@@ -309,7 +310,9 @@ def _value(calls: CallEmitter, name: str, signature: Signature, depth: int) -> P
         items = found.get("items", True)
         inner = _of_item(items, found) if kind == "array" else Signature(Tool("", parameters=found))
         yield from _elements(calls, inner, kind, depth - 1)
-        yield from reader.literal(close)
+        if not (yield from reader.choice((close,))):
+            ended = reader.final and close.startswith(reader.text[reader.at :])
+            raise OutputEnded if ended else MalformedOutput("an element has no end tag")
 
 
 def _part(signature: Signature, name: str) -> Any:
