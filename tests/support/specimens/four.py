@@ -199,9 +199,7 @@ INKLING = [
     _inkling("<|content_tool_error|>no<|end_message|>", ["no"]),
     _inkling(f"{_TEXT}see {_TEXT} it{_END}", ["see  it"]),
     _inkling(f"m.{_END}{_MODEL}{_TEXT}Hi", ["[m.]", "Hi"], f"{_MODEL}{_THINKING}H"),
-    _inkling(
-        f"{_block('weather', 'none')}{_END}{_MODEL}{_TEXT} So.", ['{"name":"weather","args":none} So.']
-    ),
+    _inkling(f"{_block('weather', 'none')}{_END}{_MODEL}{_TEXT} So.", ['{"name":"weather","args":none} So.']),
     _inkling(_block("weather", '{"city":"Paris","days":"3"}') + _END, [Call("weather", '{"city":"Paris","days":3}')]),
 ]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from llguidance import LLMatcher
 
-from orchard.formats.call_grammar import JsonValue, Literal, Node, Terminal, TextValue, concatenated, one_of, replaced
+from orchard.formats.call_grammar import JsonValue, Node, Terminal, TextValue, concatenated, one_of, replaced
 from orchard.formats.schema import resolved, type_of, values
 from orchard.worker.grammar.lark import ANY, fault, fault_within, regex, text_up_to
 from orchard.worker.grammar.text_schema import MOMENTS, Texts
@@ -76,7 +76,7 @@ def prepared_call(body: Node, tokens: Collection[str] = (), *, lenient: bool = F
 def _prepared_text(value: TextValue, tokens: Collection[str], *, lenient: bool) -> Node:
     end, schema, types = value.end, value.schema, value.types
     _check(schema)
-    head, tail = _cut(end, tokens)
+    head, tail = cut_before_token(end, tokens)
     terminal = Texts(schema, types, head, lenient=lenient).kept()
     up_to = partial(text_up_to, head, within=tail != "")
     if terminal.text and (reason := fault(up_to(terminal.text))):
@@ -91,7 +91,7 @@ def _prepared_text(value: TextValue, tokens: Collection[str], *, lenient: bool) 
     return one_of(options)
 
 
-def _cut(tag: str, tokens: Collection[str]) -> tuple[str, str]:
+def cut_before_token(tag: str, tokens: Collection[str]) -> tuple[str, str]:
     """Cut a tag before the first token in it: that can't be part of a terminal."""
     place = min((tag.index(token) for token in tokens if token in tag), default=len(tag))
     return tag[:place], tag[place:]

@@ -133,11 +133,25 @@ class Prompter:
             write=self.grammars.write,
         )
         log.info("reasoning and tool calls are parsed in the format '%s'", self.family.name)
+        self._tell_unknown()
 
     @property
     def takes(self) -> tuple[MediaKind, ...]:
         """The kinds of media that the model takes."""
         return self._media.takes if self._media else ()
+
+    def _tell_unknown(self) -> None:
+        """Say in the log which parts of an answer the chat template writes in a format that isn't known."""
+        chosen = {"reasoning": self._options.reasoning_parser, "tool calls": self._options.tool_call_parser}
+        options = {"reasoning": "--reasoning-parser", "tool calls": "--tool-call-parser"}
+        for part in self.template.unread(self.family):
+            if chosen[part] is None:
+                log.warning(
+                    "the chat template writes %s in no format that is known, so they stay in the answer's text: "
+                    "if the model writes them in another model's format, choose it with %s",
+                    part,
+                    options[part],
+                )
 
     def close(self) -> None:
         """End the processes that work on untrusted data. Any thread may call this."""
