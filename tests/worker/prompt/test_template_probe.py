@@ -212,6 +212,7 @@ THINK, HERMES_CALL = "<think>{}</think>", '<tool_call>{{"name": "{}", "arguments
         (answering(THINK, HERMES_CALL, "<think>\n"), []),
         (answering(THINK, HERMES_CALL, "<think></think>"), []),
         (answering("", HERMES_CALL), []),
+        (answering("", HERMES_CALL, "<|START_THINKING|><|END_THINKING|>"), []),
         (answering("[THINK]{}[/THINK]", "[TOOL_CALLS]{}[ARGS]{}"), []),
         (answering("<ifm|think>{}</ifm|think>", "<ifm|tool_calls><ifm|tool_call>{}</ifm|tool_call>"), []),
         (answering("<new_think>{}</new_think>", HERMES_CALL), ["reasoning"]),

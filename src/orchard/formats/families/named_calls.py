@@ -177,17 +177,8 @@ PLAMO = NamedCalls(
     closes=_plamo("end_tool_requests"),
     head=_plamo_head,
     prefix=_plamo("begin_tool_requests"),
-    begin="".join(
-        (
-            _plamo("begin_tool_request"),
-            _PLAMO_NAME,
-            "{}",
-            _PLAMO_END_NAME,
-            _PLAMO_ARGUMENTS,
-            _PLAMO_KIND,
-            _PLAMO_TEXT,
-        )
-    ),
+    begin=_plamo("begin_tool_request")
+    + f"{_PLAMO_NAME}{{}}{_PLAMO_END_NAME}{_PLAMO_ARGUMENTS}{_PLAMO_KIND}{_PLAMO_TEXT}",
     suffix=_plamo("end_tool_requests"),
 )
 _SOLAR_NAME, _SOLAR_ARGUMENTS = "<|tool_call:name|>", "<|tool_call:args|>"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate, Message, TextPart
-from orchard.worker.prompt.chat_template import common_length
+from orchard.worker.prompt.template_probe import common_length
 
 _ASKED = ("1", "Q")  # two questions that begin differently
 

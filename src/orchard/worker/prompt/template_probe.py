@@ -51,7 +51,7 @@ _WITHIN = re.compile(r"""\.tool_responses\b|['"]tool_responses['"]""")
 _BLOCKS = re.compile(r"""['"]thinking['"]""")
 
 # A tag that opens reasoning, at the end of a prompt.
-_OPENED = re.compile(r"[<\[][^<>\[\]/]*think[^<>\[\]/]*[>\]]\s*\Z", re.IGNORECASE)
+_OPENED = re.compile(r"[<\[](?!\S*end)[^<>\[\]/]*think[^<>\[\]/]*[>\]]\s*\Z", re.IGNORECASE)
 
 _RULES, _ASKED, _MORE = _said("system", "Qrules"), _said("user", "Qasked"), _said("user", "Qmore")
 
