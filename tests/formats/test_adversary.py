@@ -13,7 +13,7 @@ from tests.support.specimens.one import SPECIMENS, Specimen
 
 _OWN = {row.names[0] for row in CALLS if callable(row.made)}  # machines that know no tags of reasoning
 _BARE = ("json", "llama3_json", "pythonic")  # calls without tags, which are calls only where an answer begins
-_THINKING = ("think", "seed_oss", "mistral", "gemma4", "minimax_m3", "longcat", "apertus")
+_THINKING = ("think", "seed_oss", "mistral", "gemma4", "minimax_m3", "longcat", "apertus", "plamo3", "k2_horizon")
 _MARKUP = re.compile(r"[<\[]/?\|?[\w:]*(?:think|THINK|call|CALL|function|FUNCTION|channel|inner|tool|TOOL)|DSML|\|>")
 
 FORCED = [one for one in SPECIMENS if one.forced and not (one.prompt or _MARKUP.search(str(one.expected)))]

@@ -19,7 +19,7 @@ from tests.support.specimens.one import SPECIMENS, Specimen
 
 FORCED = [one for one in SPECIMENS if one.forced]
 _TAG = re.compile(
-    r"\]<\]minimax\[>\[|<\|[^<>]+\|?>|<[a-z_]+\|>|<｜[^<>]+｜>|</?(?:\w*tool_call|\w*arg_\w+|\w+:opensource|escape|\w+_function_call)>"
+    r"\]<\]minimax\[>\[|<\|[^<>]+\|?>|<[a-z_]+\|>|<｜[^<>]+｜>|｜DSML｜|</?ifm[^<>]+>|</?(?:\w*tool_call|\w*arg_\w+|\w+:(?:opensource|6124c78e)|escape|\w+_function_call)>"
 )
 
 each = pytest.mark.parametrize("specimen", FORCED, ids=lambda one: f"{one.parser}-{one.text[:40]!r}")

@@ -38,6 +38,11 @@ NAMED_FORMS = {
     "apertus": '<|tools_prefix|>[{{"{}": @}}]<|tools_suffix|>',
     "kimi_k2": "<|tool_calls_section_begin|><|tool_call_begin|>functions.{}:0<|tool_call_argument_begin|>@"
     "<|tool_call_end|><|tool_calls_section_end|>",
+    "plamo3": "<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_request:plamo|>"
+    "<|plamo:begin_tool_name:plamo|>{}<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|>"
+    "<|plamo:constrain|>json<|plamo:msg|>@<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>"
+    "<|plamo:end_tool_requests:plamo|>",
+    "inkling": '<|content_invoke_tool_json|>{{"name":"{}","args":@}}<|end_message|>',
     "harmony": "<|channel|>commentary to=functions.{} <|constrain|>json<|message|>@<|call|>",
 }
 # How families write a call with tags: what stands around the parameters, a parameter, and what ends its value.
@@ -61,6 +66,21 @@ TAGGED_FORMS = {
         '<｜DSML｜function_calls>\n<｜DSML｜invoke name="{}">\n@</｜DSML｜invoke>\n</｜DSML｜function_calls>',
         '<｜DSML｜parameter name="{}" string="true">{}',
         "</｜DSML｜parameter>\n",
+    ),
+    "deepseek_v41": (
+        '<｜DSML｜ calls>\n<｜DSML｜ invoke name="{}">\n@</｜DSML｜ invoke>\n</｜DSML｜ calls>',
+        '<｜DSML｜ parameter name="{}" string="true">{}',
+        "</｜DSML｜ parameter>\n",
+    ),
+    "hy_v4": (
+        "<tool_calls:6124c78e><tool_call:6124c78e>{}@</tool_call:6124c78e></tool_calls:6124c78e>",
+        "<arg_key:6124c78e>{}</arg_key:6124c78e><arg_value:6124c78e>{}",
+        "</arg_value:6124c78e>",
+    ),
+    "k2_horizon": (
+        "<ifm|tool_calls>\n<ifm|tool_call>{}\n@</ifm|tool_call>\n</ifm|tool_calls>",
+        "<ifm|arg_key>{}</ifm|arg_key>\n<ifm|arg_value>{}",
+        "</ifm|arg_value>\n",
     ),
     "kimi_k3": (
         f'{_K3.format("tools")}<|open|>call tool="{{}}" index="1"<|sep|>@<|close|>call<|sep|><|close|>tools<|sep|>',

@@ -1,6 +1,6 @@
 """What the tests of formats share: pieces put together, texts cut, and tools to call."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -46,7 +46,7 @@ def whole(pieces: Iterable[Piece]) -> list[Call | str]:
     return joined
 
 
-def prepared(grammar: CallsGrammar | None, tokens: Container[str] = (), *, lenient: bool = False) -> CallsGrammar:
+def prepared(grammar: CallsGrammar | None, tokens: Collection[str] = (), *, lenient: bool = False) -> CallsGrammar:
     """What calls look like, as it is printed. `tokens`: the tags that are tokens of the model."""
     assert grammar
     bodies = (prepared_call(call.body, tokens, lenient=lenient) for call in grammar.calls)

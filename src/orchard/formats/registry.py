@@ -4,6 +4,7 @@ The first row that fits is used, so more specific rows come first. The names of 
 template takes earlier calls, are at the end.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -13,10 +14,11 @@ from msgspec.structs import replace
 from orchard.formats.calls import CallSyntax
 from orchard.formats.families import hermes, json_calls, literal_calls, named_calls, typed_calls, xml_calls
 from orchard.formats.families.addressed import FUNCTIONARY_3_2, MUSE, AddressedFamily
+from orchard.formats.families.blocks import BlocksFamily
 from orchard.formats.families.harmony import HarmonyFamily
 from orchard.formats.families.tagged import ReasoningTags, TaggedFamily
 
-Family = TaggedFamily | AddressedFamily | HarmonyFamily
+Family = TaggedFamily | AddressedFamily | HarmonyFamily | BlocksFamily
 """How one model writes. It makes the format of each of its answers."""
 Fits = Callable[[str, Collection[str]], bool]
 Made = TypeVar("Made")
@@ -31,6 +33,8 @@ class FamilyRow(Struct, Generic[Made], frozen=True):
     made: Made
     """Calls: a syntax for the common state machine, or a family with a machine of its own, which no tags of reasoning
     change. Reasoning: its tags; None where none is told apart."""
+    of_checkpoint: Callable[[str, Collection[str]], Made] | None = None
+    """Makes it from the template and the tokens, where checkpoints differ."""
 
     @property
     def names(self) -> list[str]:
@@ -66,14 +70,46 @@ def xtml(template: str, tokens: Collection[str]) -> bool:
     return {"<|open|>", "<|close|>", "<|sep|>"} <= set(tokens) or "'<|open|>' + tag" in template
 
 
-# Its template puts its tags together.
-_HY3 = has("'<tool_calls{}>'.format(", tokenizer="<tool_calls:opensource>")
+_HUNYUAN_TAG = re.compile(r"<tool_calls(:[^\s<>{}]+)>")
+_HUNYUAN_TEMPLATE = "'<tool_calls{}>'.format("  # it puts its tags together
+_HUNYUAN_SUFFIX = re.compile("HYTK = '(.*?)'")
+_HY3, _HY4 = ":opensource", ":6124c78e"
+
+
+def hunyuan(template: str, tokens: Collection[str]) -> bool:
+    """Fit Hy3 and Hy4."""
+    return _HUNYUAN_TEMPLATE in template or bool(_HUNYUAN_TAG.search("\n".join((*tokens, template))))
+
+
+def hy3(template: str, tokens: Collection[str]) -> bool:
+    """Fit Hy3, which has a tag between a call's name and its arguments."""
+    return hunyuan(template, tokens) and any("<tool_sep" in text for text in (*tokens, template))
+
+
+def suffixed(made: Callable[[str], Made], default: str) -> Callable[[str, Collection[str]], Made]:
+    """Return what makes Hy3's and Hy4's rows with the suffix of a checkpoint's tags; `default` where none shows."""
+
+    def of_checkpoint(template: str, tokens: Collection[str]) -> Made:
+        found = _HUNYUAN_TAG.search("\n".join((*tokens, template)))
+        if not found and _HUNYUAN_TEMPLATE in template:
+            found = _HUNYUAN_SUFFIX.search(template)
+        return made(found[1] if found else "" if "<tool_calls>" in tokens else default)
+
+    return of_checkpoint
+
+
+def deepseek_v41(template: str, tokens: Collection[str]) -> bool:
+    """Fit DeepSeek-V4.1, whose tags have a space behind their mark; templates may put them together."""
+    return "｜DSML｜" in template and any(text in template for text in ("｜ calls>", "' calls", '" calls'))
+
 
 CALLS: tuple[FamilyRow[CallSyntax | Family], ...] = (
     FamilyRow("minimax_m3", has("]<]minimax[>["), xml_calls.MINIMAX_M3),
     FamilyRow("minimax_m2", has("<minimax:tool_call>"), xml_calls.MINIMAX),
     FamilyRow("longcat longcat_flash_lite", has("<longcat_tool_call>"), xml_calls.LONGCAT),
-    FamilyRow("hy_v3 hy3", _HY3, xml_calls.HY3),
+    FamilyRow("hy_v3 hy3", hy3, xml_calls.hy3(_HY3), suffixed(xml_calls.hy3, _HY3)),
+    FamilyRow("hy_v4 hy4", hunyuan, xml_calls.hy4(_HY4), suffixed(xml_calls.hy4, _HY4)),
+    FamilyRow("k2_horizon", has("<ifm|tool_call"), xml_calls.K2),
     FamilyRow("glm47 glm4_7 glm47_flash ling3", has("</arg_key><arg_value>"), xml_calls.GLM_4_7),
     FamilyRow("glm45 glm4_moe glm4 glm46 poolside_v1", has("<arg_key>"), xml_calls.GLM),
     FamilyRow("seed_oss", has("<seed:tool_call>"), xml_calls.SEED),
@@ -104,12 +140,16 @@ CALLS: tuple[FamilyRow[CallSyntax | Family], ...] = (
     FamilyRow("internlm internlm2", tagged("<|action_start|>", "<|action_end|>"), json_calls.INTERN),
     FamilyRow("solar_open", has("<|tool_call:begin|>"), named_calls.SOLAR),
     FamilyRow("apertus", tagged("<|tools_prefix|>", "<|tools_suffix|>"), json_calls.APERTUS),
+    FamilyRow("plamo3", has("<|plamo:begin_tool_request"), named_calls.PLAMO),
+    FamilyRow("gigachat35 gigachat3_5", has("｜GCML｜"), typed_calls.GIGACHAT_3_5),
     FamilyRow("gigachat31 gigachat3_1", has("<|function_call|>"), json_calls.GIGACHAT_3_1),
-    FamilyRow("gigachat3", has("<|role_sep|>"), json_calls.GIGACHAT),
+    FamilyRow("gigachat3", has_all("function call", "<|role_sep|>"), json_calls.GIGACHAT),
     FamilyRow("granite", has("<|tool_call|>"), json_calls.GRANITE),
     FamilyRow("harmony openai_gptoss openai gpt_oss", has("<|channel|>"), HarmonyFamily()),
+    FamilyRow("inkling", has("<|content_invoke_tool_json|>", tokenizer="<|content_invoke_tool_json|>"), BlocksFamily()),
+    FamilyRow("deepseek_v41 deepseek_v4_1", deepseek_v41, typed_calls.V41),
     FamilyRow("deepseek_v4", has_all("｜DSML｜", "tool_calls>"), typed_calls.V4),
-    FamilyRow("deepseek_v32 deepseek_v3_2", has("｜DSML｜"), typed_calls.V32),
+    FamilyRow("deepseek_v32 deepseek_v3_2", has_all("｜DSML｜", "function_calls"), typed_calls.V32),
     FamilyRow("deepseek_v3 deepseek_r1", has_all("<｜tool▁calls▁begin｜>", "```json"), named_calls.V3),
     FamilyRow("deepseek_v31 deepseek_v3_1", tagged("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"), named_calls.V31),
     FamilyRow("kimi_k3", xtml, typed_calls.KIMI_K3),
@@ -136,7 +176,7 @@ CALLS: tuple[FamilyRow[CallSyntax | Family], ...] = (
 
 _THINK = ReasoningTags("<think>", "</think>")
 _RESPONSE_TAGS = replace(_THINK, answer=("<response>", "</response>"))
-_TWO_TAGS = replace(_THINK, also=("<thinking>",), also_end="</thinking>")
+_TWO_TAGS = replace(_THINK, also=("<thinking>",), also_ends=("</thinking>",))
 _HUNYUAN_TAGS = replace(_THINK, answer=("<answer>", "</answer>"), wraps=True)
 _COHERE_TAGS = ReasoningTags(
     "<|START_THINKING|>", "<|END_THINKING|>", answer=("<|START_RESPONSE|>", "<|END_RESPONSE|>"), wraps=True
@@ -146,7 +186,7 @@ _GRANITE_PHRASES = ReasoningTags(
     "Here is my thought process:",
     "Here is my response:",
     also=("Here's my thought process:",),
-    also_end="Here's my response:",
+    also_ends=("Here's my response:",),
 )
 
 _APRIEL_PHRASES = ReasoningTags("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]", over="[END FINAL RESPONSE]")
@@ -160,7 +200,18 @@ _KIMI_K3_TAGS = ReasoningTags(
 _SOLAR_TAGS = ReasoningTags(
     "<|think|>", "<|end|><|begin|>assistant", answer=("<|content|>", "<|end|><|begin|>assistant"), wraps=True
 )
+_K2_TAGS = ReasoningTags(
+    "<ifm|think>",
+    "</ifm|think>",
+    also=("<ifm|think_fast>", "<ifm|think_faster>"),
+    also_ends=("</ifm|think_fast>", "</ifm|think_faster>"),
+)
+_PLAMO_TAGS = ReasoningTags("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>", alone="<|plamo:tag|>")
 _GEMMA4_TAGS = ReasoningTags("<|channel>thought", "<channel|>", alone="<|channel>")
+
+
+def _hunyuan_tags(suffix: str) -> ReasoningTags:
+    return ReasoningTags(f"<think{suffix}>", f"</think{suffix}>")
 
 
 def _between(known_as: str, start: str, end: str) -> FamilyRow[ReasoningTags | None]:
@@ -175,7 +226,10 @@ REASONING: tuple[FamilyRow[ReasoningTags | None], ...] = (
     FamilyRow("kimi_k3", xtml, _KIMI_K3_TAGS),
     FamilyRow("solar_open", has("<|begin|>assistant<|think|>"), _SOLAR_TAGS),
     _between("longcat longcat_flash_lite", "<longcat_think>", "</longcat_think>"),
-    FamilyRow("hy_v3 hy3", _HY3, ReasoningTags("<think:opensource>", "</think:opensource>")),
+    FamilyRow("hy_v3 hy3", hy3, _hunyuan_tags(_HY3), suffixed(_hunyuan_tags, _HY3)),
+    FamilyRow("hy_v4 hy4", hunyuan, _hunyuan_tags(_HY4), suffixed(_hunyuan_tags, _HY4)),
+    FamilyRow("k2_horizon", has("<ifm|think"), _K2_TAGS),
+    FamilyRow("plamo3", has("<|plamo:begin_think:plamo|>"), _PLAMO_TAGS),
     _between("seed_oss", "<seed:think>", "</seed:think>"),
     FamilyRow("apriel", has("[BEGIN FINAL RESPONSE]"), _APRIEL_PHRASES),
     FamilyRow("granite", has("Here is my thought process"), _GRANITE_PHRASES),
@@ -188,13 +242,14 @@ REASONING: tuple[FamilyRow[ReasoningTags | None], ...] = (
     FamilyRow("cohere_command4", has("<|START_TEXT|>"), _COHERE_4_TAGS),
     FamilyRow("cohere command_r cohere_command3", tagged("<|START_THINKING|>", "<|END_THINKING|>"), _COHERE_TAGS),
     _between("minimax_m3", "<mm:think>", "</mm:think>"),
-    FamilyRow("harmony openai_gptoss gpt_oss muse_glimmer muse musespark1x functionary_v3_2", has(), None),
+    FamilyRow("harmony openai_gptoss gpt_oss muse_glimmer muse musespark1x functionary_v3_2 inkling", has(), None),
     FamilyRow("mixed_think_tool_handoff", has(), _TWO_TAGS),
     FamilyRow("deepseek_r1 minimax_m2 step3 step5", has(), replace(_THINK, assumed=True)),
     _between(
         "think qwen3 qwen3_moe qwen3_next qwen3_vl qwen3_5 qwen3_coder iquest_coder_v1 hermes glm45 glm4_moe "
         "glm47 glm47_flash holo2 mimo nemotron nemotron_v3 nemotron3_nano step3p5 step_35 deepseek_v3 "
-        "deepseek_v31 deepseek_v32 deepseek_v4 kimi_k2 olmo3 poolside_v1 ling3 minicpmv granite_thinking_parser",
+        "deepseek_v31 deepseek_v32 deepseek_v4 deepseek_v41 gigachat35 "
+        "kimi_k2 olmo3 poolside_v1 ling3 minicpmv granite_thinking_parser",
         "<think>",
         "</think>",
     ),
@@ -223,13 +278,17 @@ def _row(
     rows: Sequence[FamilyRow[Made]], option: str, name: str | None, template: str, tokens: Collection[str]
 ) -> FamilyRow[Made]:
     if name is None:
-        return next(row for row in rows if row.fits(template, tokens))
+        return _made(next(row for row in rows if row.fits(template, tokens)), template, tokens)
     wanted = name.lower().replace("-", "_")
     for row in rows:
         if wanted in row.names:
-            return row
+            return _made(row, template, tokens)
     known = ", ".join(sorted({name for row in rows for name in row.names}))
     raise ValueError(f"'{name}' is not a known {option}; the known ones are {known}")
+
+
+def _made(row: FamilyRow[Made], template: str, tokens: Collection[str]) -> FamilyRow[Made]:
+    return replace(row, made=row.of_checkpoint(template, tokens)) if row.of_checkpoint else row
 
 
 def also_hermes(family: Family, *, described: bool = False) -> Family:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from tests.support.format_reading import Call
-from tests.support.specimens import three, two
+from tests.support.specimens import four, three, two
 
 
 class Specimen(NamedTuple):
@@ -365,7 +365,7 @@ SPECIMENS = [
     *LISTS,
     *BARE,
     *MISTRAL,
-    *(Specimen(*one) for one in (*two.SPECIMENS, *three.SPECIMENS)),
+    *(Specimen(*one) for one in (*two.SPECIMENS, *three.SPECIMENS, *four.SPECIMENS)),
 ]
 
 # A part of a chat template, added tokens, and the names of the calls' and the reasoning's families.
@@ -422,4 +422,5 @@ TEMPLATES: list[tuple[str, set[str], str, tuple[str, str] | None]] = [
     ('{"name": function name, "parameters": dictionary of argument name and its value}', set(), "llama3_json", None),
     *two.TEMPLATES,
     *three.TEMPLATES,
+    *four.TEMPLATES,
 ]

@@ -338,7 +338,7 @@ TEMPLATES: list[tuple[str, set[str], str, tuple[str, str] | None]] = [
     ("{{ '>>>all\\n' + message['content'] }}", set(), "functionary_v3_2", None),
     ("<|function_call_library|> '<function_call> ' + tool_call|tojson", set(), "granite_20b_fc", None),
     (
-        "{%- set toolcalls_begin_token = '<tool_calls{}>'.format(HYTK) %}",
+        "{%- set toolcalls_begin_token = '<tool_calls{}>'.format(HYTK) %} '<tool_sep{}>'",
         {"<tool_call:opensource>"},
         "hy_v3",
         ("<think:opensource>", "</think:opensource>"),

@@ -449,7 +449,7 @@ TEMPLATES: list[tuple[str, set[str], str, tuple[str, str] | None]] = [
         _THINK,
     ),
     ("'<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>'+ tool['function']['name'] <think>", set(), "deepseek_v31", _THINK),
-    ('{%- set dsml_token = "｜DSML｜" -%} <think>', set(), "deepseek_v32", _THINK),
+    ('{%- set dsml_token = "｜DSML｜" -%} function_calls <think>', set(), "deepseek_v32", _THINK),
     ("{%- set dsml_token = \"｜DSML｜\" -%} <' + dsml_token + 'tool_calls> <think>", set(), "deepseek_v4", _THINK),
     ("<|tool_calls_section_begin|> <think></think>", set(), "kimi_k2", _THINK),
     ("<|im_middle|>", {"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"}, "kimi_k2", None),

@@ -67,6 +67,21 @@ def test_the_template_is_rendered_and_tokenised(model: TextModel) -> None:
     assert prepared.max_tokens == WINDOW - len(prepared.tokens)
 
 
+def test_an_unknown_format_is_told_in_the_log(model: TextModel, caplog: pytest.LogCaptureFixture) -> None:
+    prompter(model)
+    assert "no format that is known" not in caplog.text
+    other = copy.deepcopy(model.tokenizer._tokenizer)
+    other.chat_template = other.chat_template.replace("tool_call>", "new_call>")
+    unknown = TokenizerWrapper(other)
+    like(model, unknown)
+    (told,) = [record.getMessage() for record in caplog.records if "no format that is known" in record.getMessage()]
+    assert told.startswith("the chat template writes tool calls in no format that is known")
+    assert told.endswith("choose it with --tool-call-parser")
+    caplog.clear()
+    like(model, unknown, tool_call_parser="hermes")
+    assert "no format that is known" not in caplog.text
+
+
 def test_max_tokens_ends_at_the_window(model: TextModel) -> None:
     assert prompter(model).prepare(ask("Hi", max_tokens=7)).max_tokens == 7
     prepared = prompter(model).prepare(ask("Hi", max_tokens=10**9))

@@ -4,15 +4,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from mlx_lm.chat_templates import deepseek_v32
 
 from orchard.formats.registry import choose
-from orchard.worker.prompt.special_tokens import thinking
+from orchard.worker.prompt.special_tokens import template_source, thinking
 
 
 def tokenizer(start: tuple[int, ...], end: tuple[int, ...], *added: int) -> Any:
     """One whose reasoning stands in Gemma 4's tags."""
     return SimpleNamespace(
         chat_template="<|channel>thought",
+        _chat_template=None,
         think_start="<|channel>thought",
         think_end="<channel|>",
         think_start_tokens=start,
@@ -38,3 +40,8 @@ def test_the_tokens_that_a_budget_needs(
     found = thinking(tokenizer(start, end, *added), choose("<|channel>thought"))
     assert (found and (found.start_id, found.end_id)) == known
     assert not found or found.blank == (10, 32)
+
+
+def test_the_family_is_found_by_a_template_that_is_python_code() -> None:
+    source = template_source(SimpleNamespace(_chat_template=deepseek_v32.apply_chat_template, chat_template=None))
+    assert choose(source).name == "deepseek_v32"

@@ -1,5 +1,6 @@
 """Small templates, each with one habit of a real one."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,9 +9,9 @@ from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from orchard.formats.registry import converter
+from orchard.formats.registry import choose, converter
 from orchard.worker.prompt.chat_messages import EFFORTS, Efforts, Switch, TemplateCapabilities
-from orchard.worker.prompt.template_probe import probe
+from orchard.worker.prompt.template_probe import probe, unread
 
 TOOLS = "{% if tools %}{% for t in tools %}{{ t | tojson }}{% endfor %}{% endif %}"
 CALLS = "{% for c in m.tool_calls or [] %}{{ c.function.name + c.function.arguments | tojson }}{% endfor %}"
@@ -100,7 +101,7 @@ ONE_TYPE = (
 ) + PRINTED
 
 
-def takes(source: str) -> TemplateCapabilities:
+def renderer(source: str) -> Callable[..., str]:
     hf = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE()), clean_up_tokenization_spaces=False)
 
     def render(turns: list[dict[str, Any]], **variables: Any) -> str:
@@ -108,7 +109,11 @@ def takes(source: str) -> TemplateCapabilities:
         (text,), _ = render_jinja_template([turns], chat_template=source, **hf.special_tokens_map | variables)
         return text
 
-    return probe(render, source)
+    return render
+
+
+def takes(source: str) -> TemplateCapabilities:
+    return probe(renderer(source), source)
 
 
 @pytest.mark.parametrize(
@@ -186,3 +191,38 @@ def test_a_named_converter_goes_before_what_was_found_out() -> None:
     found = TemplateCapabilities(tools=True, calls=False, text_arguments=True)
     assert replace(found, **converter("GLM4-MoE")) == TemplateCapabilities()
     assert replace(found, **converter("mistral")) == TemplateCapabilities(ids="short")
+
+
+def answering(thought: str, call: str, prompt: str = "") -> str:
+    """A template that writes reasoning and calls in this way, and a prompt for an answer."""
+    reasoning = f"{{% if m.reasoning_content %}}{thought.format('{{ m.reasoning_content }}')}{{% endif %}}"
+    called = call.format("{{ c.function.name }}", "{{ c.function.arguments | tojson }}")
+    calls = f"{{% for c in m.tool_calls or [] %}}{called}{{% endfor %}}"
+    message = f"<|{{{{ m.role }}}}|>{reasoning}{{{{ m.content if m.content }}}}{calls}<|end|>"
+    return f"{TOOLS}{each(message)}{{% if add_generation_prompt %}}<|assistant|>{prompt}{{% endif %}}"
+
+
+THINK, HERMES_CALL = "<think>{}</think>", '<tool_call>{{"name": "{}", "arguments": {}}}</tool_call>'
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (answering(THINK, HERMES_CALL), []),
+        (answering(THINK, HERMES_CALL, "<think>\n"), []),
+        (answering(THINK, HERMES_CALL, "<think></think>"), []),
+        (answering("", HERMES_CALL), []),
+        (answering("", HERMES_CALL, "<|START_THINKING|><|END_THINKING|>"), []),
+        (answering("[THINK]{}[/THINK]", "[TOOL_CALLS]{}[ARGS]{}"), []),
+        (answering("<ifm|think>{}</ifm|think>", "<ifm|tool_calls><ifm|tool_call>{}</ifm|tool_call>"), []),
+        (answering("<new_think>{}</new_think>", HERMES_CALL), ["reasoning"]),
+        (answering("", HERMES_CALL, "<new_think>\n"), ["reasoning"]),
+        (answering(THINK, "<|new_call|>{}<|with|>{}<|new_end|>"), ["tool calls"]),
+        # As Qwen's tokens, which another template doesn't use.
+        (answering("<|muse|>{}<|/muse|>", "<｜NEW｜tool_calls>{} {}</｜NEW｜tool_calls>"), ["reasoning", "tool calls"]),
+        (NO_TOOLS, []),
+    ],
+)
+def test_what_no_family_reads_is_found(source: str, expected: list[str]) -> None:
+    family = choose(source, {"<tool_call>", "</tool_call>"})
+    assert unread(renderer(source), takes(source), family) == expected

@@ -25,7 +25,7 @@ from orchard.formats.schema import Signature
 from orchard.formats.text_reader import MalformedOutput, Parser, TextReader
 
 _NAMES = ("name", "tool_name")
-_ARGUMENTS = ("arguments", "parameters")
+_ARGUMENTS = ("arguments", "parameters", "args")
 _FENCE = "```"
 _FENCE_OPENS = (f"{_FENCE}json", _FENCE)
 

@@ -11,6 +11,8 @@
   https://huggingface.co/moonshotai/Kimi-K2-Instruct/blob/main/docs/tool_call_guidance.md
 - Mistral, since its tokenizer's version 11; before, a list as JSON:
   https://github.com/mistralai/mistral-common/blob/main/src/mistral_common/tokens/tokenizers/instruct.py
+- PLaMo 3: a name and arguments in tags of their own:
+  https://github.com/vllm-project/vllm/blob/main/vllm/parser/plamo3.py
 - Solar Open: an id and a name: https://huggingface.co/upstage/Solar-Open-100B/blob/main/chat_template.jinja
 
 Where a call has an id, the chat template shows it to the model again, so it is kept.
@@ -96,6 +98,15 @@ def _kimi_head(reader: TextReader) -> Parser[tuple[str, str]]:
     return found[1], id_
 
 
+def _plamo_head(reader: TextReader) -> Parser[tuple[str, None]]:
+    yield from reader.expect(_PLAMO_NAME)
+    name = (yield from reader.word(_PLAMO_END_NAME, "\n{<")).strip()
+    yield from reader.expect(_PLAMO_ARGUMENTS)
+    yield from reader.leading((_PLAMO_KIND,))
+    yield from reader.expect(_PLAMO_TEXT)
+    return name, None
+
+
 def _solar_head(reader: TextReader) -> Parser[tuple[str, str | None]]:
     id_ = (yield from reader.word(_SOLAR_NAME, "\n{")).strip()
     name = (yield from reader.word(_SOLAR_ARGUMENTS, "\n{")).strip()
@@ -149,6 +160,26 @@ KIMI = NamedCalls(
     begin="<|tool_call_begin|>functions.{}:",
     id_grammar=lambda name: concatenated(Terminal("/[0-9]{1,4}/"), _KIMI_ARGUMENTS),
     suffix="<|tool_calls_section_end|>",
+)
+
+
+def _plamo(tag: str) -> str:
+    return f"<|plamo:{tag}:plamo|>"
+
+
+_PLAMO_NAME, _PLAMO_END_NAME = _plamo("begin_tool_name"), _plamo("end_tool_name")
+_PLAMO_ARGUMENTS, _PLAMO_END_ARGUMENTS = _plamo("begin_tool_arguments"), _plamo("end_tool_arguments")
+_PLAMO_KIND, _PLAMO_TEXT = "<|plamo:constrain|>json", "<|plamo:msg|>"
+PLAMO = NamedCalls(
+    opens=(_plamo("begin_tool_requests"), _plamo("begin_tool_request")),
+    each=_plamo("begin_tool_request"),
+    end_call=_PLAMO_END_ARGUMENTS + _plamo("end_tool_request"),
+    closes=_plamo("end_tool_requests"),
+    head=_plamo_head,
+    prefix=_plamo("begin_tool_requests"),
+    begin=_plamo("begin_tool_request")
+    + f"{_PLAMO_NAME}{{}}{_PLAMO_END_NAME}{_PLAMO_ARGUMENTS}{_PLAMO_KIND}{_PLAMO_TEXT}",
+    suffix=_plamo("end_tool_requests"),
 )
 _SOLAR_NAME, _SOLAR_ARGUMENTS = "<|tool_call:name|>", "<|tool_call:args|>"
 SOLAR = NamedCalls(

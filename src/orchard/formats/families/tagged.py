@@ -31,7 +31,7 @@ _TAIL = 64  # the last characters of a prompt, which show what it has opened
 
 
 class ReasoningTags(Struct, frozen=True):
-    """The tags of a model's reasoning; `also` are other texts that open it.
+    """The tags of a model's reasoning; `also` and `also_ends` are other texts that open and end it.
 
     `answer`: tags that a model may put around its answer after reasoning; `wraps`: also without reasoning, and the
     prompt may open them. `over`: a tag after everything. `assumed`: the answer begins with reasoning, although the
@@ -42,7 +42,7 @@ class ReasoningTags(Struct, frozen=True):
     start: str
     end: str
     also: tuple[str, ...] = ()
-    also_end: str = ""
+    also_ends: tuple[str, ...] = ()
     answer: tuple[str, str] | None = None
     wraps: bool = False
     over: str = ""
@@ -51,7 +51,7 @@ class ReasoningTags(Struct, frozen=True):
 
     def texts(self) -> tuple[str, ...]:
         """Return all tags, which are not for the reader; some are empty."""
-        return (self.start, *self.also, self.end, self.also_end, self.over, *(self.answer or ()))
+        return (self.start, *self.also, self.end, *self.also_ends, self.over, self.alone, *(self.answer or ()))
 
 
 class TaggedFamily(Struct, frozen=True):
@@ -149,7 +149,7 @@ class Tagged(Format):
 
     def _think(self, reasoning: ReasoningTags) -> Parser[None]:
         """Read reasoning up to its end, or up to the calls with which the model has left it."""
-        reader, ends = self._reader, [tag for tag in (reasoning.end, reasoning.also_end) if tag]
+        reader, ends = self._reader, (reasoning.end, *reasoning.also_ends)
         drafts = _Drafts(self._syntax, self._tools, reader.place)
         while True:
             place, tag = self._next(ends)

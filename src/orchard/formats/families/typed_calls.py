@@ -1,7 +1,10 @@
 """Calls of which each argument stands in a tag that says its name and its type.
 
 - DeepSeek-V3.2: https://huggingface.co/deepseek-ai/DeepSeek-V3.2/blob/main/encoding/encoding_dsv32.py; its tags say
-  whether an argument is a string. V4 names the outer tag anew
+  whether an argument is a string. V4 names the outer tag anew. V4.1 does, too, and writes a space in each tag:
+  https://huggingface.co/deepseek-ai/DeepSeek-V4.1-Flash/blob/main/encoding/encoding.py
+- GigaChat 3.5 writes V4's tags with a mark of its own:
+  https://github.com/ggml-org/llama.cpp/blob/master/models/templates/GigaChat3.5.jinja
 - Kimi K3, whose tags are written as a token, text and a token:
   https://github.com/ggml-org/llama.cpp/blob/master/models/templates/Kimi-K3.jinja
 """
@@ -16,36 +19,37 @@ from orchard.formats.schema import Signature
 from orchard.formats.text_reader import MalformedOutput, Parser
 from orchard.formats.xml_values import OTHERS, TEXT, TaggedArguments, Types, arguments_grammar, may_be_text
 
-_MARK = "｜DSML｜"
-_EACH, _END_CALL = f"<{_MARK}invoke name=", f"</{_MARK}invoke>"
-_PARAMETER, _END_PARAMETER = f"<{_MARK}parameter name=", f"</{_MARK}parameter>"
 _SAID = {'string="true"': TEXT, 'string="false"': OTHERS}
 
 
 class DsmlCalls(SectionSyntax, frozen=True, kw_only=True):
-    """Calls as tags."""
+    """Calls as tags. `end_call` ends a call; `parameter` opens a parameter up to its name, `end_parameter` ends it."""
+
+    end_call: str
+    parameter: str
+    end_parameter: str
 
     def read_call(self, calls: CallEmitter) -> Parser[None]:
         """Read a call from after its opening text to the tag that ends it, inclusive."""
         reader = calls.reader
         name = yield from _quoted(calls)
         yield from reader.literal(">")
-        written = TaggedArguments(calls, calls.start(name), _PARAMETER, (_END_CALL,), line="\n")
-        without = (_END_CALL, self.closes, self.opens[0])
-        while (yield from written.tag()) == _PARAMETER:
+        written = TaggedArguments(calls, calls.start(name), self.parameter, (self.end_call,), line="\n")
+        without = (self.end_call, self.closes, self.opens[0])
+        while (yield from written.tag()) == self.parameter:
             parameter = yield from _quoted(calls)
             attribute = (yield from reader.word(">", "<\n")).strip()
-            yield from written.read(parameter, _END_PARAMETER, without, _SAID.get(attribute, frozenset()))
+            yield from written.read(parameter, self.end_parameter, without, _SAID.get(attribute, frozenset()))
         calls.end()
 
     def call(self, tool: Tool) -> CallGrammar:
         """Return the grammar of one call of a tool."""
 
         def opening(name: str, types: Types) -> tuple[str]:
-            return (f'{_PARAMETER}"{name}" string="{"true" if may_be_text(types) else "false"}">',)
+            return (f'{self.parameter}"{name}" string="{"true" if may_be_text(types) else "false"}">',)
 
-        body = arguments_grammar(Signature(tool), opening, (_END_PARAMETER, "\n"), tuple(_SAID.values()))
-        return CallGrammar(tool.name, f'{_EACH}"{tool.name}">\n', body, f"{_END_CALL}\n")
+        body = arguments_grammar(Signature(tool), opening, (self.end_parameter, "\n"), tuple(_SAID.values()))
+        return CallGrammar(tool.name, f'{self.each}"{tool.name}">\n', body, f"{self.end_call}\n")
 
 
 def _quoted(calls: CallEmitter) -> Parser[str]:
@@ -57,14 +61,25 @@ def _quoted(calls: CallEmitter) -> Parser[str]:
     return name
 
 
-def _dsml(section: str) -> DsmlCalls:
-    opening, closing = f"<{_MARK}{section}>", f"</{_MARK}{section}>"
-    # V3.2 leaves the outer tag out now and then.
-    return DsmlCalls(opens=(opening, _EACH), each=_EACH, closes=closing, prefix=f"{opening}\n", suffix=closing)
+def _dsml(section: str, mark: str = "｜DSML｜") -> DsmlCalls:
+    """Return the syntax of calls whose tags have a mark before their names."""
+    opening, closing, each = f"<{mark}{section}>", f"</{mark}{section}>", f"<{mark}invoke name="
+    return DsmlCalls(
+        opens=(opening, each),  # V3.2 leaves the outer tag out now and then
+        each=each,
+        end_call=f"</{mark}invoke>",
+        parameter=f"<{mark}parameter name=",
+        end_parameter=f"</{mark}parameter>",
+        closes=closing,
+        prefix=f"{opening}\n",
+        suffix=closing,
+    )
 
 
 V32 = _dsml("function_calls")
 V4 = _dsml("tool_calls")
+V41 = _dsml("calls", "｜DSML｜ ")
+GIGACHAT_3_5 = _dsml("tool_calls", "｜GCML｜")
 
 _OPEN, _CLOSE, _SEP = "<|open|>", "<|close|>", "<|sep|>"
 _SECTION, _END_SECTION = f"{_OPEN}tools{_SEP}", f"{_CLOSE}tools{_SEP}"

@@ -10,7 +10,10 @@ Pairs:
 
 - GLM-4.5 and 4.6: https://huggingface.co/zai-org/GLM-4.6/blob/main/chat_template.jinja; 4.7 leaves the newlines out
 - LongCat: https://huggingface.co/meituan-longcat/LongCat-Flash-Chat/blob/main/chat_template.jinja
-- Hy3: https://huggingface.co/tencent/Hy3/blob/main/chat_template.jinja; its calls stand in a section
+- Hy3: https://huggingface.co/tencent/Hy3/blob/main/chat_template.jinja; its calls stand in a section. Hy4 has other
+  tags: https://github.com/vllm-project/vllm/blob/main/vllm/tool_parsers/hy_v4_tool_parser.py
+- K2 Horizon, which also says types, or writes JSON, where it is asked to:
+  https://github.com/vllm-project/vllm/blob/main/vllm/tool_parsers/k2_horizon_tool_parser.py
 
 MiniMax M3 writes arguments as elements within each other. Before each tag stands a token, here written as `~`:
 `~<tool_call>\\n~<invoke name="f">~<city>Paris~</city>~</invoke>\\n~</tool_call>`. The members of an object are elements
@@ -26,10 +29,19 @@ from msgspec.structs import replace
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallGrammar, JsonValue, Node, Repetition, TextValue, concatenated, optional
 from orchard.formats.calls import CallEmitter, CallSyntax, SectionSyntax
-from orchard.formats.families.json_calls import JsonCalls
+from orchard.formats.families.json_calls import JsonCalls, read_call
 from orchard.formats.schema import DEFINITIONS, Signature, definitions, within
 from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser
-from orchard.formats.xml_values import UNTOLD, TaggedArguments, Types, arguments_grammar, may_be_text, typed_value
+from orchard.formats.xml_values import (
+    OTHERS,
+    TEXT,
+    UNTOLD,
+    TaggedArguments,
+    Types,
+    arguments_grammar,
+    may_be_text,
+    typed_value,
+)
 
 _CDATA, _END_CDATA = "<![CDATA[", "]]>"
 
@@ -166,12 +178,13 @@ ATEM = _invoked("<atem:function_calls>", "</atem:function_calls>", "atem:")
 class PairCalls(SectionSyntax, frozen=True, kw_only=True):
     """Calls as pairs. `key` and `value` are the tags around each; `line` is what the model writes between tags.
 
-    `behind_name`: a tag behind the name of each call.
+    `behind_name`: a tag behind the name of each call. `kind`: the tags around a value's type, where the model says it.
     """
 
     end_call: str
     key: tuple[str, str]
     value: tuple[str, str]
+    kind: tuple[str, str] | None = None
     line: str = "\n"
     behind_name: str = ""
 
@@ -185,7 +198,10 @@ class PairCalls(SectionSyntax, frozen=True, kw_only=True):
     def read_call(self, calls: CallEmitter) -> Parser[None]:
         """Read a call from after its opening text to the tag that ends it, inclusive."""
         reader = calls.reader
-        yield from reader.skip()
+        if (yield from reader.skip()) == "{" and self.kind:
+            yield from read_call(calls, (self.end_call,))
+            yield from calls.close(self.end_call)
+            return
         name = yield from reader.name()
         if self.behind_name:
             yield from reader.leading((self.behind_name,))
@@ -194,8 +210,12 @@ class PairCalls(SectionSyntax, frozen=True, kw_only=True):
         without = (self.end_call, *([self.closes] if self.section else []), self.opens[0])
         while (yield from arguments.tag()) == self.key[0]:
             parameter = yield from reader.word(self.key[1], "<\n")
+            said = Types()
+            if self.kind and (yield from reader.leading(self.kind[:1])):
+                kind = yield from reader.word(self.kind[1], "<\n")
+                said = (TEXT | OTHERS) & {kind.partition("[")[0].strip()}
             yield from reader.expect(self.value[0])
-            yield from arguments.read(parameter.strip(), self.value[1], without)
+            yield from arguments.read(parameter.strip(), self.value[1], without, said)
         calls.end()
 
     def call(self, tool: Tool) -> CallGrammar:
@@ -221,16 +241,53 @@ def _pairs(tag: str = "", line: str = "\n") -> PairCalls:
 GLM = _pairs()
 GLM_4_7 = _pairs(line="")
 LONGCAT = _pairs("longcat_")
-HY3 = PairCalls(
-    opens=("<tool_calls:opensource>", "<tool_call:opensource>"),
-    each="<tool_call:opensource>",
-    end_call="</tool_call:opensource>",
-    closes="</tool_calls:opensource>",
-    key=("<arg_key:opensource>", "</arg_key:opensource>"),
-    value=("<arg_value:opensource>", "</arg_value:opensource>"),
-    behind_name="<tool_sep:opensource>",
-    prefix="<tool_calls:opensource>\n",
-    suffix="</tool_calls:opensource>",
+
+
+def _hunyuan(suffix: str, line: str, separator: str = "") -> PairCalls:
+    """Return the syntax of Hy3 and Hy4; `suffix` stands behind the names of all tags."""
+
+    def pair(tag: str) -> tuple[str, str]:
+        return f"<{tag}{suffix}>", f"</{tag}{suffix}>"
+
+    (section, closes), (each, end_call) = pair("tool_calls"), pair("tool_call")
+    return PairCalls(
+        opens=(section, each),
+        each=each,
+        end_call=end_call,
+        closes=closes,
+        key=pair("arg_key"),
+        value=pair("arg_value"),
+        line=line,
+        behind_name=separator and f"<{separator}{suffix}>",
+        prefix=f"{section}{line}",
+        suffix=closes,
+    )
+
+
+def hy3(suffix: str) -> PairCalls:
+    """Return Hy3's syntax; `suffix` is the checkpoint's own."""
+    return _hunyuan(suffix, "\n", "tool_sep")
+
+
+def hy4(suffix: str) -> PairCalls:
+    """Return Hy4's syntax; `suffix` is the checkpoint's own."""
+    return _hunyuan(suffix, "")
+
+
+def _ifm(tag: str) -> tuple[str, str]:
+    return f"<ifm|{tag}>", f"</ifm|{tag}>"
+
+
+K2 = PairCalls(
+    opens=("<ifm|tool_calls>", "<ifm|tool_call>"),
+    each="<ifm|tool_call>",
+    end_call="</ifm|tool_call>",
+    closes="</ifm|tool_calls>",
+    key=_ifm("arg_key"),
+    kind=_ifm("arg_type"),
+    value=_ifm("arg_value"),
+    prefix="<ifm|tool_calls>\n",
+    suffix="</ifm|tool_calls>",
 )
 
 _MARK = "]<]minimax[>["

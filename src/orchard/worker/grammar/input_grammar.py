@@ -8,7 +8,7 @@ module turns terminals into rules whose lexemes are single characters.
 
 import json
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 from llguidance import LLMatcher
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats import call_grammar
+from orchard.worker.grammar.json_schema import cut_before_token
 from orchard.worker.grammar.lark import byte_tokenizer, first_bytes
 
 MOST_CHARACTERS = 32 * 1024
@@ -88,7 +89,7 @@ def marked(tool: Tool) -> Tool:
     return replace(tool, parameters={**call_grammar.json_arguments(tool).schema, "properties": {"input": _MARK}})
 
 
-def body(arguments: call_grammar.Node, source: str, tokens: Container[str]) -> call_grammar.Node:
+def body(arguments: call_grammar.Node, source: str, tokens: Collection[str]) -> call_grammar.Node:
     """Return the grammar of a marked tool's arguments, with the grammar `source` enforced on its input.
 
     `tokens`: the texts that are special tokens of the model. Raise ValueError, with a sentence, if that can't be done.
@@ -98,7 +99,8 @@ def body(arguments: call_grammar.Node, source: str, tokens: Container[str]) -> c
         match node:
             case call_grammar.TextValue(end, schema) if schema == _MARK:
                 # The grammar's lexemes are single characters, so they can't run past the end of the input.
-                return call_grammar.concatenated(embedded(source, json=False), *([end] if end in tokens else end))
+                head, tail = cut_before_token(end, tokens)
+                return call_grammar.concatenated(embedded(source, json=False), *head, tail)
             case call_grammar.JsonValue(schema):
                 text = call_grammar.concatenated('"', embedded(source, json=True), '"')
                 if schema == _MARK:

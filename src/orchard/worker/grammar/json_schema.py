@@ -3,13 +3,14 @@
 import json
 import math
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from llguidance import LLMatcher
 
-from orchard.formats.call_grammar import JsonValue, Literal, Node, Terminal, TextValue, concatenated, one_of, replaced
+from orchard.formats.call_grammar import JsonValue, Node, Terminal, TextValue, concatenated, one_of, replaced
 from orchard.formats.schema import resolved, type_of, values
 from orchard.worker.grammar.lark import ANY, fault, fault_within, regex, text_up_to
 from orchard.worker.grammar.text_schema import MOMENTS, Texts
@@ -55,7 +56,7 @@ def prepared(schema: Any, *, lenient: bool = False) -> dict[str, Any]:
     return {key: value for key, value in known.items() if key != "x-guidance"} | {"x-guidance": options}
 
 
-def prepared_call(body: Node, tokens: Container[str] = (), *, lenient: bool = False) -> Node:
+def prepared_call(body: Node, tokens: Collection[str] = (), *, lenient: bool = False) -> Node:
     """Do the same for every value in a call's arguments; texts become terminals. Raise ValueError as `prepared` does.
 
     `tokens`: the texts that are special tokens of the model, which can't be part of a terminal.
@@ -72,29 +73,28 @@ def prepared_call(body: Node, tokens: Container[str] = (), *, lenient: bool = Fa
     return replaced(body, made)
 
 
-def _prepared_text(value: TextValue, tokens: Container[str], *, lenient: bool) -> Node:
+def _prepared_text(value: TextValue, tokens: Collection[str], *, lenient: bool) -> Node:
     end, schema, types = value.end, value.schema, value.types
     _check(schema)
-    kept = Texts(schema, types, end, lenient=lenient).kept()
-    terminal = kept.text
-    if terminal and (reason := fault(text_up_to(end, terminal))):
+    head, tail = cut_before_token(end, tokens)
+    terminal = Texts(schema, types, head, lenient=lenient).kept()
+    up_to = partial(text_up_to, head, within=tail != "")
+    if terminal.text and (reason := fault(up_to(terminal.text))):
         if not lenient:
             raise ValueError(reason)
-        return _up_to(end, ANY, tokens)
+        return concatenated(Terminal(up_to(ANY)), tail)
     options = []
-    if terminal:
-        alone = Texts(schema, types, lenient=lenient).kept().text if end in tokens else terminal
-        options.append(_up_to(end, alone, tokens))
-    if kept.json is not None:
-        options.append(concatenated(JsonValue(prepared(kept.json, lenient=lenient)), end))
+    if terminal.text:
+        options.append(concatenated(Terminal(up_to(terminal.text)), tail))
+    if terminal.json is not None:
+        options.append(concatenated(JsonValue(prepared(terminal.json, lenient=lenient)), end))
     return one_of(options)
 
 
-def _up_to(end: str, kept: str, tokens: Container[str]) -> Node:
-    """Return the grammar of a text up to a tag, which is either a token or part of the terminal."""
-    if end in tokens:
-        return concatenated(Terminal(text_up_to("", kept)), Literal(end))
-    return Terminal(text_up_to(end, kept))
+def cut_before_token(tag: str, tokens: Collection[str]) -> tuple[str, str]:
+    """Cut a tag before the first token in it: that can't be part of a terminal."""
+    place = min((tag.index(token) for token in tokens if token in tag), default=len(tag))
+    return tag[:place], tag[place:]
 
 
 class _SchemaRewriter:

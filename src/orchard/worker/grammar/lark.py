@@ -79,11 +79,16 @@ def whole(answer: str, rules: str = "", reasoning: tuple[str, str] | None = None
     return f"{_HEAD}start: {start}\n{rules}"
 
 
-def text_up_to(tag: str, kept: str = ANY) -> str:
-    """Return the terminal for texts that end with a tag and don't have it before; `kept` must match them, too."""
+def text_up_to(tag: str, kept: str = ANY, *, within: bool = False) -> str:
+    """Return the terminal for texts that end with a tag and don't have it before; `kept` must match them, too.
+
+    `within`: they may have it before, since only what follows it is an end.
+    """
     mark = tag.strip()
     text = ANY
-    if mark.startswith("<"):
+    if within and tag:
+        text = f"/(?s:.*){''.join(map(_escaped, tag))}/"
+    elif mark.startswith("<"):
         other = ""
         for char in map(_escaped, reversed(mark[1:])):
             following = f"|{char}{other}" if other else ""

@@ -11,12 +11,12 @@ from transformers.utils.chat_template_utils import render_jinja_template
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate, Message, TextPart
-from orchard.formats.registry import converter
+from orchard.formats.registry import Family, converter
 from orchard.worker.lane import within
 from orchard.worker.prompt import bounded_jinja
 from orchard.worker.prompt.chat_messages import TemplateCapabilities, Turn, tools_of, turns_of, variables_of
 from orchard.worker.prompt.special_tokens import template_source, turn_opener
-from orchard.worker.prompt.template_probe import Role, inserted, probe
+from orchard.worker.prompt.template_probe import Role, inserted, probe, unread
 
 log = logging.getLogger("orchard.worker")
 
@@ -72,6 +72,10 @@ class ChatTemplate:
                 return False
 
         return not shows("Qasked") and shows(_text_block("Qasked"))
+
+    def unread(self, family: Family) -> list[str]:
+        """Return what of an answer the template writes in a way that a family doesn't read: reasoning, tool calls."""
+        return unread(self._fill, self.takes, family) if self.exists else []
 
     def check(self) -> None:
         """Raise OrchardError (model_failed) if the chat template doesn't compile or takes too long.

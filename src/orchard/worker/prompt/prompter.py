@@ -119,6 +119,7 @@ class Prompter:
         # If the template can't show tools, the prompt describes them as Hermes does. Calls in the model's own format
         # are recognised, too.
         self.family = family if takes.tools and takes.calls else also_hermes(family, described=not takes.tools)
+        self._tell_unknown()
         texts = [read_text(Path(file), "a shared prompt") for file in options.prompt_cache_shared]
         self.shared = SharedPrompts(texts, lambda task: self.template.render(task, self._begins_thinking), self._encode)
         self._thinking = markers.thinking(tokenizer, self.family)
@@ -139,6 +140,19 @@ class Prompter:
     def takes(self) -> tuple[MediaKind, ...]:
         """The kinds of media that the model takes."""
         return self._media.takes if self._media else ()
+
+    def _tell_unknown(self) -> None:
+        """Say in the log which parts of an answer the chat template writes in no format that is known."""
+        chosen = {"reasoning": self._options.reasoning_parser, "tool calls": self._options.tool_call_parser}
+        options = {"reasoning": "--reasoning-parser", "tool calls": "--tool-call-parser"}
+        for part in self.template.unread(self.family):
+            if not chosen[part]:
+                log.warning(
+                    "the chat template writes %s in no format that is known, so they may stay in the text of answers; "
+                    "if the format is that of another model, choose it with %s",
+                    part,
+                    options[part],
+                )
 
     def close(self) -> None:
         """End the processes that work on untrusted data. Any thread may call this."""

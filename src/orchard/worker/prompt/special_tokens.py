@@ -1,6 +1,8 @@
 """A model's special tokens: those that open a turn, and those that open and end the reasoning."""
 
 import functools
+import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +28,10 @@ class ThinkingTags(Struct, frozen=True):
 
 
 def template_source(tokenizer: Any) -> str:
-    """Return the source of a model's chat template; if that is Python code, only the tag that opens the reasoning."""
+    """Return the source of a model's chat template, which may be Python code; without one, the tag that opens the
+    reasoning."""
+    if python := tokenizer._chat_template:
+        return inspect.getsource(sys.modules[python.__module__])
     template = tokenizer.chat_template
     if isinstance(template, dict):
         return "\n".join(template.values())

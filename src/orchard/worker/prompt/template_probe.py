@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Literal, get_args
 
@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Message, Part, ReasoningPart, TextPart, Tool, ToolCallPart, ToolResultPart
+from orchard.formats.format import CallStart, Content, Piece
+from orchard.formats.registry import Family
 from orchard.worker.prompt.chat_messages import EFFORTS, Efforts, Switch, TemplateCapabilities, Turn, tools_of, turns_of
 
 Render = Callable[..., str]
@@ -51,6 +53,9 @@ def _told(call: ToolCallPart, text: str) -> Message:
 _WITHIN = re.compile(r"""\.tool_responses\b|['"]tool_responses['"]""")
 # The type of a content block.
 _BLOCKS = re.compile(r"""['"]thinking['"]""")
+
+# A tag that opens reasoning, at the end of a prompt.
+_OPENED = re.compile(r"[<\[](?!\S*end)[^<>\[\]/]*think[^<>\[\]/]*[>\]]\s*\Z", re.IGNORECASE)
 
 _RULES, _ASKED, _MORE = _said("system", "Qrules"), _said("user", "Qasked"), _said("user", "Qmore")
 _CALLED, _RESULT = _said("assistant", _CALL), _told(_CALL, "Qresult")
@@ -184,6 +189,46 @@ def inserted(render: Render, takes: TemplateCapabilities, block: Turn, role: Rol
 def common_length(one: Iterable[object], other: Iterable[object]) -> int:
     """Return the length of the longest common prefix of two sequences."""
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def unread(render: Render, takes: TemplateCapabilities, family: Family) -> list[str]:
+    """Return what of an answer a template writes in a way that the family doesn't read: reasoning, tool calls."""
+    found = []
+    thoughts = [*_readings(render, takes, family, _said("assistant", ReasoningPart("Qthought"), "Qsaid"))]
+    told = [any("Qthought" in piece.text for piece in pieces if isinstance(piece, Content)) for pieces in thoughts]
+    prompt = _rendered(render, turns_of((_ASKED,), takes), add_generation_prompt=True, tools=None) or ""
+    if (told and all(told)) or (_OPENED.search(prompt) and not family.begin(prompt).thinking):
+        found.append("reasoning")
+    calls = (
+        [*_readings(render, takes, family, _said("assistant", _CALL), _told(_CALL, "Qresult"))] if takes.calls else []
+    )
+    named = [any(isinstance(piece, CallStart) and piece.name == _CALL.name for piece in pieces) for pieces in calls]
+    if takes.calls and named and not any(named):
+        found.append("tool calls")
+    return found
+
+
+def _readings(render: Render, takes: TemplateCapabilities, family: Family, *messages: Message) -> Iterator[list[Piece]]:
+    """Yield what a family reads in messages behind a prompt, where an answer may begin; nothing if they are rejected.
+
+    That is where the template's prompt for an answer and its earlier answers part, before a tag in which they part, or
+    behind the whole prompt.
+    """
+    tools = tools_of(_TOOLS, takes) if takes.calls else None
+    prompt = _rendered(render, turns_of((_ASKED,), takes), add_generation_prompt=True, tools=tools)
+    text = _rendered(render, turns_of((_ASKED, *messages), takes), add_generation_prompt=False, tools=tools)
+    if prompt is None or text is None:
+        return
+    shared = text[: common_length(prompt, text)]
+    for begun, start in ((shared, len(shared)), (prompt, len(shared)), *_before_tag(shared)):
+        format_ = family.begin(begun, _TOOLS)
+        yield [*format_.feed(text[start:]), *format_.finish()]
+
+
+def _before_tag(shared: str) -> list[tuple[str, int]]:
+    """Return the text before a tag that it ends in, and its length; nothing where it ends in none."""
+    place = shared.rfind("<")
+    return [(shared[:place], place)] if place >= 0 and ">" not in shared[place:] else []
 
 
 def _in_blocks(shows: Callable[..., bool], takes: TemplateCapabilities) -> TemplateCapabilities:
