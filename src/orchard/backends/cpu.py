@@ -59,8 +59,8 @@ def widen(network: nn.Module, room: int = 0) -> bool:
     are_large = weights >= len(layers) * _LEAST_WEIGHTS
     are_half = all(module.weight.dtype in (mx.bfloat16, mx.float16) for _, module in layers)
     if layers and weights * mx.float32.size <= room and (are_large or are_half):
+        network.set_dtype(mx.float32)  # first: weights would be rounded to the type of their scales
         network.update_modules(tree_unflatten([(name, _unpacked(module)) for name, module in layers]))
-        network.set_dtype(mx.float32)
         adapt(network, 1 if are_large else _FEWEST_OF_SMALL, writes=True)
         return True
     if any("scales" in module for module in network.modules()):

