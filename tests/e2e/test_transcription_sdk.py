@@ -247,14 +247,14 @@ def test_fuzzed_forms(forms_client: httpx.Client, folder: Path, sent: SentForm) 
 
 def test_a_client_that_leaves_ends_the_work_and_progress_is_told(client: OpenAI, server: Server) -> None:
     with client.audio.transcriptions.with_streaming_response.create(
-        model="ears", file=("a.wav", wav(noise(60))), stream=True
+        model="ears", file=("a.wav", wav(noise(240, 4_000), 4_000)), stream=True
     ) as stream:
         comments = (line for line in stream.iter_lines() if line.startswith(": "))
-        assert re.fullmatch(r": \d+\.0 of 60\.0 seconds", next(comments))
+        assert re.fullmatch(r": \d+\.0 of 240\.0 seconds", next(comments))
         next(comments)
         assert server.until("ears", running=1)["percent"] is not None
         note = httpx.get(f"{server.url}/v1/stats").json()["models"]["ears"]["note"]  # which the terminal shows
-        assert re.fullmatch(r"\d+ of 60 seconds of audio", note)
+        assert re.fullmatch(r"\d+ of 240 seconds of audio", note)
     assert server.until("ears", running=0)["percent"] is None
 
 
