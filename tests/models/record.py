@@ -185,7 +185,8 @@ def main() -> None:
                     (own / file.name).write_bytes(file.read_bytes())
             made[name] = whisper(own, sounds)
     for name, record in made.items():
-        (sources.RECORDS / f"{name}.json").write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+        lines = (f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in record.items())
+        (sources.RECORDS / f"{name}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 if __name__ == "__main__":
