@@ -21,6 +21,7 @@ OPEN_WEBUI := $(VENV)/open-webui
 IMAGES := $(VENV)/images
 MODELS := $(VENV)/models
 NODE := tests/clients/node
+SOURCES := src tests benchmarks tools examples
 # Tests import the same modules in hundreds of processes: they run in parallel, and keep what Python has compiled.
 # Three workers for two cores, as some tests wait for others' processes and leave their core idle.
 WORKERS := import os; print(min(8, (os.cpu_count() or 2) * 3 // 2))
@@ -30,7 +31,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses $$($(PYTHO
 HANGING := $(if $(FUZZ_REQUESTS),,-o faulthandler_timeout=360 -o faulthandler_exit_on_timeout=true)
 OPTIONS := $(if $(HOST),--host "$(HOST)") $(if $(PORT),--port "$(PORT)") $(if $(MODEL),"$(MODEL)")
 
-.PHONY: help serve chat test test-deep test-clients test-images test-models check format bench lock release-check clean
+.PHONY: help serve chat test test-deep test-clients test-images test-models test-training check format bench lock release-check clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -58,14 +59,18 @@ test-images: $(VENV)/.dev ## make the environment for images (500 MB) and run it
 test-models: $(VENV)/.dev $(VENV)/.models ## fetch small real models (2 GB) and real voices, and run the tests with them
 	$(PYTEST) --dist loadfile tests/models $(ARGS)
 
+test-training: $(VENV)/.dev ## lint and test training/, which made the bundled models
+	cd training && ../$(PYTHON) -m ruff check . && ../$(PYTHON) -m ruff format --check . && ../$(PYTHON) -m mypy
+	cd training && ../$(PYTHON) -m pytest --numprocesses $$(../$(PYTHON) -c '$(WORKERS)') --dist worksteal $(ARGS)
+
 check: $(VENV)/.dev ## lint, formatting, types
-	$(PYTHON) -m ruff check .
-	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check $(SOURCES)
+	$(PYTHON) -m ruff format --check $(SOURCES)
 	$(PYTHON) -m mypy
 
 format: $(VENV)/.dev ## put the code into the house format
-	$(PYTHON) -m ruff check --fix .
-	$(PYTHON) -m ruff format .
+	$(PYTHON) -m ruff check --fix $(SOURCES)
+	$(PYTHON) -m ruff format $(SOURCES)
 
 bench: $(VENV)/.dev ## run every benchmark; each prints JSON lines
 	@for file in $$(grep -l __main__ benchmarks/*.py); do $(PYTHON) -m benchmarks.$$(basename $$file .py) || exit 1; done

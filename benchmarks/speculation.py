@@ -32,8 +32,7 @@ from typing import Any
 from unittest.mock import patch
 
 import mlx.core as mx
-from tools.demo_model.skills import echo
-from tools.demo_model.skills import tools as calls
+from tools.demo_cases.cases import object_schema, read
 
 from benchmarks.noisy_copy import noisy_copy
 from benchmarks.steady_copy import steady_copy
@@ -277,8 +276,9 @@ class Asker:
         return Asked(list(prompt), self._tokens, SamplingParams(seed=0, temperature=0.0))
 
     def _tools(self, rng: random.Random) -> Asked:
-        made = calls.make(rng, "held")
-        return self._chat(made.messages[:1], made.tools)
+        case = rng.choice([case for case in read("tools") if not case.system])
+        tools = [_function(name, tool.about, object_schema(tool.takes)) for name, tool in case.tools.items()]
+        return self._chat([{"role": "user", "content": case.steps()[0].say}], tools)
 
     def _agent(self, rng: random.Random) -> Asked:
         file, other = ("/".join(["src", *rng.sample(_FILES, 3)]) + f"_{rng.randrange(100)}.py" for _ in range(2))
@@ -294,8 +294,7 @@ class Asker:
         return self._chat([{"role": "user", "content": asked}], [_tool(name, of) for name, of in _TOOLS.items()])
 
     def _copy(self, rng: random.Random) -> Asked:
-        made = echo.make(rng, "train", 30)
-        return self._chat(made.messages[:1], [])
+        return self._said(rng, f"Repeat this: {rng.choice(_SENTENCES)}")
 
     def _rewrite(self, rng: random.Random) -> Asked:
         text = " ".join(rng.sample(_SENTENCES, 4))
@@ -321,8 +320,12 @@ class Asker:
 
 def _tool(name: str, arguments: dict[str, str]) -> dict[str, Any]:
     properties = {key: {"type": "string", "description": meaning} for key, meaning in arguments.items()}
-    parameters = {"type": "object", "properties": properties, "required": list(arguments)}
-    return {"type": "function", "function": {"name": name, "parameters": parameters}}
+    return _function(name, "", {"type": "object", "properties": properties, "required": list(arguments)})
+
+
+def _function(name: str, about: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    described = {"description": about} if about else {}
+    return {"type": "function", "function": {"name": name, **described, "parameters": parameters}}
 
 
 def _unspaced(model: TextModel) -> dict[int, float]:

@@ -1,4 +1,4 @@
-"""The bundled model with a smaller draft of its own kind, which `tools.demo_model.train --draft` has trained.
+"""The bundled model with a smaller draft of its own kind, which `demo_model.train --draft` has trained.
 
 Its guesses are mostly right, and change no token. It has the bundled model's tokenizer.
 """

@@ -1,4 +1,4 @@
-"""The bundled models; tools/demo_model and the like in the repository have the scripts that made them.
+"""The bundled models; training/ in the repository has the scripts that made them.
 
 Nothing here imports MLX, so that the gateway can use it.
 """
