@@ -16,7 +16,7 @@ MAP = (ROOT / "docs" / "architecture.md").read_text()
 PAGES = {
     "docs/architecture.md": MAP,
     "docs/decisions.md": (ROOT / "docs" / "decisions.md").read_text(),
-    "CONTRIBUTING.md": (ROOT / "CONTRIBUTING.md").read_text().partition("## Adding things")[2],
+    "docs/recipes.md": (ROOT / "docs" / "recipes.md").read_text(),
 }
 MOST_HOPS = 12
 _FILE = r"`((?:[\w-]+/)+(?:[\w-]+\.(?:py|md|yaml))?|(?:config|kinds|wire)\.py)`"

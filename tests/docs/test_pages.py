@@ -12,7 +12,7 @@ from orchard.gateway.metrics.exposition import render
 from tools import readme_picture
 
 ROOT = Path(__file__).parents[2]
-PAGES = [path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))]
+PAGES = [path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md"))]
 
 
 def prose(path: Path) -> str:
