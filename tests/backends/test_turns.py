@@ -13,8 +13,8 @@ from orchard.backends.turns import TurnService, load_in
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Started
 from orchard.core.request import Request
-from orchard.device.memory import recommended
 from orchard.core.tasks.speak import Speak
+from orchard.device.memory import recommended
 from orchard.device.mlx_thread import MlxThread
 
 

@@ -239,7 +239,7 @@ class BatchService(Service, Generic[B]):
                 passes = 0
 
     def _fits(self, rows: int, length: int) -> bool:
-        tokens = self._options.batch_tokens or _TOKENS[mx.default_device().type.name]
+        tokens = self._options.halved(self._options.batch_tokens or _TOKENS[mx.default_device().type.name])
         return (
             rows * length <= tokens
             and rows * self._model.result_bytes <= _MOST_BYTES
