@@ -50,6 +50,15 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["SSL_CERT_DIR"] = str(tmp_path_factory.mktemp("no-certificates"))
 
 
+@pytest.fixture
+def wired(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The wired limits that are set, on a device for which Metal recommends 2**40 bytes."""
+    limits: list[int] = []
+    monkeypatch.setattr("mlx.core.device_info", lambda: {"max_recommended_working_set_size": 2**40})
+    monkeypatch.setattr("mlx.core.set_wired_limit", limits.append)
+    return limits
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what only the deep profile runs."""
     left = [] if is_deep() else [item for item in items if item.get_closest_marker("deep")]

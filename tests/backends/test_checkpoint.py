@@ -13,6 +13,7 @@ import pytest
 from mlx import nn
 from mlx.utils import tree_flatten
 
+from orchard.backends import checkpoint
 from orchard.backends.text import TextModel, load
 from orchard.core.errors import OrchardError
 from orchard.gateway.models.model_files import Folders
@@ -282,3 +283,22 @@ def test_what_mlx_lm_loads_is_served() -> None:
     """But for a folder without a tokenizer, which would answer with empty texts."""
     unserved = {name for name, row in TABLE.items() if row.library == LOADS and row.gateway + row.worker != LOADS}
     assert unserved == {"no tokenizer"}
+
+
+@pytest.mark.parametrize("zeros", [True, False])
+@pytest.mark.parametrize("outputs", [8, 40, 256])
+def test_weights_that_are_repacked_in_parts_are_the_librarys(outputs: int, zeros: bool) -> None:
+    weights = {
+        "a.qweight": mx.random.randint(0, 2**31 - 1, (128, outputs // 8)),
+        "a.scales": mx.random.uniform(shape=(2, outputs)).astype(mx.float16),
+        "norm.weight": mx.ones(128),
+    }
+    if zeros:
+        weights["a.qzeros"] = mx.random.randint(0, 2**31 - 1, (2, outputs // 8))
+    found, told = checkpoint._repack_in_parts(dict(weights), {"bits": 4, "group_size": 64})
+    expected, also_told = checkpoint._repack(dict(weights), {"bits": 4, "group_size": 64})
+    assert told == also_told
+    assert found.keys() == expected.keys()
+    for name in expected:
+        assert found[name].dtype == expected[name].dtype
+        assert mx.array_equal(found[name], expected[name]).item()

@@ -14,6 +14,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Started
 from orchard.core.request import Request
 from orchard.core.tasks.speak import Speak
+from orchard.device.memory import recommended
 from orchard.device.mlx_thread import MlxThread
 
 
@@ -172,3 +173,12 @@ async def test_memory_is_limited_from_the_load_to_the_end(limit: int | None) -> 
     assert mx.set_memory_limit(2**32) == 2**32
     await service.close(0)
     assert mx.set_memory_limit(usual) == 2**40
+
+
+@pytest.mark.parametrize(("limit", "first"), [(None, recommended()), (2**34, 2**34)])
+async def test_wired_memory_is_limited_to_the_models_share(wired: list[int], limit: int | None, first: int) -> None:
+    service = Counter(limit)
+    await service.start(service._emit, lambda fraction: None)
+    service.limit_memory(2**33)
+    await service.close(0)
+    assert wired == [first, 2**33]

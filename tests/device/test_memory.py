@@ -47,3 +47,17 @@ def test_what_a_device_recommends(monkeypatch: pytest.MonkeyPatch, info: dict[st
     monkeypatch.setattr(mx, "default_device", lambda: mx.gpu)
     monkeypatch.setattr(mx, "device_info", lambda: info)
     assert memory.recommended() == expected
+
+
+@pytest.mark.parametrize(("memory_bytes", "expected"), [(300, [300]), (2**41, [2**40])])
+def test_the_wired_limit_is_the_share_within_what_metal_recommends(
+    wired: list[int], memory_bytes: int, expected: list[int]
+) -> None:
+    memory.limit_wired(memory_bytes)
+    assert wired == expected
+
+
+def test_a_device_without_wired_memory_gets_no_limit(wired: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mx, "device_info", lambda: {"memory_size": 1000})
+    memory.limit_wired(300)
+    assert wired == []

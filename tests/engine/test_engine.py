@@ -179,6 +179,14 @@ def test_signs_of_life(model_folder: Path) -> None:
     assert engine.silent_seconds == 0.0
 
 
+def test_wired_memory_is_limited_to_the_models_share(model_folder: Path, wired: list[int]) -> None:
+    running = Running(model_folder, memory_limit=2**34)
+    running.engine.limit_memory(2**33)
+    running.engine.close()
+    assert running.engine.join(30)
+    assert wired == [2**34, 2**33]
+
+
 def test_memory_is_limited_while_it_runs(model_folder: Path) -> None:
     running = Running(model_folder)
     numbers: queue.Queue[dict[str, int]] = queue.Queue()

@@ -37,6 +37,13 @@ def test_the_runner_that_it_makes() -> None:
     assert runner.batch_mode is BatchMode.SHARED
 
 
+@pytest.mark.parametrize(("set_to", "halvings", "chunk"), [(512, 1, 256), (512, 9, 32), (17, 1, 17)])
+def test_prompts_are_read_in_smaller_pieces_after_memory_ran_out(set_to: int, halvings: int, chunk: int) -> None:
+    options = TextOptions(prefill_step_size=set_to, halvings=halvings)
+    limits = make_runner(network("qwen3"), options, 0, lambda: None)._scheduler._limits
+    assert (limits.chunk, limits.idle_chunk) == (chunk, 4 * chunk)
+
+
 def test_a_model_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Other(network("qwen3"))
     model.fingerprint = "tried once"

@@ -89,6 +89,10 @@ class World:
         self.spawns = True
         """Whether processes can be started."""
         self.loads = 0
+        self.oom_kills = 0
+        """How many processes the kernel has killed for lack of memory."""
+        self.ran_out: list[Process] = []
+        """Those whose memory ran out: their models never get the same limits again."""
         self.runs: dict[str, list[Process]] = {}
         """The processes that have had each request."""
 
@@ -105,6 +109,12 @@ class World:
 
     def soon(self, least: float, most: float, call: Callable[..., None], *args: Any) -> None:
         asyncio.get_running_loop().call_later(self.random.uniform(least, most), call, *args)
+
+    def run_out(self, process: "Process") -> None:
+        """The kernel kills a process that has a model, for lack of memory."""
+        self.oom_kills += 1
+        self.ran_out.append(process)
+        process.end(-9)
 
     def make(self, backend: Backend, settings: Settings) -> WorkerProcess:
         return SimulatedWorker(backend, settings, self)
@@ -143,6 +153,7 @@ class Process:
         self.reader = asyncio.StreamReader()
         self.path: str | None = None
         self.allowance: int | None = None
+        self.halvings = 0
         self.running: dict[str, Request] = {}
         self.paused: set[str] = set()
         self.unloaded_with: int | None = None
@@ -209,7 +220,9 @@ class Process:
                 self.say(wire.CacheIs(number, CacheState({"asked": 1})))
             case wire.Load(_, path, options):
                 assert self.path is None
-                self.path, self.allowance = path, msgspec.msgpack.decode(options, type=TextOptions).memory_limit
+                decoded = msgspec.msgpack.decode(options, type=TextOptions)
+                self.path, self.allowance, self.halvings = path, decoded.memory_limit, decoded.halvings
+                assert all((path, self.allowance) != (one.path, one.allowance) for one in self.world.ran_out)
                 self.world.loads += 1
                 self.world.check()
                 self._load(1)

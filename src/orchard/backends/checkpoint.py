@@ -22,6 +22,7 @@ Weights = dict[str, mx.array]
 # Methods whose packed weights mlx-lm repacks.
 _REPACKED = {"awq", "gptq"}
 _REPACKED_BITS = 4
+_REPACKED_PARTS = 16  # repacking takes some twenty times the memory of what is repacked at once
 _PREFIX = "language_model."
 # Computed from the configuration; some programs save it.
 _COMPUTED = ".rotary_emb.inv_freq"
@@ -93,3 +94,29 @@ def _renamed(weights: Weights, names: set[str]) -> Weights:
     if all(name.startswith(_PREFIX) for name in weights) and not any(name.startswith(_PREFIX) for name in names):
         weights = {name.removeprefix(_PREFIX): weight for name, weight in weights.items()}
     return {name: weight for name, weight in weights.items() if name in names or not name.endswith(_COMPUTED)}
+
+
+_repack = mlx_lm.utils._transform_awq_weights
+
+
+def _repack_in_parts(weights: Weights, config: dict[str, Any]) -> tuple[Weights, dict[str, Any]]:
+    """Repack weights as mlx-lm does, but some outputs of a layer after the others, because that takes less memory."""
+    found, quantization = _repack(weights, config)
+    for name in [name.removesuffix(".qweight") for name in weights if name.endswith(".qweight")]:
+        count = len(found[f"{name}.weight"])
+        step = -(-count // _REPACKED_PARTS // 8) * 8  # a packed number has 8 outputs
+        parts: list[Weights] = []
+        for first in range(0, count, step):
+            part = {
+                one: weights[one][:, first // each : (first + step) // each]
+                for one, each in ((f"{name}.qweight", 8), (f"{name}.qzeros", 8), (f"{name}.scales", 1))
+                if one in weights
+            }
+            if parts:
+                part[f"{name}.qweight"] = mx.depends(part[f"{name}.qweight"], parts[-1][f"{name}.weight"])
+            parts.append(_repack(part, config)[0])
+        found |= {one: mx.concatenate([part[one] for part in parts]) for one in parts[0]}
+    return found, quantization
+
+
+mlx_lm.utils._transform_awq_weights = _repack_in_parts

@@ -89,7 +89,7 @@ class Library(NamedTuple):
 def load_folder(
     folder: Path, options: TextOptions, progress: Progress, library: Library, *, template: str | None = None
 ) -> FolderModel:
-    """Load a folder's network and tokenizer; on Metal, wire the memory as mlx-lm does.
+    """Load a folder's network and tokenizer.
 
     `template`: the model's own chat template, if its tokenizer's files don't have it. Nothing is downloaded, and no
     code in the folder is run. `progress` is called with the fraction that has been read.
@@ -109,7 +109,6 @@ def load_folder(
         fused.fuse(network, partial(library.run, network))
         evaluate(folder, network, progress, library.name)
         tokenizer = reading.result()
-    mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing if the device has no such limit
     quantized.adapt(network)
     gated_delta.install(network)
     output = _output(folder, network, library) if options.embeddings else None

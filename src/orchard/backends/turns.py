@@ -15,7 +15,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Event
 from orchard.core.fair_queue import FairQueue, has_place
 from orchard.core.request import Request
-from orchard.device.memory import recommended
+from orchard.device.memory import limit_wired, recommended
 from orchard.device.mlx_thread import MlxThread
 
 log = logging.getLogger("orchard.worker")
@@ -120,7 +120,9 @@ class TurnService(Service, Generic[R]):
 
     async def _loaded(self, load: Callable[[Progress], T], progress: Progress) -> T:
         """Load the model within the memory limit and return it; see `load_in`. Raise OrchardError."""
-        if self._memory_limit is not None:
+        if self._memory_limit is None:
+            limit_wired(recommended())
+        else:
             self.limit_memory(self._memory_limit)
         return await load_in(self._thread, load, progress)
 
@@ -140,6 +142,7 @@ class TurnService(Service, Generic[R]):
 
     def limit_memory(self, memory_bytes: int) -> None:
         """Limit MLX to `memory_bytes`: at that limit it frees its cached buffers before it allocates more."""
+        limit_wired(memory_bytes)
         before = mx.set_memory_limit(memory_bytes)
         self._usual_limit = self._usual_limit or before
 

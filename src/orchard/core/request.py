@@ -9,6 +9,8 @@ from orchard.core.setting import Positive
 Priority = Literal["interactive", "normal", "background"]
 Overflow = Literal["error", "summarize"]
 
+_LEAST_TOKENS = 32  # of a pass: one of fewer takes hardly less memory
+
 
 class Task(Struct, frozen=True):
     """What a request wants from a model. Each task is a struct with its own tag; rows of `orchard.kinds` list tasks."""
@@ -44,10 +46,16 @@ class LoadOptions(Struct, frozen=True, kw_only=True):
 
     memory_limit: Positive | None = None
     """The most bytes that the model and its requests may take together; None: what the device recommends."""
+    halvings: int = 0
+    """How often the most tokens of a pass are halved, because memory ran out in an earlier process."""
 
     def loaded_bytes(self, size_bytes: int, kept_bytes: int) -> int:
         """Return the bytes in memory of weights of `size_bytes` on disk, of which `kept_bytes` are never quantised."""
         return size_bytes
+
+    def halved(self, tokens: int) -> int:
+        """Return the most tokens of a pass that may have `tokens` as long as memory has not run out."""
+        return max(min(tokens, _LEAST_TOKENS), tokens >> self.halvings)
 
     @property
     def saves(self) -> bool:

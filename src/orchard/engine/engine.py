@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from orchard.core.speculation_report import SpeculationReport
 from orchard.core.tasks.text_options import TextOptions
+from orchard.device.memory import limit_wired
 from orchard.device.mlx_thread import in_lasting_thread
 from orchard.engine import memory
 from orchard.engine.batching.batch import BatchMode
@@ -97,6 +98,7 @@ class Engine(Generic[M]):
         # If the interpreter ends while a thread is inside MLX, the process aborts.
         atexit.register(self._end)
         self._begin_work()
+        limit_wired(memory.limit(self._options))
         ready = self._ready
         in_lasting_thread(self._main, self._closed.set)
         return ready
@@ -131,6 +133,7 @@ class Engine(Generic[M]):
 
     def limit_memory(self, memory_bytes: int) -> None:
         """Limit weights, KV caches and cached prompts together to `memory_bytes`, from the next step on."""
+        limit_wired(memory_bytes)
         self._options = replace(self._options, memory_limit=memory_bytes)
         self._inbox.put(lambda runner: runner.limit_memory(*memory.divide(self._options, self.weights_bytes)))
 

@@ -1,16 +1,24 @@
-"""Forward a process's stderr, and keep its last lines, because they explain a crash."""
+"""Why a process died: the last lines of its stderr, which is forwarded, and whether memory ran out."""
 
 import asyncio
 import os
 import re
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 _CHUNK_BYTES = 65536
 _KEPT_BYTES = 8192
 _MOST_CHARS = 400
 _SECONDS_FOR_THE_REST = 1.0
 _LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ")
+# Of MLX on Metal, CUDA and the CPU, of C++ and of Python.
+_OF_MEMORY = re.compile(
+    r"out of memory|OutOfMemory|insufficient memory|unable to allocate|attempting to allocate"
+    r"|cannot allocate memory|bad_alloc|MemoryError",
+    re.IGNORECASE,
+)
 # An absolute path that is not part of a URL or a word.
 _PATH = re.compile(r"(?<![\w.:/~-])~?/(?:[^\s/'\"`()<>:,;]+/)*([^\s/'\"`()<>:,;]+)")
 
@@ -62,16 +70,31 @@ class CrashReason:
             transport.close()
 
 
-async def reap(process: asyncio.subprocess.Process, seconds: float) -> int:
-    """Wait for the process to end, kill it if it still runs after `seconds`, and return its exit code."""
+async def reap(process: asyncio.subprocess.Process, seconds: float, kill: Callable[[], None] | None = None) -> int:
+    """Wait for the process to end, kill it (by `kill`) if it still runs after `seconds`, and return its exit code."""
     try:
         async with asyncio.timeout(seconds):
             return await process.wait()
     except TimeoutError:
-        process.kill()
+        (kill or process.kill)()
         return await process.wait()
 
 
 def without_folders(text: str) -> str:
     """Replace each absolute path in a text by its last part, because callers must not learn where files are."""
     return _PATH.sub(r"\1", text)
+
+
+def tells_of_memory(text: str) -> bool:
+    """Return whether a process's last words say that memory ran out."""
+    return _OF_MEMORY.search(text) is not None
+
+
+def oom_kills() -> int | None:
+    """Return how many processes Linux has killed for lack of memory, in any cgroup; None where it can't be known."""
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/vmstat").read_text().splitlines():
+            name, _, count = line.partition(" ")
+            if name == "oom_kill":
+                return int(count)
+    return None

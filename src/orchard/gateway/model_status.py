@@ -13,11 +13,11 @@ ShownState = Literal["unloaded", "queued", "loading", "ready", "unloading", "fai
 class ModelStatus(Struct, frozen=True, kw_only=True):
     """The status of one model.
 
-    `reason`: why it failed last. `note`: in a few words, what it waits for (also a load or a download), or how much of
-    its requests is done. `progress`, from 0 to 1: how much of it is loaded, or how much of its requests is done; None:
-    it isn't loading, and its requests report no progress. Sizes are in bytes; None if there is no process, or it has
-    not reported them. `speculation`: the totals of its guesses since the load. `restarts`: how often its process died.
-    `details`: facts from the service of a ready model.
+    `reason`: why it failed last, or why it gets less memory than its share. `note`: in a few words, what it waits for
+    (also a load or a download), or how much of its requests is done. `progress`, from 0 to 1: how much of it is loaded,
+    or how much of its requests is done; None: it isn't loading, and its requests report no progress. Sizes are in
+    bytes; None if there is no process, or it has not reported them. `speculation`: the totals of its guesses since the
+    load. `restarts`: how often its process died. `details`: facts from the service of a ready model.
     """
 
     state: ShownState

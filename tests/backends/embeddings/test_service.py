@@ -252,6 +252,20 @@ async def test_passes_stay_below_the_memory_limit(stub: Asked) -> None:
     assert [len(one) for one in service.model.passes] == [3, 1]
 
 
+async def test_a_pass_has_fewer_texts_after_memory_ran_out() -> None:
+    asked = await started(StubService("", BatchOptions(batch_tokens=128, halvings=1)))
+    await asked.ask("a", Embed(((1,) * 32,) * 4))
+    assert [len(one) for one in asked.service.model.passes] == [2, 2]
+    await asked.service.close(0)
+
+
+async def test_wired_memory_is_limited_to_the_models_share(wired: list[int]) -> None:
+    asked = await started(StubService("", BatchOptions(memory_limit=2**34)))
+    asked.service.limit_memory(2**33)
+    await asked.service.close(0)
+    assert wired == [2**34, 2**33]
+
+
 async def test_results_of_a_pass_are_bounded(stub: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service_module, "_MOST_BYTES", 8)
     await stub.ask("a", Embed(((1,),) * 5))

@@ -21,7 +21,7 @@ from orchard.demo import MODEL_PATH, VISION_MODEL_PATH
 from orchard.gateway.models.download import Downloads
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.models.registry import Registry
-from orchard.gateway.pool import lifecycle, processes
+from orchard.gateway.pool import lifecycle, processes, worker_process
 from orchard.gateway.pool.lifecycle import ModelState
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_stream import EventStream
@@ -111,6 +111,7 @@ Story = Callable[[Stage], Coroutine[Any, Any, None]]
 
 def play(monkeypatch: pytest.MonkeyPatch, stage: Stage, story: Story) -> None:
     monkeypatch.setattr(processes, "WorkerProcess", stage.world.make)
+    monkeypatch.setattr(worker_process, "oom_kills", lambda: stage.world.oom_kills)
 
     async def whole() -> None:
         stage.pool.start()
@@ -393,6 +394,88 @@ def test_a_model_that_crashes_again_and_again_has_failed_until_a_minute_later(mo
         assert stage.pool.models["a"].status.health()["reason"] is None
 
     play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_model_whose_memory_ran_out_starts_again_with_less(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(stage: Stage) -> None:
+        model, told = stage.pool.find("a"), "its limit is 5,500 bytes, and it reads prompts in smaller pieces"
+        await stage.ask("a")
+        seen, unseen = stage.open("a", 9), stage.open("a", 9)
+        await stage.read(seen, Text)
+        stage.world.run_out(stage.process("a"))
+        failed = failure(await stage.read(seen))
+        assert failed.kind == "worker_crashed"
+        assert "memory ran out, with a limit of 10,000 bytes, of which the weights take 1,000" in failed.message
+        assert f"{told}; it is being started again" in failed.message
+        assert isinstance((await stage.read(unseen))[-1], Finished)
+        assert (stage.process("a").allowance, stage.process("a").halvings) == (5500, 1)
+        assert told in model.status.health()["reason"]
+        assert told in caplog.text
+        stage.world.run_out(stage.process("a"))
+        assert isinstance((await stage.ask("a"))[-1], Finished)
+        assert (stage.process("a").allowance, stage.process("a").halvings) == (3250, 2)
+        await model.unload()
+        stage.world.ran_out.clear()
+        assert model.status.health()["reason"] is None
+        await stage.ask("a")
+        assert (stage.process("a").allowance, stage.process("a").halvings) == (10_000, 0)
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_smaller_limit_stays_after_an_eviction_and_when_the_share_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        await stage.ask("b")
+        share = stage.process("a").allowance
+        assert share
+        stage.world.run_out(stage.process("a"))
+        await stage.ask("a")
+        await stage.pool.find("b").unload()
+        less = 1000 + (share - 1000) // 2
+        assert stage.process("a").allowance == less
+        await stage.ask("c")
+        await stage.ask("b")
+        assert stage.state("a") == "unloaded"
+        await stage.ask("a")
+        assert stage.process("a").allowance == less
+
+    play(monkeypatch, Stage({"a": {}, "b": {}, "c": {}}, 2), story)
+
+
+def test_a_crash_for_another_reason_leaves_the_limit_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        stage.process("a").end(-9)
+        assert isinstance((await stage.ask("a"))[-1], Finished)
+        assert (stage.process("a").allowance, stage.process("a").halvings) == (10_000, 0)
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_model_that_fits_with_no_limit_has_failed_until_it_is_unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        model = stage.pool.find("a")
+        running = stage.open("a", 50)
+        await stage.read(running, Text)
+        stage.world.run_out(stage.process("a"))
+        failed = failure(await stage.read(running))
+        assert "a smaller limit would leave too little" in failed.message
+        assert "started again" not in failed.message
+        await asyncio.sleep(1000)
+        assert stage.state("a") == "failed"
+        failed = failure(await stage.ask("a"))
+        assert failed.kind == "model_failed"
+        assert "with a limit of 1,050 bytes, of which the weights take 1,000" in failed.message
+        with pytest.raises(OrchardError, match="a smaller limit would leave too little"):
+            await model.load()
+        assert not await model.unload()
+        stage.world.ran_out.clear()
+        assert isinstance((await stage.ask("a"))[-1], Finished)
+
+    play(monkeypatch, Stage({"a": {"options": TextOptions(memory_limit=1050)}}, 1), story)
 
 
 def test_how_much_of_all_requests_is_done_is_shown_until_they_end(monkeypatch: pytest.MonkeyPatch) -> None:

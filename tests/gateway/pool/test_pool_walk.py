@@ -15,9 +15,10 @@ from orchard.core.request import Adapter, Request
 from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart, generation
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.models.registry import Registry
-from orchard.gateway.pool import lifecycle, processes
+from orchard.gateway.pool import lifecycle, processes, worker_process
 from orchard.gateway.pool.lifecycle import ModelState
 from orchard.gateway.pool.pool import Pool
+from orchard.gateway.pool.restarts import Restarts
 from tests.support.pool_simulation import VirtualLoop, World, run
 
 _BUDGET = 10_000
@@ -77,6 +78,14 @@ class Walk:
         limit = self.random.choice((None, _BUDGET))
         watchdog = self.random.choice((4.0, 20.0))
         monkeypatch.setattr(processes, "WorkerProcess", self.world.make)
+        monkeypatch.setattr(worker_process, "oom_kills", lambda: self.world.oom_kills)
+        forgive = Restarts.forgive
+
+        def unloaded(restarts: Restarts) -> None:
+            forgive(restarts)
+            self.world.ran_out.clear()
+
+        monkeypatch.setattr(Restarts, "forgive", unloaded)
         # Without a time limit, a request that is forgotten waits for ever.
         self.timeout = self.random.choice((120.0, _FOR_EVER, _FOR_EVER))
         settings = Settings(
@@ -103,6 +112,7 @@ class Walk:
             self._unload: 2,
             self._unload_all: 1,
             self._crash: 5,
+            self._run_out: 2,
             self._hang: 1,
             self._break_loads: 1,
             self._lose_files: 1,
@@ -118,6 +128,8 @@ class Walk:
         for process in self.world.alive:
             process.broken_loads = False
         self.hub.fails = False
+        for model in self.pool.models.values():
+            model.restarts.forgive()
         async with asyncio.timeout(10_000):
             while self.callers:
                 await asyncio.wait(self.callers)
@@ -182,6 +194,11 @@ class Walk:
     async def _crash(self) -> None:
         if self.world.alive:
             self.random.choice(self.world.alive).end(self.random.choice((-9, -6, 1)))
+
+    async def _run_out(self) -> None:
+        # The end of one that is being closed or killed is no crash for lack of memory.
+        if loaded := [one for one in self.world.alive if one.allowance and not (one.is_closing() or one.hangs)]:
+            self.world.run_out(self.random.choice(loaded))
 
     async def _hang(self) -> None:
         if self.world.alive:

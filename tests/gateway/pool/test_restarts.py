@@ -49,3 +49,50 @@ def test_a_process_that_dies_while_it_loads_is_tried_once_more_and_then_refused(
     assert not restarts.refuses
     restarts.crashed(0.0, "why", loading=True)
     assert restarts.refuses
+
+
+def test_what_is_left_beside_the_weights_is_halved_each_time_memory_runs_out() -> None:
+    restarts = Restarts()
+    limits = [9000]
+    while limits[-1] > 1000 + 1000 // 32 and len(limits) < 20:
+        restarts.crashed(0.0, "why", loading=False, ran_out=(limits[-1], 1000))
+        restarts.served()
+        assert restarts.reduction.halvings == len(limits)
+        assert restarts.reduction.limit is not None
+        limits.append(restarts.reduction.limit)
+    assert limits == [9000, 5000, 3000, 2000, 1500, 1250, 1125, 1062, 1031]
+    assert restarts.reason == (
+        "why: memory ran out, with a limit of 1,062 bytes, of which the weights take 1,000; until it is unloaded on "
+        "request, its limit is 1,031 bytes, and it reads prompts in smaller pieces"
+    )
+
+
+def test_after_a_load_a_smaller_limit_is_still_told() -> None:
+    restarts = Restarts()
+    assert restarts.told is None
+    restarts.crashed(0.0, "why", loading=False, ran_out=(9000, 1000))
+    assert restarts.told == restarts.reason
+    restarts.loaded()
+    assert restarts.told == restarts.reduction.note
+    restarts.forgive()
+    assert (restarts.told, restarts.reduction.limit) == (None, None)
+
+
+def test_where_no_smaller_limit_is_left_only_an_unload_ends_the_pause() -> None:
+    restarts = Restarts()
+    restarts.crashed(0.0, "why", loading=False, ran_out=(1031, 1000))
+    assert restarts.refuses
+    assert "Quit other programs" in (restarts.reason or "")
+    assert not restarts.allow()
+    assert restarts.pause(10**9) > 0
+    restarts.forgive()
+    assert restarts.pause(0.0) == 0
+    assert restarts.allow()
+
+
+def test_a_pause_for_another_reason_outlives_an_unload() -> None:
+    restarts = Restarts()
+    for _ in range(5):
+        restarts.crashed(0.0, "why", loading=False)
+    restarts.forgive()
+    assert restarts.pause(0.0) == 60

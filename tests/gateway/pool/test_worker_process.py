@@ -63,6 +63,49 @@ async def test_a_process_that_hangs_up_and_stays_is_killed(monkeypatch: pytest.M
     assert await ended(_HANG_UP + "time.sleep(60)") == "its process was ended by SIGKILL"
 
 
+_METAL = "[METAL] Command buffer execution failed: Insufficient Memory"
+
+
+@pytest.mark.parametrize(
+    ("end", "kills", "ran_out"),
+    [
+        ("os.kill(os.getpid(), 9)", (0, 1), True),
+        ("os.kill(os.getpid(), 9)", (1, 1), False),
+        ("os.kill(os.getpid(), 9)", (None, None), True),
+        (f"print({_METAL!r}, file=sys.stderr, flush=True); os.abort()", (0, 0), True),
+        ("print('a bug', file=sys.stderr, flush=True); os.abort()", (0, 1), False),
+        ("print('RuntimeError: [malloc] Unable to allocate 9 bytes', file=sys.stderr); sys.exit(70)", (0, 0), True),
+        ("sys.exit(70)", (0, 1), False),
+        ("sys.exit('no memory of that')", (0, 1), False),
+    ],
+)
+async def test_whether_memory_ran_out(
+    monkeypatch: pytest.MonkeyPatch, end: str, kills: tuple[int | None, int | None], ran_out: bool
+) -> None:
+    counts = iter(kills)
+    monkeypatch.setattr(worker_process, "oom_kills", lambda: next(counts))
+    one = Program(_HANG_UP + end)
+    one.load("m", "path", FAKE.options())
+    await one.run()
+    assert one.out_of_memory == ran_out
+
+
+async def test_a_process_that_orchard_kills_has_not_run_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_process, "oom_kills", lambda: None)
+    monkeypatch.setattr(worker_process, "_CRASH_SECONDS", 0.1)
+    one = Program(_HANG_UP + "time.sleep(60)")
+    one.load("m", "path", FAKE.options())
+    await one.run()
+    assert (one.failure, one.out_of_memory) == ("its process was ended by SIGKILL", False)
+
+
+async def test_a_process_without_a_model_has_not_run_out_of_memory_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_process, "oom_kills", lambda: None)
+    one = Program(_HANG_UP + "os.kill(os.getpid(), 9)")
+    await one.run()
+    assert not one.out_of_memory
+
+
 def test_what_a_sign_of_life_tells() -> None:
     one = Program("")
     one._receive(wire.Pong(1, 0.0, 1000, 2000))

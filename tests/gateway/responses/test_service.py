@@ -460,7 +460,7 @@ def test_a_run_that_somebody_follows_ends_with_its_process() -> None:
             os.kill(server.until(state="ready")["pid"], signal.SIGKILL)
             *_, last = told("\n".join(lines))
         assert last["type"] == "response.failed"
-        assert "died" in last["response"]["error"]["message"]
+        assert "ended by SIGKILL" in last["response"]["error"]["message"]
         assert get(server, f"responses/{last['response']['id']}").json() == last["response"]
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import mlx.core as mx
 import mlx_audio.stt.utils
-import mlx_lm.utils
 import numpy as np
 from mlx.utils import tree_flatten
 from mlx_audio.stt.models.fun_asr_nano.fun_asr_nano import SUPPORTED_ISO_LANGUAGES
@@ -193,5 +192,4 @@ def load(folder: Path, progress: Callable[[float], None]) -> Listener:
     evaluate(folder, model, progress, _LIBRARY)
     with loading(folder, _LIBRARY):  # weights with wrong shapes only fail now
         found.hear(np.zeros(_LEAST, np.float32), {"max_tokens": 1})
-    mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing if the device has no such limit
     return found

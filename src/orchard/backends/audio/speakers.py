@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import mlx.core as mx
 import mlx_audio.tts.utils
-import mlx_lm.utils
 import numpy as np
 from numpy.typing import NDArray
 
@@ -118,7 +117,6 @@ def load_speaker(folder: Path, progress: Progress) -> Speaker:
         log.debug("%s says: %s", _LIBRARY, said.getvalue())
         speaker = _SPEAKERS[kind](network, voices(config))
     evaluate(folder, network, progress, _LIBRARY)
-    mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing if the device has no such limit
     return speaker
 
 

@@ -29,7 +29,7 @@ from orchard.backends.audio.mel import FRAMES_PER_SECOND, MelFile
 from orchard.backends.audio.recognizer import Advance, Beat
 from orchard.backends.audio.vocabulary.tokenizer import SIZES, make_tokenizer
 from orchard.backends.audio.word_times import time_words
-from orchard.backends.model_folder import loading, read_config
+from orchard.backends.model_folder import evaluate, loading, read_config
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word
 
@@ -292,15 +292,15 @@ def load(folder: Path, progress: Callable[[float], None]) -> Whisper:
     with loading(folder, "mlx-audio"):
         # Products of float16 are even slower than others on such a CPU.
         model = Model(ModelDimensions.from_dict(config), mx.float32 if cpu.is_slow() else mx.float16)
-        weights = _weights(folder)
+        weights = _weights(folder, np.float32 if cpu.is_slow() else np.float16)
         heads = weights.pop("alignment_heads", None)
         weights = model.sanitize({name: value for name, value in weights.items() if not name.startswith("proj_out.")})
         apply_quantization(model, config, weights, None)
         model.load_weights(list(weights.items()), strict=True)
-        mx.eval(model.parameters())
+        del weights  # each is freed once it has been converted
         _align(model, folder, heads)
-        whisper_cpu.adapt(model)
-    progress(1.0)
+    evaluate(folder, model, progress, "mlx-audio")
+    whisper_cpu.adapt(model)
     tokenizer = _tokenizer(folder, model.dims.n_vocab)
     # mlx-audio asks for it four times in each window, and transformers makes a new one each time.
     tokenizer.get_vocab = functools.cache(tokenizer.get_vocab)
@@ -309,7 +309,8 @@ def load(folder: Path, progress: Callable[[float], None]) -> Whisper:
     return Whisper(model)
 
 
-def _weights(folder: Path) -> dict[str, mx.array]:
+def _weights(folder: Path, dtype: type[np.floating[Any]]) -> dict[str, mx.array]:
+    """Return the weights in a folder; those of an archive, which are read at once, have this type."""
     files = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("weights*.npz"))
     if not files:
         raise FileNotFoundError("it has no weights")
@@ -317,7 +318,9 @@ def _weights(folder: Path) -> dict[str, mx.array]:
     for file in files:
         if file.suffix == ".npz":
             with np.load(file, allow_pickle=False) as arrays:
-                found |= {name: mx.array(arrays[name]) for name in arrays.files}
+                for name in arrays.files:
+                    array = arrays[name]
+                    found[name] = mx.array(array.astype(dtype) if array.dtype.kind == "f" else array)
         else:
             found |= mx.load(str(file))  # type: ignore[arg-type]  # no metadata was asked for
     return found

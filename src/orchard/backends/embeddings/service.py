@@ -24,7 +24,7 @@ from orchard.core.fair_queue import has_place
 from orchard.core.request import Request
 from orchard.core.tasks.batch_options import BatchOptions
 from orchard.device.lane import Lane
-from orchard.device.memory import recommended
+from orchard.device.memory import limit_wired, recommended
 from orchard.device.mlx_thread import MlxThread
 
 B = TypeVar("B", bound=BatchOptions)
@@ -135,6 +135,7 @@ class BatchService(Service, Generic[B]):
         Raise OrchardError("model_failed", ...) with the reason.
         """
         self._emit = emit
+        limit_wired(self._memory)
 
         def load(advance: Progress) -> PassModel:
             model = self._load(self._path, self._options, advance, self._thread.advance)
@@ -180,6 +181,7 @@ class BatchService(Service, Generic[B]):
 
     def limit_memory(self, memory_bytes: int) -> None:
         """Limit the weights and a pass together to `memory_bytes` from now on."""
+        limit_wired(memory_bytes)
         self._memory = memory_bytes
 
     async def close(self, save_seconds: float) -> None:
@@ -237,7 +239,7 @@ class BatchService(Service, Generic[B]):
                 passes = 0
 
     def _fits(self, rows: int, length: int) -> bool:
-        tokens = self._options.batch_tokens or _TOKENS[mx.default_device().type.name]
+        tokens = self._options.halved(self._options.batch_tokens or _TOKENS[mx.default_device().type.name])
         return (
             rows * length <= tokens
             and rows * self._model.result_bytes <= _MOST_BYTES

@@ -34,7 +34,7 @@ def in_use(model: str) -> OrchardError:
     return OrchardError("model_in_use", text)
 
 
-def crashed(model: str, failure: str | None) -> Failed:
-    """Return the failure of a request whose process died; `failure`: why, if known."""
-    how = f"ended: {failure}" if failure else "died"
-    return Failed("worker_crashed", f"the process of model '{model}' {how}; it is being started again", None, 1)
+def crashed(model: str, failure: str | None, *, again: bool) -> Failed:
+    """Return the failure of a request whose process died; `failure`: why. `again`: it is being started again."""
+    then = "; it is being started again" if again else ""
+    return Failed("worker_crashed", f"the process of model '{model}' ended: {failure}{then}", None, 1)

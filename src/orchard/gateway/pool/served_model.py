@@ -84,8 +84,12 @@ class ServedModel:
         """The least bytes of memory that it takes."""
         if self.state.shown == "unloading" and self.allowance is not None:
             return self.allowance  # it can't be told any more to take less
+        return placement.need(self._weights, self._host.processes.budget)
+
+    @property
+    def _weights(self) -> int:
         loaded = self.entry.options.loaded_bytes(self.entry.size_bytes, self.entry.kept_bytes)
-        return placement.need(max(loaded, self._weights_bytes), self._host.processes.budget)
+        return max(loaded, self._weights_bytes)
 
     @property
     def status(self) -> ModelStatus:
@@ -99,7 +103,7 @@ class ServedModel:
             progress = min(1.0, told.done / told.total)
         restarts, waiting = self.restarts, self._requests.waiting
         status = ModelStatus(
-            state=state, reason=restarts.reason, note=note, progress=progress, waiting=waiting, restarts=restarts.count
+            state=state, reason=restarts.told, note=note, progress=progress, waiting=waiting, restarts=restarts.count
         )
         return worker.shown(status) if worker else status
 
@@ -136,7 +140,8 @@ class ServedModel:
         """Load it now, as a request would, and wait until it is ready. Raise OrchardError if that fails."""
         if self.state is ModelState.READY:
             return
-        self.restarts.allow()
+        if not self.restarts.allow():
+            raise self._failed.error()
         self._pause.stop()
         self._stay()
         try:
@@ -159,6 +164,7 @@ class ServedModel:
             if not self._is_asked_for:
                 self._pause.stop()
                 self._stop_fetching()
+            self.restarts.forgive()
             self._seek()
             return False
         with self._unload_waiters.one() as unloaded:
@@ -168,6 +174,7 @@ class ServedModel:
                 self._become(ModelState.LEAVING)
                 self._rest()
             await unloaded
+        self.restarts.forgive()
         return True
 
     def place(self) -> None:
@@ -192,7 +199,7 @@ class ServedModel:
             return
         options = self.entry.options
         if self.allowance is not None:
-            options = replace(options, memory_limit=self.allowance)
+            options = replace(options, memory_limit=self.allowance, halvings=self.restarts.reduction.halvings)
         self._become(ModelState.LOADING)
         worker.load(self.entry.id, self.entry.path, options)
 
@@ -222,8 +229,8 @@ class ServedModel:
 
     def allow(self, memory_bytes: int) -> None:
         """Let it take this much memory from now on."""
-        if own := self.entry.options.memory_limit:
-            memory_bytes = min(own, memory_bytes)
+        limits = self.entry.options.memory_limit, self.restarts.reduction.limit
+        memory_bytes = min([memory_bytes, *filter(None, limits)])
         if memory_bytes != self.allowance:
             self.allowance = memory_bytes
             if self.worker and self.worker.phase in ("loading", "ready"):
@@ -354,8 +361,6 @@ class ServedModel:
                     self._counted.failed_loads += 1
                     self.restarts.refused(asyncio.get_running_loop().time(), worker.failure or "")
                     self._fail_all(self._failed.error())
-                elif worker.crashed:
-                    self._requests.replay(failures.crashed(self.entry.id, worker.failure))
             case "gone":
                 self._gone(worker)
 
@@ -421,7 +426,12 @@ class ServedModel:
             now = asyncio.get_running_loop().time()
             self._counted.crashes += 1
             self._counted.failed_loads += self._before in (ModelState.STARTING, ModelState.LOADING)
-            self.restarts.crashed(now, worker.failure or "", loading=self._before is ModelState.LOADING)
+            ran_out = (self.allowance, self._weights) if worker.out_of_memory and self.allowance else None
+            loading = self._before is ModelState.LOADING
+            self.restarts.crashed(now, worker.failure or "", loading=loading, ran_out=ran_out)
+            log.warning("%s has crashed: %s", self.entry.id, self.restarts.reason)
+            crash = failures.crashed(self.entry.id, self.restarts.reason, again=not self.restarts.refuses)
+            self._requests.replay(crash)
             if self.restarts.refuses:
                 self._fail_all(self._failed.error())
             elif not self._unload_waiters and self._before is not ModelState.UNLOADING:

@@ -18,7 +18,7 @@ from orchard.core.events import Failed, Progressed
 from orchard.core.request import LoadOptions, Request
 from orchard.core.speculation_report import SpeculationReport
 from orchard.gateway.caller import environment_without_keys
-from orchard.gateway.crash_reason import CrashReason, reap, without_folders
+from orchard.gateway.crash_reason import CrashReason, oom_kills, reap, tells_of_memory, without_folders
 from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.pool.waiting import Timer
 from orchard.gateway.replies.event_stream import EventStream
@@ -83,6 +83,8 @@ class WorkerProcess:
         """Why it ended or can't be started, without names of folders."""
         self.refused = False
         """It could not load its model and was closed, or it could not be started."""
+        self.out_of_memory = False
+        """It died because memory ran out for its model, as far as that can be known."""
         self.running = 0
         self.waiting = 0
         self.mlx_bytes = 0
@@ -104,6 +106,7 @@ class WorkerProcess:
         self._last_words: CrashReason | None = None
         self._closing = False
         self._killed = False
+        self._oom_kills: int | None = None
 
     @property
     def pid(self) -> int | None:
@@ -158,6 +161,7 @@ class WorkerProcess:
         self._options = options
         self.speculation = {}
         self.loads += 1
+        self._oom_kills = oom_kills()
         self._watchdog.heard()
         self._send(wire.Load(name, path, wire.packed(options)))
         self._become("loading")
@@ -350,15 +354,24 @@ class WorkerProcess:
             self._writer.close()
         self._become("ending")
         if self._process:
-            code = await reap(self._process, _CRASH_SECONDS if self.crashed else _CLOSE_SECONDS)
+            code = await reap(self._process, _CRASH_SECONDS if self.crashed else _CLOSE_SECONDS, self.kill)
             said = ""
             if self._last_words:
                 await self._last_words.end()
                 said = without_folders(self._last_words.reason)
             self.failure = self.failure or _how_it_ended(code, said)
+            self.out_of_memory = self._ran_out_of_memory(code, said)
             if self.crashed:
                 log.error("%s: the worker died: %s", self.name, self.failure)
         self._become("gone")
+
+    def _ran_out_of_memory(self, code: int, said: str) -> bool:
+        if not self.loads:
+            return False
+        if code == -signal.SIGKILL:
+            kills = oom_kills()
+            return not self._killed and (kills is None or kills != self._oom_kills)
+        return tells_of_memory(said) and (code > 0 or code == -signal.SIGABRT)
 
     def kill(self) -> None:
         """Kill the process."""
