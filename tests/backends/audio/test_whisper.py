@@ -195,6 +195,38 @@ def test_text_without_a_letter_or_digit_is_dropped_where_nobody_speaks(
     assert seen[1][1] == heard  # what is dropped is no context of the next window
 
 
+@pytest.mark.parametrize("words", [False, True])
+@pytest.mark.parametrize(
+    ("text", "ends"), [(" one", [12.0]), ("| one| two|", [10.0, 12.0]), ("| one| two| three|", [10.0, 12.0])]
+)
+def test_nothing_ends_or_begins_beyond_the_recording(
+    model: Whisper, folder: Path, monkeypatch: pytest.MonkeyPatch, text: str, ends: list[float], words: bool
+) -> None:
+    """The window is longer than the recording, and so may its timestamps be."""
+    (folder / "twelve.wav").write_bytes(wav(noise(12)))
+    _answering(monkeypatch, (text, {}))
+    steps = list(model.transcribe(Transcribe(str(folder / "twelve.wav"), words=words), lambda: None))
+    segments = [one for step in steps for one in step.made if isinstance(one, Segment)]
+    assert [one.text for one in segments] == [" one", " two"][: len(ends)]
+    assert words or [one.end for one in segments] == ends
+    timed = [*segments, *(word for one in segments for word in one.words)]
+    assert max(one.end for one in timed) <= 12
+    assert all(one.start <= one.end for one in timed)
+    assert [step.done for step in steps if step.made][-1] == 12
+
+
+def test_no_stretch_of_speech_is_skipped_because_of_a_time_beyond_the_one_before_it(
+    model: Whisper, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = noise(20)
+    samples[16_000 * 4 : 16_000 * 8] //= 1000
+    (folder / "two.wav").write_bytes(wav(samples))
+    seen = _answering(monkeypatch, ("| one| two| three| .", {}))
+    detection = SpeechDetection(threshold=0.5, padding=0.2, silence=1.0)
+    _transcribed(model, str(folder / "two.wav"), detection=detection)
+    assert [begin for begin, _ in seen] == [0, 780]
+
+
 @pytest.mark.parametrize(("temperature", "context"), [(0.4, "abc"), (0.6, "")])
 def test_text_that_was_drawn_hot_is_no_context_of_the_next_window(
     model: Whisper, sound: str, monkeypatch: pytest.MonkeyPatch, temperature: float, context: str

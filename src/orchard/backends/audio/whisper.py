@@ -181,7 +181,7 @@ class _Windows:
         return result
 
     def _segments(self, result: DecodingResult, size: int) -> tuple[list[dict[str, Any]], int]:
-        """Split a window's tokens between two successive timestamps.
+        """Split a window's tokens between two successive timestamps; later ones than the window's `size` are its end.
 
         Return the segments, and the frame at which the next window begins: it reads again what comes after the last
         pair of timestamps. Times of words, which OpenAI's code uses too, would let the text depend on them.
@@ -191,18 +191,19 @@ class _Windows:
         timed = [token >= first for token in tokens]
         complete = timed[-2:] == [False, True]
         cuts = [at for at in range(1, len(tokens)) if timed[at - 1] and timed[at]]
+
+        def frame(token: int) -> int:
+            return min((token - first) * self._stride, size)
+
         if not cuts:
-            last = next((token - first for token in reversed(tokens) if token >= first), 0)
-            end = last * self._stride if last else size
-            return [self._made(0, end, tokens)], self._seek + size
+            last = next((token for token in reversed(tokens) if token >= first), first)
+            return [self._made(0, frame(last) or size, tokens)], self._seek + size
         if complete:
             cuts.append(len(tokens))
         segments = [
-            self._made((tokens[a] - first) * self._stride, (tokens[b - 1] - first) * self._stride, tokens[a:b])
-            for a, b in itertools.pairwise([0, *cuts])
+            self._made(frame(tokens[a]), frame(tokens[b - 1]), tokens[a:b]) for a, b in itertools.pairwise([0, *cuts])
         ]
-        step = size if complete else (tokens[cuts[-1] - 1] - first) * self._stride
-        return segments, self._seek + step
+        return segments, self._seek + (size if complete else frame(tokens[cuts[-1] - 1]))
 
     def _made(self, start: int, end: int, tokens: list[int]) -> dict[str, Any]:
         """Return a segment without words, from frame `start` to frame `end` of the window.
