@@ -51,14 +51,14 @@ _READY_SECONDS = 120.0
 _LOG_LINES = 40
 _ABOUT_MEMORY = re.compile(r"memory|bytes|cache|g[ai]ves? up|preempt|unload|evict|smaller", re.IGNORECASE)
 
-# The one place that knows who reads what is free: a module whose function `read` returns a struct, and the field.
-_READERS = {"orchard.system_memory": "available_bytes", "orchard.device.memory": "free_bytes"}
-_UNWATCHED = f"""
+READERS = {"orchard.system_memory": "available_bytes", "orchard.device.memory": "free_bytes"}
+"""Who reads what is free: modules whose function `read` returns a tuple or struct, and its field. Only this knows it."""
+UNWATCHED = f"""
 import importlib.abc, importlib.util, sys
 
 class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name not in {_READERS!r}:
+        if name not in {READERS!r}:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
@@ -70,8 +70,13 @@ class Finder(importlib.abc.MetaPathFinder):
             if not hasattr(module, "read"):
                 return
             from msgspec.structs import replace
-            read = module.read
-            module.read = lambda *args, **named: replace(read(*args, **named), **{{{_READERS!r}[name]: 10**15}})
+            read, huge = module.read, {{{READERS!r}[name]: 10**15}}
+
+            def unwatched(*args, **named):
+                found = read(*args, **named)
+                return found._replace(**huge) if isinstance(found, tuple) else replace(found, **huge)
+
+            module.read = unwatched
             print("unwatched: " + name, file=sys.stderr, flush=True)
 
         spec.loader.exec_module = exec_module
@@ -79,6 +84,7 @@ class Finder(importlib.abc.MetaPathFinder):
 
 sys.meta_path.insert(0, Finder())
 """
+"""A `sitecustomize.py` that makes them read a huge number, and says so on the standard error."""
 
 
 class Peaks:
@@ -160,7 +166,7 @@ class Pressure:
         environment = {"ORCHARD_PROMPT_CACHE_DIR": str(folder / "cache")}
         if args.no_watch:
             (folder / "site").mkdir()
-            (folder / "site" / "sitecustomize.py").write_text(_UNWATCHED)
+            (folder / "site" / "sitecustomize.py").write_text(UNWATCHED)
             environment["PYTHONPATH"] = os.pathsep.join(
                 [str(folder / "site"), *filter(None, [os.getenv("PYTHONPATH")])]
             )
@@ -173,6 +179,8 @@ class Pressure:
         """Run the phases and print their lines."""
         await asyncio.to_thread(self._running.start)
         try:
+            if self._args.no_watch and not log_figures(self._log)["unwatched"]:
+                raise RuntimeError("--no-watch: nothing of READERS is in this version")
             if self._args.rounds:
                 self._print("undisturbed", await self._undisturbed())
             if self._args.minutes:
@@ -180,6 +188,10 @@ class Pressure:
                     self._print("pressure", await self._pressure(client))
         finally:
             await asyncio.to_thread(self._running.stop)
+
+    @property
+    def _log(self) -> str:
+        return self._running.log.read_text(errors="replace")
 
     async def _undisturbed(self) -> dict[str, Any]:
         found: list[Figures] = []
@@ -215,7 +227,7 @@ class Pressure:
             **peaks.report(),
             "recovered": recovered,
             "hog": self._hog_figures(hog, code),
-            **log_figures(self._running.log.read_text(errors="replace")),
+            **log_figures(self._log),
             "memory": (await client.get("/v1/stats"))["memory"],
         }
 
