@@ -52,7 +52,7 @@ _LOG_LINES = 40
 _ABOUT_MEMORY = re.compile(r"memory|bytes|cache|g[ai]ves? up|preempt|unload|evict|smaller", re.IGNORECASE)
 
 READERS = {"orchard.system_memory": "available_bytes", "orchard.device.memory": "free_bytes"}
-"""Who reads what is free: modules whose function `read` returns a tuple or struct, and its field. Only this knows it."""
+"""Who reads what is free: modules with a function `read`, and the field of its tuple or struct. Only this knows it."""
 UNWATCHED = f"""
 import importlib.abc, importlib.util, sys
 
