@@ -27,6 +27,7 @@ from msgspec import Struct
 GIB = 2**30
 _FLOOR_BYTES = 4 * GIB  # of the machine, for everyone else
 _MOST_STEPS = 6
+_LEAST_SHARE = 64  # what is free changes all the time, and small blocks would follow it without end
 _STOP_SECONDS = 60.0
 _STARTED = "from benchmarks import memory_hog; memory_hog.main()"
 _JOIN = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
@@ -169,7 +170,8 @@ class Walk:
         return wait(self._random.uniform(0, seconds))
 
     def _grow(self, target: int) -> None:
-        while (size := min(self._memory.most, target - self.held, self._memory.free() - self._leave)) > 0:
+        least = self._memory.most // _LEAST_SHARE
+        while (size := min(self._memory.most, target - self.held, self._memory.free() - self._leave)) > least:
             try:
                 self._blocks.append((size, self._memory.take(size)))
             except (MemoryError, RuntimeError, OSError):  # another one was faster
