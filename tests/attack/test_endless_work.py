@@ -1,7 +1,7 @@
 """Work without end, or without bounds, ends with an error for its caller, while others' requests are answered."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import psutil
@@ -16,8 +16,10 @@ from orchard.worker.text_service import TextService
 from orchard.worker.vision_service import VisionService
 from tests.support.bombs import film_of, jpeg_of_scans
 from tests.support.documents import pdf
+from tests.support.examples import some
 from tests.support.hostile_pdfs import hostile_pdfs, nested_forms
 from tests.support.models import model_folder
+from tests.support.random_pdfs import random_pdf
 from tests.support.vision_models import vision_folder
 from tests.support.worker_caller import Caller, serving
 
@@ -38,10 +40,12 @@ def reader(caller: Caller) -> DocumentReader:
     return caller.service._prompter._documents
 
 
-async def test_hostile_documents_are_refused_or_read_beside_other_requests(model_folder: Path) -> None:
-    async with serving(model_folder) as caller:
+async def read_beside_others(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Let a service read PDFs, one after the other; see that each is refused or read, and that no process is left."""
+    before = set(psutil.Process().children())
+    async with serving(folder) as caller:
         reader(caller)._process.limits = documents.LIMITS._replace(cpu_seconds=0.3)
-        for name, data in hostile_pdfs().items():
+        for name, data in files:
             hostile, other = await asyncio.gather(caller.stream(name, document(data)), caller.ask("other", ask()))
             assert other.choices
             if isinstance(end := hostile[-1], Failed):
@@ -49,7 +53,19 @@ async def test_hostile_documents_are_refused_or_read_beside_other_requests(model
                 assert end.message.startswith(f"`{PARAM}` can't be read: "), name
             else:
                 assert isinstance(end, Finished), name
+            assert len(set(psutil.Process().children()) - before) <= 1, name
         assert (await caller.ask("innocent", document(pdf("The sea is blue.")))).choices
+    assert set(psutil.Process().children()) <= before
+
+
+async def test_hostile_documents_are_refused_or_read_beside_other_requests(model_folder: Path) -> None:
+    await read_beside_others(model_folder, hostile_pdfs().items())
+
+
+@pytest.mark.timeout(1200)
+async def test_random_documents_are_refused_or_read_beside_other_requests(model_folder: Path) -> None:
+    numbers = some(range(200), 35)  # one of each kind in the fast profile
+    await read_beside_others(model_folder, ((str(number), random_pdf(number)) for number in numbers))
 
 
 async def test_a_document_that_nobody_waits_for_is_given_up(model_folder: Path) -> None:

@@ -1,6 +1,7 @@
 """One key tries to find out what another has sent: from usage, reports on the cache, and times to the first token."""
 
 import random
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -143,22 +144,30 @@ def area(seen: list[float], unseen: list[float]) -> float:
 
 @pytest.mark.deep
 @pytest.mark.timeout(1800)
+@pytest.mark.parametrize("guessed", ["prompt", "grammar"])
 @pytest.mark.parametrize("sharing", ["keys", "all"])
-def test_the_time_to_the_first_token_tells_nothing(sharing: Any) -> None:
+def test_the_time_to_the_first_token_tells_nothing(sharing: Any, guessed: str) -> None:
     rng = random.Random(5)
     seen: list[float] = []
     unseen: list[float] = []
+
+    def ask(key: str, text: str) -> None:
+        if guessed == "prompt":
+            found.ask(key, ROUTES[0], text)
+        else:
+            found.ask(key, ROUTES[0], "Hello", guided_regex=rf"[a-z]{{1,20}}({re.escape(text)}|[0-9]+)+")
+
     with house(prompt_cache_sharing=sharing) as found:
         for _ in range(400):
             texts = [f"{found.new()}{rng.sample(range(10**5), 80)}" for _ in range(2)]
-            found.ask(ANN, ROUTES[0], texts[0])
+            ask(ANN, texts[0])
             pair = [(texts[0], seen), (texts[1], unseen)]
             rng.shuffle(pair)
             for text, times in pair:
                 begin = time.perf_counter()
-                found.ask(BEN, ROUTES[0], text)
+                ask(BEN, text)
                 times.append(time.perf_counter() - begin)
     if sharing == "keys":
         assert 0.4 < area(seen, unseen) < 0.6
     else:
-        assert area(seen, unseen) > 0.9
+        assert area(seen, unseen) > (0.9 if guessed == "prompt" else 0.6)  # compiling takes a few milliseconds

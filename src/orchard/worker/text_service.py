@@ -262,7 +262,7 @@ class TextService(Service):
                 tokens = await self._prompts.do(count, yields=yields)
                 self._end(request.id, Started(tokens), Finished((), Usage(tokens, 0)))
                 return
-            prepared = await self._prompts.do(self._prompter.prepare, task, yields=yields)
+            prepared = await self._prompts.do(self._prompter.prepare, task, salt, yields=yields)
             if salt and self._options.prompt_cache_shared:
                 count_shared = partial(self._prompter.shared.count, asked, prepared.tokens)
                 live.cache_scope = replace(live.cache_scope, shared=await self._prompts.do(count_shared, yields=yields))

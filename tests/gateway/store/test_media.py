@@ -17,7 +17,7 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart
 from orchard.dialects.common.media import KeptMedium
-from orchard.gateway.caller import ANYONE
+from orchard.gateway.caller import ANYONE, Caller
 from orchard.gateway.store import completions as store_completions
 from orchard.gateway.store import conversations as store_conversations
 from orchard.gateway.store import database, schema
@@ -166,6 +166,15 @@ def test_each_is_kept_once_while_something_refers_to_it(store: Kept) -> None:
     store.run(store_responses.delete, ANYONE, "resp_2")
     assert store.media() == []
     assert PNG not in store.path.read_bytes()
+
+
+def test_whether_another_key_has_stored_one_changes_nothing(store: Kept) -> None:
+    for number, name in enumerate(("ann", "ben", "ann")):
+        id_ = f"conv_{number}"
+        store.run(store_conversations.create, Caller(name), id_, {}, [message(PARTS[0])])
+        listed = store.run(store_conversations.items, Caller(name), id_, PageQuery(order="asc"))
+        assert [json.loads(item) for _, item in listed.items] == [message(PARTS[0])]
+    assert [data for _, data in store.media()] == [PNG, PNG]
 
 
 def test_items_are_listed_as_they_came(store: Kept) -> None:

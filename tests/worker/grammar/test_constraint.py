@@ -395,6 +395,15 @@ def test_a_schema_is_compiled_once(model: TextModel, family: Family) -> None:
     assert again.compiled is first.compiled
 
 
+def test_what_others_have_compiled_is_compiled_again(model: TextModel, family: Family) -> None:
+    constraints = made(model)
+    described = [constraints.describe(wanting("choice", ["ja"]), family, CLOSED, None, salt) for salt in (b"a", b"b")]
+    for one in filter(None, described):
+        assert not constraints.known(one)
+        constraints.compile(one)
+        assert constraints.known(one)
+
+
 def test_the_cache_is_bounded(model: TextModel, family: Family) -> None:
     constraints = made(model)
     for number in range(200):

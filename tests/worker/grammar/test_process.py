@@ -4,12 +4,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Grammar, Tool
 from orchard.formats.registry import choose
-from orchard.worker.grammar.process import LIMITS, GrammarProcess
+from orchard.worker.grammar import input_grammar, lark
+from orchard.worker.grammar.input_grammar import marked
+from orchard.worker.grammar.process import LIMITS, GrammarProcess, make_answer
 from orchard.worker.grammar.writer import GrammarRequest, GrammarWriter, ToolCalls
 
 SPECIAL = {"<|im_end|>": 3, "<tool_call>": 9}
@@ -41,6 +45,22 @@ def test_a_process_writes_what_a_writer_writes(process: GrammarProcess) -> None:
         process.write(wanting("json_schema", False))
     free = GrammarRequest(None, (), must_call=False, several=True)
     assert process.write(free) is None
+
+
+def test_what_is_known_of_terminals_is_not_used_for_other_callers() -> None:
+    answer = make_answer(msgspec.msgpack.encode(SPECIAL))
+    tool = Tool("f", input_grammar="start: /[a-z]+/")
+    shape = choose("", tool_call_parser="hermes").calls([marked(tool)])
+    assert shape
+    called = GrammarRequest(None, (ToolCalls("f", shape, None, tool.input_grammar),), must_call=True, several=True)
+    pattern = wanting("json_schema", {"type": "string", "pattern": "^[a-z]{1,9}(foo|bar)+$"})
+    known = []
+    for salt in (b"a", b"b", b"b"):
+        for wanted in (pattern, called):
+            list(answer(msgspec.msgpack.encode(replace(wanted, salt=salt))))
+        known.append([one.cache_info() for one in (lark.fault, lark.fault_within, input_grammar.escaped)])
+    assert all(info.misses for info in known[0])
+    assert known[0] == known[1] != known[2]
 
 
 def test_a_strict_tool_is_to_blame_by_its_name(process: GrammarProcess) -> None:

@@ -120,8 +120,9 @@ def insert(
 ) -> None:
     """Add items to a thread; `known` are the media that they refer to."""
     query = "INSERT INTO items (id, thread, response, output, item, parts) VALUES (?, ?, ?, ?, ?, ?)"
+    (user,) = db.execute("SELECT user FROM threads WHERE id = ?", (thread,)).fetchone()
     for given in items:
-        item, media = store_media.packed(given, known)
+        item, media = store_media.packed(given, known, user)
         row = (item["id"], thread, response, output, msgspec.json.encode(item), _parts(item))
         number = db.execute(query, row).lastrowid
         if media and number is not None:

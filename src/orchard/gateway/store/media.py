@@ -1,4 +1,4 @@
-"""Media of stored items. Each is stored once, by the hash of its bytes; items refer to it by a `KeptMedium`.
+"""Media of stored items. Each user's are stored once, by a hash of their bytes; items refer to them by a `KeptMedium`.
 
 A trigger of the database deletes a medium with the last item that refers to it.
 """
@@ -45,10 +45,11 @@ class KnownMedia(Struct, frozen=True):
 NONE = KnownMedia()
 
 
-def packed(item: Fields, known: KnownMedia = NONE) -> tuple[Fields, dict[str, bytes]]:
-    """Return an item without its media, and the media by digest.
+def packed(item: Fields, known: KnownMedia = NONE, user: str | None = None) -> tuple[Fields, dict[str, bytes]]:
+    """Return an item without its media, and the media by digest, which depends on the `user` who stores them.
 
-    Values that can't be read as a medium, and URLs that weren't fetched, stay in the item.
+    So storing a medium takes the same time whether or not another user has stored it. Values that can't be read as a
+    medium, and URLs that weren't fetched, stay in the item.
     """
     media: dict[str, bytes] = {}
     if not any(_places(item)):
@@ -62,7 +63,9 @@ def packed(item: Fields, known: KnownMedia = NONE) -> tuple[Fields, dict[str, by
             continue
         data, media_type, original = _medium(value, name, known)
         if data:
-            digest = hashlib.sha256(data).hexdigest()
+            hashed = hashlib.sha256((user or "").encode())
+            hashed.update(data)
+            digest = hashed.hexdigest()
             holder[name] = KeptMedium(digest, "".join(media_type.split()), original).url
             media[digest] = data
     return item, media

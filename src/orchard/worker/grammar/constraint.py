@@ -87,10 +87,13 @@ class Constraints:
         self._lock = threading.Lock()  # for `_compiled`, which several threads use
         self._compiling = threading.Lock()
 
-    def describe(self, task: Generate, family: Family, prompt: str, max_tokens: int | None = None) -> Constraint | None:
+    def describe(
+        self, task: Generate, family: Family, prompt: str, max_tokens: int | None = None, salt: bytes = b""
+    ) -> Constraint | None:
         """Return the constraint on the answer to a rendered prompt; None if there is none.
 
-        `max_tokens`: the token limit of the answer. Raise OrchardError if this model's answers can't be constrained.
+        `max_tokens`: the token limit of the answer. `salt`: see `GrammarRequest`. Raise OrchardError if this model's
+        answers can't be constrained.
         """
         if not (task.grammar or task.must_call or any(tool.strict for tool in task.tools)):
             return None
@@ -113,6 +116,7 @@ class Constraints:
             several=task.parallel_tool_calls,
             header="" if begun else header,
             reasoning=tags,
+            salt=salt,
         )
         key = msgspec.msgpack.encode((wanted, reasoning is None))
         what = f"the {task.grammar.kind} of `{param}`" if task.grammar else "the tools' format"

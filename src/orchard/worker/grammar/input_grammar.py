@@ -193,7 +193,7 @@ class _Rewriter:
         if len(self._classes) > _MOST_CLASSES:
             raise ValueError(f"it has more than {_MOST_CLASSES} kinds of characters")
         flag = "i" if "i" in flags else ""
-        return _escaped(own, flag) if self._json else f"/{own}/{flag}"
+        return escaped(own, flag) if self._json else f"/{own}/{flag}"
 
 
 def _code(char: str) -> str:
@@ -201,7 +201,7 @@ def _code(char: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _escaped(own: str, flag: str) -> str:
+def escaped(own: str, flag: str) -> str:
     """Return the expression for one of some characters, as a JSON string writes them."""
     members = first_bytes(f"/{own}/{flag}")
     special = sorted(members & _ESCAPED.keys())

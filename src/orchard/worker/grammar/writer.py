@@ -49,7 +49,8 @@ class GrammarRequest(Struct, frozen=True):
     """What an answer must look like.
 
     `several`: there may be several calls. `header`: the beginning of the answer, before the grammar is enforced.
-    `reasoning`: the texts that begin and end the reasoning, if the grammar must include it.
+    `reasoning`: the texts that begin and end the reasoning, if the grammar must include it. `salt`: that of the
+    request's `CacheScope`; what is known of a grammar is only used for requests with the same one.
     """
 
     grammar: generate.Grammar | None
@@ -58,6 +59,7 @@ class GrammarRequest(Struct, frozen=True):
     several: bool
     header: str = ""
     reasoning: tuple[str, str] | None = None
+    salt: bytes = b""
 
 
 class GrammarText(Struct, frozen=True):

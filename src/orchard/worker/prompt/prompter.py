@@ -176,8 +176,8 @@ class Prompter:
         refuse = partial(self._refuse_beyond, _COUNTED_WINDOWS * self._window, param=param, at_least=True)
         return self._media.read(marked, refuse, salt)
 
-    def prepare(self, given: generate.Generate | ReadTask) -> Prepared:
-        """Render, tokenise and check a request. Raise OrchardError if it is wrong or too long."""
+    def prepare(self, given: generate.Generate | ReadTask, salt: bytes = b"") -> Prepared:
+        """Render, tokenise and check a request; `salt`: as in `read`. Raise OrchardError if it is wrong or too long."""
         read = self._checked(given)
         task = read.task
         text, tokens, placed = self._tokens(read, self._window)
@@ -187,7 +187,7 @@ class Prompter:
         params = self._params(task, text)
         if _open_thought(task):  # the prompt has nothing of the answer itself
             task = replace(task, continue_last=False)
-        constraint = self.constraints.describe(task, self.family, text, max_tokens)
+        constraint = self.constraints.describe(task, self.family, text, max_tokens, salt)
         opener = self.template.opener if task.prompt is None else None
         boundaries = tuple(place for place, token in enumerate(tokens) if token == opener and place)
         predicted = self._predicted(task.prediction) if task.prediction else ()
