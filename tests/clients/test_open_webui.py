@@ -18,6 +18,19 @@ from tests.clients.agents import ROOT
 from tests.clients.prompts import ASK_WEATHER, SUM, SUM_ANSWER, WEATHER_SCHEMA
 from tests.clients.starting import started
 
+PAINTERS = """
+server: {responses_path: ":memory:"}
+models:
+  - {model_path: demo}
+  - {model_path: generates, served_model_name: black-forest-labs/FLUX.2-klein-4B, config_name: flux2-klein-4b}
+  - {model_path: edits, served_model_name: black-forest-labs/FLUX.1-Kontext-dev, config_name: flux-kontext-dev}
+"""
+START_PAINTERS = """
+from orchard.cli import main
+from tests.support import fake_images
+fake_images.use()
+main()
+"""
 SECTION = (ROOT / "docs" / "clients.md").read_text().partition("## Open WebUI")[2].partition("\n## ")[0]
 
 
@@ -73,22 +86,28 @@ def test_a_streamed_answer(webui: httpx.Client) -> None:
 
 def test_a_chat_of_the_page(webui: httpx.Client) -> None:
     """The page sends a question over HTTP and gets the answer, and the chat's title, through a socket."""
-    question = {"id": "question", "parentId": None, "role": "user", "content": SUM, "models": ["demo"]}
-    body = {"model": "demo", "stream": True, "parent_id": None, "id": "answer", "user_message": question}
-    body |= {"messages": [{"role": "user", "content": SUM}], "background_tasks": {"title_generation": True}}
-    token = webui.headers["authorization"].removeprefix("Bearer ")
+    received = _chat(webui, SUM, {"background_tasks": {"title_generation": True}}, {"chat:title", "done"})
+    assert received["chat:title"]
+    assert SUM_ANSWER in received["done"]["output"][0]["content"][0]["text"]
+
+
+def _chat(client: httpx.Client, question: str, options: dict[str, Any], awaited: set[str]) -> dict[str, Any]:
+    """Ask as the page does; return what comes through the socket, by type, as soon as all that is awaited has come."""
+    message = {"id": "question", "parentId": None, "role": "user", "content": question, "models": ["demo"]}
+    body = {"model": "demo", "stream": True, "parent_id": None, "id": "answer", "user_message": message}
+    body |= {"messages": [{"role": "user", "content": question}], **options}
+    token = client.headers["authorization"].removeprefix("Bearer ")
     with socketio.SimpleClient() as page:
-        address = str(webui.base_url)
+        address = str(client.base_url)
         page.connect(address, socketio_path="/ws/socket.io", transports=["websocket"], auth={"token": token})
-        _post(webui, "/api/chat/completions", json=body | {"session_id": page.sid})
+        _post(client, "/api/chat/completions", json=body | {"session_id": page.sid})
         received: dict[str, Any] = {}
-        while not {"chat:title", "done"} <= received.keys():
+        while not awaited <= received.keys():
             _, event = page.receive(timeout=60)
             data = event["data"]["data"]
             done = event["data"]["type"] == "chat:completion" and data.get("done")
             received["done" if done else event["data"]["type"]] = data
-    assert received["chat:title"]
-    assert SUM_ANSWER in received["done"]["output"][0]["content"][0]["text"]
+    return received
 
 
 def test_a_call(webui: httpx.Client) -> None:
@@ -135,3 +154,40 @@ def test_the_voices_are_listed(webui: httpx.Client) -> None:
 
 def _upload(client: httpx.Client, path: str, file: Path, kind: str) -> Any:
     return _post(client, path, files={"file": (file.name, file.read_bytes(), kind)})
+
+
+@pytest.fixture(scope="module")
+def painters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A client of an Open WebUI whose server has image models, which draw plain colours."""
+    folder = tmp_path_factory.mktemp("painters")
+    for name in ("generates", "edits"):
+        (folder / name / "transformer").mkdir(parents=True)
+        (folder / name / "model_index.json").write_text("{}")
+        (folder / name / "transformer" / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
+    (folder / "config.yaml").write_text(PAINTERS)
+    command = [str(Path(os.environ["ORCHARD"]).with_name("python")), "-c", START_PAINTERS, "serve"]
+    variables = os.environ | {"PYTHONPATH": str(ROOT)}
+    with (
+        started([*command, "--config", "config.yaml"], folder, _is_ready, variables) as url,
+        open_webui(url, tmp_path_factory.mktemp("open-webui-images")) as client,
+    ):
+        yield client
+
+
+def test_images(painters: httpx.Client) -> None:
+    (made,) = _post(painters, "/api/v1/images/generations", json={"prompt": "a cat"})
+    assert _size(painters, made) == (1024, 1024)
+    (edited,) = _post(painters, "/api/v1/images/edit", json={"prompt": "at night", "image": made["url"]})
+    assert _size(painters, edited) == (1024, 1024)
+
+
+def test_an_image_in_a_chat(painters: httpx.Client) -> None:
+    (image,) = _chat(painters, "a cat", {"features": {"image_generation": True}}, {"files", "done"})["files"]["files"]
+    assert _size(painters, image) == (1024, 1024)
+
+
+def _size(client: httpx.Client, image: dict[str, str]) -> tuple[int, int]:
+    """Return the width and height of a PNG."""
+    file = client.get(image["url"]).content
+    assert file.startswith(b"\x89PNG")
+    return int.from_bytes(file[16:20]), int.from_bytes(file[20:24])

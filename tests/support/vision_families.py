@@ -213,6 +213,7 @@ FAMILIES: dict[str, VisionFamily] = {
         config=TEXT
         | {
             "model_type": "qwen2_5_vl",
+            "bos_token_id": None,
             "rope_scaling": {"type": "mrope", "mrope_section": [6, 5, 5]},
             "vision_config": QWEN_VISION
             | {"model_type": "qwen2_5_vl", "window_size": 16, "fullatt_block_indexes": [1], "tokens_per_second": 2},

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -21,10 +22,13 @@ from PIL import Image
 from orchard.backends.vision import model as vision_model
 from orchard.backends.vision.encoder import Features, MediaEncoder
 from orchard.backends.vision.inputs import MediaReader, Medium
+from orchard.config import Settings
 from orchard.core.events import Failed, Started, collect
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
 from orchard.core.tasks.generate import Count, Generate, Message, Part, Sampling, TextPart, ToolCallPart, ToolResultPart
 from orchard.engine import calibration
+from orchard.gateway.pool.worker_process import WorkerProcess
+from orchard.kinds import VISION
 from orchard.worker import text_service, vision_service
 from orchard.worker.vision_service import VisionService
 from tests.support.examples import some
@@ -109,6 +113,37 @@ async def test_an_answer_is_that_of_mlx_vlm(
         for media in asked:
             told = await answer(caller, ask(said(*media, "What is blue?")))
             assert told == reference(name, tmp_path, *media), [part.kind for part in media]
+
+
+@pytest.mark.parametrize(
+    "names", [["gemma3", "qwen3_omni_moe"], pytest.param([*_QWEN, *_OTHERS], marks=pytest.mark.deep)]
+)
+async def test_a_load_leaves_no_warning_for_programmers(
+    vision_folder: Folders, names: list[str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """transformers has such warnings for mlx-vlm, which calls it."""
+    monkeypatch.delenv("TRANSFORMERS_VERBOSITY", raising=False)  # mlx-vlm sets it here, and in a worker too late
+    worker = WorkerProcess(VISION, Settings())
+    phases: asyncio.Queue[str] = asyncio.Queue()
+    worker.on_change = lambda: phases.put_nowait(worker.phase)
+    running = asyncio.create_task(worker.run())
+
+    async def until(phase: str) -> None:
+        async with asyncio.timeout(60):
+            while (found := await phases.get()) != phase:
+                assert found != "gone", worker.failure
+
+    await until("idle")
+    for name in names:
+        worker.load(name, str(vision_folder(name)), VISION.options())
+        await until("ready")
+        worker.unload()
+        await until("idle")
+    worker.close()
+    await running
+    lines = capfd.readouterr().err.splitlines()
+    assert lines
+    assert [line for line in lines if not re.match(r"\d{4}-\d\d-\d\d ", line)] == []
 
 
 @pytest.fixture(scope="module")

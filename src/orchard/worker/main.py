@@ -10,6 +10,7 @@ import logging
 import operator
 import os
 import pkgutil
+import re
 import resource
 import signal
 import socket
@@ -56,8 +57,15 @@ def import_service(service: str, options: str, tasks: Sequence[str]) -> ServiceT
         made = pkgutil.resolve_name(service)
     finally:
         resource.setrlimit = set_limit
+    for handler in logging.getLogger("transformers").handlers:
+        handler.addFilter(_is_for_users)
     known = functools.reduce(operator.or_, map(pkgutil.resolve_name, tasks))
     return ServiceTypes(made, Decoder(pkgutil.resolve_name(options)), Decoder(known))
+
+
+def _is_for_users(line: logging.LogRecord) -> bool:
+    """Return whether a log line of transformers is for users, not for the program that calls it, such as mlx-vlm."""
+    return not re.search("deprecated|pass the `sampling_rate`", line.getMessage())
 
 
 _log_fields = {"origin": "worker"}
