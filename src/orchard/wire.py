@@ -60,9 +60,32 @@ class Unloaded(Struct, frozen=True, array_like=True, tag="unloaded"):
 
 
 class LimitMemory(Struct, frozen=True, array_like=True, tag="limit_memory"):
-    """Gateway to worker: from now on, this is the limit of weights, KV caches and cached prompts together, in bytes."""
+    """Gateway to worker: from now on, `memory_bytes` limits weights, KV caches and cached prompts together.
+
+    `most_bytes`: what the limit would be if the model were alone and other programs took nothing.
+    """
 
     memory_bytes: int
+    most_bytes: int
+
+
+class MemoryReport(Struct, frozen=True, array_like=True, tag="memory_report"):
+    """Worker to gateway, once a second at most, if something has changed: who holds memory, in bytes.
+
+    `device_free_bytes` and `device_total_bytes`: of a device with its own memory, for all programs; else 0. The others
+    are of this worker: what MLX holds (`active_bytes`), keeps for later (`cache_bytes`) and has held at most since the
+    load (`peak_bytes`), and the service's `MemoryUse`.
+    """
+
+    device_free_bytes: int = 0
+    device_total_bytes: int = 0
+    active_bytes: int = 0
+    cache_bytes: int = 0
+    peak_bytes: int = 0
+    weights_bytes: int = 0
+    rows_bytes: int = 0
+    prompts_bytes: int = 0
+    wanted_bytes: int = 0
 
 
 class Ping(Struct, frozen=True, array_like=True, tag="ping"):
@@ -167,7 +190,7 @@ class Step(Struct, frozen=True, array_like=True, tag="step"):
 
 
 ToWorker = Load | Unload | LimitMemory | Ping | Submit | Cancel | Pause | Resume | AskCache
-FromWorker = Hello | Loading | Ready | LoadFailed | Unloaded | Pong | Step | CacheIs
+FromWorker = Hello | Loading | Ready | LoadFailed | Unloaded | MemoryReport | Pong | Step | CacheIs
 _Any = ToWorker | FromWorker
 
 _encoder = msgspec.msgpack.Encoder()

@@ -24,6 +24,19 @@ class Heartbeat(Struct, frozen=True):
     mlx_bytes: int = 0
 
 
+class MemoryUse(Struct, frozen=True):
+    """What a model holds, in bytes: its weights, the KV caches of its rows, and cached prompts.
+
+    `wanted_bytes`: the limit, weights included, with which the largest request that waits for memory would run; 0: none
+    waits for memory.
+    """
+
+    weights_bytes: int = 0
+    rows_bytes: int = 0
+    prompts_bytes: int = 0
+    wanted_bytes: int = 0
+
+
 class Loaded(Struct, frozen=True):
     """A model that is ready: the bytes that it takes without requests, and other details for clients."""
 
@@ -87,10 +100,15 @@ class Service(Protocol):
         """Return the results of speculation since the load."""
         return {}
 
-    def limit_memory(self, memory_bytes: int) -> None:
+    def memory(self) -> MemoryUse:
+        """Return what the model holds now. This may be called as soon as `start` has begun."""
+        return MemoryUse()
+
+    def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit the model and its requests together to `memory_bytes` from now on.
 
-        This replaces the options' `memory_limit`, and may be called as soon as `start` has begun.
+        This replaces the options' `memory_limit`, and may be called as soon as `start` has begun. `most_bytes`: what
+        the limit would be if the model were alone and other programs took nothing.
         """
 
     @abstractmethod

@@ -112,8 +112,8 @@ class Worker:
                 self._model, _log_fields["origin"] = name, f"worker[{name}]"
                 self._service = self._types.service(path, self._types.options.decode(options))
                 self._begin(self._load(self._service))
-            case wire.LimitMemory(memory_bytes):
-                self._loaded.limit_memory(memory_bytes)
+            case wire.LimitMemory(memory_bytes, most_bytes):
+                self._loaded.limit_memory(memory_bytes, most_bytes)
             case wire.Unload():
                 self._unloading = self._begin(self._unload())
 

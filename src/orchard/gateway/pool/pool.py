@@ -166,15 +166,17 @@ class Pool:
 
     def _share(self) -> None:
         """Divide the memory between the loaded models. Lower allowances before raising others."""
-        budget = self.processes.budget
+        budget = limit = self.processes.budget
         placed = [model for model in self.models.values() if model.worker]
         stay = [model for model in placed if model.state.shown != "unloading"]
-        if budget is None or not stay:
+        if budget is None or limit is None or not stay:
             return
         budget -= sum(model.allowance or 0 for model in placed if model.state.shown == "unloading")
         shares = placement.allowances([model.need for model in stay], budget)
+        pinned = sum(model.need for model in stay if model.entry.pinned)
         for model, share in sorted(zip(stay, shares, strict=True), key=lambda one: one[1] - (one[0].allowance or 0)):
-            model.allow(share)
+            most = limit - pinned + (model.need if model.entry.pinned else 0)
+            model.allow(share, max(share, most))
 
     def _first(self) -> list[ServedModel]:
         """Return the models that are loaded at startup."""

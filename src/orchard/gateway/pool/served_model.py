@@ -37,6 +37,8 @@ class ServedModel:
         self.used = 0.0
         self.allowance: int | None = None
         """The bytes of memory that it may take now."""
+        self._most_bytes = 0
+        """What it could take alone, with memory that no other program takes."""
         self._settings = settings
         self._host = host
         self._requests = Requests(settings.queue_timeout, self._note, self._too_late, self._released)
@@ -195,6 +197,8 @@ class ServedModel:
             options = replace(options, memory_limit=self.allowance)
         self._become(ModelState.LOADING)
         worker.load(self.entry.id, self.entry.path, options)
+        if self.allowance is not None and self._most_bytes != self.allowance:
+            worker.limit_memory(self.allowance, self._most_bytes)
 
     def hold(self, held: bool) -> None:
         """If it is ready, hold new requests while another model waits for its memory; `held` False: go on."""
@@ -220,14 +224,14 @@ class ServedModel:
         self.restarts.reason = reason
         self.refuse(self._failed.error())
 
-    def allow(self, memory_bytes: int) -> None:
-        """Let it take this much memory from now on."""
+    def allow(self, memory_bytes: int, most_bytes: int) -> None:
+        """Let it take `memory_bytes` from now on; it could take `most_bytes` if it were alone."""
         if own := self.entry.options.memory_limit:
-            memory_bytes = min(own, memory_bytes)
-        if memory_bytes != self.allowance:
-            self.allowance = memory_bytes
+            memory_bytes, most_bytes = min(own, memory_bytes), min(own, most_bytes)
+        if (memory_bytes, most_bytes) != (self.allowance, self._most_bytes):
+            self.allowance, self._most_bytes = memory_bytes, most_bytes
             if self.worker and self.worker.phase in ("loading", "ready"):
-                self.worker.limit_memory(memory_bytes)
+                self.worker.limit_memory(memory_bytes, most_bytes)
 
     def end_requests(self) -> None:
         """End every request, because the server shuts down."""
@@ -408,7 +412,7 @@ class ServedModel:
         self._idle.stop()
         # Give up memory that it does not need now, unless it must save prompts, which would be dropped.
         if self.allowance is not None and not self.entry.options.saves:
-            self.allow(min(self.allowance, self.need))
+            self.allow(min(self.allowance, self.need), self._most_bytes)
         self._become(ModelState.ENDING if end else ModelState.UNLOADING)
         if self.worker.phase == "ready":
             self.worker.unload()  # also if it ends: so it spends less time on saving prompts than at a shutdown

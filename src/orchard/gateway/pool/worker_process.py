@@ -168,9 +168,9 @@ class WorkerProcess:
         self._send(wire.Unload())
         self._become("unloading")
 
-    def limit_memory(self, memory_bytes: int) -> None:
-        """Limit the memory of the model from now on; it must be loading or ready."""
-        self._send(wire.LimitMemory(memory_bytes))
+    def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
+        """Limit the memory of the model from now on, see `wire.LimitMemory`; it must be loading or ready."""
+        self._send(wire.LimitMemory(memory_bytes, most_bytes))
 
     def submit(self, request: Request, stream: EventStream) -> None:
         """Submit a request; its events go to `stream`, and closing the stream cancels it."""
