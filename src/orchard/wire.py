@@ -12,6 +12,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from orchard.core.cache_report import CacheState
+from orchard.core.device_memory import DeviceMemory
 from orchard.core.events import Event
 from orchard.core.request import Priority, Request, Sender
 from orchard.core.speculation_report import SpeculationReport
@@ -70,18 +71,12 @@ class LimitMemory(Struct, frozen=True, array_like=True, tag="limit_memory"):
 
 
 class MemoryReport(Struct, frozen=True, array_like=True, tag="memory_report"):
-    """Worker to gateway, once a second at most, if something has changed: who holds memory, in bytes.
+    """Worker to gateway, once a second at most, if something has changed: what holds memory, in bytes.
 
-    `device_free_bytes` and `device_total_bytes`: of a device with its own memory, for all programs; else 0. The others
-    are of this worker: what MLX holds (`active_bytes`), keeps for later (`cache_bytes`) and has held at most since the
-    load (`peak_bytes`), and the service's `MemoryUse`.
+    All but `device` is what `Service.memory` returns; 0 without a model.
     """
 
-    device_free_bytes: int = 0
-    device_total_bytes: int = 0
-    active_bytes: int = 0
-    cache_bytes: int = 0
-    peak_bytes: int = 0
+    device: DeviceMemory = DeviceMemory()
     weights_bytes: int = 0
     rows_bytes: int = 0
     prompts_bytes: int = 0

@@ -7,6 +7,7 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from orchard.core.cache_report import CacheState
+from orchard.core.device_memory import DeviceMemory
 from orchard.core.events import Event
 from orchard.core.request import LoadOptions, Request
 from orchard.core.speculation_report import SpeculationReport
@@ -59,6 +60,16 @@ class Service(Protocol):
 
         This is called once per process, before anything else; then one service is made for each load.
         """
+
+    @staticmethod
+    def device_memory(*, has_model: bool) -> DeviceMemory:
+        """Return what the device has free and what MLX holds; `has_model`: whether this process has begun a load.
+
+        Unlike other methods, this is called in a thread of its own, also while another thread computes.
+        """
+        from orchard.device import memory  # imports MLX, which scripted models don't need
+
+        return memory.read(has_model=has_model)
 
     @abstractmethod
     def __init__(self, path: str, options: LoadOptions) -> None:

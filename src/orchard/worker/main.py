@@ -17,17 +17,19 @@ import sys
 import time
 from collections.abc import Sequence
 from logging.handlers import WatchedFileHandler
+from pathlib import Path
 from typing import NamedTuple
 
 import psutil
 from msgspec.msgpack import Decoder
 
 from orchard import wire
-from orchard.backends.service import Heartbeat, Service
+from orchard.backends.service import Heartbeat, MemoryUse, Service
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event
 from orchard.core.request import LoadOptions, Request, Task
 from orchard.worker import quick_transformers
+from orchard.worker.memory_changes import MemoryChanges
 
 log = logging.getLogger("orchard.worker")
 
@@ -35,6 +37,11 @@ SAVE_SECONDS = 1.0
 """How long saving cached prompts may take at an unload: another model may be waiting for the memory."""
 LAST_SAVE_SECONDS = 5.0
 """How long saving cached prompts may take when the process and the server end."""
+OOM_SCORE = 500
+"""What Linux adds, of 1000, when it chooses the process to kill for lack of memory: a worker goes before the gateway
+and other programs that take less than half of the memory."""
+REPORT_SECONDS = 1.0
+"""The least seconds between two reports of what holds memory."""
 SWITCH_SECONDS = 0.0005
 """How long the engine's thread waits for the interpreter's lock; the default of 5 ms is as long as a step."""
 
@@ -79,6 +86,7 @@ class Worker:
     async def run(self, reader: asyncio.StreamReader) -> None:
         """Serve until the gateway closes the socket."""
         self._say(wire.Hello(self._types.service.prepare()))
+        self._begin(self._report_memory())
         while (message := await wire.read(reader)) is not None:
             self._receive(message)
         for task in self._tasks:
@@ -148,6 +156,16 @@ class Worker:
     async def _report_cache(self, number: int, request_id: str | None) -> None:
         self._say(wire.CacheIs(number, await self._loaded.cache(request_id)))
 
+    async def _report_memory(self) -> None:
+        """Report once a second what holds memory, if that has changed noticeably; a thread reads it."""
+        changes = MemoryChanges()
+        while True:
+            # Its driver may make the thread wait.
+            device = await asyncio.to_thread(self._types.service.device_memory, has_model=self._service is not None)
+            if report := changes.report(device, self._service.memory() if self._service else MemoryUse()):
+                self._say(report)
+            await asyncio.sleep(REPORT_SECONDS)
+
     def _begin(self, work: "asyncio._CoroutineLike[None]") -> "asyncio.Task[None]":
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -213,6 +231,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH_SECONDS)
+    with contextlib.suppress(OSError):  # only Linux has it
+        Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
     # Write no core file: the socket of a process that aborts would stay open, and callers wait, until it is written.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     try:
