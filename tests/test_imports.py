@@ -44,7 +44,7 @@ LAW = {
         {"core", "device", "engine", "folder_files"}, MLX | MEDIA | {"msgspec", "psutil", "threadpoolctl"}
     ),
     "worker": Room(
-        {"core", "device", "wire", "formats", "engine", "backends"},
+        {"core", "device", "wire", "formats", "engine", "backends", "system_memory"},
         MLX | {"msgspec", "jinja2", "llguidance", "psutil", "pypdf"},
     ),
     "gateway": Room(

@@ -28,6 +28,7 @@ class Hello(Struct, frozen=True, array_like=True, tag="hello"):
     """Worker to gateway, the first message: the libraries are imported. `memory_bytes` is what models may use."""
 
     memory_bytes: int
+    device: DeviceMemory = DeviceMemory()
 
 
 class Load(Struct, frozen=True, array_like=True, tag="load"):

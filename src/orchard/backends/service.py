@@ -67,8 +67,10 @@ class Service(Protocol):
 
         Unlike other methods, this is called in a thread of its own, also while another thread computes.
         """
-        from orchard.device import memory  # imports MLX, which scripted models don't need
-
+        try:
+            from orchard.device import memory
+        except ModuleNotFoundError:  # a kind of model may do without MLX
+            return DeviceMemory()
         return memory.read(has_model=has_model)
 
     @abstractmethod

@@ -80,12 +80,14 @@ class Worker:
         self._service: Service | None = None
         self._model = ""
         self._ready = False
+        self._memory = MemoryChanges()
         self._unloading: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, reader: asyncio.StreamReader) -> None:
         """Serve until the gateway closes the socket."""
-        self._say(wire.Hello(self._types.service.prepare()))
+        service = self._types.service
+        self._say(wire.Hello(service.prepare(), service.device_memory(has_model=False)))
         self._begin(self._report_memory())
         while (message := await wire.read(reader)) is not None:
             self._receive(message)
@@ -151,6 +153,7 @@ class Worker:
             with contextlib.suppress(OSError, AttributeError):  # not every C library has it
                 ctypes.CDLL(None).malloc_trim(0)
         _log_fields["origin"] = "worker"
+        self._memory = MemoryChanges()  # for the gateway forgets the model's reports
         self._say(wire.Unloaded(_rss_bytes()))
 
     async def _report_cache(self, number: int, request_id: str | None) -> None:
@@ -158,11 +161,10 @@ class Worker:
 
     async def _report_memory(self) -> None:
         """Report once a second what holds memory, if that has changed noticeably; a thread reads it."""
-        changes = MemoryChanges()
         while True:
             # Its driver may make the thread wait.
             device = await asyncio.to_thread(self._types.service.device_memory, has_model=self._service is not None)
-            if report := changes.report(device, self._service.memory() if self._service else MemoryUse()):
+            if report := self._memory.report(device, self._service.memory() if self._service else MemoryUse()):
                 self._say(report)
             await asyncio.sleep(REPORT_SECONDS)
 

@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 from msgspec.structs import replace
 
+from orchard import system_memory
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed, Finished, Started, Text
@@ -77,6 +78,7 @@ class Walk:
         limit = self.random.choice((None, _BUDGET))
         watchdog = self.random.choice((4.0, 20.0))
         monkeypatch.setattr(processes, "WorkerProcess", self.world.make)
+        monkeypatch.setattr(system_memory, "read", self.world.read_memory)
         # Without a time limit, a request that is forgotten waits for ever.
         self.timeout = self.random.choice((120.0, _FOR_EVER, _FOR_EVER))
         settings = Settings(
@@ -107,6 +109,7 @@ class Walk:
             self._break_loads: 1,
             self._lose_files: 1,
             self._jump: 1,
+            self._squeeze: 5,
         }
         for _ in range(_STEPS):
             (action,) = self.random.choices(list(actions), list(actions.values()))
@@ -118,6 +121,7 @@ class Walk:
         for process in self.world.alive:
             process.broken_loads = False
         self.hub.fails = False
+        self.world.others = 0
         async with asyncio.timeout(10_000):
             while self.callers:
                 await asyncio.wait(self.callers)
@@ -129,6 +133,8 @@ class Walk:
                 ok = self.outcomes.get("ok", 0)
                 await self._call(self._new(self.random.choice(small).id), whole=False, patience=_FOR_EVER)
                 assert self.outcomes["ok"] == ok + 1
+                shares = [process.allowance or 0 for process in self.world.alive if process.path]
+                assert sum(shares) == _BUDGET, "what others have freed is the models' again"
         assert "unavailable" not in self.outcomes or self.timeout < _FOR_EVER
         self.world.closing = True
         await self.pool.close()
@@ -139,6 +145,10 @@ class Walk:
 
     async def _jump(self) -> None:
         cast(VirtualLoop, asyncio.get_running_loop()).jump(self.random.choice((1, 30, 1000)))
+
+    async def _squeeze(self) -> None:
+        """Let other programs take memory, or free it."""
+        self.world.others = self.random.choice((0, 0, 2000, 5000, 9000, 20_000))
 
     async def _request(self) -> None:
         request = self._new(self.random.choice(self.entries).id)

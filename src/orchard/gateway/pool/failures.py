@@ -2,6 +2,7 @@
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed
+from orchard.gateway.memory_status import MemoryStatus
 
 SHUTTING_DOWN = Failed("shutting_down", "the server is shutting down", None, 5)
 
@@ -26,6 +27,16 @@ def no_room(model: str) -> Failed:
     """Return the failure of a request for which there is no free memory, and whose model may not evict others."""
     text = f"there is no room for model '{model}' beside the models in memory, and it does not evict any of them"
     return Failed("unavailable", text, None, 5)
+
+
+def short_of_memory(model: str, memory: MemoryStatus) -> Failed:
+    """Return the failure of a request whose model is not loaded, because the machine has no memory left."""
+    text = (
+        f"model '{model}' is not loaded now: the machine is short of memory ({memory.available_bytes:,} of "
+        f"{memory.total_bytes:,} bytes are free, other programs use {memory.others_bytes:,}); close other programs, "
+        "or set load_under_pressure"
+    )
+    return Failed("unavailable", text, None, 30)
 
 
 def in_use(model: str) -> OrchardError:

@@ -86,8 +86,12 @@ class ServedModel:
         """The least bytes of memory that it takes."""
         if self.state.shown == "unloading" and self.allowance is not None:
             return self.allowance  # it can't be told any more to take less
-        loaded = self.entry.options.loaded_bytes(self.entry.size_bytes, self.entry.kept_bytes)
-        return placement.need(max(loaded, self._weights_bytes), self._host.processes.budget)
+        return placement.need(self.weights_bytes, self._host.processes.limit)
+
+    @property
+    def weights_bytes(self) -> int:
+        """What its weights take in memory."""
+        return max(self.entry.options.loaded_bytes(self.entry.size_bytes, self.entry.kept_bytes), self._weights_bytes)
 
     @property
     def status(self) -> ModelStatus:
@@ -184,17 +188,18 @@ class ServedModel:
 
     def begin(self) -> None:
         """Load it into its process, once that has started."""
-        worker, budget = self.worker, self._host.processes.budget
+        worker, limit = self.worker, self._host.processes.limit
         if self.state is not ModelState.STARTING or not worker or worker.phase != "idle":
             return
-        if budget is not None and self.need > budget:
-            self.refuse_room(placement.too_large(self.need, budget))
+        if limit is not None and self.need > limit:
+            self.refuse_room(placement.too_large(self.need, limit, {}))
             self._lose_process()
             self._host.processes.give(worker)
             return
         options = self.entry.options
         if self.allowance is not None:
             options = replace(options, memory_limit=self.allowance)
+        self._host.memory.warn_of_need(self.entry.id, self.need)
         self._become(ModelState.LOADING)
         worker.load(self.entry.id, self.entry.path, options)
         if self.allowance is not None and self._most_bytes != self.allowance:
@@ -209,9 +214,9 @@ class ServedModel:
             self._load_waiters.tell()
             self._submit_waiting()
 
-    def evict(self, other: str) -> None:
-        """Free its memory for the model `other`, which may reuse its process."""
-        self._let_go("evicted", f"it makes room for {other}", end=False)
+    def evict(self, why: str) -> None:
+        """Free its memory. Another model may reuse its process."""
+        self._let_go("evicted", why, end=False)
 
     def refuse(self, error: OrchardError) -> None:
         """Fail all that wait for it to load, without counting a failure of the model."""
