@@ -37,13 +37,11 @@ class ServedModel:
         self.used = 0.0
         self.allowance: int | None = None
         """The bytes of memory that it may take now."""
-        self._most_bytes = 0
-        """What it could take alone, with memory that no other program takes."""
+        self._most_bytes = 0  # what it could take if it were alone and other programs took nothing
         self._settings = settings
         self._host = host
         self._requests = Requests(settings.queue_timeout, self._note, self._too_late, self._released)
-        self._before = self.state
-        """The state before this one."""
+        self._before = self.state  # the state before this one
         self._wanted = False
         """It is to be loaded although no request waits for it."""
         self._weights_bytes = 0
