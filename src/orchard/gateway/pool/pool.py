@@ -222,10 +222,16 @@ class Pool:
     def _refuse_under_pressure(self) -> None:
         """Load no model while the machine has no memory left."""
         if self.memory.critical and not self._settings.load_under_pressure:
-            for model in self._queue.values():
+            for model in list(self._queue.values()):
                 if model.waits and model.worker is None:
-                    log.warning("%s is not loaded: the machine is short of memory", model.entry.id)
-                    model.refuse(failures.short_of_memory(model.entry.id, self.memory.status).error())
+                    failed = failures.short_of_memory(model.entry.id, self._needs, self.memory.status)
+                    log.warning("%s", failed.message)
+                    model.refuse(failed.error())
+
+    @property
+    def _needs(self) -> dict[str, int]:
+        """What each model in memory takes at least."""
+        return {id_: model.need for id_, model in self.models.items() if model.worker}
 
     def _shed(self) -> None:
         """Evict idle models if all models may not take what they need."""
@@ -283,7 +289,7 @@ class Pool:
         for id_, reason in plan.refuse.items():
             self.models[id_].refuse_room(reason)
         for id_ in plan.drop:
-            self.models[id_].refuse(failures.no_room(id_).error())
+            self.models[id_].refuse(failures.no_room(id_, self._needs).error())
         for model in self.models.values():
             model.hold(model.entry.id in plan.hold)
         for id_, other in plan.evict.items():
