@@ -88,8 +88,8 @@ class MemoryBudget:
         return limit is not None and self._follow(max(0, min(limit, max(before, self._room))), limit, now)
 
     def warn_of_need(self, model: str, need: int) -> None:
-        """Log it if a model that is being loaded needs more than is free."""
-        if need > self._free:
+        """Log it if a model that is being loaded needs more than is free, because of other programs."""
+        if self.bytes != self._limit and need > self._free:
             sizes = (f"{max(0, size):,}" for size in (need, self._free, self.status.others_bytes))
             log.warning(
                 "%s needs %s bytes, %s are free, and other programs use %s; it is loaded all the same", model, *sizes
