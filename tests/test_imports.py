@@ -32,22 +32,23 @@ LAW = {
     "core": Room(set(), {"msgspec"}),
     "environments": Room({"core"}, {"msgspec"}),
     "folder_files": Room(set(), {"msgspec"}),
+    "system_memory": Room(set(), {"psutil"}),
     "kinds": Room({"core", "environments"}, {"msgspec"}),
     "config": Room({"core", "kinds"}, {"msgspec"}),
     "wire": Room({"core"}, {"msgspec"}),
     "formats": Room({"core"}, {"msgspec"}),
     "dialects": Room({"core"}, {"msgspec"}),
-    "device": Room({"core"}, {"mlx"}),
+    "device": Room({"core", "system_memory"}, {"mlx"}),
     "engine": Room({"core", "device"}, MLX | {"msgspec", "llguidance"}),
     "backends": Room(
         {"core", "device", "engine", "folder_files"}, MLX | MEDIA | {"msgspec", "psutil", "threadpoolctl"}
     ),
     "worker": Room(
-        {"core", "device", "wire", "formats", "engine", "backends"},
+        {"core", "device", "wire", "formats", "engine", "backends", "system_memory"},
         MLX | {"msgspec", "jinja2", "llguidance", "psutil", "pypdf"},
     ),
     "gateway": Room(
-        {"core", "config", "dialects", "folder_files", "kinds", "wire"},
+        {"core", "config", "dialects", "folder_files", "kinds", "system_memory", "wire"},
         WEB | {"msgspec", "huggingface_hub", "prometheus_client", "psutil"},
     ),
     "cli": Room(

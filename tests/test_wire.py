@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from orchard import wire
 from orchard.core.cache_report import CacheReport, CacheState
+from orchard.core.device_memory import DeviceMemory
 from orchard.core.events import Event
 from orchard.core.media import MediaPart
 from orchard.core.request import Request
@@ -81,6 +82,9 @@ def test_messages_arrive_whole_whatever_the_cuts(streams: list[list[Event]], cut
         wire.AskCache(8, "req_1"),
         wire.CacheIs(7, CACHE),
         wire.Ready(0.25),
+        wire.Hello(2**40, DeviceMemory(1, 2)),
+        wire.LimitMemory(2**33, 2**34),
+        wire.MemoryReport(DeviceMemory(1, 2, 3, 4, 5), 6, 7, 8, 9),
         wire.LoadFailed("no"),
     ]
     data = b"".join(

@@ -172,6 +172,9 @@ class Settings(Struct, frozen=True, kw_only=True):
         setting("memory", "The most memory that all models together may use, such as 24GB."),
         unset("what the device recommends"),
     ] = None
+    load_under_pressure: Annotated[
+        bool, setting("memory", "Load models even while the machine has no memory left, instead of a 503.")
+    ] = False
     ttl: Ttl = None
     queue_timeout: Annotated[Seconds, setting("memory", "Seconds that a request may wait before it starts.")] = 300.0
     watchdog_timeout: Annotated[

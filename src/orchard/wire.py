@@ -12,6 +12,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from orchard.core.cache_report import CacheState
+from orchard.core.device_memory import DeviceMemory
 from orchard.core.events import Event
 from orchard.core.request import Priority, Request, Sender
 from orchard.core.speculation_report import SpeculationReport
@@ -27,6 +28,7 @@ class Hello(Struct, frozen=True, array_like=True, tag="hello"):
     """Worker to gateway, the first message: the libraries are imported. `memory_bytes` is what models may use."""
 
     memory_bytes: int
+    device: DeviceMemory = DeviceMemory()
 
 
 class Load(Struct, frozen=True, array_like=True, tag="load"):
@@ -60,9 +62,26 @@ class Unloaded(Struct, frozen=True, array_like=True, tag="unloaded"):
 
 
 class LimitMemory(Struct, frozen=True, array_like=True, tag="limit_memory"):
-    """Gateway to worker: from now on, this is the limit of weights, KV caches and cached prompts together, in bytes."""
+    """Gateway to worker: from now on, `memory_bytes` limits weights, KV caches and cached prompts together.
+
+    `most_bytes`: what the limit would be if the model were alone and other programs took nothing.
+    """
 
     memory_bytes: int
+    most_bytes: int
+
+
+class MemoryReport(Struct, frozen=True, array_like=True, tag="memory_report"):
+    """Worker to gateway, once a second at most, if something has changed: what holds memory, in bytes.
+
+    All but `device` is what `Service.memory` returns; 0 without a model.
+    """
+
+    device: DeviceMemory = DeviceMemory()
+    weights_bytes: int = 0
+    rows_bytes: int = 0
+    prompts_bytes: int = 0
+    wanted_bytes: int = 0
 
 
 class Ping(Struct, frozen=True, array_like=True, tag="ping"):
@@ -167,7 +186,7 @@ class Step(Struct, frozen=True, array_like=True, tag="step"):
 
 
 ToWorker = Load | Unload | LimitMemory | Ping | Submit | Cancel | Pause | Resume | AskCache
-FromWorker = Hello | Loading | Ready | LoadFailed | Unloaded | Pong | Step | CacheIs
+FromWorker = Hello | Loading | Ready | LoadFailed | Unloaded | MemoryReport | Pong | Step | CacheIs
 _Any = ToWorker | FromWorker
 
 _encoder = msgspec.msgpack.Encoder()

@@ -168,8 +168,8 @@ async def test_memory_is_limited_from_the_load_to_the_end(limit: int | None) -> 
     service = Counter(limit)
     await service.start(service._emit, lambda fraction: None)
     assert mx.set_memory_limit(limit or 2**40) == (limit or 2**40)
-    service.limit_memory(2**33)
-    service.limit_memory(2**32)
+    service.limit_memory(2**33, 2**34)
+    service.limit_memory(2**32, 2**34)
     assert mx.set_memory_limit(2**32) == 2**32
     await service.close(0)
     assert mx.set_memory_limit(usual) == 2**40
@@ -179,6 +179,6 @@ async def test_memory_is_limited_from_the_load_to_the_end(limit: int | None) -> 
 async def test_wired_memory_is_limited_to_the_models_share(wired: list[int], limit: int | None, first: int) -> None:
     service = Counter(limit)
     await service.start(service._emit, lambda fraction: None)
-    service.limit_memory(2**33)
+    service.limit_memory(2**33, 2**33)
     await service.close(0)
     assert wired == [first, 2**33]

@@ -28,6 +28,7 @@ PROBED: dict[str, Any] = {
     "device": "Apple M9",
     "memory_bytes": 32 * GB,
     "usable_bytes": 20 * GB,
+    "usable_by": "device",
     "available_bytes": 12 * GB,
     "wired_bytes": 21 * GB,
     "ffmpeg": None,

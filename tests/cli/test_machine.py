@@ -41,12 +41,12 @@ def test_a_relative_folder_that_is_not_there() -> None:
 
 
 def test_the_memory() -> None:
-    probed = {"usable_bytes": 20 * GB, "memory_bytes": 32 * GB, "available_bytes": 5 * GB}
+    probed = {"usable_bytes": 20 * GB, "memory_bytes": 32 * GB, "available_bytes": 5 * GB, "usable_by": "device"}
     assert machine.budget(probed, None) == 20 * GB
     assert machine.budget(probed, 3 * GB) == 3 * GB
-    seen = "all models may take 20.0 GB of 32.0 GB; 5.0 GB are free now"
+    seen = "all models may take 20.0 GB of 32.0 GB (device); 5.0 GB are free now, and programs use 27.0 GB"
     assert machine.memory(probed, None) == machine.Finding("ok", "memory", seen)
-    seen = "memory_limit lets all models take 20.0 GB of 32.0 GB; 5.0 GB are free now"
+    seen = "memory_limit lets all models take 20.0 GB of 32.0 GB; 5.0 GB are free now, and programs use 27.0 GB"
     assert machine.memory(probed, 20 * GB) == machine.Finding("ok", "memory", seen)
     finding = machine.memory(probed, 21 * GB)
     assert (finding.status, "at most 20.0 GB" in finding.advice) == ("warning", True)

@@ -1,34 +1,32 @@
-import os
-from pathlib import Path
+import threading
+from collections import namedtuple
 
 import mlx.core as mx
+import psutil
 import pytest
 
+from orchard import system_memory
+from orchard.core.device_memory import DeviceMemory
 from orchard.device import memory
+from orchard.system_memory import Cgroup
+
+Machine = namedtuple("Machine", "total available")
 
 
-def machine(monkeypatch: pytest.MonkeyPatch, memory_bytes: int, container: str | None) -> None:
-    """Pretend to be on a CPU with so much memory, in a container whose limit reads so."""
+def machine(monkeypatch: pytest.MonkeyPatch, memory_bytes: int, *limits: int) -> None:
+    """Pretend to be on a CPU with so much memory, in cgroups with these limits."""
     monkeypatch.setattr(mx, "default_device", lambda: mx.cpu)
-    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": memory_bytes}.get)
-
-    def read(path: Path) -> str:
-        assert str(path) == "/sys/fs/cgroup/memory.max"
-        if container is None:
-            raise FileNotFoundError(path)
-        return container
-
-    monkeypatch.setattr(Path, "read_text", read)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: Machine(memory_bytes, memory_bytes))
+    monkeypatch.setattr(system_memory, "cgroups", lambda root: [Cgroup("/", limit, 0) for limit in limits])
 
 
 @pytest.mark.parametrize(
-    ("container", "expected"),
-    [(None, 750), ("max\n", 750), ("400\n", 300), ("4000\n", 750), ("9223372036854771712", 750)],
+    ("limits", "expected"), [((), 750), ((400,), 300), ((4000,), 750), ((2**62, 800, 400), 300), ((2**62,), 750)]
 )
 def test_what_a_machine_without_a_recommendation_has(
-    monkeypatch: pytest.MonkeyPatch, container: str | None, expected: int
+    monkeypatch: pytest.MonkeyPatch, limits: tuple[int, ...], expected: int
 ) -> None:
-    machine(monkeypatch, 1000, container)
+    machine(monkeypatch, 1000, *limits)
     assert memory.recommended() == expected
 
 
@@ -43,7 +41,7 @@ def test_what_a_machine_without_a_recommendation_has(
     ],
 )
 def test_what_a_device_recommends(monkeypatch: pytest.MonkeyPatch, info: dict[str, object], expected: int) -> None:
-    machine(monkeypatch, 2000, None)
+    machine(monkeypatch, 2000)
     monkeypatch.setattr(mx, "default_device", lambda: mx.gpu)
     monkeypatch.setattr(mx, "device_info", lambda: info)
     assert memory.recommended() == expected
@@ -61,3 +59,31 @@ def test_a_device_without_wired_memory_gets_no_limit(wired: list[int], monkeypat
     monkeypatch.setattr(mx, "device_info", lambda: {"memory_size": 1000})
     memory.limit_wired(300)
     assert wired == []
+
+
+def test_a_device_with_its_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mx, "device_info", lambda: {"free_memory": 600, "total_memory": 1000})
+    for name in ("active", "cache", "peak"):
+        monkeypatch.setattr(mx, f"get_{name}_memory", lambda name=name: len(name))
+    assert memory.read(has_model=False) == DeviceMemory(600, 1000)
+    assert memory.read(has_model=True) == DeviceMemory(600, 1000, 6, 5, 4)
+
+
+def test_memory_is_read_while_another_thread_computes() -> None:
+    begun, done = threading.Event(), threading.Event()
+
+    def compute() -> None:
+        values = mx.ones((256, 256))
+        while not done.is_set():
+            mx.eval(values @ values)
+            begun.set()
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    try:
+        assert begun.wait(60)
+        seen = [memory.read(has_model=True) for _ in range(300)]
+    finally:
+        done.set()
+        thread.join()
+    assert all(one.peak_bytes >= one.active_bytes > 0 for one in seen)

@@ -12,12 +12,14 @@ import msgspec
 from orchard import wire
 from orchard.config import Settings
 from orchard.core.cache_report import CacheState
+from orchard.core.device_memory import DeviceMemory
 from orchard.core.events import Event, Finished, Started, Text, Usage
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Generate, generation
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.pool.worker_process import WorkerProcess
 from orchard.kinds import Backend
+from orchard.system_memory import SystemMemory
 
 T = TypeVar("T")
 
@@ -83,6 +85,12 @@ class World:
         self.processes: list[Process] = []
         self.may_go: Callable[[str], bool] = lambda path: True
         """Whether a model may be unloaded now, for the law says that pinned ones stay."""
+        self.others = 0
+        """What other programs use of the memory, in bytes."""
+        self.critical = False
+        self.elastic = False
+        self.reads = 0
+        """How often somebody has asked what is free."""
         self.closing = False
         self.broken: set[str] = set()
         """Models that can't be loaded."""
@@ -99,6 +107,13 @@ class World:
     @property
     def alive(self) -> list["Process"]:
         return [process for process in self.processes if process.returncode is None]
+
+    def read_memory(self) -> SystemMemory:
+        """What is free: models hold their weights, and the machine has so much that the reserve is not the models'."""
+        self.reads += 1
+        held = sum(process.held for process in self.alive)
+        total = self.budget * 20 // 19
+        return SystemMemory(total, max(0, total - held - self.others), elastic=self.elastic, critical=self.critical)
 
     def check(self) -> None:
         """Never over budget."""
@@ -154,8 +169,12 @@ class Process:
         self.path: str | None = None
         self.allowance: int | None = None
         self.halvings = 0
+        self.limits: list[tuple[int, int]] = []
+        """What it was allowed to take since its load, and what it could take alone."""
         self.running: dict[str, Request] = {}
         self.paused: set[str] = set()
+        self.held = 0
+        """The bytes of memory that it holds."""
         self.unloaded_with: int | None = None
         """What it was allowed to take when it began to unload."""
         self.ready = False
@@ -171,6 +190,7 @@ class Process:
     def write(self, frame: bytes) -> None:
         message = wire._decoder.decode(frame[4:])
         if isinstance(message, wire.LimitMemory):
+            self.limits.append((message.memory_bytes, message.most_bytes))
             self.allowance = message.memory_bytes  # as far as the gateway can know, though it may hang
             self.world.check()
         elif not self._closed and not self.hangs and self.returncode is None:
@@ -203,6 +223,7 @@ class Process:
     def end(self, code: int) -> None:
         if self.returncode is None:
             self.returncode = code
+            self.held = 0
             self.running.clear()
             self._over.set()
             if not self._closed:
@@ -222,6 +243,7 @@ class Process:
                 assert self.path is None
                 decoded = msgspec.msgpack.decode(options, type=TextOptions)
                 self.path, self.allowance, self.halvings = path, decoded.memory_limit, decoded.halvings
+                self.limits = [(self.allowance or 0, self.allowance or 0)]
                 assert all((path, self.allowance) != (one.path, one.allowance) for one in self.world.ran_out)
                 self.world.loads += 1
                 self.world.check()
@@ -258,11 +280,22 @@ class Process:
         else:
             assert self.path
             self.ready = True
+            self._hold(self.world.weights[self.path])
             self.say(wire.Ready(1.0, self.world.weights[self.path]))
+
+    def _hold(self, held: int) -> None:
+        """Take or free memory, and report it later than the system knows of it."""
+        self.held = held
+        self.world.soon(0, 1, lambda: self.report(0))
+
+    def report(self, wanted: int) -> None:
+        """Report what it holds; `wanted`: see `MemoryUse`."""
+        self.say(wire.MemoryReport(DeviceMemory(active_bytes=self.held), self.held, wanted_bytes=wanted))
 
     def _unloaded(self) -> None:
         if not self.hangs and self.returncode is None:
             self.path = self.allowance = None
+            self._hold(0)
             self.say(wire.Unloaded(2**20))
 
     def _begin(self, request: Request) -> None:

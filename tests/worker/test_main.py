@@ -1,19 +1,25 @@
 """What the main loop makes of the frames from its socket, with a service that only keeps account."""
 
 import asyncio
+import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from msgspec.msgpack import Decoder
 
 from orchard import wire
-from orchard.backends.service import Emit, Loaded, Service
+from orchard.backends.service import Emit, Loaded, MemoryUse, Service
+from orchard.core.device_memory import DeviceMemory
 from orchard.core.events import Finished, Started, Usage
 from orchard.core.request import Request
 from orchard.core.speculation_report import SourceTotals, SpeculationReport
 from orchard.core.tasks.generate import Count, Generate, Message, TextPart
 from orchard.core.tasks.text_options import TextOptions
+from orchard.kinds import FAKE
+from orchard.worker import main
 from orchard.worker.main import LAST_SAVE_SECONDS, SAVE_SECONDS, ServiceTypes, Worker
 
 
@@ -29,6 +35,12 @@ class Account:
 
     def prepare(self) -> int:
         return 1
+
+    def device_memory(self, *, has_model: bool) -> DeviceMemory:
+        return DeviceMemory(2**40, 2**41, 2**30 * has_model)
+
+    def memory(self) -> MemoryUse:
+        return MemoryUse(1, 2, 3, 4)
 
     async def start(self, emit: Emit, *_: Any) -> Loaded:
         self._emit = emit
@@ -59,6 +71,8 @@ class Gateway:
     def __init__(self) -> None:
         self.ready = asyncio.Event()
         self.steps: list[wire.Step] = []
+        self.reports: list[wire.MemoryReport] = []
+        self.reported = asyncio.Event()
 
     def write(self, frame: bytes) -> None:
         message = wire._decoder.decode(frame[4:])
@@ -66,6 +80,9 @@ class Gateway:
             self.ready.set()
         elif isinstance(message, wire.Step):
             self.steps.append(message)
+        elif isinstance(message, wire.MemoryReport):
+            self.reports.append(message)
+            self.reported.set()
 
 
 async def told(*messages: wire.ToWorker, gateway: Gateway | None = None) -> list[tuple[str, Any]]:
@@ -104,6 +121,43 @@ async def test_prompts_are_saved_for_longer_at_the_end_of_the_server() -> None:
 
 async def test_a_process_that_unloads_ends_when_it_has_done_so() -> None:
     assert await told(wire.Unload()) == [("close", SAVE_SECONDS)]
+
+
+async def test_what_holds_memory_is_reported_with_a_model_and_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main, "REPORT_SECONDS", 0.001)
+    gateway, reader = Gateway(), asyncio.StreamReader()
+    types = ServiceTypes(cast(type[Service], Account()), Decoder(TextOptions), Decoder(Generate))
+    worker = Worker(cast(asyncio.StreamWriter, gateway), types)
+    running = asyncio.create_task(worker.run(reader))
+    async with asyncio.timeout(10):
+        await gateway.reported.wait()
+        gateway.reported.clear()
+        reader.feed_data(wire.encode(wire.Load("name", "path", wire.packed(TextOptions()))))
+        await gateway.reported.wait()
+        reader.feed_eof()
+        await running
+    assert gateway.reports == [
+        wire.MemoryReport(DeviceMemory(2**40, 2**41)),
+        wire.MemoryReport(DeviceMemory(2**40, 2**41, 2**30), 1, 2, 3, 4),
+    ]
+
+
+def _oom_score(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such a score")
+async def test_linux_kills_a_worker_before_the_gateway() -> None:
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-m", "orchard.worker", "--fd", str(theirs.fileno()), *FAKE.arguments]
+    with theirs:
+        process = await asyncio.create_subprocess_exec(*command, pass_fds=[theirs.fileno()])
+    reader, writer = await asyncio.open_connection(sock=ours)
+    async with asyncio.timeout(60):
+        assert isinstance(await wire.read(reader), wire.Hello)
+        assert _oom_score(process.pid) == 500
+        writer.close()
+        assert await process.wait() == 0
 
 
 def test_a_worker_starts_where_mlx_lm_may_not_raise_the_limit_of_open_files() -> None:

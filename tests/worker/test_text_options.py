@@ -253,7 +253,7 @@ async def test_signs_and_limits_are_the_engines(caller: Caller, engine: StubEngi
     assert caller.service.speculated() == StubEngine.speculated
     engine.silent_seconds = 3.5
     assert caller.service.signs().silent_seconds == 3.5
-    caller.service.limit_memory(1000)
+    caller.service.limit_memory(1000, 2000)
     assert engine.memory_limits == [1000]
 
 

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
 from orchard.core.cache_report import CacheReport, CacheState
+from orchard.core.device_memory import DeviceMemory
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, Started, Text, Usage
 from orchard.core.media import MediaPart
@@ -78,6 +79,11 @@ class FakeService(Service):
     def prepare() -> int:
         """Import nothing."""
         return _MEMORY_BYTES
+
+    @staticmethod
+    def device_memory(*, has_model: bool) -> DeviceMemory:
+        """Pretend to be on a device that nothing else uses."""
+        return DeviceMemory(2 * _MEMORY_BYTES, 2 * _MEMORY_BYTES)
 
     def __init__(self, path: str, options: TextOptions) -> None:
         """`path` says how it loads. Requests beyond the options' rows and waiting ones together are rejected."""

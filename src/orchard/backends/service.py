@@ -7,6 +7,7 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from orchard.core.cache_report import CacheState
+from orchard.core.device_memory import DeviceMemory
 from orchard.core.events import Event
 from orchard.core.request import LoadOptions, Request
 from orchard.core.speculation_report import SpeculationReport
@@ -22,6 +23,19 @@ class Heartbeat(Struct, frozen=True):
 
     silent_seconds: float = 0.0
     mlx_bytes: int = 0
+
+
+class MemoryUse(Struct, frozen=True):
+    """What a model holds, in bytes: its weights, the KV caches of its rows, and cached prompts.
+
+    `wanted_bytes`: the limit, weights included, with which the largest request that waits for memory would run; 0: none
+    waits for memory.
+    """
+
+    weights_bytes: int = 0
+    rows_bytes: int = 0
+    prompts_bytes: int = 0
+    wanted_bytes: int = 0
 
 
 class Loaded(Struct, frozen=True):
@@ -46,6 +60,18 @@ class Service(Protocol):
 
         This is called once per process, before anything else; then one service is made for each load.
         """
+
+    @staticmethod
+    def device_memory(*, has_model: bool) -> DeviceMemory:
+        """Return what the device has free and what MLX holds; `has_model`: whether this process has begun a load.
+
+        Unlike other methods, this is called in a thread of its own, also while another thread computes.
+        """
+        try:
+            from orchard.device import memory
+        except ModuleNotFoundError:  # a kind of model may do without MLX
+            return DeviceMemory()
+        return memory.read(has_model=has_model)
 
     @abstractmethod
     def __init__(self, path: str, options: LoadOptions) -> None:
@@ -87,10 +113,15 @@ class Service(Protocol):
         """Return the results of speculation since the load."""
         return {}
 
-    def limit_memory(self, memory_bytes: int) -> None:
+    def memory(self) -> MemoryUse:
+        """Return what the model holds now. This may be called as soon as `start` has begun."""
+        return MemoryUse()
+
+    def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit the model and its requests together to `memory_bytes` from now on.
 
-        This replaces the options' `memory_limit`, and may be called as soon as `start` has begun.
+        This replaces the options' `memory_limit`, and may be called as soon as `start` has begun. `most_bytes`: what
+        the limit would be if the model were alone and other programs took nothing.
         """
 
     @abstractmethod

@@ -123,7 +123,7 @@ class TurnService(Service, Generic[R]):
         if self._memory_limit is None:
             limit_wired(recommended())
         else:
-            self.limit_memory(self._memory_limit)
+            self.limit_memory(self._memory_limit, self._memory_limit)
         return await load_in(self._thread, load, progress)
 
     def pause(self, request_id: str) -> None:
@@ -140,7 +140,7 @@ class TurnService(Service, Generic[R]):
                 self._wait(request)
             self._go_on()
 
-    def limit_memory(self, memory_bytes: int) -> None:
+    def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit MLX to `memory_bytes`: at that limit it frees its cached buffers before it allocates more."""
         limit_wired(memory_bytes)
         before = mx.set_memory_limit(memory_bytes)

@@ -43,9 +43,10 @@ def budget(probed: dict[str, Any], memory_limit: int | None) -> int:
 def memory(probed: dict[str, Any], memory_limit: int | None) -> Finding:
     """Say how much memory models may take. `probed` is what `orchard.worker.probe` prints."""
     usable, total, free = (decimal(int(probed[f"{name}_bytes"])) for name in ("usable", "memory", "available"))
+    now = f"{free} are free now, and programs use {decimal(probed['memory_bytes'] - probed['available_bytes'])}"
     if memory_limit is None:
-        return Finding("ok", "memory", f"all models may take {usable} of {total}; {free} are free now")
-    seen = f"memory_limit lets all models take {decimal(memory_limit)} of {total}; {free} are free now"
+        return Finding("ok", "memory", f"all models may take {usable} of {total} ({probed['usable_by']}); {now}")
+    seen = f"memory_limit lets all models take {decimal(memory_limit)} of {total}; {now}"
     if memory_limit <= probed["usable_bytes"]:
         return Finding("ok", "memory", seen)
     return Finding("warning", "memory", seen, f"Set memory_limit to at most {usable}: the device recommends no more.")

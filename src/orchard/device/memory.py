@@ -1,10 +1,9 @@
-"""How much memory MLX may use."""
-
-import os
-from contextlib import suppress
-from pathlib import Path
+"""How much memory MLX may use, and how much it does use."""
 
 import mlx.core as mx
+
+from orchard import system_memory
+from orchard.core.device_memory import DeviceMemory
 
 _RECOMMENDED = "max_recommended_working_set_size"  # Metal's
 _SHARE = 0.75  # of the machine's memory, if the device recommends nothing; the rest is for the system
@@ -20,10 +19,7 @@ def recommended() -> int:
         for key in (_RECOMMENDED, "total_memory", "memory_size"):
             if isinstance(known := info.get(key), int) and known > 0:
                 return known if key == _RECOMMENDED else int(known * _SHARE)
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    with suppress(OSError, ValueError):  # no such file, or "max"
-        machine = min(machine, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return int(machine * _SHARE)
+    return int(system_memory.read().total_bytes * _SHARE)
 
 
 def limit_wired(memory_bytes: int) -> None:
@@ -33,3 +29,16 @@ def limit_wired(memory_bytes: int) -> None:
     """
     if most := mx.device_info().get(_RECOMMENDED):
         mx.set_wired_limit(min(memory_bytes, int(most)))
+
+
+def read(*, has_model: bool) -> DeviceMemory:
+    """Return what the device has free and what MLX holds. Any thread may call this, also while another one computes.
+
+    Without a model, don't ask MLX's allocator: on CUDA, that would take memory for a context.
+    """
+    free, total = (mx.device_info().get(key, 0) for key in ("free_memory", "total_memory"))
+    assert isinstance(free, int)
+    assert isinstance(total, int)
+    if not has_model:
+        return DeviceMemory(free, total)
+    return DeviceMemory(free, total, mx.get_active_memory(), mx.get_cache_memory(), mx.get_peak_memory())

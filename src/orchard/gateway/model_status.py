@@ -10,14 +10,20 @@ from orchard.core.speculation_report import SpeculationReport
 ShownState = Literal["unloaded", "queued", "loading", "ready", "unloading", "failed"]
 
 
+MEMORY_KINDS = ("mlx", "rss", "weights", "rows", "prompts", "cache", "peak")
+"""What a worker's memory is for: the fields of `ModelStatus` without `_bytes`."""
+
+
 class ModelStatus(Struct, frozen=True, kw_only=True):
     """The status of one model.
 
     `reason`: why it failed last, or why it gets less memory than its share. `note`: in a few words, what it waits for
     (also a load or a download), or how much of its requests is done. `progress`, from 0 to 1: how much of it is loaded,
     or how much of its requests is done; None: it isn't loading, and its requests report no progress. Sizes are in
-    bytes; None if there is no process, or it has not reported them. `speculation`: the totals of its guesses since the
-    load. `restarts`: how often its process died. `details`: facts from the service of a ready model.
+    bytes; None if there is no process, or it has not reported them: what MLX holds (`mlx_bytes`), the process's
+    resident memory (`rss_bytes`), weights, KV caches of rows, cached prompts, MLX's own buffer cache, and the most that
+    MLX's arrays have taken. `speculation`: the totals of its guesses since the load. `restarts`: how often its process
+    died. `details`: facts from the service of a ready model.
     """
 
     state: ShownState
@@ -28,10 +34,20 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
     waiting: int = 0
     mlx_bytes: int | None = None
     rss_bytes: int | None = None
+    weights_bytes: int | None = None
+    rows_bytes: int | None = None
+    prompts_bytes: int | None = None
+    cache_bytes: int | None = None
+    peak_bytes: int | None = None
     speculation: SpeculationReport = {}
     pid: int | None = None
     restarts: int = 0
     details: Mapping[str, str | list[str]] = {}
+
+    def memory(self) -> dict[str, int]:
+        """Return the sizes that are known, in bytes, by their kinds."""
+        sizes = {kind: getattr(self, f"{kind}_bytes") for kind in MEMORY_KINDS}
+        return {kind: size for kind, size in sizes.items() if size is not None}
 
     def able(self, capabilities: Sequence[str]) -> list[str]:
         """Return the capabilities without vision if the loaded model takes no media."""
@@ -49,5 +65,6 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
             "restarts": self.restarts,
             "batching": None,
             "media": None,
+            "memory": self.memory(),
             **self.details,
         }

@@ -18,17 +18,19 @@ import sys
 import time
 from collections.abc import Sequence
 from logging.handlers import WatchedFileHandler
+from pathlib import Path
 from typing import NamedTuple
 
 import psutil
 from msgspec.msgpack import Decoder
 
 from orchard import wire
-from orchard.backends.service import Heartbeat, Service
+from orchard.backends.service import Heartbeat, MemoryUse, Service
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event
 from orchard.core.request import LoadOptions, Request, Task
 from orchard.worker import quick_transformers
+from orchard.worker.memory_changes import MemoryChanges
 
 log = logging.getLogger("orchard.worker")
 
@@ -36,6 +38,11 @@ SAVE_SECONDS = 1.0
 """How long saving cached prompts may take at an unload: another model may be waiting for the memory."""
 LAST_SAVE_SECONDS = 5.0
 """How long saving cached prompts may take when the process and the server end."""
+OOM_SCORE = 500
+"""What Linux adds, of 1000, when it chooses the process to kill for lack of memory: a worker goes before the gateway
+and other programs that take less than half of the memory."""
+REPORT_SECONDS = 1.0
+"""The least seconds between two reports of what holds memory."""
 SWITCH_SECONDS = 0.0005
 """How long the engine's thread waits for the interpreter's lock; the default of 5 ms is as long as a step."""
 
@@ -81,12 +88,15 @@ class Worker:
         self._service: Service | None = None
         self._model = ""
         self._ready = False
+        self._memory = MemoryChanges()
         self._unloading: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, reader: asyncio.StreamReader) -> None:
         """Serve until the gateway closes the socket."""
-        self._say(wire.Hello(self._types.service.prepare()))
+        service = self._types.service
+        self._say(wire.Hello(service.prepare(), service.device_memory(has_model=False)))
+        self._begin(self._report_memory())
         while (message := await wire.read(reader)) is not None:
             self._receive(message)
         for task in self._tasks:
@@ -120,8 +130,8 @@ class Worker:
                 self._model, _log_fields["origin"] = name, f"worker[{name}]"
                 self._service = self._types.service(path, self._types.options.decode(options))
                 self._begin(self._load(self._service))
-            case wire.LimitMemory(memory_bytes):
-                self._loaded.limit_memory(memory_bytes)
+            case wire.LimitMemory(memory_bytes, most_bytes):
+                self._loaded.limit_memory(memory_bytes, most_bytes)
             case wire.Unload():
                 self._unloading = self._begin(self._unload())
 
@@ -151,10 +161,20 @@ class Worker:
             with contextlib.suppress(OSError, AttributeError):  # not every C library has it
                 ctypes.CDLL(None).malloc_trim(0)
         _log_fields["origin"] = "worker"
+        self._memory = MemoryChanges()  # for the gateway forgets the model's reports
         self._say(wire.Unloaded(_rss_bytes()))
 
     async def _report_cache(self, number: int, request_id: str | None) -> None:
         self._say(wire.CacheIs(number, await self._loaded.cache(request_id)))
+
+    async def _report_memory(self) -> None:
+        """Report once a second what holds memory, if that has changed noticeably; a thread reads it."""
+        while True:
+            # Its driver may make the thread wait.
+            device = await asyncio.to_thread(self._types.service.device_memory, has_model=self._service is not None)
+            if report := self._memory.report(device, self._service.memory() if self._service else MemoryUse()):
+                self._say(report)
+            await asyncio.sleep(REPORT_SECONDS)
 
     def _begin(self, work: "asyncio._CoroutineLike[None]") -> "asyncio.Task[None]":
         task = asyncio.create_task(work)
@@ -221,6 +241,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH_SECONDS)
+    with contextlib.suppress(OSError):  # only Linux has it
+        Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
     # Write no core file: the socket of a process that aborts would stay open, and callers wait, until it is written.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     try:

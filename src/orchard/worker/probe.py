@@ -4,15 +4,14 @@
 """
 
 import json
-import os
 from importlib.metadata import version
 from typing import Any
 
 import mlx.core as mx
-import psutil
 
+from orchard import system_memory
 from orchard.backends.audio import ffmpeg
-from orchard.device.memory import recommended
+from orchard.device import memory as device_memory
 
 GPU_BACKENDS = (("metal", mx.metal), ("cuda", mx.cuda))
 
@@ -20,22 +19,23 @@ GPU_BACKENDS = (("metal", mx.metal), ("cuda", mx.cuda))
 def probe() -> dict[str, Any]:
     """Return MLX's version, backend ("metal", "cuda" or "cpu"), device and memory in bytes, and ffmpeg's path.
 
-    `memory_bytes`: all memory; `usable_bytes`: what models may take of it; `available_bytes`: what is free now;
-    `wired_bytes`: what Metal may keep resident (None without Metal). Raise RuntimeError if MLX computes wrong results.
+    `memory_bytes`: all memory; `usable_bytes`: what models may take of it, and `usable_by`: who says so;
+    `available_bytes`: what is free now; `wired_bytes`: what Metal may keep resident (None without Metal). Raise
+    RuntimeError if MLX computes wrong results.
     """
     backend = next((name for name, module in GPU_BACKENDS if module.is_available()), "cpu")
     if mx.sum(mx.ones((8, 8)) @ mx.ones((8, 8))).item() != 512:
         raise RuntimeError("MLX computes wrong results on this machine")
     info = mx.device_info()
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    memory = info.get("memory_size") or info.get("total_memory") or physical
+    system, own = system_memory.read(), device_memory.read(has_model=False)
     return {
         "version": version("mlx"),
         "backend": backend,
         "device": info.get("device_name", "unknown"),
-        "memory_bytes": memory,
-        "usable_bytes": recommended(),
-        "available_bytes": psutil.virtual_memory().available,
+        "memory_bytes": own.total_bytes or system.total_bytes,
+        "usable_bytes": device_memory.recommended(),
+        "usable_by": f"cgroup {system.cgroup}" if system.cgroup and backend == "cpu" else "device",
+        "available_bytes": own.free_bytes if own.total_bytes else system.available_bytes,
         "wired_bytes": info.get("max_recommended_working_set_size"),
         "ffmpeg": ffmpeg.find(),
     }

@@ -225,7 +225,7 @@ class TextService(Service):
         """Return the results of speculation since the load; they may include steps that are not delivered yet."""
         return self._engine.speculated
 
-    def limit_memory(self, memory_bytes: int) -> None:
+    def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit weights, KV caches and cached prompts together to `memory_bytes` from now on."""
         self._engine.limit_memory(memory_bytes)
 

@@ -212,6 +212,6 @@ async def test_a_real_model_is_loaded_and_transcribes(tmp_path: Path) -> None:
 async def test_wired_memory_is_limited_to_the_models_share(wired: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     service = Caller(monkeypatch, memory_limit=2**34).service
     await service.start(lambda events, running, waiting: None, lambda fraction: None)
-    service.limit_memory(2**33)
+    service.limit_memory(2**33, 2**33)
     await service.close(0)
     assert wired == [2**34, 2**33]

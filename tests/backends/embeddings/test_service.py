@@ -245,7 +245,7 @@ async def test_more_requests_than_the_queue_takes_are_refused(stub: Asked) -> No
 
 async def test_passes_stay_below_the_memory_limit(stub: Asked) -> None:
     service = stub.service
-    service.limit_memory(service._weights_bytes + 6)
+    service.limit_memory(service._weights_bytes + 6, 2**30)
     failed = await stub.failure("a", Embed(((1,) * 7,)))
     assert failed.kind == "context_length_exceeded"
     await stub.ask("b", Embed(((1, 1),) * 4))
@@ -261,7 +261,7 @@ async def test_a_pass_has_fewer_texts_after_memory_ran_out() -> None:
 
 async def test_wired_memory_is_limited_to_the_models_share(wired: list[int]) -> None:
     asked = await started(StubService("", BatchOptions(memory_limit=2**34)))
-    asked.service.limit_memory(2**33)
+    asked.service.limit_memory(2**33, 2**33)
     await asked.service.close(0)
     assert wired == [2**34, 2**33]
 

@@ -93,7 +93,8 @@ def test_the_dialect_of_the_request_tells_of_a_wrong_key(locked: Server) -> None
 
 
 def test_probes_need_no_key(locked: Server) -> None:
-    assert httpx.get(f"{locked.url}/health").status_code == 200
+    health = httpx.get(f"{locked.url}/health")
+    assert (health.status_code, health.json()) == (200, {"status": "healthy"})
     assert httpx.get(f"{locked.url}/ready").status_code in (200, 503)
     assert httpx.get(f"{locked.url}/").status_code == 200
     assert httpx.head(f"{locked.url}/").status_code == 200

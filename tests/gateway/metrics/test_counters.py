@@ -13,11 +13,15 @@ from orchard.core.events import Event, Failed, Finished, Reasoning, Started, Tex
 from orchard.core.request import Request
 from orchard.core.speculation_report import SourceTotals
 from orchard.core.tasks.generate import Count, Generate
+from orchard.gateway.memory_status import MemoryStatus
 from orchard.gateway.metrics.counters import GAP_BOUNDS, Histogram, Meter, Metrics, Rate, http_scope
 from orchard.gateway.metrics.exposition import render
 from orchard.gateway.metrics.stats import stats
 from orchard.gateway.model_status import ModelStatus
 
+MEMORY = MemoryStatus(
+    total_bytes=9000, available_bytes=2000, others_bytes=6000, limit_bytes=4096, budget_bytes=3000, reason="others"
+)
 NOW = {"apple": ModelStatus(state="ready", running=2, waiting=1, mlx_bytes=1000, rss_bytes=2000)}
 
 
@@ -61,7 +65,7 @@ def play(metrics: Metrics, clock: Clock, *batches: Sequence[Event], seconds: flo
 
 def samples(metrics: Metrics, accept: str = "") -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     """Parse a scrape: values by name and labels."""
-    body, _ = render(metrics, NOW, 4096, accept)
+    body, _ = render(metrics, NOW, MEMORY, accept)
     families = list(text_string_to_metric_families(body.decode()))
     assert len({family.name for family in families}) == len(families)
     return {
@@ -156,7 +160,7 @@ def test_what_the_pool_says_of_loads_and_crashes(metrics: Metrics) -> None:
     assert value(metrics, "orchard_model_unloads_total", model="apple", reason="idle") == 3
     assert value(metrics, "orchard_worker_crashes_total", model="apple") == 2
     assert value(metrics, "orchard_worker_restarts_total", model="apple") == 1
-    model = stats(metrics, NOW, None)["models"]["apple"]
+    model = stats(metrics, NOW, MEMORY)["models"]["apple"]
     fields = ("loads", "load_seconds", "load_failures", "unloads", "crashes", "restarts")
     assert [model[name] for name in fields] == [1, 2.062, 1, 3, 2, 1]
 
@@ -166,10 +170,23 @@ def test_state_and_memory(metrics: Metrics) -> None:
     assert value(metrics, "orchard_model_state", model="apple", state="failed") == 0
     assert value(metrics, "orchard_worker_memory_bytes", model="apple", kind="mlx") == 1000
     assert value(metrics, "orchard_worker_memory_bytes", model="apple", kind="rss") == 2000
-    assert value(metrics, "orchard_memory_limit_bytes") == 4096
-    told = stats(metrics, {**NOW, "pear": ModelStatus(state="unloaded")}, 4096)
-    assert told["memory"] == {"limit_bytes": 4096, "mlx_bytes": 1000, "rss_bytes": 2000}
-    assert told["models"]["pear"]["memory"] == {"mlx_bytes": None, "rss_bytes": None}
+    sizes = {"limit": 4096, "budget": 3000, "total": 9000, "available": 2000, "others": 6000}
+    assert {kind: value(metrics, f"orchard_memory_{kind}_bytes") for kind in sizes} == sizes
+    now = {**NOW, "pear": ModelStatus(state="unloaded"), "fig": ModelStatus(state="ready", rss_bytes=5, rows_bytes=7)}
+    told = stats(metrics, now, MEMORY)
+    unknown = {f"{kind}_bytes": None for kind in ("weights", "prompts", "cache", "peak")}
+    every = {f"{kind}_bytes": size for kind, size in sizes.items()} | {"reason": "others"}
+    assert told["memory"] == {**every, **unknown, "mlx_bytes": 1000, "rss_bytes": 2005, "rows_bytes": 7}
+    assert set(told["models"]["pear"]["memory"].values()) == {None}
+    assert told["models"]["fig"]["memory"]["rows_bytes"] == 7
+
+
+def test_a_limit_that_is_not_known_yet(metrics: Metrics) -> None:
+    memory = MemoryStatus(total_bytes=9, available_bytes=8, others_bytes=1)
+    body, _ = render(metrics, NOW, memory, "")
+    assert b"orchard_memory_others_bytes 1.0" in body
+    assert b"orchard_memory_limit_bytes" not in body
+    assert stats(metrics, NOW, memory)["memory"]["limit_bytes"] is None
 
 
 def test_what_guesses_have_brought(metrics: Metrics) -> None:
@@ -177,7 +194,7 @@ def test_what_guesses_have_brought(metrics: Metrics) -> None:
     now = {"apple": ModelStatus(state="ready", speculation=brought)}
 
     def shown(name: str, source: str) -> float | None:
-        registry = text_string_to_metric_families(render(metrics, now, None, "")[0].decode())
+        registry = text_string_to_metric_families(render(metrics, now, MEMORY, "")[0].decode())
         labels = {"model": "apple", "source": source}
         samples = [one for family in registry for one in family.samples]
         return next((one.value for one in samples if (one.name, one.labels) == (name, labels)), None)
@@ -186,16 +203,16 @@ def test_what_guesses_have_brought(metrics: Metrics) -> None:
     assert shown("orchard_speculation_accepted_tokens_total", "ngram") == 150
     assert shown("orchard_speculation_saved_seconds", "prediction") == -0.5
     assert shown("orchard_speculation_saved_seconds", "grammar") is None
-    model = stats(metrics, now, None)["models"]["apple"]["speculation"]
+    model = stats(metrics, now, MEMORY)["models"]["apple"]["speculation"]
     assert model["ngram"] == {"proposed": 200, "accepted": 150, "acceptance": 0.75, "saved_seconds": 1.25}
     assert model["prediction"]["acceptance"] == 0
-    assert stats(metrics, NOW, None)["models"]["apple"]["speculation"] == {}
+    assert stats(metrics, NOW, MEMORY)["models"]["apple"]["speculation"] == {}
 
 
 def test_stats_tell_of_the_last_minute(metrics: Metrics, clock: Clock) -> None:
     clock.now += 1000
     play(metrics, clock, [Started(8, 6)], *[[Text("a")]] * 29, [Finished(("stop",), Usage(8, 120))])
-    told = stats(metrics, NOW, None)
+    told = stats(metrics, NOW, MEMORY)
     model = told["models"]["apple"]
     assert (told["tokens_per_second"], model["tokens_per_second"]) == (2, 2)
     assert model["cached_share"] == 0.75
@@ -203,7 +220,7 @@ def test_stats_tell_of_the_last_minute(metrics: Metrics, clock: Clock) -> None:
     assert model["between_tokens_ms"] == {"median": 1000, "p95": 1000}
     assert model["requests"] == {"ok": 1}
     clock.now += 60
-    assert stats(metrics, NOW, None)["tokens_per_second"] == 0
+    assert stats(metrics, NOW, MEMORY)["tokens_per_second"] == 0
 
 
 @pytest.mark.parametrize(("uptime", "expected"), [(0.5, 8), (4, 2), (59, 0.14)])
@@ -211,11 +228,11 @@ def test_stats_of_a_young_server_cover_the_time_since_its_start(
     metrics: Metrics, clock: Clock, uptime: float, expected: float
 ) -> None:
     play(metrics, clock, [Started(8), Text("a"), Finished(("stop",), Usage(8, 8))], seconds=uptime)
-    assert stats(metrics, NOW, None)["tokens_per_second"] == expected
+    assert stats(metrics, NOW, MEMORY)["tokens_per_second"] == expected
 
 
 def test_stats_of_a_model_that_has_done_nothing(metrics: Metrics) -> None:
-    model = stats(metrics, NOW, None)["models"]["apple"]
+    model = stats(metrics, NOW, MEMORY)["models"]["apple"]
     assert (model["cached_share"], model["load_seconds"]) == (None, None)
     assert model["first_token_ms"] == {"median": None, "p95": None}
 
@@ -225,7 +242,7 @@ def test_stats_of_a_model_that_has_done_nothing(metrics: Metrics) -> None:
     [("", "text/plain"), ("application/openmetrics-text; version=1.0.0,text/plain;q=0.5", "application/openmetrics")],
 )
 def test_the_format_is_the_one_that_is_asked_for(metrics: Metrics, accept: str, expected: str) -> None:
-    body, content_type = render(metrics, NOW, None, accept)
+    body, content_type = render(metrics, NOW, MEMORY, accept)
     assert content_type.startswith(expected)
     assert body.endswith(b"# EOF\n") == ("openmetrics" in content_type)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from orchard.gateway.pool.placement import PlacementPlan, ResidentModel, allowances, need, plan
+from orchard.gateway.pool.placement import PlacementPlan, ResidentModel, allowances, need, plan, shed, too_large
 
 
 def model(id_: str, state: Any = "ready", need: int = 10, **fields: Any) -> ResidentModel:
@@ -158,3 +158,59 @@ def test_the_bundled_model_takes_nobodys_place_and_goes_for_any_other(
     asking: ResidentModel, placed: list[ResidentModel], expected: PlacementPlan
 ) -> None:
     assert plan([asking], placed, 1, 100) == expected
+
+
+def test_while_others_take_memory_models_are_placed_in_what_is_left() -> None:
+    placed = [model("a", need=30, used=1), model("b", need=30, used=2)]
+    assert plan([waiting("x", 30)], placed, 3, 100, 90) == PlacementPlan(load=["x"])
+    assert plan([waiting("x", 30)], placed, 3, 100, 70) == PlacementPlan(evict={"a": "x"}, hold={"a"})
+    busy = [model("a", need=30, busy=True)]
+    assert plan([waiting("x", 30)], busy, 3, 100, 50) == PlacementPlan(hold={"a"})
+
+
+def test_a_model_that_needs_more_than_is_left_is_placed_beside_pinned_ones_only() -> None:
+    pinned = model("p", need=30, pinned=True)
+    assert plan([waiting("x", 60)], [pinned], 3, 100, 20) == PlacementPlan(load=["x"])
+    expected = PlacementPlan(evict={"a": "x"}, hold={"a"})
+    assert plan([waiting("x", 60)], [pinned, model("a", need=1)], 3, 100, 20) == expected
+    assert plan([waiting("x", 80)], [pinned], 3, 100, 20).refuse.keys() == {"x"}
+
+
+def weighty(id_: str, used: float = 0, **fields: Any) -> ResidentModel:
+    return model(id_, weights=8, used=used, **fields)
+
+
+def test_the_weights_that_are_too_much_go_and_no_more() -> None:
+    placed = [weighty("b", 2), weighty("c", 3), weighty("a", 1)]
+    assert shed(placed, 24, 0) == {}
+    assert list(shed(placed, 23, 0)) == ["a"]
+    assert shed(placed, 22, 2) == {}
+    assert list(shed(placed, 15, 0)) == ["a", "b"]
+    assert list(shed(placed, 0, 0)) == ["a", "b", "c"]
+
+
+def test_who_never_goes_by_itself() -> None:
+    placed = [
+        weighty("busy", busy=True),
+        weighty("pinned", pinned=True),
+        weighty("loading", state="loading"),
+        weighty("startup", resident=True),
+        weighty("leaves", state="unloading"),
+    ]
+    assert shed(placed, 0, 0) == {}
+
+
+def test_idle_models_go_for_a_request_that_waits_if_that_helps() -> None:
+    placed = [weighty("old", 1), weighty("new", 2), weighty("busy", busy=True, wanted=40)]
+    assert shed(placed, 120, 0) == {}
+    assert shed(placed, 119, 0) == {"old": "a request for busy waits for 40 bytes"}
+    assert list(shed(placed, 80, 0)) == ["old"]
+    assert list(shed(placed, 45, 0)) == ["old", "new"]
+    assert shed(placed, 39, 0) == {}
+
+
+def test_what_is_said_of_a_model_that_is_too_large() -> None:
+    advice = "use a version of it with fewer bits, or a larger memory_limit"
+    assert too_large(2000, 1000, {}) == f"it needs 2,000 bytes of memory, and all models may take 1,000; {advice}"
+    beside = "pinned models take 300 of them (a: 100, b: 200); unload one of those"
+    assert too_large(800, 1000, {"a": 100, "b": 200}).endswith(f"may take 1,000; {beside}, {advice}")

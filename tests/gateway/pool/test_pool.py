@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from orchard import wire
+from orchard import system_memory, wire
 from orchard.config import Settings
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
@@ -112,6 +112,7 @@ Story = Callable[[Stage], Coroutine[Any, Any, None]]
 def play(monkeypatch: pytest.MonkeyPatch, stage: Stage, story: Story) -> None:
     monkeypatch.setattr(processes, "WorkerProcess", stage.world.make)
     monkeypatch.setattr(worker_process, "oom_kills", lambda: stage.world.oom_kills)
+    monkeypatch.setattr(system_memory, "read", stage.world.read_memory)
 
     async def whole() -> None:
         stage.pool.start()
@@ -1198,5 +1199,162 @@ def test_a_process_is_called_as_its_model_from_the_first_moment_on(monkeypatch: 
         assert worker
         assert (worker.phase, worker.name) == ("starting", "a")
         await stage.read(stream)
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_models_get_less_while_other_programs_take_memory_and_keep_what_they_could_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        process = stage.process("a")
+        assert process.limits == [(_BUDGET, _BUDGET)]
+        stage.world.others = 6000
+        await asyncio.sleep(5)
+        assert process.limits[1:] == [(4000, _BUDGET)]
+        stage.world.others = 0
+        await asyncio.sleep(60)
+        assert process.limits[-1] == (_BUDGET, _BUDGET)
+        shares = [share for share, _ in process.limits[1:]]
+        assert shares == sorted(shares)
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_what_a_model_could_have_leaves_out_pinned_ones_and_its_own_limit_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(stage: Stage) -> None:
+        for model in ("a", "b", "c"):
+            await stage.ask(model)
+        assert stage.process("a").limits[-1][1] == _BUDGET
+        assert stage.process("b").limits[-1][1] == _BUDGET - 1125
+        assert stage.process("c").limits[-1] == (2000, 2000)
+
+    models: dict[str, dict[str, Any]] = {
+        "a": {"pinned": True},
+        "b": {},
+        "c": {"options": TextOptions(memory_limit=2000)},
+    }
+    play(monkeypatch, Stage(models, 3), story)
+
+
+def test_a_model_that_needs_more_than_is_free_is_loaded_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(stage: Stage) -> None:
+        stage.world.others = 4000
+        assert isinstance((await stage.ask("large"))[-1], Finished)
+        # It was loaded with what it needs. Now it gets what is free, and its requests wait for the rest.
+        await asyncio.sleep(5)
+        assert stage.process("large").limits[0] == (_BUDGET, _BUDGET)
+        assert stage.process("large").limits[-1] == (9000 - 526, _BUDGET)
+
+    play(monkeypatch, Stage({"large": {"pinned": True}}, 1), story)
+    text = "large needs 10,000 bytes, 6,000 are free, and other programs use 4,000; it is loaded all the same"
+    assert text in caplog.text
+
+
+def test_where_memory_is_short_idle_models_make_room_for_one_that_the_limit_would_take_beside_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(stage: Stage) -> None:
+        stage.world.others = 8000
+        await stage.ask("a")
+        await stage.ask("b")
+        assert [stage.state(model) for model in ("a", "b")] == ["unloaded", "ready"]
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 2), story)
+
+
+def test_idle_models_go_where_other_programs_take_their_memory_but_never_pinned_or_busy_ones(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(stage: Stage) -> None:
+        for model in ("a", "b"):
+            await stage.ask(model)
+        busy = stage.open("c", pieces=100)
+        await stage.read(busy, Started)
+        stage.world.others = 9500
+        await stage.until("b", "unloaded")
+        await asyncio.sleep(5)
+        assert [stage.state(model) for model in ("a", "b", "c")] == ["ready", "unloaded", "ready"]
+        await stage.read(busy)
+        await stage.until("c", "unloaded")
+        assert stage.state("a") == "ready"
+
+    with caplog.at_level("INFO"):
+        play(monkeypatch, Stage({"a": {"pinned": True}, "b": {}, "c": {}}, 3), story)
+    assert "b is unloaded: all models may take" in caplog.text
+
+
+def test_an_idle_model_goes_where_a_request_of_another_waits_for_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        await stage.ask("b")
+        running = stage.open("c", pieces=100)
+        await stage.read(running, Started)
+        process = stage.process("c")
+        process.report(wanted=9900)  # more than it would get if both were gone
+        await asyncio.sleep(5)
+        assert [stage.state(model) for model in ("a", "b")] == ["ready", "ready"]
+        process.report(wanted=5000)
+        await stage.until("a", "unloaded")
+        assert stage.state("b") == "ready"
+        assert (process.allowance or 0) >= 5000
+        await stage.read(running)
+
+    limited = {"options": TextOptions()}
+    play(monkeypatch, Stage({"a": limited, "b": {"pinned": True}, "c": {}}, 3), story)
+
+
+def test_without_memory_no_model_is_loaded_unless_a_setting_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(stage: Stage) -> None:
+        await stage.ask("b")
+        stage.world.critical = True
+        await asyncio.sleep(2)
+        failed = failure(await stage.ask("a"))
+        assert (failed.kind, failed.retry_after) == ("unavailable", 30)
+        assert (
+            "9,526 of 10,526 bytes are free; other programs use 0; models in memory: b: 1,125; close" in failed.message
+        )
+        assert stage.world.loads == 1
+        stage.world.critical = False
+        await asyncio.sleep(2)
+        assert isinstance((await stage.ask("a"))[-1], Finished)
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 2), refused)
+
+    async def loaded(stage: Stage) -> None:
+        stage.world.critical = True
+        assert isinstance((await stage.ask("a"))[-1], Finished)
+
+    play(monkeypatch, Stage({"a": {}}, 1, load_under_pressure=True), loaded)
+
+
+def test_where_the_system_makes_room_a_loaded_model_keeps_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stage.world.elastic = True
+        await stage.ask("a")
+        stage.world.others = 10_000
+        await asyncio.sleep(30)
+        assert stage.process("a").limits[-1] == (1125, _BUDGET)
+        stage.world.elastic = False
+        await stage.until("a", "unloaded")
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_server_without_models_does_not_look_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        await stage.pool.unload_all()
+        await asyncio.sleep(5)
+        before = stage.world.reads
+        await asyncio.sleep(100)
+        assert stage.world.reads == before
+        assert stage.pool.memory_status.limit_bytes == _BUDGET
+        assert stage.world.reads == before + 1
 
     play(monkeypatch, Stage({"a": {}}, 1), story)

@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 from msgspec.structs import replace
 
+from orchard import system_memory
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed, Finished, Started, Text
@@ -86,6 +87,7 @@ class Walk:
             self.world.ran_out.clear()
 
         monkeypatch.setattr(Restarts, "forgive", unloaded)
+        monkeypatch.setattr(system_memory, "read", self.world.read_memory)
         # Without a time limit, a request that is forgotten waits for ever.
         self.timeout = self.random.choice((120.0, _FOR_EVER, _FOR_EVER))
         settings = Settings(
@@ -117,6 +119,7 @@ class Walk:
             self._break_loads: 1,
             self._lose_files: 1,
             self._jump: 1,
+            self._squeeze: 5,
         }
         for _ in range(_STEPS):
             (action,) = self.random.choices(list(actions), list(actions.values()))
@@ -130,6 +133,7 @@ class Walk:
         self.hub.fails = False
         for model in self.pool.models.values():
             model.restarts.forgive()
+        self.world.others = 0
         async with asyncio.timeout(10_000):
             while self.callers:
                 await asyncio.wait(self.callers)
@@ -141,6 +145,8 @@ class Walk:
                 ok = self.outcomes.get("ok", 0)
                 await self._call(self._new(self.random.choice(small).id), whole=False, patience=_FOR_EVER)
                 assert self.outcomes["ok"] == ok + 1
+                shares = [model.allowance or 0 for model in self.pool.models.values()]
+                assert sum(shares) > _BUDGET - len(shares), "what others have freed is the models' again"
         assert "unavailable" not in self.outcomes or self.timeout < _FOR_EVER
         self.world.closing = True
         await self.pool.close()
@@ -151,6 +157,10 @@ class Walk:
 
     async def _jump(self) -> None:
         cast(VirtualLoop, asyncio.get_running_loop()).jump(self.random.choice((1, 30, 1000)))
+
+    async def _squeeze(self) -> None:
+        """Let other programs take memory, or free it."""
+        self.world.others = self.random.choice((0, 0, 2000, 5000, 9000, 20_000))
 
     async def _request(self) -> None:
         request = self._new(self.random.choice(self.entries).id)

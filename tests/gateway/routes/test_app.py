@@ -66,6 +66,14 @@ def test_model_ids_may_hold_slashes() -> None:
             assert httpx.get(f"{server.url}/v1/models/{path}").json()["id"] == "org/name"
 
 
+def test_the_health_says_who_uses_the_memory(server: Server) -> None:
+    health = httpx.get(f"{server.url}/health").json()
+    assert health["memory"]["limit_bytes"] == health["memory"]["budget_bytes"] == 2**30
+    assert (health["memory"]["total_bytes"], health["memory"]["others_bytes"]) == (2**31, 0)
+    assert health["memory"]["reason"] == "device"
+    assert health["models"]["fake"]["memory"]["rss"] > 0
+
+
 def test_a_slash_at_the_end_changes_nothing(server: Server) -> None:
     assert httpx.post(f"{server.url}/v1/chat/completions/", json=body(text="ab"), timeout=30).status_code == 200
     assert httpx.post(f"{server.url}/v1/responses//", json={"model": "fake", "input": "Hi"}, timeout=30).is_success

@@ -12,6 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import choose_encoder
 
 from orchard import __version__
+from orchard.gateway.memory_status import MemoryStatus
 from orchard.gateway.metrics.counters import Histogram, Metrics, ModelMetrics
 from orchard.gateway.model_status import ModelStatus, ShownState
 
@@ -68,15 +69,23 @@ _HISTOGRAMS: tuple[tuple[str, str, Callable[[ModelMetrics], Histogram]], ...] = 
 )
 
 
-def render(
-    metrics: Metrics, now: Mapping[str, ModelStatus], memory_limit: int | None, accept: str
-) -> tuple[bytes, str]:
+# Fields of MemoryStatus without `_bytes`.
+_MEMORY = {
+    "limit": "The most memory that all models together may ever take.",
+    "budget": "The most memory that all models together may take now.",
+    "total": "Memory of the device that models run on.",
+    "available": "Memory of the device that is free.",
+    "others": "Memory of the device that other programs use.",
+}
+
+
+def render(metrics: Metrics, now: Mapping[str, ModelStatus], memory: MemoryStatus, accept: str) -> tuple[bytes, str]:
     """Return the text in the best format that an Accept header allows, and its content type.
 
-    `now` has each model's status; `memory_limit`, in bytes, is for all models together.
+    `now` has each model's status; `memory` is for all models together.
     """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Scrape(metrics, now, memory_limit))
+    registry.register(_Scrape(metrics, now, memory))
     ProcessCollector(registry=registry)
     encode, content_type = choose_encoder(accept)
     return encode(registry), content_type
@@ -85,18 +94,18 @@ def render(
 class _Scrape:
     """The metrics of one scrape, as a collector of prometheus_client."""
 
-    def __init__(self, metrics: Metrics, now: Mapping[str, ModelStatus], memory_limit: int | None) -> None:
+    def __init__(self, metrics: Metrics, now: Mapping[str, ModelStatus], memory: MemoryStatus) -> None:
         self._metrics = metrics
         self._now = now
-        self._memory_limit = memory_limit
+        self._memory = memory
 
     def collect(self) -> Iterator[Metric]:
         """Yield each metric with all its samples."""
         yield _family(GaugeMetricFamily, "orchard_info", "The running version.", ["version"], [([__version__], 1)])
         yield GaugeMetricFamily("orchard_uptime_seconds", "Seconds since the start.", self._metrics.uptime)
-        if self._memory_limit is not None:
-            text = "Memory limit for all models together."
-            yield GaugeMetricFamily("orchard_memory_limit_bytes", text, self._memory_limit)
+        for name, text in _MEMORY.items():
+            if (size := getattr(self._memory, f"{name}_bytes")) is not None:
+                yield GaugeMetricFamily(f"orchard_memory_{name}_bytes", text, size)
         text = "HTTP responses, by route (empty: no such route) and status."
         responses = [([route, str(status)], count) for (route, status), count in self._metrics.responses.items()]
         yield _family(CounterMetricFamily, "orchard_http_responses", text, ["route", "status"], responses)
@@ -131,12 +140,11 @@ class _Scrape:
         text = "Requests that wait for a model."
         waiting = [([model], now.waiting) for model, now in models]
         yield _family(GaugeMetricFamily, "orchard_requests_waiting", text, ["model"], waiting)
-        text = "Memory that MLX holds in a worker (mlx), and resident memory of its process (rss)."
+        text = "Memory of a worker, by what it is for: see docs/metrics.md."
         memory = GaugeMetricFamily("orchard_worker_memory_bytes", text, labels=["model", "kind"])
         for model, now in models:
-            for kind, size in (("mlx", now.mlx_bytes), ("rss", now.rss_bytes)):
-                if size is not None:
-                    memory.add_metric([model, kind], size)
+            for kind, size in now.memory().items():
+                memory.add_metric([model, kind], size)
         yield memory
         yield from self._speculation()
 

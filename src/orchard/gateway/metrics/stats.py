@@ -6,12 +6,13 @@ from typing import Any
 
 from orchard import __version__
 from orchard.core.speculation_report import SourceTotals
+from orchard.gateway.memory_status import MemoryStatus
 from orchard.gateway.metrics.counters import RATE_SECONDS, Histogram, Metrics, ModelMetrics
-from orchard.gateway.model_status import ModelStatus
+from orchard.gateway.model_status import MEMORY_KINDS, ModelStatus
 
 
-def stats(metrics: Metrics, now: Mapping[str, ModelStatus], memory_limit: int | None) -> dict[str, Any]:
-    """Return the body of /v1/stats. `now` has each model's status; `memory_limit`, in bytes, is for all."""
+def stats(metrics: Metrics, now: Mapping[str, ModelStatus], memory: MemoryStatus) -> dict[str, Any]:
+    """Return the body of /v1/stats. `now` has each model's status; `memory` is for all."""
     models = {name: _model(metrics, metrics.models[name], here) for name, here in now.items()}
     return {
         "object": "stats",
@@ -20,7 +21,7 @@ def stats(metrics: Metrics, now: Mapping[str, ModelStatus], memory_limit: int | 
         "running": sum(here.running for here in now.values()),
         "waiting": sum(here.waiting for here in now.values()),
         "tokens_per_second": round(sum(model["tokens_per_second"] for model in models.values()), 2),
-        "memory": {"limit_bytes": memory_limit, **_memory(*now.values())},
+        "memory": {**memory.shown(), **_memory(*now.values())},
         "models": models,
     }
 
@@ -81,6 +82,7 @@ def _rounded(number: float | None, factor: float = 1, digits: int = 2) -> float 
 
 def _memory(*models: ModelStatus) -> dict[str, int | None]:
     """Return the memory of these models together in bytes; None if none of them has reported it."""
-    mlx = [now.mlx_bytes for now in models if now.mlx_bytes is not None]
-    rss = [now.rss_bytes for now in models if now.rss_bytes is not None]
-    return {"mlx_bytes": sum(mlx) if mlx else None, "rss_bytes": sum(rss) if rss else None}
+    known = Counter[str]()
+    for model in models:
+        known.update(model.memory())
+    return {f"{kind}_bytes": known.get(kind) for kind in MEMORY_KINDS}

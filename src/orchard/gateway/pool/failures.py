@@ -1,7 +1,10 @@
 """The errors of requests that fail because of their model."""
 
+from collections.abc import Mapping
+
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed
+from orchard.gateway.memory_status import MemoryStatus
 
 SHUTTING_DOWN = Failed("shutting_down", "the server is shutting down", None, 5)
 
@@ -22,10 +25,31 @@ def not_loadable(model: str, reason: str | None) -> Failed:
     return Failed("model_failed", f"model '{model}' can't be loaded: {reason}")
 
 
-def no_room(model: str) -> Failed:
-    """Return the failure of a request for which there is no free memory, and whose model may not evict others."""
-    text = f"there is no room for model '{model}' beside the models in memory, and it does not evict any of them"
+def no_room(model: str, held: Mapping[str, int]) -> Failed:
+    """Return the failure of a request for which there is no free memory, and whose model may not evict others.
+
+    `held`: the bytes that each model in memory takes.
+    """
+    text = (
+        f"there is no room for model '{model}' beside the models in memory ({_sizes(held)}), and it evicts none of them"
+    )
     return Failed("unavailable", text, None, 5)
+
+
+def short_of_memory(model: str, held: Mapping[str, int], memory: MemoryStatus) -> Failed:
+    """Return the failure of a request whose model is not loaded, because the machine has no memory left.
+
+    `held`: the bytes that each model in memory takes.
+    """
+    free = f"{memory.available_bytes:,} of {memory.total_bytes:,} bytes are free"
+    users = f"other programs use {memory.others_bytes:,}; models in memory: {_sizes(held)}"
+    advice = "close programs, unload a model, or set load_under_pressure"
+    text = f"model '{model}' is not loaded now: the machine is short of memory: {free}; {users}; {advice}"
+    return Failed("unavailable", text, None, 30)
+
+
+def _sizes(held: Mapping[str, int]) -> str:
+    return ", ".join(f"{id_}: {size:,}" for id_, size in held.items()) or "none"
 
 
 def in_use(model: str) -> OrchardError:

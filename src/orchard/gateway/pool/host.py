@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from orchard.gateway.metrics.counters import Metrics
 from orchard.gateway.models.registry import Registry
+from orchard.gateway.pool.budget import MemoryBudget
 from orchard.gateway.pool.processes import Processes
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ class Host(Protocol):
     """What a model needs of the pool: its processes and counters, and its plans."""
 
     processes: Processes
+    memory: MemoryBudget
     metrics: Metrics
     registry: Registry
 

@@ -1,17 +1,19 @@
 """The pool: all served models, which share the memory and the worker processes of a server."""
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 
 from orchard.config import Settings
 from orchard.core.request import Adapter, Request, Task
 from orchard.core.tasks.generate import Generate
+from orchard.gateway.memory_status import MemoryStatus
 from orchard.gateway.metrics.counters import Metrics
 from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.models.registry import Registry
-from orchard.gateway.pool import placement
-from orchard.gateway.pool.failures import SHUTTING_DOWN, no_room
+from orchard.gateway.pool import failures, placement
+from orchard.gateway.pool.budget import MemoryBudget
 from orchard.gateway.pool.placement import ResidentModel
 from orchard.gateway.pool.processes import Processes
 from orchard.gateway.pool.served_model import ServedModel
@@ -20,6 +22,9 @@ from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.replies.merge import Merge
 from orchard.kinds import TEXT
 
+log = logging.getLogger("orchard.gateway")
+
+_WATCH_SECONDS = 1.5  # between looks at what is free, if no worker reports
 _REFILL_SECONDS = 2.0  # after the last load, and between checks whether anything runs
 
 
@@ -30,7 +35,8 @@ class Pool:
         self.registry = registry
         self.models: dict[str, ServedModel] = {}
         """Models that the configuration names or that were requested, by id."""
-        self.processes = Processes(settings)
+        self.memory = MemoryBudget(settings.memory_limit)
+        self.processes = Processes(settings, self._look)
         self.metrics = Metrics()
         self._settings = settings
         self._most = settings.max_loaded_models or 1
@@ -39,6 +45,7 @@ class Pool:
         self._queue: dict[str, ServedModel] = {}
         self._settling: asyncio.Handle | None = None
         self._refilling = Timer(self._refill)
+        self._watching = Timer(self._look)
         self._draining = False
         self._closing = False
 
@@ -70,6 +77,12 @@ class Pool:
     def _steps_aside(self, entry: ModelEntry) -> bool:
         loaded = [one.entry for one in self.models.values() if one.worker and not self.is_bundled(one.entry)]
         return self.is_bundled(entry) and any(one.id != entry.id for one in [*self.registry.configured(), *loaded])
+
+    @property
+    def memory_status(self) -> MemoryStatus:
+        """What is known of the memory; at most a second old."""
+        self._look_again()
+        return self.memory.status
 
     def statuses(self) -> Mapping[str, ModelStatus]:
         """Return the status of each model that is on this machine or being downloaded. Other names may not exist."""
@@ -103,7 +116,7 @@ class Pool:
         Raise OrchardError if one of them can't begin.
         """
         if self._draining:
-            raise SHUTTING_DOWN.error()
+            raise failures.SHUTTING_DOWN.error()
         models = [self.find(request.model, request.adapter) for request in requests]
         for model, request in zip(models, requests, strict=True):
             model.entry.check(type(request.task))
@@ -149,6 +162,7 @@ class Pool:
     def _close_models(self) -> None:
         self._closing = True
         self._refilling.stop()
+        self._watching.stop()
         for model in self.models.values():
             model.close()
 
@@ -156,25 +170,78 @@ class Pool:
         """Plan soon, because this model waits or no longer waits, or memory may have become free."""
         if model.waits:
             self._queue.setdefault(model.entry.id, model)
-        if self._settling is None:
-            self._settling = asyncio.get_running_loop().call_soon(self._settle)
+        self._plan_soon()
 
     def rested(self) -> None:
         """Plan soon if a model waits, because another has finished its requests and may be evicted."""
-        if self._queue and self._settling is None:
+        if self._queue:
+            self._plan_soon()
+
+    def _plan_soon(self) -> None:
+        if self._settling is None:
             self._settling = asyncio.get_running_loop().call_soon(self._settle)
 
     def _share(self) -> None:
         """Divide the memory between the loaded models. Lower allowances before raising others."""
-        budget = self.processes.budget
+        budget, limit = self.memory.bytes, self.processes.limit
         placed = [model for model in self.models.values() if model.worker]
         stay = [model for model in placed if model.state.shown != "unloading"]
-        if budget is None or not stay:
+        if budget is None or limit is None or not stay:
             return
+        if self.memory.elastic or self._loads:
+            # The system makes room, or a load that began although little is free is to end.
+            budget = max(budget, min(limit, sum(model.need for model in placed)))
         budget -= sum(model.allowance or 0 for model in placed if model.state.shown == "unloading")
         shares = placement.allowances([model.need for model in stay], budget)
+        pinned = sum(model.need for model in stay if model.entry.pinned)
         for model, share in sorted(zip(stay, shares, strict=True), key=lambda one: one[1] - (one[0].allowance or 0)):
-            model.allow(share)
+            most = limit - pinned + (model.need if model.entry.pinned else 0)
+            model.allow(share, max(share, most))
+
+    def _look(self) -> None:
+        """Read what is free. Evict idle models if it is too little; share the memory anew if it is more or less."""
+        if self._closing:
+            return
+        placed = [model for model in self.models.values() if model.worker]
+        if not placed:
+            self.memory.forget()
+        now = asyncio.get_running_loop().time()
+        changed = self.memory.look(self.processes.limit, self.processes.held_bytes, self.processes.device, now)
+        if placed or self._queue:
+            # A report comes earlier than this, if a worker's memory changes: then what it holds is known best.
+            self._watching.start(_WATCH_SECONDS)
+        self._shed()
+        if changed:
+            self._plan_soon()
+
+    def _look_again(self) -> None:
+        """Read what is free, unless that was done in the last second."""
+        if asyncio.get_running_loop().time() - self.memory.looked_at >= 1:
+            self._look()
+
+    def _refuse_under_pressure(self) -> None:
+        """Load no model while the machine has no memory left."""
+        if self.memory.critical and not self._settings.load_under_pressure:
+            for model in list(self._queue.values()):
+                if model.waits and model.worker is None:
+                    failed = failures.short_of_memory(model.entry.id, self._needs, self.memory.status)
+                    log.warning("%s", failed.message)
+                    model.refuse(failed.error())
+
+    @property
+    def _needs(self) -> dict[str, int]:
+        """What each model in memory takes at least."""
+        return {id_: model.need for id_, model in self.models.items() if model.worker}
+
+    def _shed(self) -> None:
+        """Evict idle models if all models may not take what they need."""
+        budget = self.memory.bytes
+        if budget is None:
+            return
+        slack = self.processes.limit or 0 if self.memory.elastic else self.memory.slack
+        placed = [self._resident(model) for model in self.models.values() if model.worker]
+        for id_, why in placement.shed(placed, budget, slack).items():
+            self.models[id_].evict(why)
 
     def _first(self) -> list[ServedModel]:
         """Return the models that are loaded at startup."""
@@ -197,6 +264,8 @@ class Pool:
         return ResidentModel(
             id=entry.id,
             need=model.need,
+            weights=model.weights_bytes,
+            wanted=_wanted(model),
             state=model.state.shown,
             busy=model.is_busy,
             pinned=entry.pinned,
@@ -211,18 +280,20 @@ class Pool:
         self._settling = None
         if self._closing:
             return
+        self._look_again()
+        self._refuse_under_pressure()
         self._queue = {id_: model for id_, model in self._queue.items() if model.waits}
         waiting = [self._resident(model) for model in self._queue.values() if model.worker is None]
         placed = [self._resident(model) for model in self.models.values() if model.worker]
-        plan = placement.plan(waiting, placed, self._most, self.processes.budget)
+        plan = placement.plan(waiting, placed, self._most, self.processes.limit, self.memory.bytes)
         for id_, reason in plan.refuse.items():
             self.models[id_].refuse_room(reason)
         for id_ in plan.drop:
-            self.models[id_].refuse(no_room(id_).error())
+            self.models[id_].refuse(failures.no_room(id_, self._needs).error())
         for model in self.models.values():
             model.hold(model.entry.id in plan.hold)
         for id_, other in plan.evict.items():
-            self.models[id_].evict(other)
+            self.models[id_].evict(f"it makes room for {other}")
         for id_ in plan.load:
             self.models[id_].place()
             self._backend = self.models[id_].entry.backend
@@ -250,3 +321,9 @@ class Pool:
             self._refilling.start(_REFILL_SECONDS)
         else:
             self.processes.refill(self._backend)
+
+
+def _wanted(model: ServedModel) -> int:
+    """Return the bytes with which the model's largest waiting request would run, if it may not take as much now."""
+    wanted = model.worker.memory.wanted_bytes if model.worker else 0
+    return wanted if wanted > (model.allowance or 0) else 0

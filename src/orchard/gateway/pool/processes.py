@@ -3,8 +3,10 @@ wait for them."""
 
 import asyncio
 import contextvars
+from collections.abc import Callable
 
 from orchard.config import Settings
+from orchard.core.device_memory import DeviceMemory
 from orchard.gateway.pool.worker_process import WorkerProcess
 from orchard.kinds import Backend
 
@@ -15,8 +17,12 @@ _MOST_GROWTH_BYTES = 512 * 2**20
 class Processes:
     """Starts processes, and reuses them for other models."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, on_report: Callable[[], None]) -> None:
+        """`on_report` is called when a process has reported what holds memory."""
+        self.device = DeviceMemory()
+        """The newest report on the device that all of them use."""
         self._memory_bytes: int | None = None
+        self._on_report = on_report
         self._settings = settings
         self._tasks: dict[WorkerProcess, asyncio.Task[None]] = {}
         self.spare: list[WorkerProcess] = []
@@ -24,11 +30,16 @@ class Processes:
         self._closing = False
 
     @property
-    def budget(self) -> int | None:
-        """The bytes that all models may take together; None until a process has reported what the device offers."""
+    def limit(self) -> int | None:
+        """The most bytes that all models may ever take together; None until a process has said what there is."""
         for worker in self._tasks:
             self._memory_bytes = worker.memory_bytes or self._memory_bytes
         return self._settings.memory_limit or self._memory_bytes
+
+    @property
+    def held_bytes(self) -> int:
+        """What MLX holds in all processes."""
+        return sum(one.memory.device.active_bytes + one.memory.device.cache_bytes for one in self._tasks)
 
     @property
     def all(self) -> list[WorkerProcess]:
@@ -93,11 +104,16 @@ class Processes:
 
     def _start(self, backend: Backend) -> WorkerProcess:
         worker = WorkerProcess(backend, self._settings)
+        worker.on_report = lambda: self._reported(worker)
         # In a new context, because log lines about the process's end belong to no request.
         task = asyncio.create_task(worker.run(), context=contextvars.Context())
         self._tasks[worker] = task
         task.add_done_callback(lambda _: self._tasks.pop(worker))
         return worker
+
+    def _reported(self, worker: WorkerProcess) -> None:
+        self.device = worker.memory.device
+        self._on_report()
 
 
 def _is_starting(worker: WorkerProcess) -> bool:

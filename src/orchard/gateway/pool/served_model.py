@@ -37,11 +37,11 @@ class ServedModel:
         self.used = 0.0
         self.allowance: int | None = None
         """The bytes of memory that it may take now."""
+        self._most_bytes = 0  # what it could take if it were alone and other programs took nothing
         self._settings = settings
         self._host = host
         self._requests = Requests(settings.queue_timeout, self._note, self._too_late, self._released)
-        self._before = self.state
-        """The state before this one."""
+        self._before = self.state  # the state before this one
         self._wanted = False
         """It is to be loaded although no request waits for it."""
         self._weights_bytes = 0
@@ -84,12 +84,12 @@ class ServedModel:
         """The least bytes of memory that it takes."""
         if self.state.shown == "unloading" and self.allowance is not None:
             return self.allowance  # it can't be told any more to take less
-        return placement.need(self._weights, self._host.processes.budget)
+        return placement.need(self.weights_bytes, self._host.processes.limit)
 
     @property
-    def _weights(self) -> int:
-        loaded = self.entry.options.loaded_bytes(self.entry.size_bytes, self.entry.kept_bytes)
-        return max(loaded, self._weights_bytes)
+    def weights_bytes(self) -> int:
+        """What its weights take in memory."""
+        return max(self.entry.options.loaded_bytes(self.entry.size_bytes, self.entry.kept_bytes), self._weights_bytes)
 
     @property
     def status(self) -> ModelStatus:
@@ -189,19 +189,22 @@ class ServedModel:
 
     def begin(self) -> None:
         """Load it into its process, once that has started."""
-        worker, budget = self.worker, self._host.processes.budget
+        worker, limit = self.worker, self._host.processes.limit
         if self.state is not ModelState.STARTING or not worker or worker.phase != "idle":
             return
-        if budget is not None and self.need > budget:
-            self.refuse_room(placement.too_large(self.need, budget))
+        if limit is not None and self.need > limit:
+            self.refuse_room(placement.too_large(self.need, limit, {}))
             self._lose_process()
             self._host.processes.give(worker)
             return
         options = self.entry.options
         if self.allowance is not None:
             options = replace(options, memory_limit=self.allowance, halvings=self.restarts.reduction.halvings)
+        self._host.memory.warn_of_need(self.entry.id, self.need)
         self._become(ModelState.LOADING)
         worker.load(self.entry.id, self.entry.path, options)
+        if self.allowance is not None and self._most_bytes != self.allowance:
+            worker.limit_memory(self.allowance, self._most_bytes)
 
     def hold(self, held: bool) -> None:
         """If it is ready, hold new requests while another model waits for its memory; `held` False: go on."""
@@ -212,9 +215,9 @@ class ServedModel:
             self._load_waiters.tell()
             self._submit_waiting()
 
-    def evict(self, other: str) -> None:
-        """Free its memory for the model `other`, which may reuse its process."""
-        self._let_go("evicted", f"it makes room for {other}", end=False)
+    def evict(self, why: str) -> None:
+        """Free its memory. Another model may reuse its process."""
+        self._let_go("evicted", why, end=False)
 
     def refuse(self, error: OrchardError) -> None:
         """Fail all that wait for it to load, without counting a failure of the model."""
@@ -227,14 +230,14 @@ class ServedModel:
         self.restarts.reason = reason
         self.refuse(self._failed.error())
 
-    def allow(self, memory_bytes: int) -> None:
-        """Let it take this much memory from now on."""
-        limits = self.entry.options.memory_limit, self.restarts.reduction.limit
-        memory_bytes = min([memory_bytes, *filter(None, limits)])
-        if memory_bytes != self.allowance:
-            self.allowance = memory_bytes
+    def allow(self, memory_bytes: int, most_bytes: int) -> None:
+        """Let it take `memory_bytes` from now on; it could take `most_bytes` if it were alone."""
+        limits = [limit for limit in (self.entry.options.memory_limit, self.restarts.reduction.limit) if limit]
+        memory_bytes, most_bytes = min([memory_bytes, *limits]), min([most_bytes, *limits])
+        if (memory_bytes, most_bytes) != (self.allowance, self._most_bytes):
+            self.allowance, self._most_bytes = memory_bytes, most_bytes
             if self.worker and self.worker.phase in ("loading", "ready"):
-                self.worker.limit_memory(memory_bytes)
+                self.worker.limit_memory(memory_bytes, most_bytes)
 
     def end_requests(self) -> None:
         """End every request, because the server shuts down."""
@@ -413,7 +416,7 @@ class ServedModel:
         self._idle.stop()
         # Give up memory that it does not need now, unless it must save prompts, which would be dropped.
         if self.allowance is not None and not self.entry.options.saves:
-            self.allow(min(self.allowance, self.need))
+            self.allow(min(self.allowance, self.need), self._most_bytes)
         self._become(ModelState.ENDING if end else ModelState.UNLOADING)
         if self.worker.phase == "ready":
             self.worker.unload()  # also if it ends: so it spends less time on saving prompts than at a shutdown
@@ -426,7 +429,7 @@ class ServedModel:
             now = asyncio.get_running_loop().time()
             self._counted.crashes += 1
             self._counted.failed_loads += self._before in (ModelState.STARTING, ModelState.LOADING)
-            ran_out = (self.allowance, self._weights) if worker.out_of_memory and self.allowance else None
+            ran_out = (self.allowance, self.weights_bytes) if worker.out_of_memory and self.allowance else None
             loading = self._before is ModelState.LOADING
             self.restarts.crashed(now, worker.failure or "", loading=loading, ran_out=ran_out)
             log.warning("%s has crashed: %s", self.entry.id, self.restarts.reason)

@@ -64,13 +64,17 @@ class Watchdog:
 
 
 class WorkerProcess:
-    """A process, which `run` spawns. `on_change` is called when its phase has changed."""
+    """A process, which `run` spawns.
+
+    `on_change` is called when its phase has changed, `on_report` when it has reported what holds its memory.
+    """
 
     def __init__(self, backend: Backend, settings: Settings) -> None:
         self.backend = backend
         self._options = backend.options()  # the load options of its model
         self.phase: Phase = "starting"
         self.on_change: Callable[[], None] = lambda: None
+        self.on_report: Callable[[], None] = lambda: None
         self.name = "spare"
         """The name of its model, for the log."""
         self.memory_bytes = 0
@@ -87,6 +91,8 @@ class WorkerProcess:
         """It died because memory ran out for its model, as far as that can be known."""
         self.running = 0
         self.waiting = 0
+        self.memory = wire.MemoryReport()
+        """The newest report of what holds memory."""
         self.mlx_bytes = 0
         self.rss_bytes = 0
         self.speculation: SpeculationReport = {}
@@ -127,6 +133,11 @@ class WorkerProcess:
             waiting=status.waiting + self.waiting,
             mlx_bytes=self.mlx_bytes,
             rss_bytes=self.rss_bytes,
+            weights_bytes=self.memory.weights_bytes or (self.loaded.weights_bytes if status.state == "ready" else 0),
+            rows_bytes=self.memory.rows_bytes,
+            prompts_bytes=self.memory.prompts_bytes,
+            cache_bytes=self.memory.device.cache_bytes,
+            peak_bytes=self.memory.device.peak_bytes,
             speculation=self.speculation,
             pid=self.pid,
             details={"media": [], **self.loaded.details} if status.state == "ready" else {},
@@ -172,9 +183,9 @@ class WorkerProcess:
         self._send(wire.Unload())
         self._become("unloading")
 
-    def limit_memory(self, memory_bytes: int) -> None:
-        """Limit the memory of the model from now on; it must be loading or ready."""
-        self._send(wire.LimitMemory(memory_bytes))
+    def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
+        """Limit the memory of the model from now on, see `wire.LimitMemory`; it must be loading or ready."""
+        self._send(wire.LimitMemory(memory_bytes, most_bytes))
 
     def submit(self, request: Request, stream: EventStream) -> None:
         """Submit a request; its events go to `stream`, and closing the stream cancels it."""
@@ -309,8 +320,12 @@ class WorkerProcess:
                 self.empty_rss_bytes = self.empty_rss_bytes or rss_bytes
             case _ if self._closing:
                 pass
-            case wire.Hello(memory_bytes):
-                self.memory_bytes = memory_bytes
+            case wire.MemoryReport():
+                self.memory = message
+                self.on_report()
+            case wire.Hello(memory_bytes, device):
+                self.memory_bytes, self.memory = memory_bytes, wire.MemoryReport(device)
+                self.on_report()
                 self._ask_for_a_sign()  # to learn its memory without a model
                 self._become("idle")
             case wire.Loading(fraction):
@@ -325,6 +340,7 @@ class WorkerProcess:
                 self.close()
             case wire.Unloaded(rss_bytes):
                 self.rss_bytes = rss_bytes
+                self.memory = wire.MemoryReport()
                 self.name, self.progress = "spare", 0.0
                 self._become("idle")
 

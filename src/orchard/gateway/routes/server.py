@@ -48,7 +48,9 @@ def _add_health(routes: APIRouter, site: AppState) -> None:
 
         `loaded_model` and `loaded_adapter` are the model in memory that was used last, or null. `percent` is how
         much of a model is loaded, or how much of its requests is done, if it reports that; `reason` is why a model
-        failed, `restarts` how often its process died.
+        failed, `restarts` how often its process died. `memory` says, in bytes, what the device has, what is free, what
+        other programs use, what all models together may take at most (`limit_bytes`) and now (`budget_bytes`), and why
+        it isn't more; a model's `memory` is what it holds.
         If the server needs keys, a caller without one gets only the status.
         """
         if not http.state.caller.known:
@@ -61,6 +63,7 @@ def _add_health(routes: APIRouter, site: AppState) -> None:
             "version": __version__,
             "loaded_model": (loaded.entry.base or loaded.entry.id) if loaded else None,
             "loaded_adapter": site.adapter_of(loaded.entry) if loaded else None,
+            "memory": pool.memory_status.shown(),
             "models": {name: model.status.health() for name, model in pool.models.items()},
         }
 
@@ -101,13 +104,13 @@ def _add_counts(routes: APIRouter, site: AppState) -> None:
         from orchard.gateway.metrics import exposition
 
         accept = http.headers.get("accept", "")
-        body, content_type = exposition.render(pool.metrics, pool.statuses(), pool.processes.budget, accept)
+        body, content_type = exposition.render(pool.metrics, pool.statuses(), pool.memory_status, accept)
         return Response(body, headers={"content-type": content_type})
 
     @routes.get("/v1/stats")
     async def stats() -> dict[str, Any]:
         """Return the counters of the server: requests, tokens, times, memory, loads and crashes, for each model."""
-        return metrics_stats.stats(pool.metrics, pool.statuses(), pool.processes.budget)
+        return metrics_stats.stats(pool.metrics, pool.statuses(), pool.memory_status)
 
 
 def _visible(callers: Callers, caller: Caller, state: CacheState) -> CacheState:
