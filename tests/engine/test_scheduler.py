@@ -319,32 +319,67 @@ def test_those_who_come_back_keep_their_order_at_the_head() -> None:
     assert it.plan().begin == ["a", "b", "c", "new"]
 
 
-def test_less_memory_refuses_what_waits_and_can_never_run() -> None:
+def test_less_memory_than_there_may_ever_be_refuses_what_can_never_run() -> None:
     it, _ = admitted(ticket("a", prompt=100), ticket("b", prompt=700), ticket("c", prompt=600), ticket("d", prompt=250))
-    assert it.limit_memory(650) == []
-    assert it.limit_memory(400) == [TooLarge("c", 601, 400)]
+    assert it.limit_memory(650, 650) == []
+    assert it.limit_memory(400, 400) == [TooLarge("c", 601, 400)]
     plan = it.plan()
     assert plan.too_large == [TooLarge("b", 702, 400)]
     assert (plan.preempt, plan.begin) == ([], ["d"])
 
 
+def test_what_needs_more_memory_than_there_is_for_now_waits_and_stops_nobody() -> None:
+    it, _ = admitted(ticket("a", prompt=100), ticket("b", prompt=700), ticket("c", prompt=600), ticket("d", prompt=250))
+    assert it.limit_memory(400, 1000) == []
+    assert (it.starved, it.wanted_bytes) == (["c"], 608)
+    assert it.plan().preempt == ["b"]  # it doesn't fit even alone, so "a" need not make room
+    assert it.returned("b", 700, 1) is None
+    assert it.starved == ["c", "b"]
+    assert it.plan().begin == ["d"]
+    it.cancel("a")
+    it.cancel("d")
+    for number in range(100):  # more than the patience of one that may be overtaken
+        assert it.add(ticket(f"small {number}", prompt=20)) is None
+        assert it.plan().begin == [f"small {number}"]
+        it.cancel(f"small {number}")
+    assert it.add(ticket("never", prompt=1000)) == TooLarge("never", 1001, 1000)
+    assert it.limit_memory(1000, 1000) == []
+    assert (it.starved, it.wanted_bytes) == ([], 0)
+    assert it.plan().begin[0] == "b"
+
+
+def test_a_starved_request_may_be_cancelled_and_paused_and_lose_choices() -> None:
+    it = scheduler()
+    it.limit_memory(400, 1000)
+    for name in ("cancelled", "paused", "two"):
+        assert it.add(ticket(name, prompt=300, rows=2)) is None
+    assert (it.starved, it.waiting, it.idle) == (["cancelled", "paused", "two"], 3, True)
+    it.cancel("cancelled")
+    it.pause("paused")
+    it.ended("two")
+    assert (it.starved, it.waiting) == ([], 2)
+    assert it.plan().begin == ["two"]
+    assert it.resume("paused") is None
+    assert it.starved == ["paused"]
+
+
 def test_less_memory_preempts_and_more_admits_again() -> None:
     it, _ = admitted(ticket("a", prompt=300), ticket("b", prompt=300))
-    it.limit_memory(500)
+    it.limit_memory(500, 1000)
     assert it.plan().preempt == ["b"]
     assert it.returned("b", 301, 1) is None
     assert it.plan().begin == []
-    it.limit_memory(1000)
+    it.limit_memory(1000, 1000)
     assert it.plan().begin == ["b"]
 
 
 def test_the_bound_of_a_request_counts_what_it_generated_before_it_was_preempted() -> None:
     it, _ = admitted(ticket("a", prompt=300, max_tokens=50), ticket("b", prompt=300, max_tokens=50))
     it.plan()
-    it.limit_memory(500)
+    it.limit_memory(500, 1000)
     it.plan()
     it.returned("b", 0, 2)
-    it.limit_memory(1000)
+    it.limit_memory(1000, 1000)
     it.bound("b", 5)
     it.bound("unknown", 5)
     it.plan()
@@ -412,7 +447,7 @@ def test_a_paused_request_that_has_become_too_large_is_refused() -> None:
     it.pause("a")
     it.plan()
     it.returned("a", 500, 0)
-    assert it.limit_memory(400) == []
+    assert it.limit_memory(400, 400) == []
     assert it.resume("a") == TooLarge("a", 501, 400)
     assert it.idle
 

@@ -1,6 +1,7 @@
 """The scheduler against a runner that computes nothing, keeps accounts of its own, and checks every plan."""
 
 import random
+from copy import deepcopy
 
 import pytest
 from hypothesis import given
@@ -34,11 +35,15 @@ def test_random_worlds(seed: int) -> None:
 def test_random_worlds_whose_memory_changes(seed: int) -> None:
     rng = random.Random(seed)
     limits = some_limits(rng)
-    changes = {rng.randint(1, 3000): rng.choice([0, 40, 300, 2000, limits.memory_bytes]) for _ in range(30)}
-    world = World(
-        limits, some_works(rng, limits, 80), rng.choice([0, MOST_FIXED]), rng.choice([0, 1]), seed, changes=changes
-    )
+    most = limits.memory_bytes
+    changes = {rng.randint(1, 3000): rng.choice([0, min(40, most), most // 5, most // 2, most]) for _ in range(30)}
+    works, fixed, lag = some_works(rng, limits, 80), rng.choice([0, MOST_FIXED]), rng.choice([0, 1])
+    calm = World(limits, deepcopy(works), fixed, lag, seed).run()
+    world = World(limits, works, fixed, lag, seed, changes=changes)
     check_the_end(world.run())
+    for work, undisturbed in zip(world.works, calm.works, strict=True):
+        outcomes = {*work.outcomes, *undisturbed.outcomes}
+        assert len(outcomes) == 1 or "cancelled" in outcomes, "memory that is short for now changes an outcome"
 
 
 @st.composite

@@ -121,7 +121,7 @@ class TurnService(Service, Generic[R]):
     async def _loaded(self, load: Callable[[Progress], T], progress: Progress) -> T:
         """Load the model within the memory limit and return it; see `load_in`. Raise OrchardError."""
         if self._memory_limit is not None:
-            self.limit_memory(self._memory_limit)
+            self.limit_memory(self._memory_limit, self._memory_limit)
         return await load_in(self._thread, load, progress)
 
     def pause(self, request_id: str) -> None:
@@ -138,7 +138,7 @@ class TurnService(Service, Generic[R]):
                 self._wait(request)
             self._go_on()
 
-    def limit_memory(self, memory_bytes: int) -> None:
+    def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit MLX to `memory_bytes`: at that limit it frees its cached buffers before it allocates more."""
         before = mx.set_memory_limit(memory_bytes)
         self._usual_limit = self._usual_limit or before

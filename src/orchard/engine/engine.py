@@ -74,6 +74,8 @@ class Engine(Generic[M]):
         self._speculation: Speculation | None = None
         self.in_pieces = True
         """Whether the ready model can prefill prompts in chunks."""
+        self.use = memory.Use()
+        """What the rows and the cached prompts of the ready model took a moment ago."""
         self._inbox: queue.SimpleQueue[Callable[[Runner], None] | None] = queue.SimpleQueue()
         self._fetching: set[str] = set()  # jobs whose prompts are read from disk; for the engine's thread only
         self._saves_from = 0.0
@@ -129,10 +131,14 @@ class Engine(Generic[M]):
         """Call `done` with the prefix cache's counters, in the engine's thread."""
         self._inbox.put(lambda runner: done(runner.store.counters()))
 
-    def limit_memory(self, memory_bytes: int) -> None:
-        """Limit weights, KV caches and cached prompts together to `memory_bytes`, from the next step on."""
-        self._options = replace(self._options, memory_limit=memory_bytes)
-        self._inbox.put(lambda runner: runner.limit_memory(*memory.divide(self._options, self.weights_bytes)))
+    def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
+        """Limit weights, KV caches and cached prompts together to `memory_bytes`, from the next step on.
+
+        `most_bytes`: what that would be if nothing else took memory. A job that needs more than this is rejected; one
+        that needs more than `memory_bytes` waits.
+        """
+        self._options = options = replace(self._options, memory_limit=max(memory_bytes, most_bytes))
+        self._inbox.put(lambda runner: runner.limit_memory(memory.divide(options, self.weights_bytes, memory_bytes)))
 
     def close(self, save_seconds: float = _SECONDS_TO_SAVE) -> None:
         """Stop after the current step, save cached prompts for at most `save_seconds`, and free the model."""
@@ -204,11 +210,11 @@ class Engine(Generic[M]):
     def _loop(self, runner: Runner) -> None:
         steps = 0
         read = 0
-        reported = (0, 0)
+        reported: tuple[int, int, list[str]] = (0, 0, [])
         while self._handle_messages(runner):
             self._begin_work()
             step = runner.step()
-            jobs = step.running, step.waiting + len(self._fetching)
+            jobs = step.running, step.waiting + len(self._fetching), step.starved
             if step.begun or step.scored or step.drawn or step.hidden or step.broken or reported != jobs:
                 reported = jobs
                 self._deliver(replace(step, waiting=jobs[1]))
@@ -220,6 +226,7 @@ class Engine(Generic[M]):
     def _handle_messages(self, runner: Runner) -> bool:
         """Handle the messages since the last step; wait for one while idle. Return False if the engine must close."""
         while True:
+            self.use = runner.use
             wait = self._wait(runner)
             if wait:
                 self._rest()

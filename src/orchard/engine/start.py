@@ -97,14 +97,15 @@ def make_runner(
         return make_runner(model.plain, options, weights_bytes, wake, progress)
     if draft and speculation and parts.verifies:
         parts.adopt(draft, speculation, shares.cache)
-        store.limit(speculation.limit(shares.cache))
     _warm_up(parts, parts.verifies and speculation is not None, name, known is not None, progress)
     known = _completed(known, parts, name, in_pieces, progress)
     store.tokens_per_second = known.tokens_per_second
     mx.clear_cache()
     progress(1.0)
     limits = _limits(options, shares.rows, known.chunk, parts.pieces)
-    return parts.runner(store, limits, speculation if parts.verifies else None)
+    runner = parts.runner(store, limits, speculation if parts.verifies else None)
+    runner.limit_memory(shares)
+    return runner
 
 
 def _completed(

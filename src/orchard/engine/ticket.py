@@ -10,9 +10,11 @@ RANKS: dict[Priority, int] = {"interactive": 0, "normal": 1, "background": 2}
 class Limits(Struct, frozen=True):
     """The limits that all requests share.
 
-    `memory_bytes`: for the KV caches of all rows. `chunk`: the most prompt tokens that a step prefills while a row
-    decodes; `idle_chunk`: while none does. `room`: how many tokens every row must be able to grow by at an admission.
-    `pieces`: the most prompts that a step prefills; each may need its own forward pass.
+    `memory_bytes`: for the KV caches of all rows, for now; a request that needs more waits. `most_bytes`: what that
+    would be if nothing else took memory; a request that needs more is refused. 0: the same as `memory_bytes`.
+    `chunk`: the most prompt tokens that a step prefills while a row decodes; `idle_chunk`: while none does.
+    `room`: how many tokens every row must be able to grow by at an admission. `pieces`: the most prompts that a step
+    prefills; each may need its own forward pass.
     """
 
     max_rows: int
@@ -21,6 +23,12 @@ class Limits(Struct, frozen=True):
     idle_chunk: int
     room: int = 256
     pieces: int = 4
+    most_bytes: int = 0
+
+    @property
+    def most(self) -> int:
+        """The bytes that a request may need."""
+        return max(self.memory_bytes, self.most_bytes)
 
 
 class Ticket(Struct, eq=False):
@@ -47,6 +55,7 @@ class Ticket(Struct, eq=False):
     # The scheduler's own notes. `generated`: tokens of each row since it was last admitted, `earlier`: before.
     generated: int = 0
     earlier: int = 0
+    arrival: int = -1
     seniority: int = -1
     preemptions: int = 0
     displacements: int = 0

@@ -112,8 +112,8 @@ class Worker:
                 self._model, _log_fields["origin"] = name, f"worker[{name}]"
                 self._service = self._types.service(path, self._types.options.decode(options))
                 self._begin(self._load(self._service))
-            case wire.LimitMemory(memory_bytes):
-                self._loaded.limit_memory(memory_bytes)
+            case wire.LimitMemory(memory_bytes, most_bytes):
+                self._loaded.limit_memory(memory_bytes, most_bytes)
             case wire.Unload():
                 self._unloading = self._begin(self._unload())
 
@@ -162,7 +162,7 @@ class Worker:
             _end(1)
 
     def _emit(self, service: Service, events: list[tuple[str, list[Event]]], running: int, waiting: int) -> None:
-        self._say(wire.Step(events, running, waiting, service.speculated()))
+        self._say(wire.Step(events, running, waiting, service.speculated(), service.starved()))
 
     def _say(self, message: wire.FromWorker) -> None:
         self._writer.write(wire.encode(message))

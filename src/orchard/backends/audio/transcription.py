@@ -107,7 +107,7 @@ class TranscriptionService(Service):
         """Return the signs of life: each token and each block of a recording is a piece of work."""
         return Heartbeat(self._thread.silent_seconds, self._thread.mlx_bytes)
 
-    def limit_memory(self, memory_bytes: int) -> None:
+    def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Let MLX cache less for its next computation if the memory is short."""
         weights = self._recognizer.weights_bytes if self._recognizer else 0
         self._cache_bytes = max(0, min(_CACHE_BYTES, memory_bytes - weights))

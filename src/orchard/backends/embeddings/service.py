@@ -178,7 +178,7 @@ class BatchService(Service, Generic[B]):
         """Return the signs of life: a piece of work is a layer of the model, or the tokens of a few texts."""
         return Heartbeat(max(self._thread.silent_seconds, self._reader.silent_seconds), self._thread.mlx_bytes)
 
-    def limit_memory(self, memory_bytes: int) -> None:
+    def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit the weights and a pass together to `memory_bytes` from now on."""
         self._memory = memory_bytes
 

@@ -178,6 +178,7 @@ class ServedModel:
         self.worker = self._host.processes.take(self.entry.backend)
         self.worker.name = self.entry.id
         self.worker.on_change = self._process_changed
+        self.worker.on_starved = self._requests.starve
         log.info("%s is being loaded", self.entry.id)
 
     def begin(self) -> None:
@@ -227,7 +228,7 @@ class ServedModel:
         if memory_bytes != self.allowance:
             self.allowance = memory_bytes
             if self.worker and self.worker.phase in ("loading", "ready"):
-                self.worker.limit_memory(memory_bytes)
+                self.worker.limit_memory(memory_bytes, memory_bytes)
 
     def end_requests(self) -> None:
         """End every request, because the server shuts down."""
@@ -306,8 +307,13 @@ class ServedModel:
             self._rest()
             self._host.rested()
 
-    def _too_late(self) -> Failed | None:
-        """Return the failure of a request that has waited too long; None: it goes on waiting for a download."""
+    def _too_late(self, starved: bool) -> Failed | None:
+        """Return the failure of a request that has waited too long; None: it goes on waiting for a download.
+
+        `starved`: it waits for memory, in the process.
+        """
+        if starved:
+            return failures.insufficient_memory(self.entry.id, self._settings.queue_timeout)
         if self.state is ModelState.DOWNLOADING:
             return None
         if self.state is ModelState.READY:
