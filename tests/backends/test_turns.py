@@ -167,8 +167,8 @@ async def test_memory_is_limited_from_the_load_to_the_end(limit: int | None) -> 
     service = Counter(limit)
     await service.start(service._emit, lambda fraction: None)
     assert mx.set_memory_limit(limit or 2**40) == (limit or 2**40)
-    service.limit_memory(2**33)
-    service.limit_memory(2**32)
+    service.limit_memory(2**33, 2**34)
+    service.limit_memory(2**32, 2**34)
     assert mx.set_memory_limit(2**32) == 2**32
     await service.close(0)
     assert mx.set_memory_limit(usual) == 2**40

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from orchard.core.request import Priority, Sender
 from orchard.engine.scheduler import Scheduler, StepPlan
-from orchard.engine.ticket import Limits, Ticket
+from orchard.engine.ticket import LEAST_CHUNK, Limits, StepWork, Ticket
 
 CLASSES: tuple[Priority, ...] = ("interactive", "normal", "background")
 MOST_FIXED = 10
@@ -44,9 +44,11 @@ class Work:
     outcomes: list[str] = field(default_factory=list)
     ended_at: int = 0
     rows: int = field(init=False)
+    length: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.rows = len(self.lengths)
+        self.length = self.prompt
 
     @property
     def rows_left(self) -> int:
@@ -80,6 +82,12 @@ class World:
         self.changes = changes or {}
         self.works = sorted(works, key=lambda work: work.arrival)
         self.scheduler = Scheduler(limits)
+        for work in self.works:
+            # As the runner bounds an answer, its media can be encoded again beside all of it.
+            work.left, work.generated = 1, work.max_tokens
+            if self.needs(work) + self.limits.work.chunk(LEAST_CHUNK, work.prompt + work.max_tokens) > self.most:
+                work.media = 0
+            work.left = work.generated = 0
         self.random = random.Random(seed)
         self.now = 0
         self.known: dict[str, Work] = {}
@@ -119,9 +127,10 @@ class World:
             fixed_bytes=self.fixed,
             media_bytes=work.media,
             sender=work.sender,
+            length=work.length,
         )
         refusal = self.scheduler.add(ticket)
-        needed = self.bytes(work, 1)
+        needed = self.alone(work)
         assert (refusal is not None) == (needed > self.most)
         if refusal:
             assert (refusal.id, refusal.needed_bytes) == (work.id, needed)
@@ -164,6 +173,7 @@ class World:
         assert self.running or len(self.waiting) == len(starved) or plan.displace or plan.preempt, "idle with work"
         decoding = [work for work in self.running if not work.left]
         self.check_budget(plan, bool(decoding))
+        self.chunk_bytes = 0
         for name, tokens in plan.prefill:
             self.prefill(self.known[name], tokens)
         for work in decoding:
@@ -183,19 +193,31 @@ class World:
     def check_totals(self) -> None:
         assert sum(len(work.lengths) for work in self.running) <= self.limits.max_rows
         used = sum(self.bytes(work) for work in self.running)
-        assert used == self.scheduler.used_bytes <= self.limits.memory_bytes
+        assert used == self.scheduler.used_bytes
+        needed = sum(self.needs(work) for work in self.running)
+        needed += self.chunk_bytes
+        assert used <= needed == self.scheduler.planned_bytes <= self.limits.memory_bytes
         assert (self.scheduler.running, self.scheduler.waiting) == (len(self.running), len(self.waiting))
 
     def bytes(self, work: Work, more: int = 0) -> int:
         rows = len(work.lengths) * (self.fixed + work.prompt + min(work.generated + more, work.max_tokens))
         return rows + (work.media if work.left else 0)
 
+    def needs(self, work: Work, more: int = 0) -> int:
+        of_step = self.limits.work
+        return int(self.bytes(work, more) * (1 + of_step.copies)) + work.rows_left * (
+            of_step.row + of_step.chunk(1, work.length)
+        )
+
+    def alone(self, work: Work) -> int:
+        return self.needs(work, 1) + self.limits.work.chunk(min(work.length, LEAST_CHUNK), work.length)
+
     def fits_alone(self, work: Work) -> bool:
-        return self.bytes(work, 1) <= self.limits.memory_bytes
+        return self.alone(work) <= self.limits.memory_bytes
 
     def fail(self, work: Work, needed: int) -> None:
         assert work in self.running
-        assert needed == self.bytes(work, 1) > self.most
+        assert needed == self.alone(work) > self.most
         self.end(work, "too large")
 
     def preempt(self, work: Work) -> None:
@@ -237,6 +259,7 @@ class World:
                 self.row_ended(*item)
         if not work.outcomes:
             work.left = work.prompt + work.generated * len(work.lengths)
+            work.length = work.prompt + work.generated
         assert not self.scheduler.returned(work.id, work.left, work.since)
 
     def begin(self, work: Work) -> None:
@@ -253,6 +276,7 @@ class World:
     def prefill(self, work: Work, tokens: int) -> None:
         assert work in self.running
         assert 0 < tokens <= work.left
+        self.chunk_bytes += self.limits.work.chunk(max(tokens, min(work.left, LEAST_CHUNK)), work.length)
         work.left -= tokens
         self.read[work.priority] += tokens
         if work.left and self.random.random() < 0.1:  # the prefix cache has changed since
@@ -281,6 +305,13 @@ class World:
         self.waiting.discard(work)
 
 
+def some_work(rng: random.Random, limits: Limits) -> StepWork:
+    """What a step takes beside the rows: up to a good part of the memory for a chunk of a long prompt."""
+    part = limits.memory_bytes // 100
+    token = rng.choice([0, 1, part // limits.chunk])
+    return StepWork(rng.choice([0, 1, part]), token, rng.choice([0, 0, 1]), rng.choice([0.0, 0.25]))
+
+
 def some_limits(rng: random.Random) -> Limits:
     chunk = rng.choice([1, 7, 64, 256])
     memory = rng.choice([400, 2000, 8000, 100_000])
@@ -302,7 +333,6 @@ def some_works(rng: random.Random, limits: Limits, count: int) -> list[Work]:
         lengths = [rng.choice([most, rng.randint(1, most)]) for _ in range(rows)]
         cancel = int(now) + rng.randint(0, 200) if rng.random() < 0.15 else None
         cached = rng.choice([0, 0, prompt // 2, prompt])
-        # As the runner bounds an answer, its media can be encoded again beside all of it.
         free = max(limits.memory_bytes - rows * (prompt + most + MOST_FIXED), 0)
         media = rng.choice([0, 0, free // 4, free])
         sender = Sender(rng.choice(callers), rng.choice("12"), rng.choice("xy"))
@@ -335,7 +365,9 @@ def check_the_end(world: World) -> None:
         assert work.displacements <= 2 + math.log2(work.max_tokens)
     # No step is wasted: each decodes somebody, or reads as much as it may or a whole prompt.
     decoded = sum(work.generated + world.lag + 1 for work in world.works)
-    read = sum(world.read.values()) // world.limits.idle_chunk
+    work = world.limits.work
+    smallest = LEAST_CHUNK if work.token or work.place else world.limits.idle_chunk
+    read = sum(world.read.values()) // min(smallest, world.limits.idle_chunk)
     displaced = sum(work.displacements for work in world.works)
     assert world.busy_steps <= decoded + read + world.reads + displaced
     assert world.scheduler.idle

@@ -2,6 +2,7 @@
 
 import copy
 import logging
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import partial
 
@@ -24,7 +25,7 @@ from orchard.engine.sampling.grammar import GrammarError
 from orchard.engine.sampling.logprobs import Logprobs, Scoring
 from orchard.engine.scheduler import Scheduler, StepPlan, TooLarge
 from orchard.engine.speculation.speculation import Speculation
-from orchard.engine.ticket import Limits, Ticket
+from orchard.engine.ticket import LEAST_CHUNK, Limits, Ticket
 
 log = logging.getLogger("orchard.engine")
 
@@ -38,8 +39,9 @@ class _Work:
     `scored`: how many prompt tokens have had the token after them scored, if the job wants prompt logprobs.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, ticket: Ticket) -> None:
         self.job = job
+        self.ticket = replace(ticket)  # as it was at the beginning
         self.prefills: list[tuple[Prefill, list[int]]] = []  # each with the choices that start from it
         self.rows: list[Row] = []
         self.answers: list[list[int] | None] = [[] for _ in range(job.choices)]
@@ -84,6 +86,7 @@ class Runner:
         self._scheduler = Scheduler(limits)
         self._memory = MemoryGiver(store, speculation)
         self._most_bytes = limits.most
+        self._step_work = limits.work
         self._footprint = footprint
         self._work: dict[str, _Work] = {}
         self._broken: list[JobFailed] = []
@@ -106,12 +109,15 @@ class Runner:
     def add(self, job: Job) -> None:
         """Queue a job. If all memory that there may be holds less than `max_tokens`, answers get fewer."""
         tokens = len(job.prompt)
+        whole = [span.stop - span.start for span in job.spans if not span.divisible]
         ticket = Ticket(
             id=job.id,
             priority=job.priority,
             prompt_tokens=tokens - (0 if job.hidden else 1),
             rows=job.choices,
             max_tokens=job.max_tokens,
+            length=tokens,
+            least=max([LEAST_CHUNK, *whole]) if self.store.in_pieces else 0,
             prompt_bytes=self._footprint.bytes(tokens) - self._footprint.fixed,
             bytes_per_token=self._growth(tokens),
             fixed_bytes=self._footprint.fixed + GROWTH * self._growth(tokens),
@@ -119,7 +125,7 @@ class Runner:
             media_bytes=job.media_bytes,
             sender=job.sender,
         )
-        work = self._work[job.id] = _Work(job)
+        work = self._work[job.id] = _Work(job, ticket)
         ticket.max_tokens = self._most_tokens(work)
         work.job = replace(job, max_tokens=ticket.max_tokens)
         if refusal := self._scheduler.add(ticket):
@@ -130,14 +136,17 @@ class Runner:
 
     def _most_tokens(self, work: _Work) -> int:
         """Return the token limit of a job's answers: `wanted`, or what fits into all memory that there may be."""
-        tokens = len(work.job.prompt)
-        growth = self._growth(tokens)
         rows = sum(answer is not None for answer in work.answers)
-        # After a preemption, media are encoded again while the generated tokens need memory, too.
-        left = self._most_bytes - work.job.media_bytes - rows * (self._footprint.bytes(tokens) + GROWTH * growth)
-        if growth and left > 0:
-            return max(1, min(work.wanted, left // (rows * growth)))
-        return work.wanted
+
+        def fits(count: int) -> bool:
+            # After a preemption, the prompt and its media are read again while the generated tokens need memory, too.
+            length = work.ticket.length + count
+            ticket = replace(work.ticket, rows=rows, max_tokens=count, length=length)
+            return ticket.alone(count, self._step_work) <= self._most_bytes
+
+        if fits(work.wanted) or not fits(1):
+            return work.wanted
+        return bisect_left(range(work.wanted), True, key=lambda count: not fits(count + 1))
 
     def limit_memory(self, shares: Shares) -> None:
         """Limit rows and cached prompts to these shares, from the next step on.
@@ -151,6 +160,11 @@ class Runner:
                 self._bound(work)
         for refusal in self._scheduler.limit_memory(shares.rows_now, shares.rows):
             self._refuse(refusal)
+
+    @property
+    def planned_bytes(self) -> int:
+        """The bytes that rows, cached prompts and the last step were planned to take at most."""
+        return self._scheduler.planned_bytes + self.store.nbytes
 
     @property
     def use(self) -> Use:
@@ -264,8 +278,8 @@ class Runner:
                 budget = 0 if encodes and encoding else tokens
                 encoding = encoding or encodes
                 alike.setdefault(self._batch_key(work), []).append((work, budget))
-        # Beside the rows' memory, a ninth of it is free for copies.
-        most_places = self._most_bytes // 9 // max(self._footprint.per_token, 1)
+        # Copies may take what the step leaves.
+        most_places = self._scheduler.spare_bytes // max(self._footprint.per_token, 1)
         for pieces in alike.values():
             sizes = [(work.prefills[0][0].done, tokens) for work, tokens in pieces if work.prefills]
             for of in group_by_length(sizes, most_places) if len(pieces) > 1 else [[0]]:

@@ -75,6 +75,7 @@ class Scheduler:
         self._arrived = 0
         self._admitted = 0
         self._plans = 0
+        self._chunk_bytes = 0
         self._changed = False
         """Whether a waiting request may fit that didn't before."""
         self._heir = ""
@@ -98,8 +99,21 @@ class Scheduler:
     @property
     def wanted_bytes(self) -> int:
         """The memory that the largest of the starved requests needs to run, with room to grow; 0: none is starved."""
-        needs = (min(ticket.bytes_with(self._limits.room), self._limits.most) for ticket in self._starved.values())
+        needs = (
+            min(ticket.alone(self._limits.room, self._limits.work), self._limits.most)
+            for ticket in self._starved.values()
+        )
         return max(needs, default=0)
+
+    @property
+    def planned_bytes(self) -> int:
+        """The bytes of all rows and of the step that was planned last, at most."""
+        return sum(ticket.needs(0, self._limits.work) for ticket in self._running.values()) + self._chunk_bytes
+
+    @property
+    def spare_bytes(self) -> int:
+        """The bytes that the step that was planned last leaves."""
+        return max(self._limits.memory_bytes - self.planned_bytes, 0)
 
     @property
     def idle(self) -> bool:
@@ -210,6 +224,7 @@ class Scheduler:
         ticket.prompt_bytes += generated * ticket.bytes_per_token
         ticket.max_tokens -= generated
         ticket.earlier += generated
+        ticket.length += generated
         ticket.generated = 0
         if ticket_id in self._to_pause:
             self._to_pause.remove(ticket_id)
@@ -243,9 +258,12 @@ class Scheduler:
     def room(self) -> int:
         """How many tokens more than one each row may get in the step that was planned last, at most `Limits.room`."""
         decoding = [ticket for ticket in self._running.values() if not ticket.prompt_tokens]
-        growth = sum(ticket.rows * (ticket.bytes_per_token + ticket.state_bytes) for ticket in decoding)
-        left = self._limits.memory_bytes - self.used_bytes
-        return max(0, min(left // max(growth, 1), self._limits.room)) if decoding else 0
+        work = self._limits.work
+        growth = sum(
+            ticket.rows * (ticket.bytes_per_token + ticket.state_bytes + work.row + work.chunk(1, ticket.length))
+            for ticket in decoding
+        )
+        return min(self.spare_bytes // max(growth, 1), self._limits.room) if decoding else 0
 
     def _find(self, ticket_id: str) -> Ticket | None:
         known = (self._running, self._returning, self._paused, self._starved)
@@ -271,7 +289,7 @@ class Scheduler:
 
     def _fits_alone(self, ticket: Ticket) -> bool:
         """Return whether a request could take its next step alone, with the memory that there is for now."""
-        return ticket.bytes_with(1) <= self._limits.memory_bytes
+        return ticket.alone(1, self._limits.work) <= self._limits.memory_bytes
 
     def _hold(self, ticket: Ticket, rows: int) -> None:
         """Note that a request's sender has so many rows more."""
@@ -298,7 +316,7 @@ class Scheduler:
 
     def _refusal(self, ticket: Ticket) -> TooLarge | None:
         """Return a rejection if a request can't take its next step even alone, with all memory that there may be."""
-        needed = ticket.bytes_with(1)
+        needed = ticket.alone(1, self._limits.work)
         return TooLarge(ticket.id, needed, self._limits.most) if needed > self._limits.most else None
 
     def _forget_too_large(self, tickets: list[Ticket]) -> list[TooLarge]:
@@ -309,10 +327,10 @@ class Scheduler:
 
     def _preempt(self) -> list[str]:
         """Stop requests until the others have memory for a step; return the ids of those stopped."""
-        needed = {ticket.id: ticket.bytes_with(1) for ticket in self._running.values()}
+        needed = {ticket.id: ticket.needs(1, self._limits.work) for ticket in self._running.values()}
         excess = sum(needed.values()) - self._limits.memory_bytes
         preempted: list[str] = []
-        while excess > 0:
+        while excess + self._least_chunk() > 0:
             # Those that don't fit even alone go first: it would not help them if others made room.
             victim = max(self._running.values(), key=lambda one: (not self._fits_alone(one), one.rank))
             excess -= needed[victim.id]
@@ -320,6 +338,11 @@ class Scheduler:
             victim.preemptions += 1
             preempted.append(victim.id)
         return preempted
+
+    def _least_chunk(self) -> int:
+        """Return the bytes of the largest of the smallest chunks of all prompts in prefill: any may be next."""
+        reading = [ticket for ticket in self._running.values() if ticket.prompt_tokens]
+        return max((ticket.chunk_bytes(self._limits.work) for ticket in reading), default=0)
 
     def _admit(self, use: Occupancy) -> list[str]:
         begun: list[str] = []
@@ -369,16 +392,27 @@ class Scheduler:
         """Divide `budget` prompt tokens among the prompts in prefill; return (id, tokens) for each chunk."""
         pieces: list[tuple[str, int]] = []
         left = budget
+        work = self._limits.work
+        spare = self._limits.memory_bytes - sum(ticket.needs(1, work) for ticket in self._running.values())
+        self._chunk_bytes = 0
         while left and len(pieces) < self._limits.pieces:
             # A small remainder isn't worth a forward pass unless it completes a prompt.
             most = left if left < budget // 4 else None
             ticket = next((one for one in self._reading if most is None or one.prompt_tokens <= most), None)
             if not ticket:
                 break
-            tokens = min(ticket.prompt_tokens, left)
+            least = min(ticket.least or ticket.prompt_tokens, ticket.prompt_tokens)
+            fitting = work.tokens(spare - self._chunk_bytes, ticket.length)
+            if pieces and fitting < least:
+                break  # the first one always fits: see `_preempt`
+            wanted = min(ticket.prompt_tokens, left)
+            tokens = min(wanted, max(fitting, least))
+            self._chunk_bytes += work.chunk(max(tokens, least), ticket.length)
             ticket.prompt_tokens -= tokens
             self._reading.charge(ticket.id, tokens)
             self._read(ticket)
             left -= tokens
             pieces.append((ticket.id, tokens))
+            if tokens < wanted:
+                break
         return pieces

@@ -129,6 +129,7 @@ class TextService(Service):
         self._end_helpers: Callable[[], None] = lambda: None
         self._options = options
         self._most = options.decode_concurrency + options.queue_size
+        self._most_bytes = limit(options)
         self._live: dict[str, _Live] = {}
         self._room = MediaRoom(min(MOST_BYTES, int(limit(options) * SHARE)), self._media_bytes)
         self._running = 0  # as the engine last reported
@@ -237,6 +238,7 @@ class TextService(Service):
 
     def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit weights, KV caches and cached prompts together to `memory_bytes`: see `Service`."""
+        self._most_bytes = most_bytes
         self._engine.limit_memory(memory_bytes, most_bytes)
 
     async def close(self, save_seconds: float) -> None:
