@@ -4,11 +4,11 @@ import pytest
 
 from orchard.core.request import Priority
 from orchard.engine.scheduler import Scheduler, StepPlan, TooLarge
-from orchard.engine.ticket import Limits, Ticket
+from orchard.engine.ticket import LEAST_CHUNK, Limits, StepWork, Ticket
 
 
-def scheduler(**changes: int) -> Scheduler:
-    given = {"max_rows": 4, "memory_bytes": 1000, "chunk": 10, "idle_chunk": 40, "room": 8} | changes
+def scheduler(**changes: Any) -> Scheduler:
+    given: dict[str, Any] = {"max_rows": 4, "memory_bytes": 1000, "chunk": 10, "idle_chunk": 40, "room": 8} | changes
     return Scheduler(Limits(**given))
 
 
@@ -22,7 +22,7 @@ def reading(name: str, tokens: int, priority: Priority = "normal") -> Ticket:
     return ticket(name, priority, prompt_tokens=tokens)
 
 
-def admitted(*tickets: Ticket, **limits: int) -> tuple[Scheduler, StepPlan]:
+def admitted(*tickets: Ticket, **limits: Any) -> tuple[Scheduler, StepPlan]:
     """A scheduler with these, after its first plan."""
     it = scheduler(**limits)
     for each in tickets:
@@ -361,6 +361,41 @@ def test_a_starved_request_may_be_cancelled_and_paused_and_lose_choices() -> Non
     assert it.plan().begin == ["two"]
     assert it.resume("paused") is None
     assert it.starved == ["paused"]
+
+
+def test_chunks_get_smaller_when_memory_is_short_but_not_to_nothing() -> None:
+    it = scheduler(chunk=256, idle_chunk=256, work=StepWork(token=2))
+    it.add(ticket("long", prompt=500, prompt_tokens=500, length=500, max_tokens=100))
+    it.add(ticket("short", prompt=100, prompt_tokens=100, length=100, max_tokens=100))
+    plan = it.plan()
+    assert plan.begin == ["long"]  # "short" could not be read in chunks of the usual size beside it
+    assert plan.prefill == [("long", (1000 - 501 - 2) // 2)]
+    assert it.planned_bytes <= 1000
+    it.limit_memory(540, 1000)
+    assert it.plan().prefill == [("long", 18)]
+    it.limit_memory(535, 1000)
+    assert it.plan().prefill == [("long", LEAST_CHUNK)]
+    it.limit_memory(534, 1000)
+    assert it.plan().preempt == ["long"]
+    assert it.returned("long", 500, 0) is None
+    assert it.starved == ["long"]
+
+
+def test_what_must_be_read_whole_is_admitted_with_the_bytes_of_that() -> None:
+    it = scheduler(chunk=64, work=StepWork(token=2))
+    assert it.add(ticket("never", prompt=400, prompt_tokens=400, length=400, least=0)) == TooLarge("never", 1203, 1000)
+    assert it.add(ticket("whole", prompt=300, prompt_tokens=300, length=300, least=0)) is None
+    assert it.add(ticket("other", prompt=150, prompt_tokens=150, length=150)) is None
+    assert it.plan().begin == ["whole"]
+
+
+def test_rows_that_join_and_draw_take_memory() -> None:
+    it = scheduler(work=StepWork(row=90, copies=0.5))
+    for name in ("a", "b", "c"):
+        it.add(ticket(name, prompt=200))
+    assert it.plan().begin == ["a", "b"]  # 1.5 * 201 + 90 each, and room for 7 tokens more
+    assert it.planned_bytes == 2 * (301 + 90)
+    assert it.room == 1  # another token of each would take 91 bytes
 
 
 def test_less_memory_preempts_and_more_admits_again() -> None:

@@ -194,9 +194,10 @@ class World:
         assert sum(len(work.lengths) for work in self.running) <= self.limits.max_rows
         used = sum(self.bytes(work) for work in self.running)
         assert used == self.scheduler.used_bytes
-        needed = sum(self.needs(work) for work in self.running)
-        needed += self.chunk_bytes
-        assert used <= needed == self.scheduler.planned_bytes <= self.limits.memory_bytes
+        needed = sum(self.needs(work) for work in self.running) + self.chunk_bytes
+        assert used <= needed <= self.scheduler.planned_bytes
+        # Nothing is left of a plan whose requests were all preempted.
+        assert not self.running or self.scheduler.planned_bytes <= self.limits.memory_bytes
         assert (self.scheduler.running, self.scheduler.waiting) == (len(self.running), len(self.waiting))
 
     def bytes(self, work: Work, more: int = 0) -> int:
@@ -365,8 +366,8 @@ def check_the_end(world: World) -> None:
         assert work.displacements <= 2 + math.log2(work.max_tokens)
     # No step is wasted: each decodes somebody, or reads as much as it may or a whole prompt.
     decoded = sum(work.generated + world.lag + 1 for work in world.works)
-    work = world.limits.work
-    smallest = LEAST_CHUNK if work.token or work.place else world.limits.idle_chunk
+    costly = world.limits.work.chunk(1, 1) > 0
+    smallest = LEAST_CHUNK if costly else world.limits.idle_chunk
     read = sum(world.read.values()) // min(smallest, world.limits.idle_chunk)
     displaced = sum(work.displacements for work in world.works)
     assert world.busy_steps <= decoded + read + world.reads + displaced

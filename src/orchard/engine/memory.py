@@ -6,6 +6,7 @@ First go the buffers that MLX keeps for its next computation, then cached prompt
 import logging
 import time
 from collections import Counter
+from functools import cache
 from typing import NamedTuple
 
 import mlx.core as mx
@@ -54,6 +55,14 @@ def limit(options: TextOptions) -> int:
     return options.memory_limit or recommended()
 
 
+@cache
+def _usual_buffers() -> int:
+    """Return the limit of MLX's free buffers before this process has changed it."""
+    usual = mx.set_cache_limit(0)
+    mx.set_cache_limit(usual)
+    return usual
+
+
 def divide(options: TextOptions, weights_bytes: int, memory_bytes: int | None = None) -> Shares:
     """Divide the memory that the weights leave of the limit; if they leave none, all shares are 0.
 
@@ -86,7 +95,7 @@ class MemoryGiver:
     def limit(self, shares: Shares, rows_bytes: int) -> None:
         """Keep within these shares from now on; `rows_bytes`: what the rows take."""
         self._shares = shares
-        bound = shares.left // _BUFFERS
+        bound = min(shares.left // _BUFFERS, _usual_buffers())
         mx.set_cache_limit(bound)
         if (buffers := mx.get_cache_memory()) > bound:
             mx.clear_cache()

@@ -75,6 +75,7 @@ class Scheduler:
         self._arrived = 0
         self._admitted = 0
         self._plans = 0
+        self._rows_bytes = 0
         self._chunk_bytes = 0
         self._changed = False
         """Whether a waiting request may fit that didn't before."""
@@ -107,8 +108,8 @@ class Scheduler:
 
     @property
     def planned_bytes(self) -> int:
-        """The bytes of all rows and of the step that was planned last, at most."""
-        return sum(ticket.needs(0, self._limits.work) for ticket in self._running.values()) + self._chunk_bytes
+        """The bytes that the step that was planned last takes with all rows, at most."""
+        return self._rows_bytes + self._chunk_bytes
 
     @property
     def spare_bytes(self) -> int:
@@ -248,6 +249,7 @@ class Scheduler:
             begin = self._admit(use)
             displace = [] if begin else self._displace(use)
             self._changed = bool(begin or displace)
+            self._rows_bytes = self._needed()
         decoding = [ticket for ticket in self._running.values() if not ticket.prompt_tokens]
         prefill = self._share(self._limits.chunk if decoding else self._limits.idle_chunk)
         for ticket in decoding:
@@ -327,17 +329,21 @@ class Scheduler:
 
     def _preempt(self) -> list[str]:
         """Stop requests until the others have memory for a step; return the ids of those stopped."""
-        needed = {ticket.id: ticket.needs(1, self._limits.work) for ticket in self._running.values()}
-        excess = sum(needed.values()) - self._limits.memory_bytes
         preempted: list[str] = []
-        while excess + self._least_chunk() > 0:
+        self._rows_bytes = self._needed()
+        while self._rows_bytes + self._least_chunk() > self._limits.memory_bytes:
             # Those that don't fit even alone go first: it would not help them if others made room.
             victim = max(self._running.values(), key=lambda one: (not self._fits_alone(one), one.rank))
-            excess -= needed[victim.id]
+            self._rows_bytes -= victim.needs(1, self._limits.work)
             self._returning[victim.id] = self._stop(victim.id)
             victim.preemptions += 1
             preempted.append(victim.id)
         return preempted
+
+    def _needed(self) -> int:
+        """Return the bytes of all rows after their next tokens, and of drawing those."""
+        work = self._limits.work
+        return sum([ticket.needs(1, work) for ticket in self._running.values()])
 
     def _least_chunk(self) -> int:
         """Return the bytes of the largest of the smallest chunks of all prompts in prefill: any may be next."""
@@ -393,7 +399,6 @@ class Scheduler:
         pieces: list[tuple[str, int]] = []
         left = budget
         work = self._limits.work
-        spare = self._limits.memory_bytes - sum(ticket.needs(1, work) for ticket in self._running.values())
         self._chunk_bytes = 0
         while left and len(pieces) < self._limits.pieces:
             # A small remainder isn't worth a forward pass unless it completes a prompt.
@@ -402,7 +407,7 @@ class Scheduler:
             if not ticket:
                 break
             least = min(ticket.least or ticket.prompt_tokens, ticket.prompt_tokens)
-            fitting = work.tokens(spare - self._chunk_bytes, ticket.length)
+            fitting = work.tokens(self._limits.memory_bytes - self.planned_bytes, ticket.length)
             if pieces and fitting < least:
                 break  # the first one always fits: see `_preempt`
             wanted = min(ticket.prompt_tokens, left)

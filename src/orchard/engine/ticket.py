@@ -103,7 +103,9 @@ class Ticket(Struct, eq=False):
 
     def needs(self, tokens: int, work: StepWork) -> int:
         """Return the bytes of all rows once each has generated `tokens` more, and of drawing and copying them."""
-        return int(self.bytes_with(tokens) * (1 + work.copies)) + self.rows * (work.row + work.chunk(1, self.length))
+        return int(self.bytes_with(tokens) * (1 + work.copies)) + self.rows * (
+            work.row + work.token + work.place * self.length
+        )
 
     def alone(self, tokens: int, work: StepWork) -> int:
         """Return the bytes that it takes alone, with the least that a pass can read of its prompt: see `needs`."""
