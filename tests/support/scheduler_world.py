@@ -83,11 +83,7 @@ class World:
         self.works = sorted(works, key=lambda work: work.arrival)
         self.scheduler = Scheduler(limits)
         for work in self.works:
-            # As the runner bounds an answer, its media can be encoded again beside all of it.
-            work.left, work.generated = 1, work.max_tokens
-            if self.needs(work) + self.limits.work.chunk(LEAST_CHUNK, work.prompt + work.max_tokens) > self.most:
-                work.media = 0
-            work.left = work.generated = 0
+            self.bound(work)
         self.random = random.Random(seed)
         self.now = 0
         self.known: dict[str, Work] = {}
@@ -99,6 +95,23 @@ class World:
         self.busy_steps = 0
         self.last_begin = -(10**9)
         self.admissions = 0
+
+    def bound(self, work: Work) -> None:
+        """As the runner bounds an answer, its prompt and its media can be read again beside all of it."""
+        if work.media:
+            free = self.most - self.whole(work, work.max_tokens)
+            work.media = min(work.media, max(int(free / (1 + self.limits.work.copies)), 0))
+        if self.limits.work != StepWork():
+            while work.max_tokens > 1 and self.whole(work, work.max_tokens) > self.most:
+                work.max_tokens -= 1
+            work.lengths = [min(length, work.max_tokens) for length in work.lengths]
+
+    def whole(self, work: Work, tokens: int) -> int:
+        """The bytes of a request that is read again after so many tokens, without its media."""
+        of_step, length = self.limits.work, work.prompt + tokens
+        rows = work.rows * (self.fixed + length)
+        drawing = work.rows * (of_step.row + of_step.chunk(1, length))
+        return math.ceil(rows * (1 + of_step.copies)) + drawing + of_step.chunk(LEAST_CHUNK, length)
 
     def run(self, most: int = 200_000) -> "World":
         arriving = iter(self.works)

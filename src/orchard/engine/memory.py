@@ -95,9 +95,10 @@ class MemoryGiver:
     def limit(self, shares: Shares, rows_bytes: int) -> None:
         """Keep within these shares from now on; `rows_bytes`: what the rows take."""
         self._shares = shares
+        buffers = mx.get_cache_memory()
         bound = min(shares.left // _BUFFERS, _usual_buffers())
         mx.set_cache_limit(bound)
-        if (buffers := mx.get_cache_memory()) > bound:
+        if buffers > bound:
             mx.clear_cache()
             self.tell("MLX's free buffers", buffers - mx.get_cache_memory())
         self._limit_cache(self._left_beside(rows_bytes), saves=True)

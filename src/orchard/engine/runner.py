@@ -144,9 +144,9 @@ class Runner:
             ticket = replace(work.ticket, rows=rows, max_tokens=count, length=length)
             return ticket.alone(count, self._step_work) <= self._most_bytes
 
-        if fits(work.wanted) or not fits(1):
+        if fits(work.wanted):
             return work.wanted
-        return bisect_left(range(work.wanted), True, key=lambda count: not fits(count + 1))
+        return max(bisect_left(range(work.wanted), True, key=lambda count: not fits(count + 1)), 1)
 
     def limit_memory(self, shares: Shares) -> None:
         """Limit rows and cached prompts to these shares, from the next step on.
