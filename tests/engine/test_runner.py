@@ -350,7 +350,7 @@ def test_what_never_fits() -> None:
     course = run(make_runner(model, limits), [greedy("a", prompt(1, 40)), fits])
     needed = footprint(model, TextOptions()).bytes(41 + GROWTH)
     assert course.outcomes["a"].broken == [
-        f"this request needs {needed:,} bytes for its KV cache; "
+        f"this request needs {needed:,} bytes for its KV cache and for computing it; "
         f"there are at most {limits.memory_bytes:,} for all requests"
     ]
     assert course.steps[0].broken[0].too_large
@@ -494,7 +494,7 @@ def test_less_memory_than_a_job_has_taken_refuses_it_with_the_numbers() -> None:
     course = run(runner, jobs, meanwhile)
     for name in ("running", "waiting"):
         (message,) = course.outcomes[name].broken
-        assert "bytes for its KV cache; there are at most " in message
+        assert "bytes for its KV cache and for computing it; there are at most " in message
     check_the_others(course, jobs[2:])
 
 

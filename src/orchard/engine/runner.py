@@ -416,8 +416,8 @@ class Runner:
     def _refuse(self, refusal: TooLarge) -> None:
         media = self._work[refusal.id].job.media_bytes
         message = (
-            f"this request needs {refusal.needed_bytes:,} bytes for its KV cache"
-            f"{f' and for encoding its media ({media:,})' if media else ''}; "
+            f"this request needs {refusal.needed_bytes:,} bytes for its KV cache and for computing it"
+            f"{f', with the encoding of its media ({media:,})' if media else ''}; "
             f"there are at most {refusal.memory_bytes:,} for all requests"
         )
         self._break(JobFailed(refusal.id, message, too_large=True))
