@@ -290,7 +290,7 @@ class World:
     def prefill(self, work: Work, tokens: int) -> None:
         assert work in self.running
         assert 0 < tokens <= work.left
-        self.chunk_bytes += self.limits.work.chunk(max(tokens, min(work.left, LEAST_CHUNK)), work.length)
+        self.chunk_bytes += self.limits.work.chunk(max(tokens, min(work.left, work.length, LEAST_CHUNK)), work.length)
         work.left -= tokens
         self.read[work.priority] += tokens
         if work.left and self.random.random() < 0.1:  # the prefix cache has changed since

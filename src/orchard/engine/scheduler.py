@@ -406,7 +406,7 @@ class Scheduler:
             ticket = next((one for one in self._reading if most is None or one.prompt_tokens <= most), None)
             if not ticket:
                 break
-            least = min(ticket.least or ticket.prompt_tokens, ticket.prompt_tokens)
+            least = min(ticket.least_tokens, ticket.prompt_tokens)
             fitting = work.tokens(self._limits.memory_bytes - self.planned_bytes, ticket.length)
             if pieces and fitting < least:
                 break  # the first one always fits: see `_preempt`

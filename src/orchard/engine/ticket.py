@@ -97,9 +97,14 @@ class Ticket(Struct, eq=False):
         """The order of preemption: the request with the greatest rank is preempted first."""
         return max(RANKS[self.priority] - self.preemptions, 0), self.seniority
 
+    @property
+    def least_tokens(self) -> int:
+        """The fewest tokens that a pass can read of the prompt."""
+        return min(self.least or self.length, self.length)
+
     def chunk_bytes(self, work: StepWork, tokens: int = 0) -> int:
         """Return the bytes of reading so many tokens of the prompt, or the least that a pass can read of it."""
-        return work.chunk(min(max(self.least or self.length, tokens), self.length), self.length)
+        return work.chunk(max(self.least_tokens, min(tokens, self.length)), self.length)
 
     def needs(self, tokens: int, work: StepWork) -> int:
         """Return the bytes of all rows once each has generated `tokens` more, and of drawing and copying them."""
