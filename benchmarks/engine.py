@@ -4,6 +4,7 @@ engine: `Engine` in this process, used as a worker uses it. raw: mlx-lm's `Batch
 single-stream loop. Each line counts while all rows run: tokens per second over that many steps. With "mixed", each row
 has its own sampling parameters, half of them with filters and penalties. For one row, it also measures the seconds from
 a prompt to its first token. Prints JSON lines: medians; the ratio engine/raw is the median over the pairs of runs.
+`peak_bytes` is the most that MLX held in any step of the engine so far, `planned_bytes` what was planned for that step.
 
 `step` is what a step consists of, in the engine and in `BatchGenerator` (`step_meter`): the operations in its graph,
 those that launch work, both also per layer of the model, and the milliseconds of building and launching it.
@@ -90,6 +91,10 @@ class Driven:
             for drawn in self._steps.get()[1].drawn:
                 missing[drawn.job] -= 1
 
+    def peak(self) -> dict[str, int]:
+        """The bytes that MLX held at most in any step so far, and those that were planned for that step."""
+        return {"peak_bytes": self._engine.peak.taken, "planned_bytes": self._engine.peak.planned}
+
     def close(self) -> None:
         self._engine.close()
         self._engine.join()
@@ -124,7 +129,7 @@ def measure(name: str, rows: list[int], context: int, steps: int, runs: int) -> 
                     if count == 1:
                         single.append(loops.ask("single", mixed=mixed, **shape))
                 line = {"benchmark": "engine", "model": entry.id, "rows": count, "mixed": mixed, **shape}
-                print(json.dumps({**line, **_compare(ours[1:], batch[1:], single[1:])}), flush=True)
+                print(json.dumps({**line, **_compare(ours[1:], batch[1:], single[1:]), **driven.peak()}), flush=True)
                 step = {"engine": driven.step(count, context, mixed)}
                 step["batch"] = loops.ask("step", rows=count, context=context, steps=_COUNTED, mixed=mixed)
                 for loop, figures in step.items():

@@ -176,7 +176,9 @@ class Settings(Struct, frozen=True, kw_only=True):
         bool, setting("memory", "Load models even while the machine has no memory left, instead of a 503.")
     ] = False
     ttl: Ttl = None
-    queue_timeout: Annotated[Seconds, setting("memory", "Seconds that a request may wait before it starts.")] = 300.0
+    queue_timeout: Annotated[
+        Seconds, setting("memory", "Seconds that a request may wait before it starts, or for memory.")
+    ] = 300.0
     watchdog_timeout: Annotated[
         Grace, setting("memory", "Seconds of silence after which a model's process is killed; 0 means never.")
     ] = 120.0

@@ -62,9 +62,9 @@ class Unloaded(Struct, frozen=True, array_like=True, tag="unloaded"):
 
 
 class LimitMemory(Struct, frozen=True, array_like=True, tag="limit_memory"):
-    """Gateway to worker: from now on, `memory_bytes` limits weights, KV caches and cached prompts together.
+    """Gateway to worker: from now on, this is the limit of weights, KV caches and cached prompts together, in bytes.
 
-    `most_bytes`: what the limit would be if the model were alone and other programs took nothing.
+    `most_bytes`: what it would be if no other model and no other program took memory.
     """
 
     memory_bytes: int
@@ -176,13 +176,15 @@ class LoadFailed(Struct, frozen=True, array_like=True, tag="load_failed"):
 class Step(Struct, frozen=True, array_like=True, tag="step"):
     """Worker to gateway: the events of one engine step, and how many requests run and wait in the worker.
 
-    `speculation`: the totals of the model's guesses since it was loaded, including this step's.
+    `speculation`: the totals of the model's guesses since it was loaded, including this step's. `starved`: the requests
+    that wait because they need more memory than there is for now, even alone.
     """
 
     events: list[tuple[str, list[Event]]]
     running: int
     waiting: int
     speculation: SpeculationReport = {}
+    starved: list[str] = []
 
 
 ToWorker = Load | Unload | LimitMemory | Ping | Submit | Cancel | Pause | Resume | AskCache

@@ -181,7 +181,7 @@ def test_signs_of_life(model_folder: Path) -> None:
 
 def test_wired_memory_is_limited_to_the_models_share(model_folder: Path, wired: list[int]) -> None:
     running = Running(model_folder, memory_limit=2**34)
-    running.engine.limit_memory(2**33)
+    running.engine.limit_memory(2**33, 2**33)
     running.engine.close()
     assert running.engine.join(30)
     assert wired == [2**34, 2**33]
@@ -191,13 +191,13 @@ def test_memory_is_limited_while_it_runs(model_folder: Path) -> None:
     running = Running(model_folder)
     numbers: queue.Queue[dict[str, int]] = queue.Queue()
     for given in (10**9, 10**6, 0):
-        running.engine.limit_memory(running.engine.weights_bytes + given)
+        running.engine.limit_memory(running.engine.weights_bytes + given, running.engine.weights_bytes + given)
         running.engine.report(numbers.put)
         assert numbers.get(timeout=30)["budget_bytes"] == given // 4
     running.engine.submit(Job("a", [1, 2, 3], GREEDY, 4))
     (broken,) = next(step.broken for step in running.until_idle() if step.broken)
     assert broken.too_large
-    assert "there are 0 for all requests" in broken.message
+    assert "there are at most 0 for all requests" in broken.message
     running.engine.close()
     assert running.engine.join(30)
 

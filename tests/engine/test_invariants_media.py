@@ -177,7 +177,7 @@ def test_media_that_can_never_be_encoded_are_refused_with_the_numbers() -> None:
     assert course.outcomes["a"].tokens == alone(network("qwen3"), greedy("a", prompt(1, 20), 3))
     (broken,) = [one for step in course.steps for one in step.broken]
     assert (broken.job, broken.too_large) == ("b", True)
-    assert "for encoding its media (12,345,678); there are 10,000,000 for all requests" in broken.message
+    assert "the encoding of its media (12,345,678); there are at most 10,000,000 for all requests" in broken.message
 
 
 @little_memory

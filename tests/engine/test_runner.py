@@ -14,6 +14,7 @@ from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.batched_cache import GROWTH
 from orchard.engine.batching.job import Job, MediaSpan
 from orchard.engine.batching.model import Embedded, LanguageModel
+from orchard.engine.memory import Shares
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.scheduler import TooLarge
@@ -175,6 +176,11 @@ def tight(model: LanguageModel, jobs: Sequence[Job], generated: int, reserve: in
     return Limits(max_rows=64, memory_bytes=memory, chunk=64, idle_chunk=64, room=2)
 
 
+def shares(rows: int, cache: int, rows_now: int | None = None) -> Shares:
+    """So many bytes for rows and for cached prompts; `rows_now`: if others have taken the rest."""
+    return Shares(rows, cache, rows + cache if rows_now is None else rows_now)
+
+
 def preemptions(runner: Runner) -> list[str]:
     """Give the list to which the ids of preempted jobs will be added."""
     names: list[str] = []
@@ -206,7 +212,7 @@ def test_preempted_jobs_go_on_as_if_nothing_had_been(cache_bytes: int, kind: str
         lengths = [row.slot.length for row in runner._rows._active if not row.ended]
         # One more for each: the scheduler counts the token that the next step launches.
         used = sum(runner._footprint.bytes(length - 1) for length in lengths)
-        assert used <= runner._memory_bytes
+        assert used <= runner._scheduler._limits.memory_bytes
         return ()
 
     course = run(runner, jobs, check_memory)
@@ -344,7 +350,8 @@ def test_what_never_fits() -> None:
     course = run(make_runner(model, limits), [greedy("a", prompt(1, 40)), fits])
     needed = footprint(model, TextOptions()).bytes(41 + GROWTH)
     assert course.outcomes["a"].broken == [
-        f"this request needs {needed:,} bytes for its KV cache; there are {limits.memory_bytes:,} for all requests"
+        f"this request needs {needed:,} bytes for its KV cache and for computing it; "
+        f"there are at most {limits.memory_bytes:,} for all requests"
     ]
     assert course.steps[0].broken[0].too_large
     assert course.outcomes["b"].tokens == alone(model, fits)
@@ -397,7 +404,7 @@ def test_rows_that_outgrow_less_memory_go_on_later() -> None:
 
     def meanwhile(course: Course) -> Sequence[Job]:
         if (rows := {8: 2, 16: 100}.get(len(course.steps))) is not None:
-            runner.limit_memory(rows * row, 2**20)
+            runner.limit_memory(shares(rows * row, 2**20))
         running.append(course.steps[-1].running)
         return ()
 
@@ -418,7 +425,7 @@ def test_less_memory_ends_answers_sooner_and_more_lets_them_go_on() -> None:
 
         def meanwhile(course: Course, runner: Runner = runner, limits: dict[int, int] = limits) -> Sequence[Job]:
             if (bytes_ := limits.get(len(course.steps))) is not None:
-                runner.limit_memory(bytes_, 0)
+                runner.limit_memory(shares(bytes_, 0))
             return ()
 
         job = greedy("a", prompt(3, 20), 200)
@@ -437,11 +444,40 @@ def test_less_memory_is_divided_among_the_choices_that_still_run() -> None:
         if len(course.steps) == 5:
             runner.cancel("a", 0)
             course.outcomes["a"].reasons[0] = "length"
-            runner.limit_memory(per.bytes(20) + (GROWTH + 30) * per.per_token, 0)
+            runner.limit_memory(shares(per.bytes(20) + (GROWTH + 30) * per.per_token, 0))
         return ()
 
     outcome = run(runner, [job], meanwhile).outcomes["a"]
     assert (len(outcome.tokens[1]), outcome.reasons[1], outcome.broken) == (30, "length", [])
+
+
+def test_memory_that_is_short_for_now_neither_shortens_nor_refuses() -> None:
+    """What no longer fits waits for more, also if it fits only alone or not at all, and continues as if nothing was."""
+    jobs = [
+        greedy("long", prompt(1, 60), 90),
+        sampled("two", prompt(2, 20), 60, choices=2),
+        greedy("small", [1, 2], 70),
+    ]
+    late = greedy("late", prompt(4, 200), 5)
+    row = footprint(network("qwen3"), TextOptions()).bytes
+    most = shares(4 * row(300 + GROWTH), 2**20)
+    runner = make_runner(network("qwen3"), cache_bytes=2**20)
+    runner.limit_memory(most)
+    starved: dict[int, list[str]] = {}
+    least = {5: row(80 + GROWTH), 15: 0, 20: row(120 + GROWTH), 40: 2 * row(100 + GROWTH)}
+
+    def meanwhile(course: Course) -> Sequence[Job]:
+        at = len(course.steps)
+        assert runner._scheduler.used_bytes + runner.store.nbytes <= runner._memory._shares.left
+        if at in least:
+            runner.limit_memory(most._replace(left=least[at]))
+        elif runner.idle and len(course.steps[-1].starved) == runner._scheduler.waiting:
+            runner.limit_memory(most)
+        starved[at] = course.steps[-1].starved
+        return [late] if at == 10 else ()
+
+    check_the_others(run(runner, jobs, meanwhile), [*jobs, late])
+    assert any("late" in names for names in starved.values())
 
 
 def test_less_memory_than_a_job_has_taken_refuses_it_with_the_numbers() -> None:
@@ -452,13 +488,13 @@ def test_less_memory_than_a_job_has_taken_refuses_it_with_the_numbers() -> None:
 
     def meanwhile(course: Course) -> Sequence[Job]:
         if len(course.steps) == 5:
-            runner.limit_memory(per.bytes(50) + GROWTH * per.per_token, 0)
+            runner.limit_memory(shares(per.bytes(50) + GROWTH * per.per_token, 0))
         return ()
 
     course = run(runner, jobs, meanwhile)
     for name in ("running", "waiting"):
         (message,) = course.outcomes[name].broken
-        assert "bytes for its KV cache; there are " in message
+        assert "bytes for its KV cache and for computing it; there are at most " in message
     check_the_others(course, jobs[2:])
 
 
@@ -466,13 +502,13 @@ def test_less_memory_lets_cached_prompts_go() -> None:
     runner = make_runner(network("qwen3"), cache_bytes=2**24)
     run(runner, [greedy("a", prompt(1, 60), 4)])
     held = runner.store.counters()["bytes"]
-    runner.limit_memory(2**30, held // 2)
+    runner.limit_memory(shares(2**30, held // 2))
     numbers = runner.store.counters()
     assert numbers["bytes"] <= numbers["budget_bytes"] == held // 2
-    runner.limit_memory(2**30, 0)
+    runner.limit_memory(shares(2**30, 0))
     run(runner, [greedy("b", prompt(1, 60), 4)])
     assert runner.store.counters()["entries"] == 0
-    runner.limit_memory(2**30, 2**24)
+    runner.limit_memory(shares(2**30, 2**24))
     course = run(runner, [greedy("c", prompt(1, 60), 4), greedy("d", prompt(1, 60), 4)])
     check_the_others(course, [greedy("c", prompt(1, 60), 4), greedy("d", prompt(1, 60), 4)])
     assert runner.store.counters()["bytes"] == held

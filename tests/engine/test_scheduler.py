@@ -4,11 +4,11 @@ import pytest
 
 from orchard.core.request import Priority
 from orchard.engine.scheduler import Scheduler, StepPlan, TooLarge
-from orchard.engine.ticket import Limits, Ticket
+from orchard.engine.ticket import LEAST_CHUNK, Limits, StepWork, Ticket
 
 
-def scheduler(**changes: int) -> Scheduler:
-    given = {"max_rows": 4, "memory_bytes": 1000, "chunk": 10, "idle_chunk": 40, "room": 8} | changes
+def scheduler(**changes: Any) -> Scheduler:
+    given: dict[str, Any] = {"max_rows": 4, "memory_bytes": 1000, "chunk": 10, "idle_chunk": 40, "room": 8} | changes
     return Scheduler(Limits(**given))
 
 
@@ -22,7 +22,7 @@ def reading(name: str, tokens: int, priority: Priority = "normal") -> Ticket:
     return ticket(name, priority, prompt_tokens=tokens)
 
 
-def admitted(*tickets: Ticket, **limits: int) -> tuple[Scheduler, StepPlan]:
+def admitted(*tickets: Ticket, **limits: Any) -> tuple[Scheduler, StepPlan]:
     """A scheduler with these, after its first plan."""
     it = scheduler(**limits)
     for each in tickets:
@@ -319,32 +319,102 @@ def test_those_who_come_back_keep_their_order_at_the_head() -> None:
     assert it.plan().begin == ["a", "b", "c", "new"]
 
 
-def test_less_memory_refuses_what_waits_and_can_never_run() -> None:
+def test_less_memory_than_there_may_ever_be_refuses_what_can_never_run() -> None:
     it, _ = admitted(ticket("a", prompt=100), ticket("b", prompt=700), ticket("c", prompt=600), ticket("d", prompt=250))
-    assert it.limit_memory(650) == []
-    assert it.limit_memory(400) == [TooLarge("c", 601, 400)]
+    assert it.limit_memory(650, 650) == []
+    assert it.limit_memory(400, 400) == [TooLarge("c", 601, 400)]
     plan = it.plan()
     assert plan.too_large == [TooLarge("b", 702, 400)]
     assert (plan.preempt, plan.begin) == ([], ["d"])
 
 
+def test_what_needs_more_memory_than_there_is_for_now_waits_and_stops_nobody() -> None:
+    it, _ = admitted(ticket("a", prompt=100), ticket("b", prompt=700), ticket("c", prompt=600), ticket("d", prompt=250))
+    assert it.limit_memory(400, 1000) == []
+    assert (it.starved, it.wanted_bytes) == (["c"], 608)
+    assert it.plan().preempt == ["b"]  # it doesn't fit even alone, so "a" need not make room
+    assert it.returned("b", 700, 1) is None
+    assert it.starved == ["c", "b"]
+    assert it.plan().begin == ["d"]
+    it.cancel("a")
+    it.cancel("d")
+    for number in range(100):  # more than the patience of one that may be overtaken
+        assert it.add(ticket(f"small {number}", prompt=20)) is None
+        assert it.plan().begin == [f"small {number}"]
+        it.cancel(f"small {number}")
+    assert it.add(ticket("never", prompt=1000)) == TooLarge("never", 1001, 1000)
+    assert it.limit_memory(1000, 1000) == []
+    assert (it.starved, it.wanted_bytes) == ([], 0)
+    assert it.plan().begin[0] == "b"
+
+
+def test_a_starved_request_may_be_cancelled_and_paused_and_lose_choices() -> None:
+    it = scheduler()
+    it.limit_memory(400, 1000)
+    for name in ("cancelled", "paused", "two"):
+        assert it.add(ticket(name, prompt=300, rows=2)) is None
+    assert (it.starved, it.waiting, it.idle) == (["cancelled", "paused", "two"], 3, True)
+    it.cancel("cancelled")
+    it.pause("paused")
+    it.ended("two")
+    assert (it.starved, it.waiting) == ([], 2)
+    assert it.plan().begin == ["two"]
+    assert it.resume("paused") is None
+    assert it.starved == ["paused"]
+
+
+def test_chunks_get_smaller_when_memory_is_short_but_not_to_nothing() -> None:
+    it = scheduler(chunk=256, idle_chunk=256, work=StepWork(token=2))
+    it.add(ticket("long", prompt=500, prompt_tokens=500, length=500, max_tokens=100))
+    it.add(ticket("short", prompt=100, prompt_tokens=100, length=100, max_tokens=100))
+    plan = it.plan()
+    assert plan.begin == ["long"]  # "short" could not be read in chunks of the usual size beside it
+    assert plan.prefill == [("long", (1000 - 501 - 2) // 2)]
+    assert it.planned_bytes <= 1000
+    it.limit_memory(540, 1000)
+    assert it.plan().prefill == [("long", 18)]
+    it.limit_memory(535, 1000)
+    assert it.plan().prefill == [("long", LEAST_CHUNK)]
+    it.limit_memory(534, 1000)
+    assert it.plan().preempt == ["long"]
+    assert it.returned("long", 500, 0) is None
+    assert it.starved == ["long"]
+
+
+def test_what_must_be_read_whole_is_admitted_with_the_bytes_of_that() -> None:
+    it = scheduler(chunk=64, work=StepWork(token=2))
+    assert it.add(ticket("never", prompt=400, prompt_tokens=400, length=400, least=0)) == TooLarge("never", 1203, 1000)
+    assert it.add(ticket("whole", prompt=300, prompt_tokens=300, length=300, least=0)) is None
+    assert it.add(ticket("other", prompt=150, prompt_tokens=150, length=150)) is None
+    assert it.plan().begin == ["whole"]
+
+
+def test_rows_that_join_and_draw_take_memory() -> None:
+    it = scheduler(work=StepWork(row=90, copies=0.5))
+    for name in ("a", "b", "c"):
+        it.add(ticket(name, prompt=200))
+    assert it.plan().begin == ["a", "b"]  # 1.5 * 201 + 90 each, and room for 7 tokens more
+    assert it.planned_bytes == 2 * (301 + 90)
+    assert it.room == 1  # another token of each would take 91 bytes
+
+
 def test_less_memory_preempts_and_more_admits_again() -> None:
     it, _ = admitted(ticket("a", prompt=300), ticket("b", prompt=300))
-    it.limit_memory(500)
+    it.limit_memory(500, 1000)
     assert it.plan().preempt == ["b"]
     assert it.returned("b", 301, 1) is None
     assert it.plan().begin == []
-    it.limit_memory(1000)
+    it.limit_memory(1000, 1000)
     assert it.plan().begin == ["b"]
 
 
 def test_the_bound_of_a_request_counts_what_it_generated_before_it_was_preempted() -> None:
     it, _ = admitted(ticket("a", prompt=300, max_tokens=50), ticket("b", prompt=300, max_tokens=50))
     it.plan()
-    it.limit_memory(500)
+    it.limit_memory(500, 1000)
     it.plan()
     it.returned("b", 0, 2)
-    it.limit_memory(1000)
+    it.limit_memory(1000, 1000)
     it.bound("b", 5)
     it.bound("unknown", 5)
     it.plan()
@@ -412,7 +482,7 @@ def test_a_paused_request_that_has_become_too_large_is_refused() -> None:
     it.pause("a")
     it.plan()
     it.returned("a", 500, 0)
-    assert it.limit_memory(400) == []
+    assert it.limit_memory(400, 400) == []
     assert it.resume("a") == TooLarge("a", 501, 400)
     assert it.idle
 

@@ -1,10 +1,12 @@
 """The scheduler against a runner that computes nothing, keeps accounts of its own, and checks every plan."""
 
 import random
+from copy import deepcopy
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from orchard.core.fair_queue import WEIGHTS
 from orchard.core.request import Priority
@@ -17,6 +19,7 @@ from tests.support.scheduler_world import (
     World,
     check_the_end,
     some_limits,
+    some_work,
     some_works,
     stream,
 )
@@ -26,7 +29,10 @@ from tests.support.scheduler_world import (
 def test_random_worlds(seed: int) -> None:
     rng = random.Random(seed)
     limits = some_limits(rng)
-    world = World(limits, some_works(rng, limits, 80), rng.choice([0, 0, MOST_FIXED]), rng.choice([0, 1]), seed)
+    works = some_works(rng, limits, 80)
+    if seed % 2:
+        limits = replace(limits, work=some_work(rng, limits))
+    world = World(limits, works, rng.choice([0, 0, MOST_FIXED]), rng.choice([0, 1]), seed)
     check_the_end(world.run())
 
 
@@ -34,11 +40,17 @@ def test_random_worlds(seed: int) -> None:
 def test_random_worlds_whose_memory_changes(seed: int) -> None:
     rng = random.Random(seed)
     limits = some_limits(rng)
-    changes = {rng.randint(1, 3000): rng.choice([0, 40, 300, 2000, limits.memory_bytes]) for _ in range(30)}
-    world = World(
-        limits, some_works(rng, limits, 80), rng.choice([0, MOST_FIXED]), rng.choice([0, 1]), seed, changes=changes
-    )
+    most = limits.memory_bytes
+    changes = {rng.randint(1, 3000): rng.choice([0, min(40, most), most // 5, most // 2, most]) for _ in range(30)}
+    works, fixed, lag = some_works(rng, limits, 80), rng.choice([0, MOST_FIXED]), rng.choice([0, 1])
+    if seed % 2:
+        limits = replace(limits, work=some_work(rng, limits))
+    calm = World(limits, deepcopy(works), fixed, lag, seed).run()
+    world = World(limits, works, fixed, lag, seed, changes=changes)
     check_the_end(world.run())
+    for work, undisturbed in zip(world.works, calm.works, strict=True):
+        outcomes = {*work.outcomes, *undisturbed.outcomes}
+        assert len(outcomes) == 1 or "cancelled" in outcomes, "memory that is short for now changes an outcome"
 
 
 @st.composite

@@ -15,6 +15,7 @@ from orchard.engine.batching.batch import BatchMode, Verifying
 from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import on_cuda
+from orchard.engine.memory import Shares
 from orchard.engine.runner import Runner
 from orchard.engine.speculation import make
 from orchard.engine.speculation.forced import ForcedProposer
@@ -76,7 +77,7 @@ def test_a_draft_shares_the_memory_and_the_cached_prompts(monkeypatch: pytest.Mo
     runner = make_runner(network("qwen3"), options, 0, lambda: None, draft=network("qwen3"))
     assert runner._footprint == plain._footprint.plus(plain._footprint)
     assert runner.store.counters()["budget_bytes"] == 2**19
-    runner.limit_memory(2**20, 2**16)
+    runner.limit_memory(Shares(2**20, 2**16, 2**20 + 2**16))
     assert runner.store.counters()["budget_bytes"] == 2**15
     answer = drawn(runner, greedy("a", prompt(1, 30), 20))
     assert answer == drawn(plain, greedy("b", prompt(1, 30), 20, speculates=False))

@@ -175,6 +175,7 @@ class Process:
         self.paused: set[str] = set()
         self.held = 0
         """The bytes of memory that it holds."""
+        self.starved: list[str] = []
         self.unloaded_with: int | None = None
         """What it was allowed to take when it began to unload."""
         self.ready = False
@@ -316,4 +317,4 @@ class Process:
             self._step(request.id, [Finished(("stop",), Usage(1, piece))])
 
     def _step(self, request_id: str, events: list[Event]) -> None:
-        self.say(wire.Step([(request_id, events)], len(self.running), 0))
+        self.say(wire.Step([(request_id, events)], len(self.running), 0, {}, self.starved))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from orchard.core.request import Priority, Sender
 from orchard.engine.scheduler import Scheduler, StepPlan
-from orchard.engine.ticket import Limits, Ticket
+from orchard.engine.ticket import LEAST_CHUNK, Limits, StepWork, Ticket
 
 CLASSES: tuple[Priority, ...] = ("interactive", "normal", "background")
 MOST_FIXED = 10
@@ -44,9 +44,11 @@ class Work:
     outcomes: list[str] = field(default_factory=list)
     ended_at: int = 0
     rows: int = field(init=False)
+    length: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.rows = len(self.lengths)
+        self.length = self.prompt
 
     @property
     def rows_left(self) -> int:
@@ -61,7 +63,8 @@ class World:
     """Runs `works` to their ends; every row takes a byte for each of its tokens, and `fixed` more.
 
     `lag`: the runner hears of a row's end one step late, and computes a token too many, as one that launches a step
-    before it has read the last one does. `changes`: at which step the memory becomes so many bytes.
+    before it has read the last one does. `changes`: at which step the memory becomes so many bytes for now; it is whole
+    again at the end. Each request may need as much as there is at the beginning.
     """
 
     def __init__(
@@ -75,9 +78,12 @@ class World:
         changes: dict[int, int] | None = None,
     ) -> None:
         self.limits, self.fixed, self.lag = limits, fixed, lag
+        self.most = limits.memory_bytes
         self.changes = changes or {}
         self.works = sorted(works, key=lambda work: work.arrival)
         self.scheduler = Scheduler(limits)
+        for work in self.works:
+            self.bound(work)
         self.random = random.Random(seed)
         self.now = 0
         self.known: dict[str, Work] = {}
@@ -90,10 +96,29 @@ class World:
         self.last_begin = -(10**9)
         self.admissions = 0
 
+    def bound(self, work: Work) -> None:
+        """As the runner bounds an answer, its prompt and its media can be read again beside all of it."""
+        if work.media:
+            free = self.most - self.whole(work, work.max_tokens)
+            work.media = min(work.media, max(int(free / (1 + self.limits.work.copies)), 0))
+        if self.limits.work != StepWork():
+            while work.max_tokens > 1 and self.whole(work, work.max_tokens) > self.most:
+                work.max_tokens -= 1
+            work.lengths = [min(length, work.max_tokens) for length in work.lengths]
+
+    def whole(self, work: Work, tokens: int) -> int:
+        """The bytes of a request that is read again after so many tokens, without its media."""
+        of_step, length = self.limits.work, work.prompt + tokens
+        rows = work.rows * (self.fixed + length)
+        drawing = work.rows * (of_step.row + of_step.chunk(1, length))
+        return math.ceil(rows * (1 + of_step.copies)) + drawing + of_step.chunk(LEAST_CHUNK, length)
+
     def run(self, most: int = 200_000) -> "World":
         arriving = iter(self.works)
         work = next(arriving, None)
-        while work or not self.scheduler.idle:
+        while work or self.waiting or self.running:
+            if self.scheduler.idle and self.scheduler.starved and self.now > max(self.changes):
+                self.change(self.most)
             while work and work.arrival <= self.now:
                 self.arrive(work)
                 work = next(arriving, None)
@@ -115,10 +140,11 @@ class World:
             fixed_bytes=self.fixed,
             media_bytes=work.media,
             sender=work.sender,
+            length=work.length,
         )
         refusal = self.scheduler.add(ticket)
-        needed = self.bytes(work, 1)
-        assert (refusal is not None) == (needed > self.limits.memory_bytes)
+        needed = self.alone(work)
+        assert (refusal is not None) == (needed > self.most)
         if refusal:
             assert (refusal.id, refusal.needed_bytes) == (work.id, needed)
             self.end(work, "refused")
@@ -142,11 +168,7 @@ class World:
 
     def change(self, memory_bytes: int) -> None:
         self.limits = replace(self.limits, memory_bytes=memory_bytes)
-        refusals = {refusal.id: refusal for refusal in self.scheduler.limit_memory(memory_bytes)}
-        assert refusals.keys() == {work.id for work in self.waiting if self.bytes(work, 1) > memory_bytes}
-        for name, refusal in refusals.items():
-            assert (refusal.needed_bytes, refusal.memory_bytes) == (self.bytes(self.known[name], 1), memory_bytes)
-            self.end(self.known[name], "refused")
+        assert not self.scheduler.limit_memory(memory_bytes, self.most), "a limit that is low for now refuses nothing"
         self.last_begin = -(10**9)  # who was admitted a moment ago may have to go
 
     def carry_out(self, plan: StepPlan) -> None:
@@ -159,9 +181,12 @@ class World:
         self.displace([self.known[name] for name in plan.displace])
         for name in plan.begin:
             self.begin(self.known[name])
-        assert self.running or not self.waiting or plan.displace, "idle with work"
+        starved = {work.id for work in self.waiting if not self.fits_alone(work)}
+        assert starved == set(self.scheduler.starved)
+        assert self.running or len(self.waiting) == len(starved) or plan.displace or plan.preempt, "idle with work"
         decoding = [work for work in self.running if not work.left]
         self.check_budget(plan, bool(decoding))
+        self.chunk_bytes = 0
         for name, tokens in plan.prefill:
             self.prefill(self.known[name], tokens)
         for work in decoding:
@@ -181,24 +206,41 @@ class World:
     def check_totals(self) -> None:
         assert sum(len(work.lengths) for work in self.running) <= self.limits.max_rows
         used = sum(self.bytes(work) for work in self.running)
-        assert used == self.scheduler.used_bytes <= self.limits.memory_bytes
+        assert used == self.scheduler.used_bytes
+        needed = sum(self.needs(work) for work in self.running) + self.chunk_bytes
+        assert used <= needed <= self.scheduler.planned_bytes
+        # Nothing is left of a plan whose requests were all preempted.
+        assert not self.running or self.scheduler.planned_bytes <= self.limits.memory_bytes
         assert (self.scheduler.running, self.scheduler.waiting) == (len(self.running), len(self.waiting))
 
     def bytes(self, work: Work, more: int = 0) -> int:
         rows = len(work.lengths) * (self.fixed + work.prompt + min(work.generated + more, work.max_tokens))
         return rows + (work.media if work.left else 0)
 
+    def needs(self, work: Work, more: int = 0) -> int:
+        of_step = self.limits.work
+        return int(self.bytes(work, more) * (1 + of_step.copies)) + work.rows_left * (
+            of_step.row + of_step.chunk(1, work.length)
+        )
+
+    def alone(self, work: Work) -> int:
+        return self.needs(work, 1) + self.limits.work.chunk(min(work.length, LEAST_CHUNK), work.length)
+
+    def fits_alone(self, work: Work) -> bool:
+        return self.alone(work) <= self.limits.memory_bytes
+
     def fail(self, work: Work, needed: int) -> None:
         assert work in self.running
-        assert needed == self.bytes(work, 1) > self.limits.memory_bytes
+        assert needed == self.alone(work) > self.most
         self.end(work, "too large")
 
     def preempt(self, work: Work) -> None:
         assert work in self.running
-        assert self.now - self.last_begin >= self.limits.room, "preempted soon after an admission"
         self.running.remove(work)
-        assert all(other.rank < work.rank for other in self.running), "the wrong one is preempted"
-        assert self.running, "preempted though alone"
+        if self.fits_alone(work):
+            assert self.now - self.last_begin >= self.limits.room, "preempted soon after an admission"
+            assert all(other.rank < work.rank for other in self.running), "the wrong one is preempted"
+            assert self.running, "preempted though alone"
         work.preemptions += 1
         self.stop(work)
 
@@ -231,12 +273,8 @@ class World:
                 self.row_ended(*item)
         if not work.outcomes:
             work.left = work.prompt + work.generated * len(work.lengths)
-        if refusal := self.scheduler.returned(work.id, work.left, work.since):
-            # There was memory for its media when it began.
-            assert work.media
-            assert self.changes
-            assert refusal.needed_bytes == self.bytes(work, 1) > self.limits.memory_bytes
-            self.end(work, "too large")
+            work.length = work.prompt + work.generated
+        assert not self.scheduler.returned(work.id, work.left, work.since)
 
     def begin(self, work: Work) -> None:
         assert work in self.waiting
@@ -252,6 +290,7 @@ class World:
     def prefill(self, work: Work, tokens: int) -> None:
         assert work in self.running
         assert 0 < tokens <= work.left
+        self.chunk_bytes += self.limits.work.chunk(max(tokens, min(work.left, work.length, LEAST_CHUNK)), work.length)
         work.left -= tokens
         self.read[work.priority] += tokens
         if work.left and self.random.random() < 0.1:  # the prefix cache has changed since
@@ -280,6 +319,13 @@ class World:
         self.waiting.discard(work)
 
 
+def some_work(rng: random.Random, limits: Limits) -> StepWork:
+    """What a step takes beside the rows: up to a good part of the memory for a chunk of a long prompt."""
+    part = limits.memory_bytes // 100
+    token = rng.choice([0, 1, part // limits.chunk])
+    return StepWork(rng.choice([0, 1, part]), token, rng.choice([0, 0, 1]), rng.choice([0.0, 0.25]))
+
+
 def some_limits(rng: random.Random) -> Limits:
     chunk = rng.choice([1, 7, 64, 256])
     memory = rng.choice([400, 2000, 8000, 100_000])
@@ -301,7 +347,6 @@ def some_works(rng: random.Random, limits: Limits, count: int) -> list[Work]:
         lengths = [rng.choice([most, rng.randint(1, most)]) for _ in range(rows)]
         cancel = int(now) + rng.randint(0, 200) if rng.random() < 0.15 else None
         cached = rng.choice([0, 0, prompt // 2, prompt])
-        # As the runner bounds an answer, its media can be encoded again beside all of it.
         free = max(limits.memory_bytes - rows * (prompt + most + MOST_FIXED), 0)
         media = rng.choice([0, 0, free // 4, free])
         sender = Sender(rng.choice(callers), rng.choice("12"), rng.choice("xy"))
@@ -334,7 +379,9 @@ def check_the_end(world: World) -> None:
         assert work.displacements <= 2 + math.log2(work.max_tokens)
     # No step is wasted: each decodes somebody, or reads as much as it may or a whole prompt.
     decoded = sum(work.generated + world.lag + 1 for work in world.works)
-    read = sum(world.read.values()) // world.limits.idle_chunk
+    costly = world.limits.work.chunk(1, 1) > 0
+    smallest = LEAST_CHUNK if costly else world.limits.idle_chunk
+    read = sum(world.read.values()) // min(smallest, world.limits.idle_chunk)
     displaced = sum(work.displacements for work in world.works)
     assert world.busy_steps <= decoded + read + world.reads + displaced
     assert world.scheduler.idle

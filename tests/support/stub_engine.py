@@ -9,6 +9,7 @@ from orchard.core.speculation_report import SourceTotals
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import Begun, Drawn, EngineStep, HiddenState, Job, JobFailed
+from orchard.engine.memory import Use
 
 
 class StubEngine:
@@ -35,7 +36,8 @@ class StubEngine:
         self.options = options
         self.advance = progress
         self.silent_seconds = 0.0
-        self.memory_limits: list[int] = []
+        self.use = Use(10, 20, 30)
+        self.memory_limits: list[tuple[int, int]] = []
         self.jobs: list[Job] = []
         self.cancelled: list[str] = []
         self.paused: list[str] = []
@@ -73,8 +75,8 @@ class StubEngine:
         if self.counters is not None:
             done(self.counters)
 
-    def limit_memory(self, memory_bytes: int) -> None:
-        self.memory_limits.append(memory_bytes)
+    def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
+        self.memory_limits.append((memory_bytes, most_bytes))
 
     def close(self, save_seconds: float) -> None:
         pass

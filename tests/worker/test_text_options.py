@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchard.backends.service import Heartbeat, Loaded
+from orchard.backends.service import Heartbeat, Loaded, MemoryUse
 from orchard.backends.text import TextModel
 from orchard.core.cache_report import CacheState
 from orchard.core.events import Failed, Finished, SettledSampling, Started, Text, Usage
@@ -17,6 +17,7 @@ from orchard.core.request import Priority, Request
 from orchard.core.tasks.generate import Generate, Message, TextPart
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import Begun, Drawn, JobFailed, Verified
+from orchard.engine.memory import Use
 from orchard.engine.prefix_cache.cache import Miss
 from orchard.engine.prefix_cache.values import media_ids
 from orchard.engine.sampling.params import Sample
@@ -254,7 +255,10 @@ async def test_signs_and_limits_are_the_engines(caller: Caller, engine: StubEngi
     engine.silent_seconds = 3.5
     assert caller.service.signs().silent_seconds == 3.5
     caller.service.limit_memory(1000, 2000)
-    assert engine.memory_limits == [1000]
+    assert engine.memory_limits == [(1000, 2000)]
+    assert caller.service.memory() == MemoryUse(StubEngine.weights_bytes, 10, 20, StubEngine.weights_bytes + 30)
+    engine.use = Use(1, 2)
+    assert caller.service.memory() == MemoryUse(StubEngine.weights_bytes, 1, 2)
 
 
 async def test_progress_is_told_on_the_loop(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:

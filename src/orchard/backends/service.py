@@ -26,10 +26,9 @@ class Heartbeat(Struct, frozen=True):
 
 
 class MemoryUse(Struct, frozen=True):
-    """What a model holds, in bytes: its weights, the KV caches of its rows, and cached prompts.
+    """The bytes that a model takes: its weights, its requests' rows, and its cached prompts.
 
-    `wanted_bytes`: the limit, weights included, with which the largest request that waits for memory would run; 0: none
-    waits for memory.
+    `wanted_bytes`: what the model needs in all so that its largest request can run that waits for memory; 0: none does.
     """
 
     weights_bytes: int = 0
@@ -113,15 +112,20 @@ class Service(Protocol):
         """Return the results of speculation since the load."""
         return {}
 
+    def starved(self) -> list[str]:
+        """Return the requests that wait because they need more memory than there is for now, even alone."""
+        return []
+
     def memory(self) -> MemoryUse:
-        """Return what the model holds now. This may be called as soon as `start` has begun."""
+        """Return what the model takes now. Any thread may call this."""
         return MemoryUse()
 
     def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit the model and its requests together to `memory_bytes` from now on.
 
-        This replaces the options' `memory_limit`, and may be called as soon as `start` has begun. `most_bytes`: what
-        the limit would be if the model were alone and other programs took nothing.
+        `most_bytes`: what that would be if nothing else took memory. A request that needs no more than this is not
+        rejected if `memory_bytes` is too low for it for now: it waits. The limits replace the options' `memory_limit`.
+        They may come as soon as `start` has begun.
         """
 
     @abstractmethod

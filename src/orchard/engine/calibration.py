@@ -31,6 +31,7 @@ from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot, Verifying
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.batching.prefill import read_together
+from orchard.engine.ticket import StepWork
 
 log = logging.getLogger("orchard.engine")
 
@@ -55,7 +56,7 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
 
     `chunk`: the most prompt tokens of a step while rows decode. `tokens_per_second`: of prefill. `found`: when, in
     seconds since 1970. `in_pieces`: whether prompts can be prefilled in chunks. `verifying`: which rows may verify
-    proposed tokens; None: not tried.
+    proposed tokens; None: not tried. `work`: what a step takes beside weights and rows; None: not measured.
     """
 
     batch_mode: BatchMode
@@ -65,6 +66,7 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     found: float
     in_pieces: bool
     verifying: Verifying | None = None
+    work: StepWork | None = None
 
 
 def gains_from_batched_prefill(model: LanguageModel, options: TextOptions) -> bool:

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import mlx.core as mx
 from msgspec.structs import replace
@@ -33,11 +33,20 @@ log = logging.getLogger("orchard.engine")
 
 M = TypeVar("M", bound=LanguageModel)
 
+
+class Peak(NamedTuple):
+    """The bytes that MLX held at most in a step, and those that were planned for it, with the weights."""
+
+    taken: int = 0
+    planned: int = 0
+
+
 _CRASHED = 70  # sysexits.h: EX_SOFTWARE
 _STEPS_PER_CLEAR = 256
 _READ_TOKENS_PER_CLEAR = 4096
 _SECONDS_UNTIL_IDLE_CLEAR = 5.0
 _SECONDS_UNTIL_SAVING = 0.5  # most next turns of a conversation come sooner, and saving would delay them
+_SECONDS_BETWEEN_USES = 0.25
 _SECONDS_TO_END = 10.0
 _SECONDS_TO_SAVE = 5.0
 _SECONDS_FOR_FILES = 5.0  # a worker that still saves to the folder leaves it in this time
@@ -75,7 +84,13 @@ class Engine(Generic[M]):
         self._speculation: Speculation | None = None
         self.in_pieces = True
         """Whether the ready model can prefill prompts in chunks."""
+        self.use = memory.Use()
+        """What the rows and the cached prompts of the ready model took a moment ago."""
+        self.peak = Peak()
+        """The step that took most memory so far."""
         self._inbox: queue.SimpleQueue[Callable[[Runner], None] | None] = queue.SimpleQueue()
+        self._used_at = 0.0
+        self._exceeded = False
         self._fetching: set[str] = set()  # jobs whose prompts are read from disk; for the engine's thread only
         self._saves_from = 0.0
         self._save_seconds = _SECONDS_TO_SAVE
@@ -131,11 +146,15 @@ class Engine(Generic[M]):
         """Call `done` with the prefix cache's counters, in the engine's thread."""
         self._inbox.put(lambda runner: done(runner.store.counters()))
 
-    def limit_memory(self, memory_bytes: int) -> None:
-        """Limit weights, KV caches and cached prompts together to `memory_bytes`, from the next step on."""
+    def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
+        """Limit weights, KV caches and cached prompts together to `memory_bytes`, from the next step on.
+
+        `most_bytes`: what that would be if nothing else took memory. A job that needs more than this is rejected; one
+        that needs more than `memory_bytes` waits.
+        """
         limit_wired(memory_bytes)
-        self._options = replace(self._options, memory_limit=memory_bytes)
-        self._inbox.put(lambda runner: runner.limit_memory(*memory.divide(self._options, self.weights_bytes)))
+        self._options = options = replace(self._options, memory_limit=max(memory_bytes, most_bytes))
+        self._inbox.put(lambda runner: runner.limit_memory(memory.divide(options, self.weights_bytes, memory_bytes)))
 
     def close(self, save_seconds: float = _SECONDS_TO_SAVE) -> None:
         """Stop after the current step, save cached prompts for at most `save_seconds`, and free the model."""
@@ -207,11 +226,14 @@ class Engine(Generic[M]):
     def _loop(self, runner: Runner) -> None:
         steps = 0
         read = 0
-        reported = (0, 0)
+        reported: tuple[int, int, list[str]] = (0, 0, [])
         while self._handle_messages(runner):
             self._begin_work()
-            step = runner.step()
-            jobs = step.running, step.waiting + len(self._fetching)
+            mx.reset_peak_memory()
+            before, step = runner.planned_bytes, runner.step()
+            # The device may still compute the step before, and rows that have left are freed in the next one.
+            self._note_peak(mx.get_peak_memory(), max(before, runner.planned_bytes) + self.weights_bytes)
+            jobs = step.running, step.waiting + len(self._fetching), step.starved
             if step.begun or step.scored or step.drawn or step.hidden or step.broken or reported != jobs:
                 reported = jobs
                 self._deliver(replace(step, waiting=jobs[1]))
@@ -220,10 +242,19 @@ class Engine(Generic[M]):
                 steps, read = 0, runner.read_tokens
                 mx.clear_cache()
 
+    def _note_peak(self, taken: int, planned: int) -> None:
+        if taken > planned and not self._exceeded:
+            self._exceeded = True
+            log.warning("a step took %s bytes of memory, and %s were planned", f"{taken:,}", f"{planned:,}")
+        if taken > self.peak.taken:
+            self.peak = Peak(taken, planned)
+
     def _handle_messages(self, runner: Runner) -> bool:
         """Handle the messages since the last step; wait for one while idle. Return False if the engine must close."""
         while True:
             wait = self._wait(runner)
+            if wait or time.monotonic() - self._used_at > _SECONDS_BETWEEN_USES:
+                self.use, self._used_at = runner.use, time.monotonic()
             if wait:
                 self._rest()
             try:

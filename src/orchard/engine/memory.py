@@ -1,19 +1,53 @@
-"""Divides the memory between rows and cached prompts."""
+"""Divides the memory between rows and cached prompts, and gives it up in order when the share shrinks.
 
+First go the buffers that MLX keeps for its next computation, then cached prompts. Then the scheduler preempts rows.
+"""
+
+import logging
+import time
+from collections import Counter
+from functools import cache
 from typing import NamedTuple
+
+import mlx.core as mx
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.device.memory import recommended
+from orchard.engine.batching.kv_cache import KVStore
+from orchard.engine.speculation.speculation import Speculation
+
+log = logging.getLogger("orchard.engine")
 
 _CACHE_SHARE = 0.25  # of what the weights leave
-_WORK_SHARE = 0.1  # of the rest: for activations, logits, and copies while rows join and leave
+_BUFFERS = 16  # the part of what the weights leave that MLX's free buffers may take: see docs/decisions.md
+_SECONDS_BETWEEN_LINES = 10.0
+_REGROWTH = 16  # the budget of cached prompts grows in steps of this part of the memory
 
 
 class Shares(NamedTuple):
-    """The bytes for the KV caches of rows, and for cached prompts."""
+    """The most bytes for rows and the passes over them, and for cached prompts; `left`: for all of that, for now."""
 
     rows: int
     cache: int
+    left: int
+
+    @property
+    def rows_now(self) -> int:
+        """The bytes that rows may take for now: cached prompts make room for them."""
+        return min(self.rows, self.left)
+
+    @property
+    def short(self) -> bool:
+        """Whether the model has less memory for now than it would have alone."""
+        return self.left < self.rows + self.cache
+
+
+class Use(NamedTuple):
+    """The bytes that rows and cached prompts take; `wanted`: what rows need so that the largest starved one can run."""
+
+    rows: int = 0
+    prompts: int = 0
+    wanted: int = 0
 
 
 def limit(options: TextOptions) -> int:
@@ -21,12 +55,81 @@ def limit(options: TextOptions) -> int:
     return options.memory_limit or recommended()
 
 
-def divide(options: TextOptions, weights_bytes: int) -> Shares:
-    """Divide the memory that the weights leave; if they leave none, both shares are 0.
+@cache
+def _usual_buffers() -> int:
+    """Return the limit of MLX's free buffers before this process has changed it."""
+    usual = mx.set_cache_limit(0)
+    mx.set_cache_limit(usual)
+    return usual
 
-    Cached prompts get what the options say, but at most half; a quarter if the options don't say.
+
+def divide(options: TextOptions, weights_bytes: int, memory_bytes: int | None = None) -> Shares:
+    """Divide the memory that the weights leave of the limit; if they leave none, all shares are 0.
+
+    Cached prompts get what the options say, but at most half; a quarter if the options don't say. `memory_bytes`: what
+    the model may take for now; None: the limit.
     """
-    left = max(limit(options) - weights_bytes, 0)
+    most = max(limit(options) - weights_bytes, 0)
     wanted = options.prompt_cache_bytes
-    cache = int(left * _CACHE_SHARE) if wanted is None else min(wanted, left // 2)
-    return Shares(int((left - cache) * (1 - _WORK_SHARE)), cache)
+    cache = int(most * _CACHE_SHARE) if wanted is None else min(wanted, most // 2)
+    left = most if memory_bytes is None else min(max(memory_bytes - weights_bytes, 0), most)
+    return Shares(most - cache, cache, left)
+
+
+class MemoryGiver:
+    """Gives up memory that rows need. Only the engine's thread uses it."""
+
+    def __init__(self, store: KVStore, speculation: Speculation | None) -> None:
+        self._store = store
+        self._speculation = speculation
+        self._shares = Shares(0, 0, 0)
+        self._budget = -1
+        self._given: Counter[str] = Counter()
+        self._told = float("-inf")
+
+    @property
+    def short(self) -> bool:
+        """Whether the model has less memory for now than it would have alone."""
+        return self._shares.short
+
+    def limit(self, shares: Shares, rows_bytes: int) -> None:
+        """Keep within these shares from now on; `rows_bytes`: what the rows take."""
+        self._shares = shares
+        buffers = mx.get_cache_memory()
+        bound = min(shares.left // _BUFFERS, _usual_buffers())
+        mx.set_cache_limit(bound)
+        if buffers > bound:
+            mx.clear_cache()
+            self.tell("MLX's free buffers", buffers - mx.get_cache_memory())
+        self._limit_cache(self._left_beside(rows_bytes), saves=True)
+
+    def make_room(self, rows_bytes: int) -> None:
+        """Let cached prompts have what rows of so many bytes leave."""
+        budget = self._left_beside(rows_bytes)
+        # Once rows have taken it, it grows back in large steps: each change costs time.
+        if budget < self._budget or budget >= self._budget + self._shares.left // _REGROWTH:
+            self._limit_cache(budget)
+
+    def _left_beside(self, rows_bytes: int) -> int:
+        return min(self._shares.cache, max(self._shares.left - rows_bytes, 0))
+
+    def _limit_cache(self, budget: int, *, saves: bool = False) -> None:
+        if budget == self._budget:
+            return
+        self._budget = budget
+        before = self._store.nbytes
+        self._store.limit(self._speculation.limit(budget) if self._speculation else budget, saves=saves)
+        self.tell("cached prompts", before - self._store.nbytes)
+
+    def tell(self, what: str, nbytes: int) -> None:
+        """Write to the log, now and then, that memory of this kind was given up, and why."""
+        if nbytes <= 0:
+            return
+        self._given[what] += nbytes
+        if (now := time.monotonic()) - self._told >= _SECONDS_BETWEEN_LINES:
+            self._told = now
+            why = "other models or programs take memory" if self.short else "running requests need more"
+            told = "%s bytes of %s are given up, because %s; requests and cached prompts may take %s"
+            for kind, freed in self._given.items():
+                log.info(told, f"{freed:,}", kind, why, f"{self._shares.left:,}")
+            self._given.clear()

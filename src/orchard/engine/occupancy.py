@@ -22,6 +22,7 @@ class Occupancy:
         self._of: dict[_Kind, tuple[Counter[str], Counter[Priority]]] = {}
         rows = sum(ticket.rows for ticket in self._running)
         room = sum(self.need("bytes", ticket) for ticket in self._running)
+        self._most_chunk = max(map(self._chunk_bytes, self._running), default=0)
         self.free: dict[_Kind, int] = {"rows": limits.max_rows - rows, "bytes": limits.memory_bytes - room}
 
     def need(self, kind: _Kind, ticket: Ticket) -> int:
@@ -29,15 +30,22 @@ class Occupancy:
         if kind == "rows":
             return ticket.rows
         # A request that is nearly as large as the memory runs alone, with less room to grow.
-        return min(ticket.bytes_with(self._limits.room), self._limits.memory_bytes)
+        return min(ticket.needs(self._limits.room, self._limits.work), self._limits.memory_bytes)
 
     def lack(self, ticket: Ticket) -> _Kind | None:
-        """Return what a request lacks; None: it fits."""
-        return next((kind for kind in _KINDS if self.need(kind, ticket) > self.free[kind]), None)
+        """Return what a request lacks; None: it fits, and so does a chunk of any prompt."""
+        if self.need("rows", ticket) > self.free["rows"]:
+            return "rows"
+        with_chunk = self.need("bytes", ticket) + max(self._chunk_bytes(ticket), self._most_chunk)
+        return "bytes" if min(with_chunk, self._limits.memory_bytes) > self.free["bytes"] else None
+
+    def _chunk_bytes(self, ticket: Ticket) -> int:
+        return ticket.chunk_bytes(self._limits.work, self._limits.chunk)
 
     def add(self, ticket: Ticket) -> None:
         """Count one more request."""
         self._running.append(ticket)
+        self._most_chunk = max(self._most_chunk, self._chunk_bytes(ticket))
         self._count(ticket, 1)
 
     def victims(self, ticket: Ticket) -> list[Ticket]:

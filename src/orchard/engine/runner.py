@@ -2,6 +2,7 @@
 
 import copy
 import logging
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import partial
 
@@ -19,11 +20,12 @@ from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.batching.prefill import Prefill, group_by_length, read_batch
 from orchard.engine.batching.speculating_rows import SpeculatingRows, VerifyingError
+from orchard.engine.memory import MemoryGiver, Shares, Use
 from orchard.engine.sampling.grammar import GrammarError
 from orchard.engine.sampling.logprobs import Logprobs, Scoring
 from orchard.engine.scheduler import Scheduler, StepPlan, TooLarge
 from orchard.engine.speculation.speculation import Speculation
-from orchard.engine.ticket import Limits, Ticket
+from orchard.engine.ticket import LEAST_CHUNK, Limits, Ticket
 
 log = logging.getLogger("orchard.engine")
 
@@ -37,8 +39,9 @@ class _Work:
     `scored`: how many prompt tokens have had the token after them scored, if the job wants prompt logprobs.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, ticket: Ticket) -> None:
         self.job = job
+        self.ticket = replace(ticket)  # as it was at the beginning
         self.prefills: list[tuple[Prefill, list[int]]] = []  # each with the choices that start from it
         self.rows: list[Row] = []
         self.answers: list[list[int] | None] = [[] for _ in range(job.choices)]
@@ -81,14 +84,16 @@ class Runner:
         self.batch_mode = batch.mode
         """Which rows share a forward pass."""
         self._scheduler = Scheduler(limits)
-        self._memory_bytes = limits.memory_bytes
+        self._memory = MemoryGiver(store, speculation)
+        self._most_bytes = limits.most
+        self._step_work = limits.work
         self._footprint = footprint
         self._work: dict[str, _Work] = {}
         self._broken: list[JobFailed] = []
         self._begun: list[Begun] = []
         self._scores: list[tuple[_Work, Logprobs]] = []  # launched, not read yet
         self._hidden: list[tuple[str, mx.array]] = []  # launched, not read yet
-        self._reported = 0  # jobs that the last step reported
+        self._reported: tuple[int, list[str]] = (0, [])  # the jobs that the last step reported
         self.read_tokens = 0
 
     @property
@@ -98,18 +103,21 @@ class Runner:
         return self._scheduler.idle and self._rows.idle and not (self._broken or self._hidden) and reported
 
     @property
-    def _jobs(self) -> int:
-        return self._scheduler.running + self._scheduler.waiting
+    def _jobs(self) -> tuple[int, list[str]]:
+        return self._scheduler.running + self._scheduler.waiting, self._scheduler.starved
 
     def add(self, job: Job) -> None:
-        """Queue a job. If the memory can't hold `max_tokens`, its answers get fewer and end with `length`."""
+        """Queue a job. If all memory that there may be holds less than `max_tokens`, answers get fewer."""
         tokens = len(job.prompt)
+        whole = [span.stop - span.start for span in job.spans if not span.divisible]
         ticket = Ticket(
             id=job.id,
             priority=job.priority,
             prompt_tokens=tokens - (0 if job.hidden else 1),
             rows=job.choices,
             max_tokens=job.max_tokens,
+            length=tokens,
+            least=max([LEAST_CHUNK, *whole]) if self.store.in_pieces else 0,
             prompt_bytes=self._footprint.bytes(tokens) - self._footprint.fixed,
             bytes_per_token=self._growth(tokens),
             fixed_bytes=self._footprint.fixed + GROWTH * self._growth(tokens),
@@ -117,7 +125,7 @@ class Runner:
             media_bytes=job.media_bytes,
             sender=job.sender,
         )
-        work = self._work[job.id] = _Work(job)
+        work = self._work[job.id] = _Work(job, ticket)
         ticket.max_tokens = self._most_tokens(work)
         work.job = replace(job, max_tokens=ticket.max_tokens)
         if refusal := self._scheduler.add(ticket):
@@ -127,28 +135,41 @@ class Runner:
         return self._footprint.bytes(tokens + 1) - self._footprint.bytes(tokens)
 
     def _most_tokens(self, work: _Work) -> int:
-        """Return the token limit of a job's answers: `wanted`, or what fits into the memory if the job runs alone."""
-        tokens = len(work.job.prompt)
-        growth = self._growth(tokens)
+        """Return the token limit of a job's answers: `wanted`, or what fits into all memory that there may be."""
         rows = sum(answer is not None for answer in work.answers)
-        # After a preemption, media are encoded again while the generated tokens need memory, too.
-        left = self._memory_bytes - work.job.media_bytes - rows * (self._footprint.bytes(tokens) + GROWTH * growth)
-        if growth and left > 0:
-            return max(1, min(work.wanted, left // (rows * growth)))
-        return work.wanted
 
-    def limit_memory(self, rows_bytes: int, cache_bytes: int) -> None:
-        """Limit the KV caches of rows to `rows_bytes` and cached prompts to `cache_bytes`, from the next step on.
+        def fits(count: int) -> bool:
+            # After a preemption, the prompt and its media are read again while the generated tokens need memory, too.
+            length = work.ticket.length + count
+            ticket = replace(work.ticket, rows=rows, max_tokens=count, length=length)
+            return ticket.alone(count, self._step_work) <= self._most_bytes
 
-        Jobs that no longer fit are preempted; jobs that can never fit are rejected.
+        if fits(work.wanted):
+            return work.wanted
+        return max(bisect_left(range(work.wanted), True, key=lambda count: not fits(count + 1)), 1)
+
+    def limit_memory(self, shares: Shares) -> None:
+        """Limit rows and cached prompts to these shares, from the next step on.
+
+        Jobs that don't fit for now are preempted and wait; jobs that can never fit are rejected.
         """
-        self._memory_bytes = rows_bytes
-        self.store.limit(self.speculation.limit(cache_bytes) if self.speculation else cache_bytes)
-        for work in self._work.values():
-            self._bound(work)
-        for refusal in self._scheduler.limit_memory(rows_bytes):
+        self._memory.limit(shares, self._scheduler.used_bytes)
+        if shares.rows != self._most_bytes:
+            self._most_bytes = shares.rows
+            for work in self._work.values():
+                self._bound(work)
+        for refusal in self._scheduler.limit_memory(shares.rows_now, shares.rows):
             self._refuse(refusal)
-        mx.clear_cache()
+
+    @property
+    def planned_bytes(self) -> int:
+        """The bytes that rows, cached prompts and the last step were planned to take at most."""
+        return self._scheduler.planned_bytes + self.store.nbytes
+
+    @property
+    def use(self) -> Use:
+        """What rows and cached prompts take, and what starved jobs need."""
+        return Use(self._scheduler.used_bytes, self.store.nbytes, self._scheduler.wanted_bytes)
 
     def _bound(self, work: _Work) -> None:
         """Recompute a job's token limit from the memory, but leave room for every launched token and one more."""
@@ -189,6 +210,8 @@ class Runner:
         for refusal in plan.too_large:
             self._refuse(refusal)
         drawn = self._release_memory(plan) if plan.preempt or plan.pause or plan.displace else []
+        if self._memory.short:
+            self._memory.make_room(self._scheduler.used_bytes)
         for job_id in plan.begin:
             if work := self._work.get(job_id):
                 work.admitted_with = [len(answer or []) for answer in work.answers]
@@ -213,7 +236,8 @@ class Runner:
         self._reported = self._jobs
         failed = {one.job for one in broken}
         drawn = [one for one in drawn if one.job not in failed]
-        return EngineStep(begun, drawn, broken, self._scheduler.running, self._scheduler.waiting, scored, hidden)
+        jobs = self._scheduler.running, self._scheduler.waiting
+        return EngineStep(begun, drawn, broken, *jobs, scored, hidden, self._scheduler.starved)
 
     def _begin(self, work: _Work) -> None:
         """Look the prompt up in the prefix cache and prepare the prefill of the rest."""
@@ -254,8 +278,8 @@ class Runner:
                 budget = 0 if encodes and encoding else tokens
                 encoding = encoding or encodes
                 alike.setdefault(self._batch_key(work), []).append((work, budget))
-        # Beside the rows' memory, a ninth of it is free for copies.
-        most_places = self._memory_bytes // 9 // max(self._footprint.per_token, 1)
+        # Copies may take what the step leaves.
+        most_places = self._scheduler.spare_bytes // max(self._footprint.per_token, 1)
         for pieces in alike.values():
             sizes = [(work.prefills[0][0].done, tokens) for work, tokens in pieces if work.prefills]
             for of in group_by_length(sizes, most_places) if len(pieces) > 1 else [[0]]:
@@ -346,6 +370,9 @@ class Runner:
                 self._end(self._work[one.job], one.choice)
         for job_id in [*plan.preempt, *plan.pause, *plan.displace]:
             if work := self._work.get(job_id):
+                if job_id in plan.preempt:
+                    held = [len(row.tokens) for row in work.rows] + [prefill.done for prefill, _ in work.prefills]
+                    self._memory.tell("running requests", sum(map(self._footprint.bytes, held)))
                 # A preemption means that memory is short, so its KV cache must not go into the prefix cache.
                 self._stop(work, cacheable=job_id not in plan.preempt)
         return drawn
@@ -389,9 +416,9 @@ class Runner:
     def _refuse(self, refusal: TooLarge) -> None:
         media = self._work[refusal.id].job.media_bytes
         message = (
-            f"this request needs {refusal.needed_bytes:,} bytes for its KV cache"
-            f"{f' and for encoding its media ({media:,})' if media else ''}; "
-            f"there are {refusal.memory_bytes:,} for all requests"
+            f"this request needs {refusal.needed_bytes:,} bytes for its KV cache and for computing it"
+            f"{f', with the encoding of its media ({media:,})' if media else ''}; "
+            f"there are at most {refusal.memory_bytes:,} for all requests"
         )
         self._break(JobFailed(refusal.id, message, too_large=True))
 

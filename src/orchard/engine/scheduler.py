@@ -10,7 +10,8 @@ Admission: `FairQueue`, counted in rows; first come, first served within a conve
 priority, the one with fewer rows goes first, and so on below. Other requests may overtake one that doesn't fit
 `_PATIENCE` / weight times; then no later request is admitted before it. A request is admitted only if every row could
 then grow by `Limits.room` tokens, so that no preemption follows at once. A request that is nearly as large as the
-memory runs alone, with less room.
+memory runs alone, with less room. One that needs more memory than there is for now, but not more than there may be
+(`Limits.most`), is starved: it waits outside the queue, so that it stops no other, until the memory grows.
 
 Preemption for lack of memory: the lowest priority first, and in it the request that was admitted last. Each preemption
 raises a request by one priority in this order, and it comes back before new requests. So no request is preempted
@@ -35,7 +36,7 @@ _PLANS_PER_LOOK = 8
 
 
 class TooLarge(Struct, frozen=True):
-    """A request that doesn't fit even alone: it needs `needed_bytes` of the `memory_bytes` for all requests."""
+    """A request that can never fit, even alone: it needs `needed_bytes`; all requests may take `memory_bytes`."""
 
     id: str
     needed_bytes: int
@@ -65,6 +66,7 @@ class Scheduler:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._waiting: FairQueue[Ticket] = FairQueue()
+        self._starved: dict[str, Ticket] = {}  # too large for now, even alone
         self._reading: FairQueue[Ticket] = FairQueue()  # running ones whose prompts are not complete
         self._running: dict[str, Ticket] = {}
         self._returning: dict[str, Ticket] = {}
@@ -73,6 +75,8 @@ class Scheduler:
         self._arrived = 0
         self._admitted = 0
         self._plans = 0
+        self._rows_bytes = 0
+        self._chunk_bytes = 0
         self._changed = False
         """Whether a waiting request may fit that didn't before."""
         self._heir = ""
@@ -86,7 +90,31 @@ class Scheduler:
     @property
     def waiting(self) -> int:
         """How many requests wait for admission, for the first time or again, or are paused."""
-        return len(self._paused) + self._to_admit
+        return len(self._paused) + len(self._starved) + self._to_admit
+
+    @property
+    def starved(self) -> list[str]:
+        """The requests that wait because they need more memory than there is for now, even alone."""
+        return list(self._starved)
+
+    @property
+    def wanted_bytes(self) -> int:
+        """The memory that the largest of the starved requests needs to run, with room to grow; 0: none is starved."""
+        needs = (
+            min(ticket.alone(self._limits.room, self._limits.work), self._limits.most)
+            for ticket in self._starved.values()
+        )
+        return max(needs, default=0)
+
+    @property
+    def planned_bytes(self) -> int:
+        """The bytes that the step that was planned last takes with all rows, at most."""
+        return self._rows_bytes + self._chunk_bytes
+
+    @property
+    def spare_bytes(self) -> int:
+        """The bytes that the step that was planned last leaves."""
+        return max(self._limits.memory_bytes - self.planned_bytes, 0)
 
     @property
     def idle(self) -> bool:
@@ -108,11 +136,21 @@ class Scheduler:
             raise ValueError(f"{ticket.id} has {ticket.rows} rows; between 1 and {self._limits.max_rows} can run")
         return self._enqueue(ticket)
 
-    def limit_memory(self, memory_bytes: int) -> list[TooLarge]:
-        """Limit all rows to `memory_bytes` from the next plan on; forget and return waiting requests that can't fit."""
-        self._limits = replace(self._limits, memory_bytes=memory_bytes)
+    def limit_memory(self, memory_bytes: int, most_bytes: int) -> list[TooLarge]:
+        """Limit all rows to `memory_bytes` from the next plan on, and each request to `most_bytes`.
+
+        Forget and return waiting requests that can never fit.
+        """
+        self._limits = replace(self._limits, memory_bytes=memory_bytes, most_bytes=most_bytes)
         self._changed = True
-        return self._forget_too_large(list(self._waiting))
+        refused = self._forget_too_large([*self._waiting, *self._starved.values()])
+        for ticket in list(self._waiting):
+            if not self._fits_alone(ticket):
+                self._waiting.remove(ticket.id)
+                self._starved[ticket.id] = ticket
+        for ticket in list(self._starved.values()):
+            self._feed(ticket)
+        return refused
 
     def bound(self, ticket_id: str, most: int) -> None:
         """Limit each row of a request to `most` generated tokens in total. Unknown ids are ignored."""
@@ -141,6 +179,7 @@ class Scheduler:
             self._stop(ticket_id)
         self._returning.pop(ticket_id, None)
         self._paused.pop(ticket_id, None)
+        self._starved.pop(ticket_id, None)
         self._to_pause.discard(ticket_id)
         self._waiting.remove(ticket_id)
         self._changed = True
@@ -154,6 +193,8 @@ class Scheduler:
             ticket.rows -= 1
             if ticket_id in self._running:
                 self._hold(ticket, -1)
+            elif ticket_id in self._starved:
+                self._feed(ticket)
 
     def remains(self, ticket_id: str, prompt_tokens: int) -> None:
         """Correct how many prompt tokens are left to prefill after the latest plan. Unknown ids are ignored.
@@ -184,6 +225,7 @@ class Scheduler:
         ticket.prompt_bytes += generated * ticket.bytes_per_token
         ticket.max_tokens -= generated
         ticket.earlier += generated
+        ticket.length += generated
         ticket.generated = 0
         if ticket_id in self._to_pause:
             self._to_pause.remove(ticket_id)
@@ -207,6 +249,7 @@ class Scheduler:
             begin = self._admit(use)
             displace = [] if begin else self._displace(use)
             self._changed = bool(begin or displace)
+            self._rows_bytes = self._needed()
         decoding = [ticket for ticket in self._running.values() if not ticket.prompt_tokens]
         prefill = self._share(self._limits.chunk if decoding else self._limits.idle_chunk)
         for ticket in decoding:
@@ -217,22 +260,38 @@ class Scheduler:
     def room(self) -> int:
         """How many tokens more than one each row may get in the step that was planned last, at most `Limits.room`."""
         decoding = [ticket for ticket in self._running.values() if not ticket.prompt_tokens]
-        growth = sum(ticket.rows * (ticket.bytes_per_token + ticket.state_bytes) for ticket in decoding)
-        left = self._limits.memory_bytes - self.used_bytes
-        return max(0, min(left // max(growth, 1), self._limits.room)) if decoding else 0
+        work = self._limits.work
+        growth = sum(
+            ticket.rows * (ticket.bytes_per_token + ticket.state_bytes + work.row + work.chunk(1, ticket.length))
+            for ticket in decoding
+        )
+        return min(self.spare_bytes // max(growth, 1), self._limits.room) if decoding else 0
 
     def _find(self, ticket_id: str) -> Ticket | None:
-        known = (self._running, self._returning, self._paused)
+        known = (self._running, self._returning, self._paused, self._starved)
         return next((tickets[ticket_id] for tickets in known if ticket_id in tickets), self._waiting.find(ticket_id))
 
     def _enqueue(self, ticket: Ticket) -> TooLarge | None:
-        refusal = self._refusal(ticket)
-        if not refusal:
-            order = ticket.seniority if ticket.seniority >= 0 else ARRIVAL + self._arrived
+        if refusal := self._refusal(ticket):
+            return refusal
+        if ticket.arrival < 0:
+            ticket.arrival = self._arrived
             self._arrived += 1
+        self._starved[ticket.id] = ticket
+        self._feed(ticket)
+        return None
+
+    def _feed(self, ticket: Ticket) -> None:
+        """Let a starved request wait for its turn if it fits now."""
+        if self._fits_alone(ticket):
+            del self._starved[ticket.id]
+            order = ticket.seniority if ticket.seniority >= 0 else ARRIVAL + ticket.arrival
             self._waiting.add(ticket.id, ticket, ticket.priority, ticket.sender, size=ticket.rows, order=order)
             self._changed = True
-        return refusal
+
+    def _fits_alone(self, ticket: Ticket) -> bool:
+        """Return whether a request could take its next step alone, with the memory that there is for now."""
+        return ticket.alone(1, self._limits.work) <= self._limits.memory_bytes
 
     def _hold(self, ticket: Ticket, rows: int) -> None:
         """Note that a request's sender has so many rows more."""
@@ -258,9 +317,9 @@ class Scheduler:
             self._reading.add(ticket.id, ticket, ticket.priority, ticket.sender, size=size)
 
     def _refusal(self, ticket: Ticket) -> TooLarge | None:
-        """Return a rejection if a request could not take its next step even alone."""
-        needed = ticket.bytes_with(1)
-        return TooLarge(ticket.id, needed, self._limits.memory_bytes) if needed > self._limits.memory_bytes else None
+        """Return a rejection if a request can't take its next step even alone, with all memory that there may be."""
+        needed = ticket.alone(1, self._limits.work)
+        return TooLarge(ticket.id, needed, self._limits.most) if needed > self._limits.most else None
 
     def _forget_too_large(self, tickets: list[Ticket]) -> list[TooLarge]:
         refusals = [refusal for ticket in tickets if (refusal := self._refusal(ticket))]
@@ -270,17 +329,26 @@ class Scheduler:
 
     def _preempt(self) -> list[str]:
         """Stop requests until the others have memory for a step; return the ids of those stopped."""
-        needed = {ticket.id: ticket.bytes_with(1) for ticket in self._running.values()}
-        excess = sum(needed.values()) - self._limits.memory_bytes
         preempted: list[str] = []
-        # Requests that are too large even alone are gone: see `plan`.
-        while excess > 0:
-            victim = max(self._running.values(), key=lambda ticket: ticket.rank)
-            excess -= needed[victim.id]
+        self._rows_bytes = self._needed()
+        while self._rows_bytes + self._least_chunk() > self._limits.memory_bytes:
+            # Those that don't fit even alone go first: it would not help them if others made room.
+            victim = max(self._running.values(), key=lambda one: (not self._fits_alone(one), one.rank))
+            self._rows_bytes -= victim.needs(1, self._limits.work)
             self._returning[victim.id] = self._stop(victim.id)
             victim.preemptions += 1
             preempted.append(victim.id)
         return preempted
+
+    def _needed(self) -> int:
+        """Return the bytes of all rows after their next tokens, and of drawing those."""
+        work = self._limits.work
+        return sum([ticket.needs(1, work) for ticket in self._running.values()])
+
+    def _least_chunk(self) -> int:
+        """Return the bytes of the largest of the smallest chunks of all prompts in prefill: any may be next."""
+        reading = [ticket for ticket in self._running.values() if ticket.prompt_tokens]
+        return max((ticket.chunk_bytes(self._limits.work) for ticket in reading), default=0)
 
     def _admit(self, use: Occupancy) -> list[str]:
         begun: list[str] = []
@@ -330,16 +398,26 @@ class Scheduler:
         """Divide `budget` prompt tokens among the prompts in prefill; return (id, tokens) for each chunk."""
         pieces: list[tuple[str, int]] = []
         left = budget
+        work = self._limits.work
+        self._chunk_bytes = 0
         while left and len(pieces) < self._limits.pieces:
             # A small remainder isn't worth a forward pass unless it completes a prompt.
             most = left if left < budget // 4 else None
             ticket = next((one for one in self._reading if most is None or one.prompt_tokens <= most), None)
             if not ticket:
                 break
-            tokens = min(ticket.prompt_tokens, left)
+            least = min(ticket.least_tokens, ticket.prompt_tokens)
+            fitting = work.tokens(self._limits.memory_bytes - self.planned_bytes, ticket.length)
+            if pieces and fitting < least:
+                break  # the first one always fits: see `_preempt`
+            wanted = min(ticket.prompt_tokens, left)
+            tokens = min(wanted, max(fitting, least))
+            self._chunk_bytes += work.chunk(max(tokens, least), ticket.length)
             ticket.prompt_tokens -= tokens
             self._reading.charge(ticket.id, tokens)
             self._read(ticket)
             left -= tokens
             pieces.append((ticket.id, tokens))
+            if tokens < wanted:
+                break
         return pieces

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine import calibration, memory
+from orchard.engine import calibration, memory, step_work
 from orchard.engine.batching import attention, kv_cache
 from orchard.engine.batching.batch import Batch, Verifying
 from orchard.engine.batching.job import Job
@@ -97,14 +97,16 @@ def make_runner(
         return make_runner(model.plain, options, weights_bytes, wake, progress)
     if draft and speculation and parts.verifies:
         parts.adopt(draft, speculation, shares.cache)
-        store.limit(speculation.limit(shares.cache))
     _warm_up(parts, parts.verifies and speculation is not None, name, known is not None, progress)
     known = _completed(known, parts, name, in_pieces, progress)
     store.tokens_per_second = known.tokens_per_second
     mx.clear_cache()
     progress(1.0)
     limits = _limits(options, shares.rows, known.chunk, parts.pieces)
-    return parts.runner(store, limits, speculation if parts.verifies else None)
+    limits = replace(limits, work=known.work or step_work.estimate(model))
+    runner = parts.runner(store, limits, speculation if parts.verifies else None)
+    runner.limit_memory(shares)
+    return runner
 
 
 def _completed(
@@ -118,9 +120,11 @@ def _completed(
     if known is None:
         measured = calibration.measure_prefill(parts.model, lambda: progress(0.9))
         found = time.time()
-        whole = calibration.Calibration(parts.mode, parts.batched, *measured, found, in_pieces, parts.verifying)
+        work = step_work.measure(parts.model, parts.options)
+        whole = calibration.Calibration(parts.mode, parts.batched, *measured, found, in_pieces, parts.verifying, work)
     else:
-        whole = replace(known, verifying=parts.verifying)
+        work = known.work or step_work.measure(parts.model, parts.options)
+        whole = replace(known, verifying=parts.verifying, work=work)
     if whole != known:
         calibration.remember(name, whole)
     return whole

@@ -190,7 +190,7 @@ class Worker:
             _end(1)
 
     def _emit(self, service: Service, events: list[tuple[str, list[Event]]], running: int, waiting: int) -> None:
-        self._say(wire.Step(events, running, waiting, service.speculated()))
+        self._say(wire.Step(events, running, waiting, service.speculated(), service.starved()))
 
     def _say(self, message: wire.FromWorker) -> None:
         self._writer.write(wire.encode(message))

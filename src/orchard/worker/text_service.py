@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from orchard.backends import model_folder
 from orchard.backends.beginnings import yields_of
 from orchard.backends.draft import load_draft
-from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
+from orchard.backends.service import Emit, Heartbeat, Loaded, MemoryUse, Progress, Service
 from orchard.backends.text import TextModel, load
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import FailureKind, OrchardError
@@ -129,10 +129,12 @@ class TextService(Service):
         self._end_helpers: Callable[[], None] = lambda: None
         self._options = options
         self._most = options.decode_concurrency + options.queue_size
+        self._most_bytes = limit(options)
         self._live: dict[str, _Live] = {}
         self._room = MediaRoom(min(MOST_BYTES, int(limit(options) * SHARE)), self._media_bytes)
         self._running = 0  # as the engine last reported
-        self._told = (0, 0)
+        self._starved: list[str] = []  # as the engine last reported
+        self._told: tuple[int, int, list[str]] = (0, 0, [])
 
     async def start(self, emit: Emit, progress: Progress) -> Loaded:
         """Load the model, warm it up, and return its size, how it batches and which media it takes.
@@ -225,9 +227,19 @@ class TextService(Service):
         """Return the results of speculation since the load; they may include steps that are not delivered yet."""
         return self._engine.speculated
 
+    def starved(self) -> list[str]:
+        """Return the requests that wait because they need more memory than there is for now, even alone."""
+        return self._starved
+
+    def memory(self) -> MemoryUse:
+        """Return what weights, rows and cached prompts take, and what the largest starved request needs."""
+        weights, use = self._engine.weights_bytes, self._engine.use
+        return MemoryUse(weights, use.rows, use.prompts, weights + use.wanted if use.wanted else 0)
+
     def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
-        """Limit weights, KV caches and cached prompts together to `memory_bytes` from now on."""
-        self._engine.limit_memory(memory_bytes)
+        """Limit weights, KV caches and cached prompts together to `memory_bytes`: see `Service`."""
+        self._most_bytes = most_bytes
+        self._engine.limit_memory(memory_bytes, most_bytes)
 
     async def close(self, save_seconds: float) -> None:
         """Save cached prompts for at most `save_seconds`, stop the engine and free the model.
@@ -354,6 +366,7 @@ class TextService(Service):
         for request_id in [one for one, found in events.items() if isinstance(found[-1], Finished)]:
             del self._live[request_id]
         self._running = max(0, step.running - self._embeddings.further_jobs)
+        self._starved = list(dict.fromkeys(map(request_of, step.starved)))
         for begun in step.begun:
             if live := self._live.get(begun.job):
                 events.setdefault(begun.job, []).extend(self._on_begun(live, begun))
@@ -426,9 +439,9 @@ class TextService(Service):
         log.debug("request %s: guesses that were right: %s", live.request.id, ", ".join(told))
 
     def _tell(self, events: list[tuple[str, list[Event]]]) -> None:
-        """Emit events, or only the numbers of running and waiting requests if they have changed."""
+        """Emit events, or only the numbers of running and waiting requests, and the starved ones, if they changed."""
         self._room.go_on()
         numbers = self._running, max(0, len(self._live) - self._running)
-        if events or numbers != self._told:
-            self._told = numbers
+        if events or (*numbers, self._starved) != self._told:
+            self._told = (*numbers, self._starved)
             self._emit(events, *numbers)

@@ -48,4 +48,4 @@ class VisionService(TextService):
         if not self._engine.in_pieces:  # media are encoded and read before the text after them
             log.warning("the model is served without images, audio and video: its prompts must be read whole")
             return ()
-        return PromptMedia(model, template)
+        return PromptMedia(model, template, lambda: self._most_bytes)

@@ -245,7 +245,7 @@ async def test_more_requests_than_the_queue_takes_are_refused(stub: Asked) -> No
 
 async def test_passes_stay_below_the_memory_limit(stub: Asked) -> None:
     service = stub.service
-    service.limit_memory(service._weights_bytes + 6, 2**30)
+    service.limit_memory(service._weights_bytes + 6, service._weights_bytes + 6)
     failed = await stub.failure("a", Embed(((1,) * 7,)))
     assert failed.kind == "context_length_exceeded"
     await stub.ask("b", Embed(((1, 1),) * 4))
@@ -264,6 +264,23 @@ async def test_wired_memory_is_limited_to_the_models_share(wired: list[int]) -> 
     asked.service.limit_memory(2**33, 2**33)
     await asked.service.close(0)
     assert wired == [2**34, 2**33]
+
+
+async def test_a_text_that_is_too_long_for_the_memory_of_now_waits_for_more(stub: Asked) -> None:
+    service = stub.service
+    service.limit_memory(service._weights_bytes + 6, service._weights_bytes + 9)
+    stub.submit("long", Embed(((1,) * 7,)))
+    assert (await stub.failure("longer", Embed(((1,) * 10,)))).kind == "context_length_exceeded"
+    await stub.ask("short", Embed(((1, 1),)))
+    service.pause("long")
+    assert service.starved() == []
+    service.resume("long")
+    assert service.starved() == ["long"]
+    assert not stub.ended("long")
+    service.limit_memory(service._weights_bytes + 9, service._weights_bytes + 9)
+    await stub.until(lambda: stub.ended("long"))
+    assert isinstance(stub.events["long"][-1], Finished)
+    assert service.starved() == []
 
 
 async def test_results_of_a_pass_are_bounded(stub: Asked, monkeypatch: pytest.MonkeyPatch) -> None:

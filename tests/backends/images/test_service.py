@@ -366,6 +366,6 @@ async def test_memory_is_limited_while_it_is_loaded(folder: Path) -> None:
     running = Running(folder, ImageOptions(memory_limit=2**34))
     await running.service.start(running.emit, lambda fraction: None)
     assert mx.set_memory_limit(2**34) == 2**34
-    running.service.limit_memory(2**33, 2**33)
+    running.service.limit_memory(2**33, 2**34)
     await running.service.close(0)
     assert mx.set_memory_limit(usual) == 2**40

@@ -18,6 +18,7 @@ from orchard.engine.batching.kv_cache import Cache, KVStore
 from orchard.engine.batching.layer_kinds import Unbatchable
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.batching.prefill import group_by_length, read_together, warm_up_prefill
+from orchard.engine.scheduler import Scheduler
 from orchard.engine.ticket import Limits
 from tests.engine.batching.test_prefill import embedded_job
 from tests.engine.test_runner import BAD, bad, check_broken, check_the_others, sampled, unlucky
@@ -208,10 +209,10 @@ def test_an_embedded_prompt_has_a_pass_of_its_own() -> None:
     assert any(rows > 1 for rows, _ in passes)
 
 
-def test_little_memory_for_copies() -> None:
+def test_little_memory_for_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     model, passes = spied("qwen3")
     runner = make_runner(model, limits(512), batched_prefill=True)
-    runner._memory_bytes = 80 * 9 * runner._footprint.per_token
+    monkeypatch.setattr(Scheduler, "spare_bytes", 80 * runner._footprint.per_token)
     check_the_others(run(runner, JOBS), JOBS)
     assert all(rows == 1 or rows * count <= 80 for rows, count in passes)
 

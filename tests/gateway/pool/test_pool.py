@@ -830,6 +830,27 @@ def test_a_request_that_the_process_does_not_begin_gets_a_reason_too(monkeypatch
     play(monkeypatch, Stage({"a": {}}, 1, queue_timeout=10.0), story)
 
 
+def test_a_request_that_waits_for_memory_too_long_gets_a_503(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that has begun; but one that goes on in time doesn't."""
+
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        process = stage.process("a")
+        begun, late, patient = stage.open("a", 10**6), stage.open("a", 1), stage.open("a", 30)
+        process.running.pop("req_3")  # it never begins
+        await stage.see(lambda: begun.begun and patient.begun)
+        process.starved = ["req_2", "req_3", "req_4"]
+        await asyncio.sleep(5)
+        process.starved = ["req_2", "req_3"]
+        for stream in (begun, late):
+            failed = failure(await stage.read(stream))
+            assert (failed.kind, failed.retry_after) == ("insufficient_memory", 5)
+            assert "had too little memory for this request for 10 seconds" in failed.message
+        assert isinstance((await stage.read(patient))[-1], Finished)
+
+    play(monkeypatch, Stage({"a": {}}, 1, queue_timeout=10.0), story)
+
+
 def test_who_waits_is_told_for_what(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
         stream = stage.open("a")

@@ -6,7 +6,7 @@ from orchard.gateway.replies.event_stream import EventStream
 
 
 async def test_those_that_waited_for_the_model_are_taken_in_turns_of_their_callers() -> None:
-    requests = Requests(60, str, lambda: None, lambda lease, was_submitted: None)
+    requests = Requests(60, str, lambda starved: None, lambda lease, was_submitted: None)
     metrics = Metrics()
     for name, caller in {"a1": "ann", "a2": "ann", "a3": "ann", "b1": "ben", "b2": "ben", "c1": "cem"}.items():
         request = Request(name, "m", Generate(prompt=name), sender=Sender(caller))

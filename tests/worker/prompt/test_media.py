@@ -101,11 +101,10 @@ class Reader:
 class Model:
     """Encodes each medium in so many seconds and in as many bytes as it has."""
 
-    def __init__(self, seconds: float, memory_bytes: int) -> None:
+    def __init__(self, seconds: float) -> None:
         self.reader = Reader()
         self.tokenizer = SimpleNamespace(added_tokens_decoder={})
         self.cost = SimpleNamespace(seconds=lambda medium: seconds, encoding=lambda medium: medium.bytes)
-        self.memory_bytes = memory_bytes
 
 
 def read_of(
@@ -117,12 +116,12 @@ def read_of(
         if tokens > most_tokens:
             raise OrchardError("context_length_exceeded", f"{tokens}")
 
-    model: Any = Model(seconds, memory_bytes)
+    model: Any = Model(seconds)
     template: Any = SimpleNamespace(inserted=lambda block, role="user": "")
     parts = tuple(MediaPart("image", "", f"[{place}]", data=b"x") for place in range(count))
     try:
         read = mark(Generate((Message("user", parts),)), DOCUMENTS)
-        return model.reader, PromptMedia(model, template).read(read, refuse)
+        return model.reader, PromptMedia(model, template, lambda: memory_bytes).read(read, refuse)
     except OrchardError as error:
         return model.reader, error
 
@@ -181,8 +180,8 @@ def test_documents_that_take_long_together_are_refused(monkeypatch: pytest.Monke
 
 def test_documents_and_media_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch)
-    model: Any = Model(1.0, 2**31)
+    model: Any = Model(1.0)
     template: Any = SimpleNamespace(inserted=lambda block, role="user": "")
     read = mark(Generate((Message("user", (NOTE, IMAGE)),)), DOCUMENTS)
     with pytest.raises(OrchardError, match="`image` can't be read: what comes before it"):
-        PromptMedia(model, template).read(read, lambda tokens: None)
+        PromptMedia(model, template, lambda: 2**31).read(read, lambda tokens: None)

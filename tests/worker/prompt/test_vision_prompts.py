@@ -90,7 +90,6 @@ class Reader:
 class Model:
     """Encodes at no cost."""
 
-    memory_bytes = 2**30
     cost = SimpleNamespace(seconds=lambda medium: 0.0, encoding=lambda medium: 0)
 
     def __init__(self, reader: Reader, tokenizer: Any) -> None:
@@ -109,7 +108,7 @@ class Prompts:
         )
         self.template = ChatTemplate(wrapped, None)
         model: Any = Model(Reader(tokens), wrapped)
-        self.media = PromptMedia(model, self.template)
+        self.media = PromptMedia(model, self.template, lambda: 2**30)
         self._model = model  # `media` doesn't keep it
 
     def __call__(self, task: Generate) -> tuple[str, str]:
@@ -178,7 +177,9 @@ def test_tokens_are_those_of_transformers(name: str, vision_folder: Callable[[st
     public = TEMPLATES[name]
     options = TextOptions(chat_template_file=str(FOLDER / f"{name}.jinja"))
     model = load(str(vision_folder(name)), options)
-    prompter = Prompter(model, Vocabulary(model.tokenizer), options, lambda _, template: PromptMedia(model, template))
+    prompter = Prompter(
+        model, Vocabulary(model.tokenizer), options, lambda _, template: PromptMedia(model, template, lambda: 2**30)
+    )
     try:
         for title, messages, variables in conversations(public):
             if recorded := RECORDED["ids"][name].get(title):

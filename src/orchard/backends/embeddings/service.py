@@ -89,8 +89,10 @@ class _BatchedRequest:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.texts: list[ReadText] = []
+        self.needed = 0  # bytes, for its longest text alone
         self.left = 0
         self.begun = False
+        self.paused = False
 
     @property
     def tokens(self) -> int:
@@ -114,7 +116,7 @@ class BatchService(Service, Generic[B]):
         """`options.queue_size` requests wait; see `has_place`."""
         self._path = Path(path)
         self._options = options
-        self._memory = options.memory_limit or recommended()
+        self._memory = self._most_memory = options.memory_limit or recommended()
         self._thread = MlxThread()
         self._reader = Lane("tokens")
         self._live: dict[str, _BatchedRequest] = {}
@@ -122,7 +124,7 @@ class BatchService(Service, Generic[B]):
         self._driver: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._weights_bytes = 0
-        self._told = (0, 0)
+        self._told: tuple[int, int, list[str]] = (0, 0, [])
 
     @staticmethod
     @abstractmethod
@@ -168,12 +170,31 @@ class BatchService(Service, Generic[B]):
 
     def pause(self, request_id: str) -> None:
         """Compute no more texts of a request until it is resumed. Unknown ids are ignored."""
-        self._waiting.pause(request_id)
+        self._hold(request_id, True)
 
     def resume(self, request_id: str) -> None:
         """Continue a paused request. Unknown ids are ignored."""
-        self._waiting.resume(request_id)
-        self._wake.set()
+        self._hold(request_id, False)
+
+    def _hold(self, request_id: str, paused: bool) -> None:
+        if live := self._live.get(request_id):
+            live.paused = paused
+            self._admit(live)
+
+    def _admit(self, live: _BatchedRequest) -> None:
+        """Let a request's texts wait for a pass, unless it is paused or needs more memory than there is for now."""
+        if live.paused or self._is_starved(live):
+            self._waiting.pause(live.request.id)
+        else:
+            self._waiting.resume(live.request.id)
+            self._wake.set()
+
+    def _is_starved(self, live: _BatchedRequest) -> bool:
+        return live.left > 0 and live.needed > self._memory - self._weights_bytes
+
+    def starved(self) -> list[str]:
+        """Return the requests that wait because a text needs more memory than there is for now."""
+        return [id_ for id_, live in self._live.items() if not live.paused and self._is_starved(live)]
 
     def signs(self) -> Heartbeat:
         """Return the signs of life: a piece of work is a layer of the model, or the tokens of a few texts."""
@@ -182,7 +203,10 @@ class BatchService(Service, Generic[B]):
     def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit the weights and a pass together to `memory_bytes` from now on."""
         limit_wired(memory_bytes)
-        self._memory = memory_bytes
+        self._memory, self._most_memory = memory_bytes, most_bytes
+        for live in self._live.values():
+            self._admit(live)
+        self._tell([])
 
     async def close(self, save_seconds: float) -> None:
         """End all requests and free the model."""
@@ -202,7 +226,7 @@ class BatchService(Service, Generic[B]):
         request = live.request
         try:
             live.texts = await self._reader.do(self._model.read, request.task, yields=yields_of(request.task))
-            self._check_memory(live.texts)
+            live.needed = self._needed(live.texts)
         except OrchardError as error:
             self._end(request.id, Failed.of(error))
         except Exception as error:
@@ -211,13 +235,17 @@ class BatchService(Service, Generic[B]):
         else:
             live.left = len(live.texts)
             self._waiting.add(request, [len(text.tokens) for text in live.texts])
-            self._wake.set()
+            self._admit(live)
+            self._tell([])
 
-    def _check_memory(self, texts: Sequence[ReadText]) -> None:
+    def _needed(self, texts: Sequence[ReadText]) -> int:
+        """Return the bytes that the longest text takes alone. Raise OrchardError if there can never be so many."""
         longest = max(len(text.tokens) for text in texts)
-        if self._model.cost(1, longest) > self._memory - self._weights_bytes:
+        needed = self._model.cost(1, longest)
+        if needed > self._most_memory - self._weights_bytes:
             message = f"a text of {longest} tokens needs more memory than there is for this model"
             raise OrchardError("context_length_exceeded", message)
+        return needed
 
     # Passes
 
@@ -285,9 +313,9 @@ class BatchService(Service, Generic[B]):
         self._tell([(request_id, [event])])
 
     def _tell(self, events: list[tuple[str, list[Event]]]) -> None:
-        """Emit events, or only the numbers of running and waiting requests if they have changed."""
+        """Emit events, or only the numbers of running and waiting requests, and the starved ones, if they changed."""
         running = sum(live.begun for live in self._live.values())
         numbers = running, len(self._live) - running
-        if events or numbers != self._told:
-            self._told = numbers
+        if events or (*numbers, self.starved()) != self._told:
+            self._told = (*numbers, self.starved())
             self._emit(events, *numbers)

@@ -59,7 +59,6 @@ class VisionModel(FolderModel):
     faster, if possible. `scale`: scales queries by their positions, if the model does. `tokens_per_second` of a video,
     if the model counts them. `attends_both_ways`: the tokens of an image attend to each other. `type_names`: the
     arguments that tell which tokens are media. `kept_bytes`: the most for media that are cached between requests.
-    `memory_bytes`: what all models may take.
     """
 
     vocab_size: int
@@ -74,7 +73,6 @@ class VisionModel(FolderModel):
     rotary: Rotary | None = None
     scale: PositionScale | None = None
     kept_bytes: int = 0
-    memory_bytes: int = 2**62
 
     def __post_init__(self) -> None:
         """Correct what the library gets wrong in the network."""
@@ -250,7 +248,6 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         # ERNIE has separate experts for images, which mlx-vlm 0.7.10 doesn't use when it generates.
         type_names=("token_type_ids",) if is_ernie else ("mm_token_type_ids",) if both_ways else (),
         kept_bytes=input_bytes + feature_bytes if reader.takes else 0,
-        memory_bytes=limit(options),
     )
     return replace(model, vocab_size=model.forward(mx.array([[0]], mx.int32), model.new_cache()).shape[-1])
 

@@ -129,7 +129,10 @@ class HiddenState(Struct, frozen=True):
 
 
 class EngineStep(Struct, frozen=True):
-    """What one engine step produced, and how many jobs are running and waiting after it."""
+    """What one engine step produced, and how many jobs are running and waiting after it.
+
+    `starved`: those of the waiting ones that need more memory than there is for now, even alone.
+    """
 
     begun: list[Begun]
     drawn: list[Drawn]
@@ -138,3 +141,4 @@ class EngineStep(Struct, frozen=True):
     waiting: int
     scored: list[Scored] = []
     hidden: list[HiddenState] = []
+    starved: list[str] = []

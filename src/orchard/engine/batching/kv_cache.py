@@ -171,10 +171,18 @@ class KVStore:
         other._snapshots = False
         return other
 
-    def limit(self, budget: int) -> None:
-        """Limit cached prompts to `budget` bytes of memory from now on; 0: none are cached."""
+    @property
+    def nbytes(self) -> int:
+        """The bytes of memory that cached prompts take."""
+        return self._prefixes.nbytes if self._prefixes else 0
+
+    def limit(self, budget: int, *, saves: bool = False) -> None:
+        """Limit cached prompts to `budget` bytes of memory from now on; 0: none are cached.
+
+        `saves`: write some of those that must go to the disk first, which takes a moment.
+        """
         if self._prefixes is not None:
-            self._prefixes.limit(budget)
+            self._prefixes.limit(budget, _WRITE_BACK_BYTES if saves else 0)
             self._restored = None
 
     def new_cache(self) -> Cache:

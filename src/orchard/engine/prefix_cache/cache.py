@@ -77,7 +77,7 @@ class PrefixCache:
             "misses": self._misses,
             "tokens": self._tokens,
             "entries": len(self._memory.order),
-            "bytes": self._memory.nbytes,
+            "bytes": self.nbytes,
             "budget_bytes": self._memory.budget,
             "disk_entries": len(self._disk) if self._disk else 0,
             "disk_bytes": self._disk.nbytes if self._disk else 0,
@@ -166,10 +166,20 @@ class PrefixCache:
         self._memory.touch(path, path[-1] if snapshot is not None else None)
         self._memory.evict()
 
-    def limit(self, budget_bytes: int) -> None:
-        """Limit the memory to `budget_bytes` from now on, and evict what exceeds it."""
+    @property
+    def nbytes(self) -> int:
+        """The bytes in memory."""
+        return self._memory.nbytes
+
+    def limit(self, budget_bytes: int, save_bytes: int = 0) -> None:
+        """Limit the memory to `budget_bytes` from now on, and evict what exceeds it.
+
+        Give up to about `save_bytes` of that to the I/O thread first, unless it is busy or there is none.
+        """
         self._absorb()
         self._memory.budget = budget_bytes
+        if self._disk is not None and (excess := self._memory.nbytes - budget_bytes) > 0 and save_bytes:
+            self._disk.write_back(min(excess, save_bytes), oldest=True)
         self._memory.evict()
 
     def write_back(self, limit_bytes: int) -> bool:

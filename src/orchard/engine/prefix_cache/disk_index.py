@@ -61,12 +61,16 @@ class DiskIndex:
         else:
             done()
 
-    def write_back(self, limit_bytes: int) -> bool:
-        """Give the I/O thread about `limit_bytes` of what isn't on disk; return whether it could take more now."""
+    def write_back(self, limit_bytes: int, *, oldest: bool = False) -> bool:
+        """Give the I/O thread about `limit_bytes` of what isn't on disk; return whether it could take more now.
+
+        `oldest`: the least recently used first, because they will be evicted.
+        """
         dirty = self._memory.dirty
         given = 0
         while self._ready and dirty and given < limit_bytes and not self._disk.busy:
-            slot = next(reversed(dirty))  # the most recently used one is the most likely to be used again
+            # The most recently used one is the most likely to be used again.
+            slot = next(iter(dirty) if oldest else reversed(dirty))
             path = slot.node.path
             # A file is useless without those before it in the text.
             first = next((node.payload for node in path if node.payload.file is None), slot)

@@ -15,6 +15,12 @@ def not_begun(model: str, seconds: float) -> Failed:
     return Failed("overloaded", text, None, 5)
 
 
+def insufficient_memory(model: str, seconds: float) -> Failed:
+    """Return the failure of a request that has waited too long for memory that other models or programs take."""
+    text = f"model '{model}' had too little memory for this request for {seconds:g} seconds, "
+    return Failed("insufficient_memory", text + "because other models or programs use it", None, 5)
+
+
 def not_ready(model: str, seconds: float, note: str) -> Failed:
     """Return the failure of a request whose model was not ready in time; `note`: what the model waits for."""
     return Failed("unavailable", f"model '{model}' was not ready within {seconds:g} seconds: {note}", None, 5)

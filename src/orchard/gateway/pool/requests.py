@@ -1,6 +1,6 @@
 """The requests of one model: those that wait for its process, and those that the process has."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from msgspec import Struct
 
@@ -32,12 +32,13 @@ class Requests:
         self,
         timeout: float,
         note: Callable[[], str],
-        too_late: Callable[[], Failed | None],
+        too_late: Callable[[bool], Failed | None],
         released: Callable[[Lease, bool], None],
     ) -> None:
         """`note` returns what the waiting requests wait for.
 
-        A request that has not begun after `timeout` seconds fails with the result of `too_late`; None: it waits again.
+        A request that has not begun, or that waits for memory, after `timeout` seconds fails with the result of
+        `too_late`; None: it waits again. Its argument is whether the request waits for memory.
         `released` is called when a stream is over; its second argument is whether a process had the request.
         """
         self._timeout = timeout
@@ -46,6 +47,7 @@ class Requests:
         self._released = released
         self._leases: dict[str, Lease] = {}
         self._waiting: dict[str, Lease] = {}
+        self._starved: Collection[str] = ()
 
     @property
     def waiting(self) -> int:
@@ -74,6 +76,15 @@ class Requests:
         for id_, lease in waiting.items():
             queue.add(id_, lease, lease.request.priority, lease.request.sender)
         return list(queue.drain())
+
+    def starve(self, ids: Collection[str]) -> None:
+        """Note which of the process's requests wait for memory now. Time counts also for those that have begun."""
+        before, self._starved = self._starved, ids
+        for id_ in {*before} ^ {*ids}:
+            if (lease := self._leases.get(id_)) and lease.stream.begun:
+                lease.timer.stop()
+                if id_ in ids:
+                    lease.timer.start(self._timeout)
 
     def wait_anew(self) -> None:
         """Restart the timeouts of the waiting requests."""
@@ -115,9 +126,10 @@ class Requests:
         self._released(lease, was_waiting is None)
 
     def _give_up(self, lease: Lease) -> None:
-        if lease.stream.begun:
+        starved = lease.request.id in self._starved
+        if lease.stream.begun and not starved:
             return
-        if failed := self._too_late():
+        if failed := self._too_late(starved):
             lease.stream.close(failed)
         else:
             lease.timer.start(self._timeout)

@@ -185,6 +185,7 @@ class ServedModel:
         self.worker = self._host.processes.take(self.entry.backend)
         self.worker.name = self.entry.id
         self.worker.on_change = self._process_changed
+        self.worker.on_starved = self._requests.starve
         log.info("%s is being loaded", self.entry.id)
 
     def begin(self) -> None:
@@ -316,8 +317,13 @@ class ServedModel:
             self._rest()
             self._host.rested()
 
-    def _too_late(self) -> Failed | None:
-        """Return the failure of a request that has waited too long; None: it goes on waiting for a download."""
+    def _too_late(self, starved: bool) -> Failed | None:
+        """Return the failure of a request that has waited too long; None: it goes on waiting for a download.
+
+        `starved`: it waits for memory, in the process.
+        """
+        if starved:
+            return failures.insufficient_memory(self.entry.id, self._settings.queue_timeout)
         if self.state is ModelState.DOWNLOADING:
             return None
         if self.state is ModelState.READY:

@@ -5,7 +5,7 @@ import itertools
 import logging
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from msgspec.structs import replace
@@ -75,6 +75,8 @@ class WorkerProcess:
         self.phase: Phase = "starting"
         self.on_change: Callable[[], None] = lambda: None
         self.on_report: Callable[[], None] = lambda: None
+        self.on_starved: Callable[[Sequence[str]], None] = lambda ids: None
+        """Called with the requests that wait for memory, when they have changed."""
         self.name = "spare"
         """The name of its model, for the log."""
         self.memory_bytes = 0
@@ -104,6 +106,7 @@ class WorkerProcess:
         self._ticking = Timer(self.tick)
         self._streams: dict[str, EventStream] = {}
         self._progress: dict[str, Progressed] = {}
+        self._starved: Sequence[str] = []
         self._questions: dict[int, asyncio.Future[CacheState]] = {}
         self._numbers = itertools.count()
         self._ping: int | None = None
@@ -184,7 +187,7 @@ class WorkerProcess:
         self._become("unloading")
 
     def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
-        """Limit the memory of the model from now on, see `wire.LimitMemory`; it must be loading or ready."""
+        """Limit the memory of the model from now on: see `wire.LimitMemory`. It must be loading or ready."""
         self._send(wire.LimitMemory(memory_bytes, most_bytes))
 
     def submit(self, request: Request, stream: EventStream) -> None:
@@ -356,12 +359,19 @@ class WorkerProcess:
                 if stream.ended:
                     self._streams.pop(request_id, None)
                     self._progress.pop(request_id, None)
+        self._starve(step.starved)
+
+    def _starve(self, ids: Sequence[str]) -> None:
+        if ids != self._starved:
+            self._starved = ids
+            self.on_starved(ids)
 
     async def _end(self) -> None:
         """Tell the owner that the socket has closed, then wait for the process to end."""
         self.running = self.waiting = 0
         self._streams.clear()
         self._progress.clear()
+        self._starve([])
         for answer in self._questions.values():
             if not answer.done():
                 message = f"the process of model '{self.name}' died before it said what it has cached"

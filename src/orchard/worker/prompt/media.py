@@ -133,8 +133,10 @@ def _refuse_late(part: MediaPart, begun: float) -> None:
 class PromptMedia:
     """Reads media and puts them into the prompts of one model, which is not kept."""
 
-    def __init__(self, model: "VisionModel", template: ChatTemplate) -> None:
+    def __init__(self, model: "VisionModel", template: ChatTemplate, most_bytes: Callable[[], int]) -> None:
+        """`most_bytes` returns what models may take: a medium whose encoding takes more is rejected."""
         self._model = weakref.ref(model)
+        self._most_bytes = most_bytes
         self._reader = model.reader
         self._feature_ids = model.reader.feature_ids
         tokens = [token.content for token in model.tokenizer.added_tokens_decoder.values()]
@@ -212,8 +214,8 @@ class PromptMedia:
             message = f"this {part.kind} and the media before it take {size:,} bytes for the model's encoder; "
             message += f"at most {MOST_BYTES:,} are allowed in a request"
             raise OrchardError("invalid_request", message, param=part.param)
-        if (needed := model.cost.encoding(medium)) > model.memory_bytes:
-            message = f"encoding this {part.kind} takes {needed:,} bytes, and models may take {model.memory_bytes:,}. "
+        if (needed := model.cost.encoding(medium)) > (most := self._most_bytes()):
+            message = f"encoding this {part.kind} takes {needed:,} bytes, and models may take {most:,}. "
             message += "Send a smaller one, or set `max_pixels`"
             raise OrchardError("invalid_request", message, param=part.param)
 

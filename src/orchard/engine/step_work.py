@@ -1,0 +1,100 @@
+"""How many bytes a step takes beside weights and rows: estimated from a model's shapes, then measured.
+
+The estimate is high. A measurement may be lower or, for a kind of model that computes in another way, higher.
+"""
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import mlx.core as mx
+from mlx.utils import tree_flatten
+
+from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.batching.kv_cache import KVStore, layers
+from orchard.engine.batching.model import LanguageModel
+from orchard.engine.sampling.params import SamplingParams
+from orchard.engine.sampling.sampler import Sampler
+from orchard.engine.ticket import StepWork
+
+_ITEMSIZE = 4  # models may compute in float32, whatever their weights are
+_ARRAYS = 12  # as wide as the widest layer, that exist at once
+_LOGIT_ARRAYS = 10  # as wide as the vocabulary: logits, their probabilities, sorted, masked
+_SCORE_BYTES = 8  # scores, and their softmax in float32
+_MANY_HEADS = 64
+_WIDE = 16384
+_LAYER_COPIES = 3  # of a layer's keys and values: the old array, padded, and joined with others
+_MARGIN = 1.25  # buffers are rounded up, and their order may differ
+_COUNTS = (64, 256)
+_COUNTS_ON_CPU = (16, 64)
+_ROWS = 4
+
+
+def estimate(model: LanguageModel) -> StepWork:
+    """Estimate the bytes from the shapes of the model's weights."""
+    network = getattr(model, "network", None)
+    weights = [array for _, array in tree_flatten(network.parameters())] if network is not None else []
+    widths = [array.shape[-2] for array in weights if array.ndim > 1 and array.shape[-2] != model.vocab_size]
+    fused = mx.default_device() == mx.gpu and mx.metal.is_available()  # such kernels keep no scores
+    return StepWork(
+        row=_LOGIT_ARRAYS * _ITEMSIZE * model.vocab_size,
+        token=_ARRAYS * _ITEMSIZE * max(widths, default=_WIDE),
+        place=1 if fused else _SCORE_BYTES * max(_heads(network), default=_MANY_HEADS),
+        copies=_LAYER_COPIES / max(len(list(layers(model.new_cache()))), 1),
+    )
+
+
+def _heads(network: Any) -> Iterator[int]:
+    for name in ("args", "config"):
+        config = getattr(network, name, None)
+        for one in (config, getattr(config, "text_config", None)):
+            heads = one.get("num_attention_heads") if isinstance(one, dict) else getattr(one, "num_attention_heads", 0)
+            if isinstance(heads, int) and heads > 0:
+                yield heads
+
+
+def measure(model: LanguageModel, options: TextOptions) -> StepWork:
+    """Measure the bytes where MLX counts them, and take the estimate for the rest."""
+    known = estimate(model)
+    few, many = _COUNTS if mx.default_device() == mx.gpu else _COUNTS_ON_CPU
+    store = KVStore(model, options)
+    each = [_chunk_bytes(model, store, count) / count for count in (few, many)]
+    place = max((each[1] - each[0]) / (many - few), 0.0)
+    token = max(each[0] - place * few, 0.0)
+    return StepWork(
+        row=int(_MARGIN * _row_bytes(model.vocab_size)) or known.row,
+        token=int(_MARGIN * token) or known.token,
+        # Attention to a quantised KV cache keeps its scores, and it may begin later.
+        place=known.place if options.kv_bits else min(int(_MARGIN * place) + 1, known.place),
+        copies=known.copies,
+    )
+
+
+def _chunk_bytes(model: LanguageModel, store: KVStore, count: int) -> int:
+    """Return the bytes that a prompt of so many tokens takes beside its KV cache."""
+    cache = store.new_cache()
+    tokens = mx.zeros((1, count), mx.uint32)
+    mx.eval(tokens)
+    before = _begin()
+    model.forward(tokens, cache)
+    mx.eval([layer.state for layer in cache])
+    return max(mx.get_peak_memory() - max(before, mx.get_active_memory()), 0)
+
+
+def _row_bytes(vocab_size: int) -> int:
+    """Return the bytes of a row's logits and of drawing a token from them in the most expensive way."""
+    sampler = Sampler(vocab_size)
+    params = SamplingParams(seed=0, top_k=20, top_p=0.9, min_p=0.01, repetition_penalty=1.1, top_logprobs=1)
+    for row in range(_ROWS):
+        sampler.add(params, [0], row, [])
+    before = _begin()
+    draw = sampler.draw(mx.zeros((_ROWS, vocab_size)), None)
+    draw.launch()
+    draw.read()
+    return max(mx.get_peak_memory() - before, 0) // _ROWS
+
+
+def _begin() -> int:
+    gc.collect()
+    mx.reset_peak_memory()
+    return mx.get_active_memory()

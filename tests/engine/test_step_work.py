@@ -1,0 +1,45 @@
+"""What a step takes beside weights and rows: the estimate is high, and no step takes more than was planned."""
+
+import mlx.core as mx
+
+from orchard.core.tasks.text_options import TextOptions
+from orchard.engine import step_work
+from orchard.engine.batching.model import LanguageModel
+from orchard.engine.ticket import Limits
+from tests.support.engine_driver import greedy, prompt
+from tests.support.tiny_models import Other, make_runner, network, run
+
+
+def test_the_estimate_is_above_what_is_measured() -> None:
+    model = network("qwen3")
+    estimate, measured = step_work.estimate(model), step_work.measure(model, TextOptions())
+    assert 0 < measured.token <= estimate.token
+    assert 0 < measured.place <= estimate.place
+    assert measured.row > 0
+    assert step_work.measure(model, TextOptions(kv_bits=8, kv_group_size=32)).place == estimate.place
+
+
+def test_a_model_without_known_shapes_is_taken_for_a_large_one() -> None:
+    unknown: LanguageModel = Other(network("qwen3"))
+    assert step_work.estimate(unknown).token > step_work.estimate(network("qwen3")).token
+
+
+def test_no_step_takes_more_than_was_planned() -> None:
+    """A long prompt is read beside rows that decode, and rows join and leave."""
+    model = network("qwen3")
+    limits = Limits(16, 2**30, 64, 256, work=step_work.measure(model, TextOptions()))
+    runner = make_runner(model, limits)
+    before = mx.get_active_memory()
+    slack = 2**18  # arrays of a few numbers each, which take a page
+    planned = [0]
+
+    def check(course: object) -> list[object]:
+        planned.append(runner.planned_bytes)
+        assert mx.get_peak_memory() - before <= max(planned[-2:]) + slack
+        mx.reset_peak_memory()
+        return []
+
+    jobs = [greedy(str(n), prompt(n + 1, 20 + 90 * n), 30, choices=1 + n % 3) for n in range(6)]
+    mx.reset_peak_memory()
+    run(runner, jobs, check)  # type: ignore[arg-type]
+    assert max(planned) < 2**26
