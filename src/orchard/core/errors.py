@@ -27,6 +27,7 @@ FailureKind = Literal[
     "cancelled",  # the caller disconnected, or cancelled the request
     "model_in_use",  # the model is not unloaded, because somebody has asked for it since
     "model_failed",  # the model could not be loaded
+    "insufficient_memory",  # other models and programs left too little memory for too long; try again later
     "worker_crashed",  # the model's process died with the request in it
     "unavailable",  # the model's process does not answer in time
     "timeout",  # the caller took too long to send its request, or to read its answer

@@ -50,6 +50,7 @@ def test_the_message_names_the_block(message: str, param: str | None, told: str)
         ("payload_too_large", 413, "request_too_large", anthropic.APIStatusError),
         ("context_length_exceeded", 400, "invalid_request_error", anthropic.BadRequestError),
         ("overloaded", 529, "overloaded_error", anthropic.InternalServerError),
+        ("insufficient_memory", 503, "api_error", anthropic.InternalServerError),
         ("worker_crashed", 503, "api_error", anthropic.InternalServerError),
         ("internal", 500, "api_error", anthropic.InternalServerError),
     ],

@@ -26,6 +26,7 @@ STATUS = {
     "cancelled": 499,
     "model_in_use": 409,
     "model_failed": 500,
+    "insufficient_memory": 503,
     "worker_crashed": 503,
     "unavailable": 503,
     "timeout": 408,

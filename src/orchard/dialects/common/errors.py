@@ -30,6 +30,7 @@ STATUSES: dict[FailureKind, int] = {
     "cancelled": 499,
     "model_in_use": 409,
     "model_failed": 500,
+    "insufficient_memory": 503,
     # The worker is started again for the next request, so trying again helps.
     "worker_crashed": 503,
     "unavailable": 503,
