@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
-from orchard.device.out_of_memory import forget, is_out_of_memory, surface
+from orchard.device.out_of_memory import forget, insufficient, is_out_of_memory, surface
 from orchard.engine.batching.batch import Batch
 from orchard.engine.batching.batched_cache import GROWTH
 from orchard.engine.batching.decode import Rows
@@ -31,8 +31,6 @@ from orchard.engine.work import Results, Work
 log = logging.getLogger("orchard.engine")
 
 T = TypeVar("T")
-
-_RETRY_AFTER = 5
 
 
 class Runner:
@@ -276,9 +274,8 @@ class Runner:
             self._requeue(work, work.go_back())
         self._scheduler.limit_running(self._shortage.most)
         if alone and self._shortage.hopeless:
-            message = "the device ran out of memory, even with nothing else in it; try again later"
-            refusal = OrchardError("insufficient_memory", message, retry_after=_RETRY_AFTER)
-            self._break(JobFailed(alone.job.id, message, refusal=refusal))
+            refusal = insufficient()
+            self._break(JobFailed(alone.job.id, refusal.message, refusal=refusal))
 
     def _begin(self, work: Work) -> None:
         """Look the prompt up in the prefix cache and prepare the prefill of the rest."""
