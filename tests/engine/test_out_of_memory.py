@@ -27,6 +27,7 @@ from tests.engine.test_invariants_speculation import Tally, answers_of, mixes, m
 from tests.support.drafting import drafting
 from tests.support.engine_driver import greedy, prompt
 from tests.support.examples import examples, is_deep, some
+from tests.support.grammars import lark
 from tests.support.memory_faults import Fault, MemoryFaults
 from tests.support.speculation import speculation
 from tests.support.tiny_models import LOOSE, Course, Other, alone, make_runner, network, run
@@ -151,6 +152,16 @@ def test_zeros_are_no_reason_to_fail_a_grammar(faults: MemoryFaults) -> None:
             assert not course.outcomes[job.id].broken, (job.id, after)
             assert course.outcomes[job.id].tokens == alone(model, job), (job.id, after)
     assert faults.told > 4
+
+
+def test_a_token_that_no_grammar_allows_may_be_the_fault_of_missing_memory(faults: MemoryFaults) -> None:
+    model, job = network("qwen3"), greedy("a", [5], 12, grammar=lark("start: /[a-z]{12}/"))
+    assert alone(model, job)
+    for after in range(2, 30, 3):
+        with faults.among([Fault(after, 3)]):
+            outcome = run(make_runner(model), [job]).outcomes["a"]
+        assert not outcome.broken, after
+        assert outcome.tokens == alone(model, job), after
 
 
 def test_scores_and_hidden_states_come_once(faults: MemoryFaults) -> None:
