@@ -158,8 +158,8 @@ def test_a_token_that_no_grammar_allows_may_be_the_fault_of_missing_memory(fault
     model, job = network("qwen3"), greedy("a", [5], 12, grammar=lark("start: /[a-z]{12}/"))
     assert alone(model, job)
     for after in range(2, 30, 3):
-        with faults.among([Fault(after, 3)]):
-            outcome = run(make_runner(model), [job]).outcomes["a"]
+        with faults.among([Fault(after, 6)]):  # after the error of the grammar
+            outcome = run(make_runner(model), [job, greedy("b", prompt(1, 9), 20)]).outcomes["a"]
         assert not outcome.broken, after
         assert outcome.tokens == alone(model, job), after
 
