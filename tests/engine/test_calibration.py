@@ -152,6 +152,9 @@ class Peculiar:
         logits: mx.array = self._head(hidden + attended[:, 0])
         return logits
 
+    def drop_all(self) -> None:
+        """Nothing is kept."""
+
     def hidden(self, tokens: mx.array, cache: list[Any], **_: Any) -> mx.array:
         raise AssertionError("nobody asks for hidden states")
 
@@ -222,6 +225,9 @@ class BothWays(Peculiar):
             hidden = hidden + _through_the_module(queries, keys, values, 32**-0.5, None)[:, 0]
         logits: mx.array = self._head(hidden)
         return logits
+
+    def drop_all(self) -> None:
+        """Nothing is kept."""
 
     def hidden(self, tokens: mx.array, cache: list[Any], **_: Any) -> mx.array:
         raise AssertionError("nobody asks for hidden states")

@@ -218,11 +218,11 @@ def test_nothing_is_fetched_from_the_disk() -> None:
     added: list[Job] = []
     asked: list[list[int]] = []
 
-    def fetch(prompt: list[int], done: Any, *of: Any) -> bool:
-        asked.append(prompt)
+    def fetch(job: Job, done: Any) -> bool:
+        asked.append(job.prompt)
         return False
 
-    runner: Any = SimpleNamespace(store=SimpleNamespace(fetch=fetch), add=added.append)
+    runner: Any = SimpleNamespace(fetch=fetch, add=added.append)
     engine: Engine[Any] = Engine(lambda: network("qwen3"), lambda step: None, TextOptions())
     jobs = [wanted("a"), greedy("b", prompt(2, 3), 1)]
     for job in jobs:

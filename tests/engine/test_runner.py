@@ -108,13 +108,13 @@ def test_what_a_broken_job_has_generated_is_not_cached() -> None:
     """Its other choice is in a pass of its own, and does not raise."""
     count = 0
 
-    def sixth(tokens: list[list[int]]) -> bool:
+    def seventh(tokens: list[list[int]]) -> bool:
         nonlocal count
         count += len(tokens[0]) == 1
-        return count == 9
+        return count == 11
 
     job = Job("a", prompt(1, 10), SamplingParams(seed=1), 20, choices=2)
-    runner = make_runner(unlucky(sixth), mode=BatchMode.SEQUENTIAL, cache_bytes=2**24)
+    runner = make_runner(unlucky(seventh), mode=BatchMode.SEQUENTIAL, cache_bytes=2**24)
     course = run(runner, [job])
     check_broken(course, "a")
     for tokens in course.outcomes["a"].tokens:

@@ -28,6 +28,9 @@ class Wrong:
     def forward(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
         return -self._model.forward(tokens, cache, **given)
 
+    def drop_all(self) -> None:
+        """Nothing is kept."""
+
     def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
         raise NotImplementedError
 

@@ -66,6 +66,9 @@ class Other:
         self._before(tokens, {"embeddings": embeddings, "positions": positions, "extras": extras})
         return self._model.forward(tokens, cache, embeddings=embeddings)
 
+    def drop_all(self) -> None:
+        """Nothing is kept."""
+
     def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
         self._before(tokens, given)
         return self._model.hidden(tokens, cache, embeddings=given.get("embeddings"))

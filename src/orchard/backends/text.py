@@ -46,6 +46,9 @@ class TextModel(FolderModel):
         logits: mx.array = self.network(tokens, cache=cache, **given)
         return logits
 
+    def drop_all(self) -> None:
+        """Forget what is kept between requests: nothing."""
+
     def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
         """Read tokens as `forward` does, and return the lazy last hidden states (rows, n, width)."""
         assert self.output, "the model was loaded without the option `embeddings`"

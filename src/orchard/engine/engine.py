@@ -217,7 +217,7 @@ class Engine(Generic[M]):
         ready.set_result(model)
         del ready, model, draft
         self._loop(runner)
-        runner.store.close(self._save_seconds)
+        runner.close(self._save_seconds)
 
     def _prepared(self, fraction: float) -> None:
         self._begin_work()
@@ -280,7 +280,7 @@ class Engine(Generic[M]):
             return 0.0
         if now < self._saves_from:
             return self._saves_from - now
-        return 0.0 if runner.store.write_back() else _SECONDS_UNTIL_IDLE_CLEAR
+        return 0.0 if runner.write_back() else _SECONDS_UNTIL_IDLE_CLEAR
 
     def _add(self, runner: Runner, job: Job) -> None:
         def fetched(runner: Runner) -> None:
@@ -290,7 +290,7 @@ class Engine(Generic[M]):
 
         self._fetching.add(job.id)
         wake = partial(self._inbox.put, fetched)
-        if job.hidden or not runner.store.fetch(job.prompt, wake, job.spans, job.cache_scope):
+        if job.hidden or not runner.fetch(job, wake):
             fetched(runner)
 
     def _cancel(self, runner: Runner, job_id: str, choice: int | None) -> None:

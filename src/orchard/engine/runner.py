@@ -1,60 +1,38 @@
 """Carries out the scheduler's plans: decodes rows, prefills prompts, and reports the results."""
 
-import copy
 import logging
 from bisect import bisect_left
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 import mlx.core as mx
 import numpy as np
 from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
-from orchard.engine.batching.batch import Batch, BatchSlot
+from orchard.device.out_of_memory import forget, insufficient, is_out_of_memory, surface
+from orchard.engine.batching.batch import Batch
 from orchard.engine.batching.batched_cache import GROWTH
-from orchard.engine.batching.decode import Row, Rows
+from orchard.engine.batching.decode import Rows
 from orchard.engine.batching.job import Begun, Drawn, EngineStep, HiddenState, Job, JobFailed, Scored
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel
-from orchard.engine.batching.prefill import Prefill, group_by_length, read_batch
+from orchard.engine.batching.prefill import group_by_length, read_batch
 from orchard.engine.batching.speculating_rows import SpeculatingRows, VerifyingError
 from orchard.engine.memory import MemoryGiver, Shares, Use
 from orchard.engine.sampling.grammar import GrammarError
-from orchard.engine.sampling.logprobs import Logprobs, Scoring
+from orchard.engine.sampling.logprobs import Logprobs
 from orchard.engine.scheduler import Scheduler, StepPlan, TooLarge
+from orchard.engine.shortage import Alone, Shortage
 from orchard.engine.speculation.speculation import Speculation
 from orchard.engine.ticket import LEAST_CHUNK, Limits, Ticket
+from orchard.engine.work import Results, Work
 
 log = logging.getLogger("orchard.engine")
 
-
-class _Work:
-    """A job that has not ended: its prefills, then its rows.
-
-    `wanted`: the token limit of the request; `job.max_tokens` is lower if the memory doesn't suffice for it.
-    `answers[i]`: the tokens of choice i when its row was last freed (preemption, pause); None if the choice has ended.
-    `admitted_with[i]`: how many tokens choice i had when the scheduler last admitted the job.
-    `scored`: how many prompt tokens have had the token after them scored, if the job wants prompt logprobs.
-    """
-
-    def __init__(self, job: Job, ticket: Ticket) -> None:
-        self.job = job
-        self.ticket = replace(ticket)  # as it was at the beginning
-        self.prefills: list[tuple[Prefill, list[int]]] = []  # each with the choices that start from it
-        self.rows: list[Row] = []
-        self.answers: list[list[int] | None] = [[] for _ in range(job.choices)]
-        self.admitted_with = [0] * job.choices
-        self.isolated = False
-        self.begun = False
-        self.wanted = job.max_tokens
-        self.scored = 0
-
-    def save_prefill(self) -> None:
-        """Save what has been read of a prompt that will not be read on, so that a later request can go on from it."""
-        if self.prefills:
-            self.prefills[0][0].save()
+T = TypeVar("T")
 
 
 class Runner:
@@ -88,11 +66,13 @@ class Runner:
         self._most_bytes = limits.most
         self._step_work = limits.work
         self._footprint = footprint
-        self._work: dict[str, _Work] = {}
+        self._work: dict[str, Work] = {}
         self._broken: list[JobFailed] = []
         self._begun: list[Begun] = []
-        self._scores: list[tuple[_Work, Logprobs]] = []  # launched, not read yet
-        self._hidden: list[tuple[str, mx.array]] = []  # launched, not read yet
+        self._scores: list[tuple[Work, Logprobs]] = []  # launched, not read yet
+        self._hidden: list[tuple[Work, mx.array]] = []  # launched, not read yet
+        self._results = Results(lambda work: self._work.get(work.job.id) is work, self._end)
+        self._shortage = Shortage()
         self._reported: tuple[int, list[str]] = (0, [])  # the jobs that the last step reported
         self.read_tokens = 0
 
@@ -100,7 +80,12 @@ class Runner:
     def idle(self) -> bool:
         """Whether a step would have nothing to do and nothing to report."""
         reported = self._reported == self._jobs
-        return self._scheduler.idle and self._rows.idle and not (self._broken or self._hidden) and reported
+        return (
+            self._scheduler.idle
+            and self._rows.idle
+            and not (self._broken or self._hidden or self._results.held)
+            and reported
+        )
 
     @property
     def _jobs(self) -> tuple[int, list[str]]:
@@ -125,7 +110,7 @@ class Runner:
             media_bytes=job.media_bytes,
             sender=job.sender,
         )
-        work = self._work[job.id] = _Work(job, ticket)
+        work = self._work[job.id] = Work(job, ticket)
         ticket.max_tokens = self._most_tokens(work)
         work.job = replace(job, max_tokens=ticket.max_tokens)
         if refusal := self._scheduler.add(ticket):
@@ -134,7 +119,7 @@ class Runner:
     def _growth(self, tokens: int) -> int:
         return self._footprint.bytes(tokens + 1) - self._footprint.bytes(tokens)
 
-    def _most_tokens(self, work: _Work) -> int:
+    def _most_tokens(self, work: Work) -> int:
         """Return the token limit of a job's answers: `wanted`, or what fits into all memory that there may be."""
         rows = sum(answer is not None for answer in work.answers)
 
@@ -171,7 +156,7 @@ class Runner:
         """What rows and cached prompts take, and what starved jobs need."""
         return Use(self._scheduler.used_bytes, self.store.nbytes, self._scheduler.wanted_bytes)
 
-    def _bound(self, work: _Work) -> None:
+    def _bound(self, work: Work) -> None:
         """Recompute a job's token limit from the memory, but leave room for every launched token and one more."""
         rows = [row for row in work.rows if not row.ended]
         generated = [row.launched for row in rows] + [len(answer) for answer in work.answers if answer]
@@ -190,8 +175,8 @@ class Runner:
             if choice in (None, row.choice):
                 self._rows.leave(row)
         if choice is None:
-            work.save_prefill()
             self._forget(job_id)
+            self._survive(work.save_prefill)
         else:
             self._end(work, choice)
 
@@ -204,12 +189,44 @@ class Runner:
         if refusal := self._scheduler.resume(job_id):
             self._refuse(refusal)
 
+    def fetch(self, job: Job, done: Callable[[], None]) -> bool:
+        """Begin to read a job's cached prompt from disk: see `KVStore.fetch`."""
+        return bool(self._survive(lambda: self.store.fetch(job.prompt, done, job.spans, job.cache_scope)))
+
+    def write_back(self) -> bool:
+        """Give the disk's thread some cached prompts, while idle; return whether it could take more now."""
+
+        def write() -> bool:
+            self._confirm()
+            return self.store.write_back()
+
+        return bool(self._survive(write))
+
+    def close(self, timeout: float) -> None:
+        """Write cached prompts that aren't on disk yet, for at most about `timeout` seconds."""
+        self._survive(self._confirm)
+        self._survive(lambda: self.store.close(timeout))
+
     def step(self) -> EngineStep:
-        """Take one step: decode every row, then prefill prompts; return what the step produced."""
+        """Take one step: decode every row, then prefill prompts; return what this one and earlier ones produced.
+
+        No result is returned before the errors of its work must have surfaced: see `Results`.
+        """
+        self._survive(self._step)
+        begun, self._begun = self._begun, []
+        broken, self._broken = self._broken, []
+        self._reported = self._jobs
+        drawn, scored, hidden = self._results.take()
+        jobs = self._scheduler.running, self._scheduler.waiting
+        return EngineStep(begun, drawn, broken, *jobs, scored, hidden, self._scheduler.starved)
+
+    def _step(self) -> None:
+        self.store.settle(self._rows.seen, self._rows.launched + 2)  # a step launches one draw
         plan = self._scheduler.plan()
         for refusal in plan.too_large:
             self._refuse(refusal)
-        drawn = self._release_memory(plan) if plan.preempt or plan.pause or plan.displace else []
+        if plan.preempt or plan.pause or plan.displace:
+            self._release_memory(plan)
         if self._memory.short:
             self._memory.make_room(self._scheduler.used_bytes)
         for job_id in plan.begin:
@@ -217,59 +234,82 @@ class Runner:
                 work.admitted_with = [len(answer or []) for answer in work.answers]
             self._guard(job_id, self._begin)
         self.store.end_admission()
-        drawn += self._decode()
+        self._decode()
         # The device is busy with this step's passes while the scores of earlier steps are read.
         scores, self._scores = self._scores, []
-        scored = [Scored(work.job.id, piece.read()) for work, piece in scores if self._work.get(work.job.id) is work]
+        for work, piece in scores:
+            self._results.hold(self._rows.launched + 1, work, Scored(work.job.id, piece.read()))
         launched, self._hidden = self._hidden, []
         self._prefill(plan.prefill)
-        hidden = [HiddenState(job_id, np.array(vector)) for job_id, vector in launched]
+        for work, vector in launched:
+            self._results.hold(self._rows.launched + 1, work, HiddenState(work.job.id, np.array(vector)))
         if plan.prefill:
             self._rows.disturb()
             # The device is busy with the prompts, so waiting for the newest tokens costs nothing.
-            drawn += self._rows.read()
-        for one in drawn:
-            if one.reason and one.job in self._work:
-                self._end(self._work[one.job], one.choice)
-        begun, self._begun = self._begun, []
-        broken, self._broken = self._broken, []
-        self._reported = self._jobs
-        failed = {one.job for one in broken}
-        drawn = [one for one in drawn if one.job not in failed]
-        jobs = self._scheduler.running, self._scheduler.waiting
-        return EngineStep(begun, drawn, broken, *jobs, scored, hidden, self._scheduler.starved)
+            self._hold(self._rows.read())
+        if self._rows.idle and (launched or self._scheduler.idle):
+            self._confirm()
+        self._results.tell(self._rows.seen)
+        if self._shortage.calm():
+            self._scheduler.limit_running(self._shortage.most)
 
-    def _begin(self, work: _Work) -> None:
+    def _hold(self, drawn: list[Drawn]) -> None:
+        """Hold tokens that were just read, until a token that was launched after them could be read."""
+        for one in drawn:
+            if work := self._work.get(one.job):
+                self._results.hold(self._rows.seen + 1, work, one)
+
+    def _confirm(self) -> None:
+        """Wait for the device; if it reports no error, tell all results that are held."""
+        surface()
+        self.store.confirm()
+        self.store.settle(self._rows.seen, self._rows.launched + 2)
+        self._results.tell()
+
+    def _survive(self, act: Callable[[], T]) -> T | None:
+        """Return what `act` returns; None if it ran out of memory: then all jobs go on from what they have told."""
+        try:
+            return act()
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            log.warning("memory ran out; %d requests begin again", self._scheduler.running, exc_info=error)
+            self._recover()
+            forget(error)
+            return None
+
+    def _recover(self) -> None:
+        """Give up memory and whatever is computed, and queue all jobs that ran; fail one that has failed too often."""
+        running, ids = self._scheduler.running, self._scheduler.preempt_all()
+        works = [self._work[job_id] for job_id in ids]
+        alone = works[0] if running == len(works) == 1 else None
+        self._shortage.fail(running, Alone(alone.job.id, sum(alone.told) + alone.told_scores) if alone else None)
+        self._results.drop_held()
+        self._scores, self._hidden = [], []
+        self._rows.drop_all()
+        self._model.drop_all()
+        self.store.retract()
+        if self._shortage.takes_prompts:
+            self.store.drop_all()
+        for work in works:
+            self._requeue(work, work.go_back())
+        self._scheduler.limit_running(self._shortage.most)
+        if alone and self._shortage.hopeless:
+            refusal = insufficient()
+            self._break(JobFailed(alone.job.id, refusal.message, refusal=refusal))
+
+    def _begin(self, work: Work) -> None:
         """Look the prompt up in the prefix cache and prepare the prefill of the rest."""
-        job = work.job
-        store = self._uncached if job.hidden else self.store
-        begin = partial(
-            Prefill,
-            boundaries=job.boundaries,
-            store=store,
-            spans=job.spans,
-            scope=job.cache_scope,
-            embed=job.embed,
-        )
-        if any(work.answers):
-            work.prefills = [
-                (begin([*job.prompt, *answer]), [choice])
-                for choice, answer in enumerate(work.answers)
-                if answer is not None
-            ]
-        else:
-            count, left = job.prompt_logprobs, len(job.prompt) - 1 - work.scored
-            scoring = Scoring(count, self._model.vocab_size) if count is not None and left else None
-            prefill = begin(job.prompt, scoring=scoring, scored=work.scored, hidden=job.hidden)
-            work.prefills = [(prefill, list(range(job.choices)))]
-            if not work.begun:
-                self._begun.append(Begun(job.id, prefill.cached, prefill.miss))
-        work.begun = True
+        work.begin(self._uncached if work.job.hidden else self.store, self._model.vocab_size)
+        if not work.begun:
+            work.begun = True
+            prefill, _ = work.prefills[0]
+            self._begun.append(Begun(work.job.id, prefill.cached, prefill.miss))
         self._read(work, 0)
 
     def _prefill(self, due: list[tuple[str, int]]) -> None:
         """Prefill each (job id, tokens) of `due`; similar prompts share a pass."""
-        alike: dict[object, list[tuple[_Work, int]]] = {}
+        alike: dict[object, list[tuple[Work, int]]] = {}
         encoding = False
         for job_id, tokens in due:
             if work := self._work.get(job_id):
@@ -285,24 +325,25 @@ class Runner:
             for of in group_by_length(sizes, most_places) if len(pieces) > 1 else [[0]]:
                 self._prefill_group([pieces[index] for index in of])
 
-    def _batch_key(self, work: _Work) -> object:
+    def _batch_key(self, work: Work) -> object:
         """Return a key that is equal for jobs whose prompts may share a pass; `work` itself if it can't share one."""
         key = work.prefills[0][0].batch_key if work.prefills and self._batched_prefill and not work.isolated else None
         return key or work
 
-    def _prefill_group(self, pieces: list[tuple[_Work, int]]) -> None:
+    def _prefill_group(self, pieces: list[tuple[Work, int]]) -> None:
         """Prefill these prompts in one pass. If it raises, prefill each alone, since any of them may be the cause."""
         if self._batch_key(pieces[0][0]) is not pieces[0][0]:
             try:
                 read_batch(self._model, [(work.prefills[0][0], tokens) for work, tokens in pieces])
             except Exception as error:
+                self._check(error)
                 log.warning("reading %d prompts in one pass failed; each is read alone", len(pieces), exc_info=error)
                 for work, _ in pieces:
                     work.isolated = True
         for work, tokens in pieces:
             self._guard(work.job.id, partial(self._read, budget=tokens))
 
-    def _read(self, work: _Work, budget: int) -> None:
+    def _read(self, work: Work, budget: int) -> None:
         """Prefill up to `budget` tokens; a job whose prompt is complete decodes from the next step on."""
         while work.prefills:
             prefill, choices = work.prefills[0]
@@ -317,29 +358,21 @@ class Runner:
             prefill.save()
             del work.prefills[0]
             if prefill.hidden is None:
-                self._start_decode(work, prefill, choices)
+                for row in work.start_rows(prefill, choices):
+                    self._rows.join(row)
             else:
-                self._hidden.append((work.job.id, prefill.hidden))
-                self._end(work, 0)
+                self._hidden.append((work, prefill.hidden))
         self._scheduler.remains(work.job.id, sum(prefill.left for prefill, _ in work.prefills))
 
-    def _start_decode(self, work: _Work, prefill: Prefill, choices: list[int]) -> None:
-        """Make a row for each choice. The copies of the cache share its buffers; MLX copies them at the first write."""
-        for choice in choices:
-            if (answer := work.answers[choice]) is None:
-                continue
-            cache = prefill.cache if choice == choices[-1] else copy.deepcopy(prefill.cache)
-            tokens = [*work.job.prompt, *answer]
-            slot = BatchSlot(cache, len(tokens) - 1, prefill.position_delta, isolated=work.isolated)
-            row = Row(work.job, choice, tokens, slot)
-            work.rows.append(row)
-            self._rows.join(row)
-
-    def _decode(self) -> list[Drawn]:
+    def _decode(self) -> None:
         drawn, failed = self._rows.step()
+        self._hold(drawn)
+        if self._results.held and not self._rows.in_flight:
+            self._confirm()
         for job_id in {one.job for one in drawn if one.verified}:
             self._advance(job_id)
         for rows, error in failed:
+            self._check(error)
             jobs = {row.job.id for row in rows}
             if len(jobs) == 1 and not isinstance(error, VerifyingError):
                 self._fail(jobs.pop(), error)
@@ -348,10 +381,9 @@ class Runner:
             log.warning("a step of %d requests failed; each of them goes on alone", len(jobs), exc_info=error)
             for job_id in jobs:
                 if work := self._work.get(job_id):
-                    self._free_rows(work)
+                    work.free_rows(self._rows)
                     work.isolated = True
                     self._guard(job_id, self._begin)
-        return drawn
 
     def _advance(self, job_id: str) -> None:
         """Tell the scheduler how many tokens a job's rows have: a step that verifies may generate several of each."""
@@ -359,15 +391,10 @@ class Runner:
             generated = (row.launched - work.admitted_with[row.choice] for row in work.rows if not row.ended)
             self._scheduler.advanced(job_id, max(generated, default=0))
 
-    def _release_memory(self, plan: StepPlan) -> list[Drawn]:
-        """Preempt, pause and displace jobs as planned; return the tokens that were read before.
-
-        The jobs continue from them.
-        """
-        drawn = self._rows.read()
-        for one in drawn:
-            if one.reason:
-                self._end(self._work[one.job], one.choice)
+    def _release_memory(self, plan: StepPlan) -> None:
+        """Preempt, pause and displace jobs as planned. They continue from the tokens that have been launched."""
+        self._hold(self._rows.read())
+        self._confirm()
         for job_id in [*plan.preempt, *plan.pause, *plan.displace]:
             if work := self._work.get(job_id):
                 if job_id in plan.preempt:
@@ -375,32 +402,17 @@ class Runner:
                     self._memory.tell("running requests", sum(map(self._footprint.bytes, held)))
                 # A preemption means that memory is short, so its KV cache must not go into the prefix cache.
                 self._stop(work, cacheable=job_id not in plan.preempt)
-        return drawn
 
-    def _stop(self, work: _Work, cacheable: bool) -> None:
-        generated = self._free_rows(work, cacheable)
+    def _stop(self, work: Work, cacheable: bool) -> None:
+        self._requeue(work, work.free_rows(self._rows, cacheable))
+
+    def _requeue(self, work: Work, generated: int) -> None:
+        """Queue a job whose rows are free; `generated`: the most tokens that a row generated since its admission."""
         left = sum(len(work.job.prompt) + len(answer) - 1 for answer in work.answers if answer is not None)
         if refusal := self._scheduler.returned(work.job.id, left, generated):
             self._refuse(refusal)
 
-    def _free_rows(self, work: _Work, cacheable: bool = False) -> int:
-        """Keep a job's tokens and free its rows; return the most tokens that a row generated since its admission.
-
-        `cacheable`: the KV caches of its rows and of its prefill may go into the prefix cache.
-        """
-        generated = 0
-        for row in work.rows:
-            if work.answers[row.choice] is not None:
-                generated = max(generated, len(row.generated) - work.admitted_with[row.choice])
-                work.answers[row.choice] = row.generated
-                row.cacheable = row.cacheable and cacheable
-                self._rows.leave(row)
-        if cacheable:
-            work.save_prefill()
-        work.rows, work.prefills = [], []
-        return generated
-
-    def _end(self, work: _Work, choice: int) -> None:
+    def _end(self, work: Work, choice: int) -> None:
         """Note that one choice has ended."""
         if work.answers[choice] is None:
             return
@@ -441,10 +453,17 @@ class Runner:
         self._forget(broken.job)
         self._broken.append(broken)
 
-    def _guard(self, job_id: str, act: Callable[[_Work], None]) -> None:
+    def _guard(self, job_id: str, act: Callable[[Work], None]) -> None:
         """Do one job's part of a step. If it raises, only that job fails."""
         if work := self._work.get(job_id):
             try:
                 act(work)
             except Exception as error:
+                self._check(error)
                 self._fail(job_id, error)
+
+    def _check(self, error: Exception) -> None:
+        """Raise an error that says that memory ran out, or that one of earlier work, which may have caused it."""
+        if is_out_of_memory(error):
+            raise error
+        self._confirm()

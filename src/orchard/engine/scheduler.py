@@ -79,6 +79,7 @@ class Scheduler:
         self._chunk_bytes = 0
         self._changed = False
         """Whether a waiting request may fit that didn't before."""
+        self._most: int | None = None
         self._heir = ""
         """The request for which others were displaced last; it goes first."""
 
@@ -151,6 +152,17 @@ class Scheduler:
         for ticket in list(self._starved.values()):
             self._feed(ticket)
         return refused
+
+    def preempt_all(self) -> list[str]:
+        """Stop all running requests; return the ids of those for which `returned` must be called."""
+        for ticket_id in list(self._running):
+            self._returning[ticket_id] = self._stop(ticket_id)
+        return list(self._returning)
+
+    def limit_running(self, most: int | None) -> None:
+        """Admit no further request while `most` are running; None: there is no such limit."""
+        self._most = most
+        self._changed = True
 
     def bound(self, ticket_id: str, most: int) -> None:
         """Limit each row of a request to `most` generated tokens in total. Unknown ids are ignored."""
@@ -247,7 +259,7 @@ class Scheduler:
         if self._waiting and not self._returning and (self._changed or not self._plans % _PLANS_PER_LOOK):
             use = Occupancy(self._limits, self._running.values())
             begin = self._admit(use)
-            displace = [] if begin else self._displace(use)
+            displace = [] if begin or self._full else self._displace(use)
             self._changed = bool(begin or displace)
             self._rows_bytes = self._needed()
         decoding = [ticket for ticket in self._running.values() if not ticket.prompt_tokens]
@@ -266,6 +278,10 @@ class Scheduler:
             for ticket in decoding
         )
         return min(self.spare_bytes // max(growth, 1), self._limits.room) if decoding else 0
+
+    @property
+    def _full(self) -> bool:
+        return self._most is not None and self.running >= self._most
 
     def _find(self, ticket_id: str) -> Ticket | None:
         known = (self._running, self._returning, self._paused, self._starved)
@@ -368,7 +384,7 @@ class Scheduler:
 
     def _next(self, use: Occupancy) -> Ticket | None:
         """Return the first waiting request that fits; None if there is none, or one before it must not be overtaken."""
-        if not use.free["rows"]:
+        if self._full or not use.free["rows"]:
             return None
         if (heir := self._waiting.find(self._heir)) and not use.lack(heir):
             return heir

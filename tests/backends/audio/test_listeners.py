@@ -96,6 +96,33 @@ def test_a_long_one_is_cut_where_it_is_quiet(models: dict[str, Listener], folder
     assert second.text == f" {library(model, samples[cut:])}"
 
 
+def test_a_window_for_which_memory_is_short_is_halved(
+    models: dict[str, Listener], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = noise(9)
+    samples[4 * RATE : 5 * RATE] = 0
+    (folder / "short.wav").write_bytes(wav(samples))
+    model, most = models["moonshine"], 5 * RATE
+    hear = model.hear
+
+    def short(window: Any, options: Any) -> Any:
+        if len(window) > most:
+            raise RuntimeError("[malloc] Unable to allocate 8 bytes.")
+        return hear(window, options)
+
+    monkeypatch.setattr(model, "hear", short)
+    _, (first, second) = transcribed(model, str(folder / "short.wav"))
+    cut = round(first.end * RATE)
+    assert 4 * RATE <= cut <= 5 * RATE
+    assert (second.start, second.end) == (first.end, 9)
+    assert joined([first]) == library(model, samples[:cut])
+    assert joined([second]) == library(model, samples[cut:])
+    most = 0
+    with pytest.raises(OrchardError) as raised:
+        transcribed(model, str(folder / "short.wav"))
+    assert raised.value.kind == "insufficient_memory"
+
+
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_moment_is_enough(models: dict[str, Listener], name: str, folder: Path) -> None:
     (folder / "moment.wav").write_bytes(wav(noise(0.1)))

@@ -40,6 +40,7 @@ class Stub:
         self.said: list[str] = []
         self.told: list[tuple[str, str | None]] = []
         self.threads: set[int] = set()
+        self.short: Callable[[str, int], bool] = lambda passage, piece: False
 
     def count(self, text: str) -> int:
         return len(text.split())
@@ -55,6 +56,8 @@ class Stub:
             self.threads.add(threading.get_ident())
             if passage == "Boom.":
                 raise RuntimeError("no sound")
+            if self.short(passage, piece):
+                raise RuntimeError("[METAL] Command buffer execution failed: Insufficient Memory")
             yield Spoken(np.full(SAMPLES, 0.5, np.float32), 3)
 
 
@@ -190,6 +193,31 @@ async def test_a_failure_fails_its_request_alone(stub: Stub, running: Running) -
     running.submit("good", "Fine.")
     stub.permits.release(1000)
     assert await running.end_of("bad") == Failed("internal", "speaking failed")
+    assert isinstance(await running.end_of("good"), Finished)
+
+
+async def test_a_passage_for_which_memory_is_short_is_halved(stub: Stub, running: Running) -> None:
+    stub.permits.release(1000)
+    stub.short = lambda passage, piece: len(passage.split()) > 2 or stub.said.count("one0") == 1
+    running.submit("r", "one two three.")
+    assert isinstance(await running.end_of("r"), Finished)
+    assert stub.said[:3] == ["one two three.0", "one0", "one0"]
+    assert stub.said[4:] == ["one2", "two three.0", "two three.1", "two three.2"]
+    assert len(running.sound("r")) == 2 * 2 * PIECES * SAMPLES
+
+
+@pytest.mark.parametrize("first", [0, 1])
+async def test_a_word_for_which_memory_is_short_fails_its_request_alone(
+    stub: Stub, running: Running, first: int
+) -> None:
+    stub.permits.release(1000)
+    stub.short = lambda passage, piece: passage == "Long." and piece >= first
+    running.submit("bad", "Long.")
+    running.submit("good", "Fine.")
+    failed = await running.end_of("bad")
+    assert isinstance(failed, Failed)
+    assert (failed.kind, failed.retry_after) == ("insufficient_memory", 5)
+    assert stub.said.count("Long.0") == 2 - first
     assert isinstance(await running.end_of("good"), Finished)
 
 

@@ -76,6 +76,27 @@ def test_it_gives_what_the_library_gives(model: Whisper, sound: str, short: str)
     _same(model, short, {"words": True, "temperature": 0.01}, {"word_timestamps": True, "temperature": 0.01})
 
 
+def test_a_window_for_which_memory_is_short_is_tried_once_more(
+    model: Whisper, short: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = _transcribed(model, short, words=True)
+    decode, left = whisper._Windows._decode, 1
+
+    def fails(windows: Any, window: mx.array) -> DecodingResult:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise RuntimeError("cudaMallocAsync(&data, size, stream) failed: out of memory")
+        return decode(windows, window)
+
+    monkeypatch.setattr(whisper._Windows, "_decode", fails)
+    assert _transcribed(model, short, words=True) == expected
+    left = 2
+    with pytest.raises(OrchardError) as raised:
+        _transcribed(model, short)
+    assert raised.value.kind == "insufficient_memory"
+
+
 def test_a_multilingual_model_detects_the_language_and_translates(folder: Path, short: str) -> None:
     many = _load(make_whisper(folder / "many", size=MULTILINGUAL))
     task = {"translate": True, "temperature": 0.01}

@@ -122,6 +122,8 @@ class StubModel(PassModel):
         if any(totals):  # not the one at the start
             self.passes.append(totals)
             self.gate()
+        if len(texts) * max(totals) >= 5000:
+            raise RuntimeError("[malloc] Unable to allocate 8 bytes.")
         if 666 in totals:
             raise RuntimeError("the device is gone")
         return totals
@@ -222,6 +224,26 @@ async def test_a_failure_ends_the_requests_of_its_pass_alone(stub: Asked) -> Non
         failed = stub.events[name][-1]
         assert isinstance(failed, Failed)
         assert failed.kind == "internal"
+    assert isinstance((await stub.ask("next", Embed(((2,),))))[-1], Finished)
+
+
+async def test_a_pass_for_which_memory_is_short_is_halved(stub: Asked) -> None:
+    gate = Gate(stub.service.model)
+    stub.submit("first", Embed(((1,),)))
+    await gate.wait()
+    stub.submit("a", Embed(((2000,), (2001,), (2002,))))
+    stub.submit("bad", Embed(((2003,), (6000,))))
+    await stub.all_read()
+    await asyncio.sleep(0)
+    gate.open()
+    await stub.until(lambda: stub.ended("a") and stub.ended("bad"))
+    made = {event.choice: event.read(StubResult).total for event in stub.events["a"] if isinstance(event, Output)}
+    assert made == {0: 2000, 1: 2001, 2: 2002}
+    assert isinstance(stub.events["a"][-1], Finished)
+    failed = stub.events["bad"][-1]
+    assert isinstance(failed, Failed)
+    assert (failed.kind, failed.retry_after) == ("insufficient_memory", 5)
+    assert stub.service.model.passes.count([6000]) == 2
     assert isinstance((await stub.ask("next", Embed(((2,),))))[-1], Finished)
 
 

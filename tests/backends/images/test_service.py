@@ -35,6 +35,7 @@ class Brush(Pipeline):
         self.steps: list[tuple[str, int, int]] = []
         self.drawn: list[tuple[str, int]] = []
         self.pictures: list[Pictures] = []
+        self.short = 0  # how often memory runs out
 
     describes = False
 
@@ -59,6 +60,9 @@ class Brush(Pipeline):
             self.steps.append((drawing.prompt, seed, step))
             if drawing.prompt == "boom":
                 raise RuntimeError("no colours")
+            if step == 2 and self.short:
+                self.short -= 1
+                raise RuntimeError("cudaMallocAsync(&data, size, stream) failed: out of memory")
             on_step(step, lambda step=step: Picture.new("RGB", image.size, (0, step, 0)))  # type: ignore[misc]
         self.drawn.append((drawing.prompt, seed))
         return image
@@ -229,6 +233,22 @@ async def test_what_is_wrong_with_a_request_is_told_before_it_has_its_turn(
 async def test_a_failure_ends_one_request_only(running: Running) -> None:
     running.submit("r", GenerateImages(prompt="boom"))
     assert await running.end("r") == Failed("internal", "the image could not be made: RuntimeError")
+    running.submit("next")
+    assert isinstance(await running.end("next"), Finished)
+
+
+async def test_an_image_for_which_memory_is_short_is_begun_once_more(running: Running) -> None:
+    """What was seen of it is not sent again."""
+    running.brush.short = 1
+    running.submit("r", GenerateImages(prompt="a cat", width=64, height=32, steps=4, n=2, partial_images=3))
+    assert isinstance(await running.end("r"), Finished)
+    found = [(choice, image.index) for choice, image in running.outputs("r") if isinstance(image, PartialImage)]
+    assert found == [(n, index) for n in range(2) for index in range(3)]
+    running.brush.short = 2
+    running.submit("bad")
+    failed = await running.end("bad")
+    assert isinstance(failed, Failed)
+    assert (failed.kind, failed.retry_after) == ("insufficient_memory", 5)
     running.submit("next")
     assert isinstance(await running.end("next"), Finished)
 

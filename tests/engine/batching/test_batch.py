@@ -42,6 +42,9 @@ class InLists:
         logits: mx.array = self._network(tokens, cache=[layer[0] for layer in cache])
         return logits
 
+    def drop_all(self) -> None:
+        """Nothing is kept."""
+
     def hidden(self, tokens: mx.array, cache: list[Any], **_: Any) -> mx.array:
         raise AssertionError("nobody asks for hidden states")
 

@@ -58,6 +58,9 @@ class Guesser:
         self._do("draft")
         return DraftedTokens.of([(self._tokens or [])[:count] for count in counts])
 
+    def drop_all(self) -> None:
+        """Nothing was computed."""
+
     def limit(self, cache_bytes: int) -> int:
         return cache_bytes // 2
 

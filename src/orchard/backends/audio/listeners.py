@@ -26,6 +26,7 @@ from orchard.backends.resampling import Samples
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import listener
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word
+from orchard.device.out_of_memory import in_parts
 
 log = logging.getLogger("orchard.worker")
 
@@ -77,9 +78,12 @@ class Listener:
         begin = 0
         for window in _windows(decode(task.path, "file"), count):
             beat()
-            end = begin + len(window)
-            yield Advance(list(_segments(self.hear(window, options), begin / RATE, end / RATE)), end / RATE)
-            begin = end
+            for part, result in in_parts(lambda heard: self.hear(heard, options), window, _halves):
+                if isinstance(result, OrchardError):
+                    raise result
+                end = begin + len(part)
+                yield Advance(list(_segments(result, begin / RATE, end / RATE)), end / RATE)
+                begin = end
 
     def hear(self, window: Samples, options: Mapping[str, Any]) -> Any:
         """Return the library's result for a window."""
@@ -138,6 +142,15 @@ def _windows(blocks: Iterator[Samples], count: int) -> Iterator[Samples]:
         yield held[:size]
         held = held[size:]
         count -= size
+
+
+def _halves(window: Samples) -> list[Samples]:
+    """Return the parts of a window, cut where its middle third is quietest; none if it is too short."""
+    third = len(window) // 3
+    if third < _LEAST:
+        return []
+    place = third + _quietest(window[third : 2 * third])
+    return [window[:place], window[place:]]
 
 
 def _quietest(samples: Samples) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from orchard.backends.audio import encode
 from orchard.backends.audio.ffmpeg import FfmpegError
 from orchard.backends.audio.passages import passages
-from orchard.backends.audio.speakers import Speaker, load_speaker
+from orchard.backends.audio.speakers import Speaker, Spoken, load_speaker
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress
 from orchard.backends.turns import TurnService
 from orchard.core.errors import OrchardError
@@ -19,6 +19,7 @@ from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
 from orchard.core.request import Request
 from orchard.core.tasks.speak import RATE, Sound, Speak, SpeechOptions
 from orchard.core.voices import Voice, choose_description, choose_voice
+from orchard.device.out_of_memory import forget, insufficient, is_out_of_memory, surface
 
 log = logging.getLogger("orchard.worker")
 
@@ -52,7 +53,7 @@ class _Speech:
         instructions = self.voice.description or task.instructions
         try:
             for passage in passages(task.text):
-                for sound, tokens in speaker.say(passage, self.voice.name, instructions):
+                for sound, tokens in _say(speaker, passage, self.voice.name, instructions):
                     self.samples += len(sound)
                     self.tokens += tokens
                     samples = np.round(np.clip(sound, -1, 1) * _LARGEST_SAMPLE).astype(np.int16)
@@ -66,6 +67,32 @@ class _Speech:
     @property
     def finished(self) -> Finished:
         return Finished(("stop",), Usage(self.text_tokens, self.tokens, units=round(self.samples / RATE, 3)))
+
+
+def _say(speaker: Speaker, passage: str, voice: str, instructions: str | None, tries: int = 2) -> Generator[Spoken]:
+    """Say a passage. If memory runs out before its first sound, say its halves, or a single word `tries` times.
+
+    Raise OrchardError("insufficient_memory") if that doesn't help, or if memory runs out later.
+    """
+    begun = False
+    try:
+        for spoken in speaker.say(passage, voice, instructions):
+            surface()
+            begun = True
+            yield spoken
+        return
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        log.warning("memory ran out", exc_info=error)
+        forget(error)
+    words = passage.split(" ")
+    tries -= len(words) == 1
+    if begun or not tries:
+        raise insufficient()
+    middle = len(words) // 2
+    for part in (words[:middle], words[middle:]) if middle else (words,):
+        yield from _say(speaker, " ".join(part), voice, instructions, tries)
 
 
 class SpeechService(TurnService[_Speech]):
@@ -186,7 +213,11 @@ class SpeechService(TurnService[_Speech]):
 
     def _fail(self, speech: _Speech, error: Exception) -> None:
         self._speaking = None
-        if self._forget(speech.id):
+        if not self._forget(speech.id):
+            return
+        if isinstance(error, OrchardError):
+            self._tell((speech.id, [Failed.of(error)]))
+        else:
             log.error("speaking failed", exc_info=error)
             what = f"the sound can't be encoded: {error}" if isinstance(error, FfmpegError) else "speaking failed"
             self._tell((speech.id, [Failed("internal", what)]))

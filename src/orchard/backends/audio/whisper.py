@@ -7,6 +7,7 @@ the end of the last complete segment on, and again at a higher temperature if th
 import functools
 import itertools
 from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,6 +33,7 @@ from orchard.backends.audio.word_times import time_words
 from orchard.backends.model_folder import evaluate, loading, read_config
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word
+from orchard.device.out_of_memory import patiently
 
 _TEMPERATURES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _MOST_COMPRESSED = 2.4  # text that compresses better repeats itself
@@ -56,7 +58,7 @@ class Whisper:
                 mel.add(samples)
                 yield Advance([])
             mel.end()
-            language = language or self._detected(mel)
+            language = language or patiently(partial(self._detected, mel))
             yield Advance([Recording(mel.seconds, LANGUAGES[language])])
             windows = _Windows(self._model, mel, task, language, beat)
             while not windows.is_over:
@@ -124,7 +126,7 @@ class _Windows:
         begin = self._seek
         size = min(N_FRAMES, self._clips[0][1] - begin)
         window = self._mel.window(begin, size).astype(self._model.dtype)
-        result = self._decode(window)
+        result = patiently(partial(self._decode, window))
         if result.no_speech_prob > _SILENCE and result.avg_logprob <= _LEAST_LOGPROB:
             self._seek = begin + size
             self._find_clip()
@@ -134,14 +136,8 @@ class _Windows:
             self._seek = begin + size
         spoken = [one for one in segments if _is_spoken(one, result.no_speech_prob)]
         if self._task.words and spoken:
-            time_words(
-                spoken,
-                _Aligning(self._model),
-                self._tokenizer,
-                result.audio_features,
-                size,
-                last_speech=self._last_speech,
-            )
+            given = _Aligning(self._model), self._tokenizer, result.audio_features, size
+            patiently(partial(time_words, spoken, *given, last_speech=self._last_speech))
             self._last_speech = spoken[-1]["end"]
         self._context += [token for one in spoken for token in one["tokens"]]
         if result.temperature > _HOT:

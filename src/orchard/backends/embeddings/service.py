@@ -26,6 +26,7 @@ from orchard.core.tasks.batch_options import BatchOptions
 from orchard.device.lane import Lane
 from orchard.device.memory import limit_wired, recommended
 from orchard.device.mlx_thread import MlxThread
+from orchard.device.out_of_memory import in_parts
 
 B = TypeVar("B", bound=BatchOptions)
 
@@ -56,6 +57,11 @@ def _check(driver: asyncio.Task[None]) -> None:
         log.critical("the batches of texts broke; this worker ends", exc_info=error)
         logging.shutdown()
         os._exit(_CRASHED)
+
+
+def _halves(texts: Sequence[ReadText]) -> list[Sequence[ReadText]]:
+    middle = len(texts) // 2
+    return [texts[:middle], texts[middle:]] if middle else []
 
 
 class PassModel(Protocol):
@@ -285,7 +291,7 @@ class BatchService(Service, Generic[B]):
                 events[request_id] = [Started(live.tokens)]
         self._tell(list(events.items()))
         try:
-            results = await self._thread.do(self._model.compute, texts)
+            results = await self._thread.do(self._compute, texts)
         except Exception as error:
             log.exception("a pass over %d texts failed", len(texts))
             failed = Failed("internal", f"the model failed on this batch of texts: {type(error).__name__}")
@@ -294,7 +300,12 @@ class BatchService(Service, Generic[B]):
             return
         made: dict[str, list[Event]] = {}
         for place, result in zip(places, results, strict=True):
-            if (still := self._live.get(place.request_id)) is not None:
+            if (still := self._live.get(place.request_id)) is None:
+                continue
+            if isinstance(result, OrchardError):
+                made.pop(place.request_id, None)
+                self._end(place.request_id, Failed.of(result))
+            else:
                 found = self._model.result(still.request.task, result)
                 choice = still.texts[place.number].choice
                 output = Output.of(found, place.number if choice is None else choice)
@@ -306,6 +317,13 @@ class BatchService(Service, Generic[B]):
                 outputs.append(Finished((), Usage(live.tokens, 0, units=live.inputs)))
                 del self._live[request_id]
         self._tell(list(made.items()))
+
+    def _compute(self, texts: Sequence[ReadText]) -> list[Any]:
+        """Return each text's result; an OrchardError for one that finds no memory even in a pass of its own."""
+        results: list[Any] = []
+        for part, found in in_parts(self._model.compute, texts, _halves):
+            results += [found] * len(part) if isinstance(found, OrchardError) else found
+        return results
 
     def _end(self, request_id: str, event: Event) -> None:
         del self._live[request_id]

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -27,6 +27,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, Output, Progressed, Started, Usage
 from orchard.core.request import Request
 from orchard.core.tasks.images import EditImages, GenerateImages, Image, ImageOptions, PartialImage
+from orchard.device.out_of_memory import patiently, surface
 
 log = logging.getLogger("orchard.worker")
 
@@ -177,7 +178,7 @@ class ImageService(TurnService[_Order]):
                 order.begun = True
                 self._tell((order.id, [Started(0)]))
             try:
-                image = await self._thread.do(self._draw, order)
+                image = await self._thread.do(patiently, partial(self._draw, order, set()))
             except Exception as error:
                 self._fail(order, error, "the image could not be made")
                 continue
@@ -189,13 +190,15 @@ class ImageService(TurnService[_Order]):
         """Return the request whose turn it is to get an image, of those that have been checked."""
         return next((order for order in self._queue if order.drawing), None)
 
-    def _draw(self, order: _Order) -> Image:
-        """Make the next image of a request, in the thread that owns MLX."""
+    def _draw(self, order: _Order, sent: set[int]) -> Image:
+        """Make the next image of a request, in the thread that owns MLX.
+
+        `sent`: the steps after which a partial image was sent, before memory ran out and the image began anew.
+        """
         assert self._pipeline
         drawing = order.drawing = self._described(order)
         task, index, pixels = order.task, order.images, drawing.width * drawing.height
         began = time.monotonic()
-        partials = count()
 
         def on_step(done: int, decoded: Callable[[], Picture.Image]) -> None:
             nonlocal began
@@ -207,11 +210,13 @@ class ImageService(TurnService[_Order]):
                 self._pace.learn(time.monotonic() - began, pixels)
                 self._pace.expect(pixels)
             self._thread.advance()
-            if done in drawing.partial_after:
+            if done in drawing.partial_after and done not in sent:
                 image = decoded()
+                surface()
                 data = encode(image, task.format, task.compression)
-                partial = PartialImage(data, image.width, image.height, next(partials))
-                images.append(Output.of(partial, index))
+                unfinished = PartialImage(data, image.width, image.height, len(sent))
+                sent.add(done)
+                images.append(Output.of(unfinished, index))
             self._loop.call_soon_threadsafe(self._stepped, order, images, progressed)
             began = time.monotonic()
 

@@ -12,6 +12,7 @@ from orchard.backends.vision.kept import Kept
 from orchard.backends.vision.positions import TokenGrid, positions_of
 from orchard.backends.vision.qwen_tower import QwenTower
 from orchard.core.errors import OrchardError, brief
+from orchard.device.out_of_memory import is_out_of_memory
 from orchard.engine.batching.model import Embedded, PlacedRows, Sliced
 
 MOST_FEATURE_BYTES = 256 * 2**20
@@ -90,10 +91,18 @@ class MediaEncoder:
         """Return the features of a medium, from the cache or encoded now."""
         return self._kept.get(medium.digest, lambda: self._encoded(medium))
 
+    def drop_all(self) -> None:
+        """Forget all that is cached between requests."""
+        self._kept.clear()
+        if self._tower:
+            self._tower.drop_all()
+
     def _encode_or_blame(self, placed: PlacedMedium) -> Features:
         try:
             return self.encode(placed.medium)
         except Exception as error:
+            if is_out_of_memory(error):
+                raise
             message = f"the model can't encode this {placed.medium.kind}: {brief(error)}"
             raise OrchardError("invalid_request", message, param=placed.param) from error
 

@@ -34,3 +34,8 @@ class Kept(Generic[S]):
         while self._bytes > self._most_bytes:
             self._bytes -= self._results.popitem(last=False)[1].bytes
         return made
+
+    def clear(self) -> None:
+        """Forget all results."""
+        self._results.clear()
+        self._bytes = 0

@@ -163,6 +163,10 @@ class VisionModel(FolderModel):
         types: dict[str, Sliced | PlacedRows] = {name: _types(known, stop, now) for name in self.type_names}
         return made._replace(positions=own, position_delta=delta, extras=made.extras | types)
 
+    def drop_all(self) -> None:
+        """Forget the encoded media that are cached between requests. Only the engine's thread calls this."""
+        self.encoder.drop_all()
+
     def divides(self, medium: Medium) -> bool:
         """Return whether a medium's tokens may be read in several passes: they only attend to earlier tokens."""
         return not (self.attends_both_ways and medium.kind in ("image", "video"))

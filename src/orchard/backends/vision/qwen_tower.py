@@ -44,6 +44,10 @@ class QwenTower:
         """Return whether a network's encoder is of this kind."""
         return isinstance(getattr(network, "vision_tower", None), qwen3_vl.VisionModel | qwen3_vl_moe.VisionModel)
 
+    def drop_all(self) -> None:
+        """Forget all that is cached between requests."""
+        self._places.clear()
+
     def __call__(self, inputs: Mapping[str, Any]) -> tuple[mx.array, list[mx.array]]:
         """Encode the one image or video that a processor has prepared.
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import mlx.core as mx
 
+from orchard.device.out_of_memory import is_out_of_memory
 from orchard.engine.batching.batched_cache import Lengths
 from orchard.engine.batching.kv_cache import Cache, layers, map_layers
 from orchard.engine.batching.layer_kinds import BatchedKVCache, BatchedLayerCache, kind_of
@@ -328,6 +329,10 @@ class Batch:
         self.passes = [*joint, *(Pass([group]) for group in self._groups if group not in shared)]
         self.slots = [slot for one in self.passes for slot in one.slots]
 
+    def drop_all(self) -> None:
+        """Forget all rows and their caches."""
+        self._groups, self.passes, self._ran, self.slots = [], [], [], []
+
     def _key(self, slot: BatchSlot) -> tuple[Any, ...]:
         """Return a key that is equal for the rows of a group; its first part is `()` for a row that must be alone."""
         # An empty cache has no shapes that a batched cache could take over.
@@ -347,7 +352,8 @@ class Batch:
     def forward(self, tokens: mx.array) -> tuple[mx.array | None, list[tuple[list[BatchSlot], Exception]]]:
         """Read one token per row, (rows,); return lazy logits (rows, vocab_size), and failures (slots, error).
 
-        The logits lack the rows of passes that raised: their caches are in an unknown state.
+        The logits lack the rows of passes that raised: their caches are in an unknown state. An out-of-memory error is
+        raised.
         """
 
         def run(one: Pass, start: int) -> mx.array:
@@ -424,6 +430,8 @@ class Batch:
             try:
                 logits.append(run(one, start))
             except Exception as error:
+                if is_out_of_memory(error):
+                    raise
                 failed.append((one.slots, error))
             else:
                 self._ran.append(one)

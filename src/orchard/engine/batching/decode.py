@@ -6,6 +6,7 @@ pass, reads the last tokens, and launches the rest while the masks are computed;
 
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import wait
 
 import mlx.core as mx
 
@@ -103,6 +104,15 @@ class Rows:
         self._unread: deque[tuple[list[Row], Draw]] = deque()
         self._bound: tuple[mx.array, Computing] | None = None  # the active rows' logits and masks, not drawn yet
         self._stale = False  # the batch must be arranged again: rows have left or changed their caches
+        self.launched = 0
+        """How many draws have been launched, of those that a later step reads."""
+        self.seen = 0
+        """How many of them have been read."""
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether there are launched tokens that have not been read."""
+        return bool(self._unread or self._bound)
 
     @property
     def idle(self) -> bool:
@@ -118,6 +128,16 @@ class Rows:
         row.ended = True
         if row in self._joining:
             self._joining.remove(row)
+
+    def drop_all(self) -> None:
+        """Forget all rows, and whatever was computed for them, without a look at it."""
+        if self._bound:
+            wait([self._bound[1]])  # until then another thread uses the grammars' states
+        self._batch.drop_all()
+        self._sampler = Sampler(self._model.vocab_size)
+        self._active, self._joining, self._inputs = [], [], None
+        self._unread.clear()
+        self._bound, self._stale, self.seen = None, False, self.launched
 
     def disturb(self) -> None:
         """Note that the device got other work (prefill), so that the next step's time doesn't count."""
@@ -145,9 +165,11 @@ class Rows:
         if not self._unread:
             return []
         rows, draw = self._unread.popleft()
+        samples = draw.read()
+        self.seen += 1
         return [
             row.take(sample, self._model.eos_token_ids)
-            for row, sample in zip(rows, draw.read(), strict=True)
+            for row, sample in zip(rows, samples, strict=True)
             if not row.ended
         ]
 
@@ -204,6 +226,7 @@ class Rows:
         draw.launch()
         self._inputs = draw.token
         self._unread.append((self._active, draw))
+        self.launched += 1
         for row in self._active:
             row.launched += 1
 

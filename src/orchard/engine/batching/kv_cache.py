@@ -285,6 +285,28 @@ class KVStore:
         if piece or state:
             self._prefixes.insert(tokens, start, piece, state)
 
+    def settle(self, reached: int, mark: int) -> None:
+        """Confirm what was saved under marks up to `reached`: see `MemoryTier.settle`."""
+        if self._prefixes is not None:
+            self._prefixes.settle(reached, mark)
+
+    def confirm(self) -> None:
+        """Confirm all that was saved. What comes before the next `settle` is confirmed, too."""
+        if self._prefixes is not None:
+            self._prefixes.confirm()
+
+    def retract(self) -> None:
+        """Drop the saved prompts that are not confirmed, and what `find` has kept."""
+        self._restored = None
+        if self._prefixes is not None:
+            self._prefixes.retract()
+
+    def drop_all(self) -> None:
+        """Drop all saved prompts from memory."""
+        self._restored = None
+        if self._prefixes is not None:
+            self._prefixes.drop_all()
+
     def write_back(self) -> bool:
         """Give the disk's thread some cached prompts that aren't on disk; return whether it could take more now."""
         return self._prefixes is not None and self._prefixes.write_back(_WRITE_BACK_BYTES)

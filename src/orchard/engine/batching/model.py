@@ -118,6 +118,9 @@ class LanguageModel(Protocol):
         the cache's lengths; for text (rows * n,), else as in `Embedded`. `extras`: by name, as in `Embedded`.
         """
 
+    def drop_all(self) -> None:
+        """Forget what is kept between requests, such as encoded media."""
+
     def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
         """Read tokens as `forward` does, but return the lazy last hidden states (rows, n, width), from which logits
         are computed. Only jobs with `hidden` need this."""

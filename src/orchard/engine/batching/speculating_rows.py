@@ -99,6 +99,12 @@ class SpeculatingRows(Rows):
         super().leave(row)
         self._speculation.close(row)
 
+    def drop_all(self) -> None:
+        """See `Rows`."""
+        self._speculation.drop_all()
+        super().drop_all()
+        self._clock.disturb(2)
+
     def disturb(self) -> None:
         """See `Rows`."""
         self._clock.disturb(1)
@@ -115,17 +121,12 @@ class SpeculatingRows(Rows):
                 taken, broken = self._verify(proposed)
                 self._joining += held
                 return drawn + taken, failed + broken
-        waits = self._in_flight
+        waits = self.in_flight
         taken, broken = super().step()
         if (seconds := self._clock.lap()) and self._active:
             rows = len(self._active)
             self._speculation.controller.observe(rows, rows if waits else 0, seconds)
         return drawn + taken, failed + broken
-
-    @property
-    def _in_flight(self) -> bool:
-        """Whether there are launched tokens that have not been read."""
-        return bool(self._unread or self._bound)
 
     def _arrange(self, staying: list[Row]) -> None:
         self._clock.disturb(2)  # the next step waits for the arrays of this one
@@ -143,7 +144,7 @@ class SpeculatingRows(Rows):
     @property
     def _owes(self) -> bool:
         """Whether a row must read tokens again, which only a step that verifies can do."""
-        return not self._in_flight and any(len(row.to_read) > 1 for row in self._active)
+        return not self.in_flight and any(len(row.to_read) > 1 for row in self._active)
 
     def _hold_back(self) -> list[Row]:
         """Return the joining rows that must wait: if rows verify alone, none may join one that reads tokens again."""
@@ -181,7 +182,7 @@ class SpeculatingRows(Rows):
             self._bound[1].result()
         rows = self._decoding()
         most = self._most_now(rows)
-        if not most or not self._in_flight:
+        if not most or not self.in_flight:
             return most > 0
         asked = [0 if row in self._joining else self._most(row, len(rows), most) for row in rows]
         return any(self._speculation.controller.choose(self._speculation.propose(rows, asked, launched=True)))

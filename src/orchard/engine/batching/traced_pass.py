@@ -16,6 +16,7 @@ from typing import Any
 
 import mlx.core as mx
 
+from orchard.device.out_of_memory import is_out_of_memory
 from orchard.engine.batching.batched_cache import Lengths, PlacedArrays
 from orchard.engine.batching.kv_cache import Cache, map_layers
 from orchard.engine.batching.layer_kinds import KINDS, BatchedLayerCache
@@ -111,6 +112,8 @@ class TracedPasses:
         try:
             logits, states, apart = trace(tokens, list(more), [of.array for of in lengths], real, states)
         except Exception as error:
+            if is_out_of_memory(error):
+                raise
             log.info("the model's passes can't be traced; each is built anew (%s)", error)
             self._untraceable.add(tokens.ndim)
             return None

@@ -51,6 +51,10 @@ class _DraftRow:
             self.slot.length += right.index(False) if False in right else len(right)
             self._held = []
 
+    def drop(self) -> None:
+        """Forget the cache, whose content is unknown."""
+        self.slot, self._held = None, []
+
     @property
     def unread(self) -> int:
         """How many tokens are unread before the last one; reading the last one gives the first guess."""
@@ -142,7 +146,7 @@ class DraftProposer:
             found = self._guess(list(ready.values()), max(counts))
         except Exception:
             for mine in ready.values():
-                mine.slot = None  # its content is unknown
+                mine.drop()
             self._hold([])
             raise
         return DraftedTokens.of(
@@ -204,6 +208,13 @@ class DraftProposer:
     def _known(self, tokens: Sequence[int]) -> list[int]:
         """Return the tokens, limited to the draft's vocabulary: the model's logits may be wider."""
         return [min(token, self._model.vocab_size - 1) for token in tokens]
+
+    def drop_all(self) -> None:
+        """See `Drafter`."""
+        for mine in self._rows.values():
+            mine.drop()
+        self._batch.drop_all()
+        self._store.drop_all()
 
     def limit(self, cache_bytes: int) -> int:
         """See `Drafter`."""

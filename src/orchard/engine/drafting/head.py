@@ -11,6 +11,7 @@ from typing import Any
 
 import mlx.core as mx
 
+from orchard.device.out_of_memory import is_out_of_memory
 from orchard.engine.batching.attention import GroupedArrays
 from orchard.engine.batching.head_cache import HeadKVCache, LastHidden
 from orchard.engine.batching.model import LanguageModel
@@ -110,6 +111,10 @@ class HeadedModel:
         """See `LanguageModel`. The logits depend on the head's keys and values, so that these are computed, too."""
         return self._read(tokens, cache, embeddings, positions, extras)[0]
 
+    def drop_all(self) -> None:
+        """See `LanguageModel`."""
+        self.plain.drop_all()
+
     def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
         """See `LanguageModel`."""
         return self._read(tokens, cache, given.get("embeddings"), given.get("positions"), given.get("extras"))[1]
@@ -143,6 +148,8 @@ class HeadedModel:
             try:
                 return self._feed(tokens, before, first, embeddings, positions)
             except Exception as error:
+                if is_out_of_memory(error):
+                    raise
                 log.warning("the model's MTP head failed, and guesses nothing more", exc_info=error)
                 self.broken = True
         keys, values = (mx.zeros((len(tokens), one.shape[1], tokens.shape[1], one.shape[3])) for one in self._like)

@@ -172,6 +172,9 @@ class MtpProposer:
         finally:
             one.end_ahead([layer for [layer] in kept])
 
+    def drop_all(self) -> None:
+        """See `Drafter`. What the head has computed is in the rows' caches."""
+
     def limit(self, cache_bytes: int) -> int:
         """See `Drafter`. The model's cached prompts include the head's."""
         return cache_bytes

@@ -182,6 +182,24 @@ class PrefixCache:
             self._disk.write_back(min(excess, save_bytes), oldest=True)
         self._memory.evict()
 
+    def settle(self, reached: int, mark: int) -> None:
+        """Confirm what was saved under marks up to `reached`: see `MemoryTier.settle`. Only that goes to disk."""
+        self._memory.settle(reached, mark)
+
+    def confirm(self) -> None:
+        """Confirm all that was saved."""
+        self._memory.confirm()
+
+    def retract(self) -> None:
+        """Drop what is not confirmed."""
+        self._memory.retract()
+
+    def drop_all(self) -> None:
+        """Drop all that is in memory."""
+        budget, self._memory.budget = self._memory.budget, 0
+        self._memory.evict()
+        self._memory.budget = budget
+
     def write_back(self, limit_bytes: int) -> bool:
         """Give about `limit_bytes` of what isn't on disk yet to the I/O thread.
 

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from orchard.device.out_of_memory import is_out_of_memory
 from orchard.engine.prefix_cache import cache_file
 from orchard.engine.prefix_cache.cache_file import FileIdentity, FoundFile
 from orchard.engine.prefix_cache.disk_io import DiskTier, FilesRead, FolderScanned, WriteFailed
@@ -74,6 +75,8 @@ class DiskIndex:
             path = slot.node.path
             # A file is useless without those before it in the text.
             first = next((node.payload for node in path if node.payload.file is None), slot)
+            if first in self._memory.fresh:
+                return False
             nbytes = self._save(first, path)
             if not nbytes:
                 dirty.pop(slot, None)
@@ -96,7 +99,9 @@ class DiskIndex:
             value: Any = slot.value
             arrays: HostArrays = value.to_host()
             size = cache_file.size(place, arrays)
-        except Exception:
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
             log.exception("a prompt could not be copied from the device")
             return 0
         if not self._make_room(size, path):
@@ -239,7 +244,9 @@ class DiskIndex:
         if path and path[0].parent is self._memory.root:  # otherwise it was dropped meanwhile
             try:
                 self._hold(path, files)
-            except Exception:
+            except Exception as error:
+                if is_out_of_memory(error):
+                    raise
                 log.exception("cached prompts from disk can't be used")
                 broken = list(files)
             self._memory.evict()

@@ -26,7 +26,10 @@ class MemoryTier:
         self.order: OrderedDict[Slot[Any], None] = OrderedDict()
         """The slots with a value in memory, the least recently used first."""
         self.dirty: OrderedDict[Slot[Any], None] = OrderedDict()
-        """Those of them that aren't on disk, in the same order."""
+        """Those of them that are confirmed and aren't on disk, in about the same order."""
+        self.fresh: OrderedDict[Slot[Any], int] = OrderedDict()
+        """Those that are not confirmed: the device's errors may still show that their arrays are wrong. See `settle`"""
+        self._reached = self._mark = 0
         self.forget: Callable[[DiskRecord], None] = lambda record: None
         """Called with each file of a dropped node; several times if nodes share the file."""
         self._clock = 0
@@ -36,8 +39,41 @@ class MemoryTier:
         slot.value = value
         self.nbytes += slot.nbytes
         self.order[slot] = None
-        if slot.file is None:
+        self._note(slot)
+
+    def _note(self, slot: Slot[Any]) -> None:
+        """Note that a slot got new arrays."""
+        if self._mark > self._reached:
+            self.fresh[slot] = self._mark
+            self.dirty.pop(slot, None)
+        elif slot.file is None:
             self.dirty[slot] = None
+
+    def settle(self, reached: int, mark: int) -> None:
+        """Confirm what was put into slots under marks up to `reached`; what comes now gets `mark`, never a lower one.
+
+        What has a mark that is reached already is confirmed at once.
+        """
+        self._reached, self._mark = reached, mark
+        while self.fresh and next(iter(self.fresh.values())) <= reached:
+            slot, _ = self.fresh.popitem(last=False)
+            if slot.file is None:
+                self.dirty[slot] = None
+
+    def confirm(self) -> None:
+        """Confirm all that was put into slots."""
+        self.settle(self._mark, self._mark)
+
+    def retract(self) -> None:
+        """Drop what is not confirmed, and what is below it in memory."""
+        while self.fresh:
+            slot = next(iter(self.fresh))
+            below = list(slot.node.subtree()) if slot is slot.node.payload else []
+            for one in [slot, *(other for node in below for other in node.slots if other is not slot)]:
+                if one.value is not None:
+                    self._release(one)
+            if below and slot.file is None:
+                self.drop(slot.node)
 
     def touch(self, path: Sequence[Node], snapshot: Node | None = None) -> None:
         """Note the use of a path from the root on, and of the snapshot at a node of it, if one is given."""
@@ -95,6 +131,7 @@ class MemoryTier:
         upper = node.split(at)
         if upper.payload.value is not None:
             self.nbytes += node.payload.nbytes - before
+            self._note(node.payload)
             self.hold(upper.payload, upper.payload.value)
             self.touch(upper.path)  # the upper part must be younger than the lower one, its ancestors younger than both
         return upper
@@ -117,3 +154,4 @@ class MemoryTier:
         slot.value = None
         del self.order[slot]
         self.dirty.pop(slot, None)
+        self.fresh.pop(slot, None)

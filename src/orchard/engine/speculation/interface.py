@@ -73,6 +73,9 @@ class Drafter(Protocol):
         The device may still compute the guesses when this returns; the pass that verifies them then takes longer.
         """
 
+    def drop_all(self) -> None:
+        """Forget all that was computed for rows and for cached prompts. Rows stay open until they are closed."""
+
     def limit(self, cache_bytes: int) -> int:
         """Limit the draft's own cached prompts to a share of `cache_bytes`; return the bytes that are left."""
 

@@ -1,4 +1,7 @@
-"""Asks proposers for the next tokens of rows. If a proposer fails, its rows only lose its proposals."""
+"""Asks proposers for the next tokens of rows. If a proposer fails, its rows only lose its proposals.
+
+Out-of-memory errors are no failures of a proposer: all methods may raise them.
+"""
 
 import itertools
 import logging
@@ -9,6 +12,7 @@ from functools import partial
 import mlx.core as mx
 from msgspec.structs import replace
 
+from orchard.device.out_of_memory import is_out_of_memory
 from orchard.engine.speculation.interface import Controller, Drafter, Proposer, SpeculatingRow
 from orchard.engine.speculation.proposal import DraftedTokens, Proposal
 
@@ -44,6 +48,13 @@ class Speculation:
         for proposer in self._open.pop(row, ()):
             _try(partial(proposer.close, row))
         self._leave_drafter([row])
+
+    def drop_all(self) -> None:
+        """Forget all rows, and whatever the draft has computed."""
+        if self._drafter:
+            self._drafter.drop_all()
+        for row in list(self._open):
+            self.close(row)
 
     def propose(
         self, rows: Sequence[SpeculatingRow], most: Sequence[int], *, launched: bool = False
@@ -160,6 +171,8 @@ def _try(act: Callable[[], None]) -> bool:
     try:
         act()
     except Exception as error:
+        if is_out_of_memory(error):
+            raise
         log.warning("a proposer failed; its rows go on without it", exc_info=error)
         return False
     return True

@@ -1,0 +1,112 @@
+"""Tells MLX's out-of-memory errors from others, waits until they have surfaced, and tries again with less."""
+
+import logging
+import traceback
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+import mlx.core as mx
+
+from orchard.core.errors import OrchardError
+
+log = logging.getLogger("orchard.worker")
+
+R = TypeVar("R")
+W = TypeVar("W")
+
+_RETRY_AFTER = 5
+_SIGNS = (
+    "out of memory",  # CUDA: cudaMallocAsync(&data, size, stream) failed: out of memory
+    "insufficient memory",  # Metal: [METAL] Command buffer execution failed: Insufficient Memory
+    "kiogpucommandbuffercallbackerroroutofmemory",  # its code, where the message is translated
+    "[metal::malloc]",
+    "unable to allocate",  # [malloc] Unable to allocate 8 bytes.
+    "bad_alloc",
+    "alloc_failed",  # cuBLAS and cuDNN: CUBLAS_STATUS_ALLOC_FAILED
+)
+_MOST_ERRORS = 16  # that MLX keeps at a time: one for each stream and each array that waits
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that an allocation failed, on the device or on the host."""
+    if isinstance(error, MemoryError):
+        return True
+    message = str(error).lower()
+    return isinstance(error, RuntimeError) and any(sign in message for sign in _SIGNS)
+
+
+def surface() -> None:
+    """Wait for the device; raise the error of earlier work, which MLX may have kept until now.
+
+    On Metal, work that ran out of memory leaves zeros, and a later call raises its error.
+    """
+    mx.synchronize()
+
+
+def forget(error: BaseException) -> None:
+    """Let go of what an out-of-memory error and failed work keep alive, and free MLX's cached buffers.
+
+    Raise an error that work in progress leaves, unless it says the same.
+    """
+    found: BaseException | None = error
+    while found is not None:
+        traceback.clear_frames(found.__traceback__)
+        found = found.__cause__ or found.__context__
+    for _ in range(_MOST_ERRORS):
+        try:
+            surface()
+            break
+        except Exception as late:
+            if not is_out_of_memory(late):
+                raise
+    mx.clear_cache()
+
+
+def patiently(act: Callable[[], R]) -> R:
+    """Return what `act` returns. If memory runs out, free what is not needed and try once more.
+
+    Raise OrchardError("insufficient_memory") if it runs out again, and any other error at once.
+    """
+    ((_, made),) = in_parts(lambda _: act(), None, lambda _: ())
+    if isinstance(made, OrchardError):
+        raise made
+    return made
+
+
+def in_parts(act: Callable[[W], R], whole: W, halve: Callable[[W], Sequence[W]]) -> list[tuple[W, R | OrchardError]]:
+    """Return a piece of work and what `act` returns for it; if memory runs out, its parts, each with its own.
+
+    `halve` returns the parts of a piece, none if it can't be cut: then it is tried once more. A part for which memory
+    runs out again has an OrchardError("insufficient_memory"). Raise any other error.
+    """
+    try:
+        return [(whole, _surfaced(partial(act, whole)))]
+    except Exception as error:
+        _let_go(error)
+    if parts := halve(whole):
+        return [one for part in parts for one in in_parts(act, part, halve)]
+    try:
+        return [(whole, _surfaced(partial(act, whole)))]
+    except Exception as error:
+        _let_go(error)
+    return [(whole, insufficient())]
+
+
+def insufficient() -> OrchardError:
+    """Return the error for a caller whose request finds no memory, though all that is not needed is freed."""
+    message = "the device ran out of memory, even with nothing else in it; try again later"
+    return OrchardError("insufficient_memory", message, retry_after=_RETRY_AFTER)
+
+
+def _surfaced(act: Callable[[], R]) -> R:
+    made = act()
+    surface()
+    return made
+
+
+def _let_go(error: Exception) -> None:
+    if not is_out_of_memory(error):
+        raise error
+    log.warning("memory ran out", exc_info=error)
+    forget(error)

@@ -1,0 +1,65 @@
+"""Decides what the engine gives up when allocations fail: more with each failure, and less again after calm steps.
+
+1. MLX's cached buffers, which the caller frees after each failure;
+2. the cached prompts;
+3. others: fewer jobs run, half as many with each failure; the rest wait;
+4. the job itself, if it fails again and again though it is alone and nothing else is left.
+
+After `_CALM` steps without a failure, twice as many jobs may run, and the order begins anew.
+"""
+
+from msgspec import Struct
+
+_CALM = 64
+_TRIES_ALONE = 3  # failures of a job that is alone, with no token between them
+_MANY = 64  # jobs; a limit of more is lifted
+
+
+class Alone(Struct, frozen=True):
+    """A job that was alone when an allocation failed, and how many tokens and prompt logprobs it had given."""
+
+    job: str
+    given: int
+
+
+class Shortage:
+    """What is given up in one engine. It uses no MLX, no clock and no thread."""
+
+    def __init__(self) -> None:
+        self.most: int | None = None
+        """The most jobs that may run; None: any number."""
+        self._failures = 0
+        self._calm = 0
+        self._alone: Alone | None = None
+        self._tries = 0  # of `_alone`
+
+    def fail(self, running: int, alone: Alone | None) -> None:
+        """Note a failure with `running` jobs; `alone` if that was one."""
+        self._failures, self._calm = self._failures + 1, 0
+        self._tries = self._tries + 1 if alone and alone == self._alone else 1
+        self._alone = alone
+        if self._failures > 2 and running > 1:
+            self.most = running // 2
+
+    @property
+    def takes_prompts(self) -> bool:
+        """Whether the cached prompts are to be given up."""
+        return max(self._failures, self._tries) > 1
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the job that was alone is to fail."""
+        return self._alone is not None and self._tries >= _TRIES_ALONE
+
+    def calm(self) -> bool:
+        """Note a step without a failure; return whether `most` has changed."""
+        if not (self._failures or self.most):
+            return False
+        self._calm += 1
+        if self._calm < _CALM:
+            return False
+        self._failures = self._calm = 0
+        if self.most is None:
+            return False
+        self.most = None if self.most >= _MANY else 2 * self.most
+        return True

@@ -1,0 +1,164 @@
+"""Jobs that have not ended, and their results."""
+
+import copy
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+
+from msgspec.structs import replace
+
+from orchard.engine.batching.batch import BatchSlot
+from orchard.engine.batching.decode import Row, Rows
+from orchard.engine.batching.job import Drawn, HiddenState, Job, Scored
+from orchard.engine.batching.kv_cache import KVStore
+from orchard.engine.batching.prefill import Prefill
+from orchard.engine.sampling.logprobs import Scoring
+from orchard.engine.ticket import Ticket
+
+Result = Drawn | Scored | HiddenState
+
+
+class Work:
+    """A job that has not ended: its prefills, then its rows.
+
+    `wanted`: the token limit of the request; `job.max_tokens` is lower if the memory doesn't suffice for it.
+    `answers[i]`: the tokens of choice i when its row was last freed (preemption, pause); None if the choice has ended.
+    `admitted_with[i]`: how many tokens choice i had when the scheduler last admitted the job.
+    `scored`: how many prompt tokens have had the token after them scored, if the job wants prompt logprobs.
+    `told[i]`, `told_scores`: how many tokens of choice i, and how many scores, have left the engine.
+    """
+
+    def __init__(self, job: Job, ticket: Ticket) -> None:
+        self.job = job
+        self.ticket = replace(ticket)  # as it was at the beginning
+        self.prefills: list[tuple[Prefill, list[int]]] = []  # each with the choices that start from it
+        self.rows: list[Row] = []
+        self.answers: list[list[int] | None] = [[] for _ in range(job.choices)]
+        self.admitted_with = [0] * job.choices
+        self.isolated = False
+        self.begun = False
+        self.wanted = job.max_tokens
+        self.scored = 0
+        self.told = [0] * job.choices
+        self.told_scores = 0
+
+    def save_prefill(self) -> None:
+        """Save what has been read of a prompt that will not be read on, so that a later request can go on from it."""
+        if self.prefills:
+            self.prefills[0][0].save()
+
+    def begin(self, store: KVStore, vocab_size: int) -> None:
+        """Look the prompt up in `store` and prepare the prefill of the rest, and of the answers so far."""
+        job = self.job
+        begin = partial(
+            Prefill,
+            boundaries=job.boundaries,
+            store=store,
+            spans=job.spans,
+            scope=job.cache_scope,
+            embed=job.embed,
+        )
+        if any(self.answers):
+            self.prefills = [
+                (begin([*job.prompt, *answer]), [choice])
+                for choice, answer in enumerate(self.answers)
+                if answer is not None
+            ]
+        else:
+            count, left = job.prompt_logprobs, len(job.prompt) - 1 - self.scored
+            scoring = Scoring(count, vocab_size) if count is not None and left else None
+            prefill = begin(job.prompt, scoring=scoring, scored=self.scored, hidden=job.hidden)
+            self.prefills = [(prefill, list(range(job.choices)))]
+
+    def start_rows(self, prefill: Prefill, choices: list[int]) -> list[Row]:
+        """Make a row for each choice. The copies of the cache share its buffers; MLX copies them at the first write."""
+        rows: list[Row] = []
+        for choice in choices:
+            if (answer := self.answers[choice]) is None:
+                continue
+            cache = prefill.cache if choice == choices[-1] else copy.deepcopy(prefill.cache)
+            tokens = [*self.job.prompt, *answer]
+            slot = BatchSlot(cache, len(tokens) - 1, prefill.position_delta, isolated=self.isolated)
+            rows.append(Row(self.job, choice, tokens, slot))
+        self.rows += rows
+        return rows
+
+    def free_rows(self, rows: Rows, cacheable: bool = False) -> int:
+        """Keep the tokens and free the rows; return the most tokens that a row generated since its admission.
+
+        `cacheable`: the KV caches of its rows and of its prefill may go into the prefix cache.
+        """
+        generated = 0
+        for row in self.rows:
+            if self.answers[row.choice] is not None:
+                generated = max(generated, len(row.generated) - self.admitted_with[row.choice])
+                self.answers[row.choice] = row.generated
+                row.cacheable = row.cacheable and cacheable
+                rows.leave(row)
+        if cacheable:
+            self.save_prefill()
+        self.rows, self.prefills = [], []
+        return generated
+
+    def go_back(self) -> int:
+        """Forget all but what has left the engine; return the most tokens that a row has left since its admission."""
+        for row in self.rows:
+            if self.answers[row.choice] is not None:
+                self.answers[row.choice] = row.generated
+        self.rows, self.prefills = [], []
+        most = 0
+        for choice, answer in enumerate(self.answers):
+            if answer is not None:
+                del answer[self.told[choice] :]
+                most = max(most, len(answer) - self.admitted_with[choice])
+        self.scored = self.told_scores
+        return most
+
+
+class Results:
+    """What leaves the engine: results are held until the errors of their work must have surfaced, and told in order.
+
+    A result's mark is the number of draws that have been read once that is so: a device does its work in the order in
+    which it was launched, so a later draw that could be read has been computed after the result.
+    """
+
+    def __init__(self, is_live: Callable[[Work], bool], end: Callable[[Work, int], None]) -> None:
+        """`is_live` returns whether a job has neither ended nor left. `end` is called when a choice's last is told."""
+        self._is_live = is_live
+        self._end = end
+        self.held: deque[tuple[int, Work, Result]] = deque()
+        """The results that are not told, with their marks and jobs."""
+        self._told: list[Result] = []
+
+    def hold(self, mark: int, work: Work, result: Result) -> None:
+        """Add a result, with a mark."""
+        self.held.append((mark, work, result))
+
+    def tell(self, reached: int | None = None) -> None:
+        """Tell the results up to the first whose mark is above `reached`; None: all. Drop those of jobs that left."""
+        while self.held and (reached is None or self.held[0][0] <= reached):
+            _, work, result = self.held.popleft()
+            if not self._is_live(work):
+                continue
+            if isinstance(result, Scored):
+                work.told_scores += len(result.samples)
+            elif isinstance(result, HiddenState):
+                self._end(work, 0)
+            elif work.answers[result.choice] is None:
+                continue
+            else:
+                work.told[result.choice] += 1
+                if result.reason:
+                    self._end(work, result.choice)
+            self._told.append(result)
+
+    def drop_held(self) -> None:
+        """Forget the results that are not told."""
+        self.held.clear()
+
+    def take(self) -> tuple[list[Drawn], list[Scored], list[HiddenState]]:
+        """Return and forget what was told since the last call."""
+        told, self._told = self._told, []
+        drawn = [one for one in told if isinstance(one, Drawn)]
+        scored = [one for one in told if isinstance(one, Scored)]
+        return drawn, scored, [one for one in told if isinstance(one, HiddenState)]
