@@ -3,7 +3,7 @@
 import ast
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 import orchard.engine
 from orchard.backends.text import TextModel
+from orchard.core.media import MediaPart
 from orchard.device import out_of_memory
 from orchard.engine.batching.job import Job
 from orchard.engine.prefix_cache import cache_file
@@ -31,6 +32,7 @@ from tests.support.grammars import lark
 from tests.support.memory_faults import Fault, MemoryFaults
 from tests.support.speculation import speculation
 from tests.support.tiny_models import LOOSE, Course, Other, alone, make_runner, network, run
+from tests.support.vision_engines import VisionEngines, image, showing
 
 _SETTINGS: dict[str, Any] = {"derandomize": True, "database": None, "phases": [Phase.generate]}
 """Examples are not shrunk: that would take longer than a test may."""
@@ -247,6 +249,31 @@ def test_what_is_saved_between_steps_may_fail(faults: MemoryFaults, tmp_path: Pa
     with faults.among([Fault(0)]):
         runner.close(10)
     assert run(runner, [other]).outcomes["other"].tokens == alone(model, other)
+
+
+@pytest.fixture(scope="module")
+def viewers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VisionEngines]:
+    engines = VisionEngines(tmp_path_factory.getbasetemp())
+    yield engines
+    engines.close()
+
+
+@pytest.mark.parametrize("kind", ["qwen3_vl", "gemma3"])
+def test_images_are_encoded_again(viewers: VisionEngines, faults: MemoryFaults, kind: str) -> None:
+    """In an engine's own thread, which goes on whatever fails. No encoded image is kept that may be wrong."""
+    driver = viewers.get(kind)
+    parts: list[list[int] | MediaPart] = [prompt(1, 9), image(1), prompt(2, 5), image(2), prompt(3, 7)]
+    jobs = [showing(driver.model, kind, greedy(name, [], 6), of) for name, of in [("a", parts), ("b", parts[:3])]]
+    expected = {job.id: viewers.alone(kind, job) for job in jobs}
+    for after, late in itertools.product(some(range(24), 4), some(range(4), 3)):
+        driver.model.drop_all()
+        with faults.among([Fault(after, late)]):
+            results = driver.run(jobs)
+        again = driver.run(jobs)
+        for job in jobs:
+            assert results[job.id].tokens == expected[job.id].tokens, (after, late)
+            assert again[job.id].tokens == expected[job.id].tokens, (after, late)
+    assert faults.told > 5
 
 
 class Singular(Other):
