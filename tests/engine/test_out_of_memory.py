@@ -10,7 +10,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
-from hypothesis import Phase, given
+from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -27,15 +27,12 @@ from tests.engine.test_hidden_states import wanted
 from tests.engine.test_invariants_speculation import Tally, answers_of, mixes, model_of, play, tight, tokens_of
 from tests.support.drafting import drafting
 from tests.support.engine_driver import greedy, prompt
-from tests.support.examples import examples, is_deep, some
+from tests.support.examples import is_deep, some
 from tests.support.grammars import lark
 from tests.support.memory_faults import Fault, MemoryFaults
 from tests.support.speculation import speculation
 from tests.support.tiny_models import LOOSE, Course, Other, alone, make_runner, network, run
 from tests.support.vision_engines import VisionEngines, image, showing
-
-_SETTINGS: dict[str, Any] = {"derandomize": True, "database": None, "phases": [Phase.generate]}
-"""Examples are not shrunk: that would take longer than a test may."""
 
 
 @pytest.fixture
@@ -66,12 +63,17 @@ def check_nothing_is_left(runner: Runner) -> None:
         assert in_tree == set(memory.order)
 
 
+@pytest.mark.parametrize("part", range(10) if is_deep() else range(1))
 @pytest.mark.parametrize("kind", ["dense", "windows", "delta net"])
-def test_answers_are_what_they_are_with_enough_memory(faults: MemoryFaults, kind: str) -> None:
-    """Over joins, leaves, pauses, preemptions, long prompts, cached prompts and speculation."""
+def test_answers_are_what_they_are_with_enough_memory(faults: MemoryFaults, kind: str, part: int) -> None:
+    """Over joins, leaves, pauses, preemptions, long prompts, cached prompts and speculation.
+
+    Examples are not shrunk: that would take longer than a test may.
+    """
     model, tally = model_of(kind), Tally()
 
-    @examples(1000 if is_deep() else 25, **_SETTINGS)
+    @seed(part)
+    @settings(max_examples=100 if is_deep() else 5, database=None, phases=[Phase.generate])
     @given(jobs=mixes(), data=st.data(), schedule=schedules())
     def check(jobs: list[Job], data: Any, schedule: list[Fault]) -> None:
         answers = answers_of(model, jobs)

@@ -197,8 +197,6 @@ class Runner:
         broken, self._broken = self._broken, []
         self._reported = self._jobs
         drawn, scored, hidden = self._results.take()
-        failed = {one.job for one in broken}
-        drawn = [one for one in drawn if one.job not in failed]
         return EngineStep(begun, drawn, broken, self._scheduler.running, self._scheduler.waiting, scored, hidden)
 
     def _step(self) -> None:

@@ -129,7 +129,10 @@ class HiddenState(Struct, frozen=True):
 
 
 class EngineStep(Struct, frozen=True):
-    """What one engine step produced, and how many jobs are running and waiting after it."""
+    """What one engine step produced, and how many jobs are running and waiting after it.
+
+    A job in `broken` may have tokens in `drawn`, which come first.
+    """
 
     begun: list[Begun]
     drawn: list[Drawn]
