@@ -141,12 +141,12 @@ class Course:
             assert outcome.begun, f"{scored.job} was scored before it began"
             assert not any(outcome.tokens), f"{scored.job} was scored after it had brought a token"
             outcome.scored += scored.samples
+        for drawn in step.drawn:
+            self._draw(drawn)
         for broken in step.broken:
             outcome = self.outcomes[broken.job]
             assert None in outcome.reasons, f"{broken.job} broke after its end"
             outcome.broken.append(broken.message)
-        for drawn in step.drawn:
-            self._draw(drawn)
 
     def _draw(self, drawn: Drawn) -> None:
         outcome = self.outcomes[drawn.job]

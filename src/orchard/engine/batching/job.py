@@ -132,6 +132,7 @@ class EngineStep(Struct, frozen=True):
     """What one engine step produced, and how many jobs are running and waiting after it.
 
     `starved`: those of the waiting ones that need more memory than there is for now, even alone.
+    A job in `broken` may have tokens in `drawn`, which come first.
     """
 
     begun: list[Begun]
