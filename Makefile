@@ -48,7 +48,7 @@ test: $(VENV)/.dev ## run the tests, in four to ten minutes on two cores (ARGS=.
 test-deep: $(VENV)/.dev ## run the same tests with many more examples and fuzzed requests
 	FUZZ_REQUESTS=10000 $(PYTEST) --hypothesis-profile deep $(ARGS)
 
-test-clients: $(VENV)/.serve $(VENV)/.clients ## run real clients against a server, or against URL=... (needs Node 24.16 and npm)
+test-clients: $(VENV)/.dev $(VENV)/.clients ## run real clients against a server, or against URL=... (needs Node 24.16 and npm)
 	ORCHARD=$(abspath $(VENV)/bin/orchard) OPEN_WEBUI=$(abspath $(OPEN_WEBUI)/bin/open-webui) \
 	$(if $(URL),CLIENTS_URL="$(URL)") $(CLIENTS)/bin/python -m pytest tests/clients $(ARGS)
 

@@ -6,6 +6,7 @@ These tests have an environment of their own, without Orchard: the clients' depe
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -13,6 +14,26 @@ import pytest
 from tests.clients.running import running
 from tests.clients.starting import started
 
+# The server's code of `makers_url`: image models that draw plain colours, and a tiny random speech model.
+_MAKERS = """
+from pathlib import Path
+from orchard.cli import main
+from tests.support import fake_images
+from tests.support.speech_models import make_qwen3_tts
+
+Path("speaks").mkdir()
+make_qwen3_tts(Path("speaks"))
+fake_images.use()
+main()
+"""
+_MAKERS_CONFIG = """
+server: {responses_path: ":memory:"}
+models:
+  - {model_path: demo}
+  - {model_path: generates, served_model_name: black-forest-labs/FLUX.2-klein-4B, config_name: flux2-klein-4b}
+  - {model_path: edits, served_model_name: black-forest-labs/FLUX.1-Kontext-dev, config_name: flux-kontext-dev}
+  - {model_path: speaks, served_model_name: mlx-community/Qwen3-TTS-12Hz-0.6B-CustomVoice-bf16}
+"""
 # Clients read keys, addresses and switches from the environment: none of the user's must reach a test.
 for name in list(os.environ):
     if re.match(
@@ -44,3 +65,20 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def _is_ready(url: str) -> bool:
     return bool(httpx.get(f"{url}/health").json()["models"]["demo"]["state"] == "ready")
+
+
+@pytest.fixture(scope="session")
+def makers_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """As `url`, of a server with models that make images and speech, under the names in docs/clients.md."""
+    folder = tmp_path_factory.mktemp("makers")
+    for name in ("generates", "edits"):
+        (folder / name / "transformer").mkdir(parents=True)
+        (folder / name / "model_index.json").write_text("{}")
+        (folder / name / "transformer" / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
+    (folder / "config.yaml").write_text(_MAKERS_CONFIG)
+    python = Path(os.environ["ORCHARD"]).with_name("python")
+    variables = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    with started(
+        [str(python), "-c", _MAKERS, "serve", "--config", "config.yaml"], folder, _is_ready, variables
+    ) as made:
+        yield made

@@ -20,7 +20,8 @@ OWN_TOOLS = ["editor", "read_files", "run_commands", "submit_and_exit"]
 @pytest.mark.parametrize("provider", ["openai-compatible", "openai-native", "anthropic"])
 def test_a_tool_loop(url: str, tmp_path: Path, provider: str) -> None:
     (settings := tmp_path / ".cline" / "data" / "settings").mkdir(parents=True)
-    (settings / "cline_mcp_settings.json").write_text(json.dumps({"mcpServers": {"home": WEATHER_SERVER}}))
+    server = WEATHER_SERVER | {"timeout": 60}  # seconds; 3 are too few for its start on a busy machine
+    (settings / "cline_mcp_settings.json").write_text(json.dumps({"mcpServers": {"home": server}}))
     switches = {"autoUpdateEnabled": False, "telemetryOptOut": True, "disabledTools": OWN_TOOLS}
     (settings / "global-settings.json").write_text(json.dumps(switches))
     own = {"CLINE_SESSION_BACKEND_MODE": "local"}  # else a process stays behind

@@ -10,8 +10,20 @@ import pytest
 NODE = Path(__file__).parent / "node"
 
 
-@pytest.mark.parametrize("file", sorted(path.name for path in NODE.glob("*.test.mjs")))
+FILES = sorted(path.name for path in NODE.glob("*.test.mjs"))
+SPEECH = "speech.test.mjs"
+
+
+@pytest.mark.parametrize("file", [name for name in FILES if name != SPEECH])
 def test_node(url: str, file: str) -> None:
+    _run(url, file)
+
+
+def test_speech(makers_url: str) -> None:
+    _run(makers_url, SPEECH)
+
+
+def _run(url: str, file: str) -> None:
     program = shutil.which("node")
     assert program, "Node 24.16 or newer must be on the PATH"
     assert (NODE / "node_modules").is_dir(), "`make test-clients` installs what the tests need"

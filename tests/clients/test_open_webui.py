@@ -18,19 +18,6 @@ from tests.clients.agents import ROOT
 from tests.clients.prompts import ASK_WEATHER, SUM, SUM_ANSWER, WEATHER_SCHEMA
 from tests.clients.starting import started
 
-PAINTERS = """
-server: {responses_path: ":memory:"}
-models:
-  - {model_path: demo}
-  - {model_path: generates, served_model_name: black-forest-labs/FLUX.2-klein-4B, config_name: flux2-klein-4b}
-  - {model_path: edits, served_model_name: black-forest-labs/FLUX.1-Kontext-dev, config_name: flux-kontext-dev}
-"""
-START_PAINTERS = """
-from orchard.cli import main
-from tests.support import fake_images
-fake_images.use()
-main()
-"""
 SECTION = (ROOT / "docs" / "clients.md").read_text().partition("## Open WebUI")[2].partition("\n## ")[0]
 
 
@@ -157,33 +144,28 @@ def _upload(client: httpx.Client, path: str, file: Path, kind: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def painters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A client of an Open WebUI whose server has image models, which draw plain colours."""
-    folder = tmp_path_factory.mktemp("painters")
-    for name in ("generates", "edits"):
-        (folder / name / "transformer").mkdir(parents=True)
-        (folder / name / "model_index.json").write_text("{}")
-        (folder / name / "transformer" / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
-    (folder / "config.yaml").write_text(PAINTERS)
-    command = [str(Path(os.environ["ORCHARD"]).with_name("python")), "-c", START_PAINTERS, "serve"]
-    variables = os.environ | {"PYTHONPATH": str(ROOT)}
-    with (
-        started([*command, "--config", "config.yaml"], folder, _is_ready, variables) as url,
-        open_webui(url, tmp_path_factory.mktemp("open-webui-images")) as client,
-    ):
+def making(makers_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """As `webui`, with models that make images and speech."""
+    with open_webui(makers_url, tmp_path_factory.mktemp("open-webui")) as client:
         yield client
 
 
-def test_images(painters: httpx.Client) -> None:
-    (made,) = _post(painters, "/api/v1/images/generations", json={"prompt": "a cat"})
-    assert _size(painters, made) == (1024, 1024)
-    (edited,) = _post(painters, "/api/v1/images/edit", json={"prompt": "at night", "image": made["url"]})
-    assert _size(painters, edited) == (1024, 1024)
+def test_a_spoken_answer(making: httpx.Client) -> None:
+    said = making.post("/api/v1/audio/speech", json={"input": "Hello there.", "voice": "alloy"})
+    assert (said.status_code, said.headers["content-type"]) == (200, "audio/mpeg")
+    assert said.content.startswith((b"ID3", b"\xff"))
 
 
-def test_an_image_in_a_chat(painters: httpx.Client) -> None:
-    (image,) = _chat(painters, "a cat", {"features": {"image_generation": True}}, {"files", "done"})["files"]["files"]
-    assert _size(painters, image) == (1024, 1024)
+def test_images(making: httpx.Client) -> None:
+    (made,) = _post(making, "/api/v1/images/generations", json={"prompt": "a cat"})
+    assert _size(making, made) == (1024, 1024)
+    (edited,) = _post(making, "/api/v1/images/edit", json={"prompt": "at night", "image": made["url"]})
+    assert _size(making, edited) == (1024, 1024)
+
+
+def test_an_image_in_a_chat(making: httpx.Client) -> None:
+    (image,) = _chat(making, "a cat", {"features": {"image_generation": True}}, {"files", "done"})["files"]["files"]
+    assert _size(making, image) == (1024, 1024)
 
 
 def _size(client: httpx.Client, image: dict[str, str]) -> tuple[int, int]:

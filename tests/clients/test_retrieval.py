@@ -9,6 +9,7 @@ from pathlib import Path
 import cohere
 import httpx
 import litellm
+import openai
 import pytest
 import voyageai
 from haystack import Document
@@ -38,9 +39,13 @@ TEXTS = ["A cat sleeps.", LONG]
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The base URL, without /v1, of a server with both models."""
-    folder = tmp_path_factory.mktemp("retrieval")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("retrieval")
+
+
+@pytest.fixture(scope="module")
+def url(folder: Path) -> Iterator[str]:
+    """The base URL, without /v1, of a server with both models. Its log is in the folder."""
     make_model(folder / "ranker", "bert_ranker")
     (folder / "config.yaml").write_text(CONFIG)
     with started([os.environ["ORCHARD"], "serve", "--config", "config.yaml"], folder, _is_ready) as address:
@@ -54,7 +59,8 @@ def _is_ready(url: str) -> bool:
 @pytest.fixture(scope="module")
 def expected(url: str) -> list[list[float]]:
     """The vectors of TEXTS."""
-    answer = httpx.post(f"{url}/v1/embeddings", json={"model": EMBEDDER, "input": TEXTS}).json()
+    body = {"model": EMBEDDER, "input": TEXTS}
+    answer = httpx.post(f"{url}/v1/embeddings", json=body, timeout=60).json()
     return [one["embedding"] for one in answer["data"]]
 
 
@@ -63,6 +69,20 @@ def test_langchain(url: str, expected: list[list[float]]) -> None:
         model=EMBEDDER, base_url=f"{url}/v1", api_key="none", check_embedding_ctx_length=False
     ).embed_documents(TEXTS)
     assert made == [pytest.approx(one, abs=1e-5) for one in expected]
+
+
+def test_langchains_token_ids(
+    url: str, folder: Path, expected: list[list[float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By default, it sends ids of OpenAI's tokenizer: the vectors are others, or the model lacks the tokens."""
+    brought = Path(litellm.__file__).parent / "litellm_core_utils" / "tokenizers"  # else it would be downloaded
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(brought))
+    model = OpenAIEmbeddings(model=EMBEDDER, base_url=f"{url}/v1", api_key="none")
+    for _ in range(2):
+        assert model.embed_documents([LONG]) != [pytest.approx(expected[1], abs=0.01)]
+    assert (folder / "log").read_text().count(f"sends token ids to embed to model '{EMBEDDER}', not text") == 1
+    with pytest.raises(openai.BadRequestError, match=r"has the token \d+; this model's tokens are 0 to 30521"):
+        model.embed_documents(["A cat sleeps."])
 
 
 def test_llama_index(url: str, expected: list[list[float]]) -> None:
@@ -84,7 +104,7 @@ DOCUMENTS = ["w30 w31", "w20 w21", "w40 " * 100]
 def ranked(url: str) -> list[tuple[int, float]]:
     """The documents in order, with their scores; the last of DOCUMENTS is longer than the model can read."""
     body = {"model": RANKER, "query": QUERY, "documents": DOCUMENTS}
-    answer = httpx.post(f"{url}/v1/rerank", json=body).json()
+    answer = httpx.post(f"{url}/v1/rerank", json=body, timeout=60).json()
     found = [(one["index"], one["relevance_score"]) for one in answer["results"]]
     assert {index for index, _ in found} == {0, 1, 2}
     return found

@@ -52,6 +52,8 @@ def test_each_name_of_openais_has_one_voice_and_all_voices_are_used() -> None:
 def test_a_voice_that_the_model_does_not_have_is_refused_with_those_that_it_has() -> None:
     with pytest.raises(OrchardError, match=r"one of this model's: 'Ann', 'bob', 'Echo', or one of OpenAI's names$"):
         choose_voice("carl", OWN, {})
+    with pytest.raises(OrchardError, match=r"'Echo', 'assistant', or one of OpenAI's names$"):
+        choose_voice("carl", OWN, {"assistant": "bob"})
     with pytest.raises(OrchardError, match="the setting `voices` says 'carl' for 'alloy'") as refused:
         choose_voice("alloy", OWN, {"alloy": "carl"})
     assert (refused.value.kind, refused.value.param) == ("invalid_request", "voice")

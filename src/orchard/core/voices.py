@@ -63,7 +63,9 @@ def choose_voice(name: str | None, own: Sequence[str], setting: Mapping[str, str
         return Voice(found)
     if target is None and name.lower() in OPENAI_VOICES:
         return Voice(own[OPENAI_VOICES.index(name.lower()) % len(own)])
-    listed = ", ".join(map(repr, own))
+    listed = ", ".join(
+        map(repr, dict.fromkeys([*own, *(key for key, value in setting.items() if value.lower() in known)]))
+    )
     why = "" if target is None else f"; the setting `voices` says {target!r} for {name!r}, which it doesn't have"
     message = f"`voice` must be one of this model's: {listed}, or one of OpenAI's names{why}"
     raise OrchardError("invalid_request", message, param="voice")

@@ -102,16 +102,17 @@ def test_probes_need_no_key(locked: Server) -> None:
 
 
 def test_the_names_of_voices_need_no_key() -> None:
-    mine = ModelEntry("secret-model", "fake", None, "speech", voices=("ann",), options=SpeechOptions(), on_demand=True)
+    options = SpeechOptions(voices={"Assistant": "ann"})
+    mine = ModelEntry("secret-model", "fake", None, "speech", voices=("ann",), options=options, on_demand=True)
     with serve([mine], api_keys=("the-key",)) as server:
         address = f"{server.url}/v1/audio/voices"
         told = httpx.get(address).json()
-        assert [voice["name"] for voice in told.pop("voices")] == ["ann", *OPENAI_VOICES]
+        assert [voice["name"] for voice in told.pop("voices")] == ["ann", "Assistant", *OPENAI_VOICES]
         assert told == {"object": "list", "data": []}
         for query in ({"model": "secret-model"}, {"model": "nobody"}):
             assert httpx.get(address, params=query).status_code == 401
         known = httpx.get(address, headers={"x-api-key": "the-key"}).json()
-        assert [voice["model"] for voice in known["data"]] == ["secret-model"]
+        assert [voice["model"] for voice in known["data"]] == ["secret-model"] * 2
         assert httpx.post(address).status_code == 401
 
 

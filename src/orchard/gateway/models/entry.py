@@ -12,7 +12,7 @@ from orchard.config import ModelSettings, Settings, options_of
 from orchard.core.media import MediaPart, unreadable
 from orchard.core.model_config import Capability, capabilities
 from orchard.core.request import LoadOptions, Task
-from orchard.core.tasks.speak import Speak
+from orchard.core.tasks.speak import Speak, SpeechOptions
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models import sources
 from orchard.gateway.models.model_files import ModelFiles
@@ -64,6 +64,12 @@ class ModelEntry(Struct, frozen=True):
         if self.base is not None:
             return self.id.removeprefix(f"{self.base}:")
         return Path(self.text.adapter_path).name if self.text.adapter_path else None
+
+    @property
+    def voice_names(self) -> tuple[str, ...]:
+        """The names of a speech model's voices: those of its files, and more that the setting gives."""
+        named = self.options.voices if isinstance(self.options, SpeechOptions) else {}
+        return tuple(dict.fromkeys([*self.voices, *named]))
 
     @property
     def text(self) -> TextOptions:

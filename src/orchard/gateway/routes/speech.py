@@ -39,7 +39,7 @@ def add(routes: APIRouter, site: AppState) -> None:
             entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
         else:
             entries = site.pool.registry.configured()
-        found = [(entry.id, entry.voices) for entry in entries if entry.serves(Speak)]
+        found = [(entry.id, entry.voice_names) for entry in entries if entry.serves(Speak)]
         return listed_voices(found, is_known)
 
 
