@@ -103,7 +103,7 @@ class _Windows:
         self._filter = _Beating(beat)
         self._temperatures = (task.temperature,) if task.temperature else _TEMPERATURES
         self._context: list[int] = self._tokenizer.encode(" " + task.prompt.strip()) if task.prompt.strip() else []
-        self._stride = N_FRAMES // model.dims.n_audio_ctx
+        self._stride: int = N_FRAMES // model.dims.n_audio_ctx
         self._last_speech = 0.0
         self._clips = speech_frames(mel.levels(), task.detection) if task.detection else [(0, mel.frames)]
         self._seek = 0
