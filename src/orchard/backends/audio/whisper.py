@@ -103,7 +103,7 @@ class _Windows:
         self._filter = _Beating(beat)
         self._temperatures = (task.temperature,) if task.temperature else _TEMPERATURES
         self._context: list[int] = self._tokenizer.encode(" " + task.prompt.strip()) if task.prompt.strip() else []
-        self._stride: int = N_FRAMES // model.dims.n_audio_ctx
+        self._stride = int(N_FRAMES // model.dims.n_audio_ctx)
         self._last_speech = 0.0
         self._clips = speech_frames(mel.levels(), task.detection) if task.detection else [(0, mel.frames)]
         self._seek = 0
@@ -172,7 +172,7 @@ class _Windows:
                 fp16=self._model.dtype == mx.float16,
             )
             work = DecodingTask(self._model, options)
-            work.logit_filters[:0] = [self._filter, _Order(self._tokenizer.timestamp_begin, work.sample_begin)]
+            work.logit_filters[:0] = [self._filter, _TimestampOrder(self._tokenizer.timestamp_begin, work.sample_begin)]
             (result,) = work.run(features)
             is_silent = result.no_speech_prob > _SILENCE and result.avg_logprob < _LEAST_LOGPROB
             is_bad = result.compression_ratio > _MOST_COMPRESSED or result.avg_logprob < _LEAST_LOGPROB
@@ -186,7 +186,7 @@ class _Windows:
         Return the segments, and the frame at which the next window begins: it reads again what comes after the last
         pair of timestamps. Times of words, which OpenAI's code uses too, would let the text depend on them.
         """
-        first = self._tokenizer.timestamp_begin
+        first: int = self._tokenizer.timestamp_begin
         tokens = result.tokens
         timed = [token >= first for token in tokens]
         complete = timed[-2:] == [False, True]
@@ -250,7 +250,7 @@ class _Beating(LogitFilter):  # type: ignore[misc]
         return logits
 
 
-class _Order(LogitFilter):  # type: ignore[misc]
+class _TimestampOrder(LogitFilter):  # type: ignore[misc]
     """Lets no segment begin before the end of the one before it, or end where it begins.
 
     mlx-audio's own rule takes places of tokens for timestamps, and so forbids none. This one comes before it, since it
