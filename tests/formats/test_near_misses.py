@@ -358,6 +358,27 @@ def test_text_about_calls_is_none(row: Any) -> None:
                 assert not any(isinstance(piece, CallStart) for piece in pieces), text
 
 
+_SPOILT = "<tool_call>\n{'name': 'edit', 'arguments': {'path': 'x'}}\n</tool_call>"
+_BREAKS = f'<tool_call>\n{{"name": "edit", "arguments": {{"path": "{"x" * 100}"\n</tool_call>'
+
+
+@pytest.mark.parametrize("call", [_SPOILT, _BREAKS])
+@pytest.mark.parametrize(
+    "shown", ["`@`", "Not `so: @`.", "``a `b` @``", "```\n@\n```", "````\n```\n@\n````", "So `a`: ```@```"]
+)
+def test_calls_with_mistakes_in_code_stay_text(shown: str, call: str) -> None:
+    """However much of their arguments was right."""
+    text = shown.replace("@", call)
+    assert read("hermes", text) == [text]
+
+
+@pytest.mark.parametrize("before", ["Don`t.\n", "`a` ", "```\n``\n```\n", "````\n```\n````\n", "So: ```a``` "])
+def test_behind_code_mistakes_are_read_over(before: str) -> None:
+    said, call = read("hermes", before + _SPOILT)
+    assert isinstance(call, Call)
+    assert said == before.rstrip("\n")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -40,23 +40,32 @@ def join(parts: list[Path], whole: Path) -> Path:
 
 def book() -> tuple[NDArray[np.int16], str]:
     """Return 24 s of a reader of LibriVox, in sentences with pauses between them, and what is read."""
+    return _with_pauses(sentences())
+
+
+def sentences() -> list[tuple[NDArray[np.int16], str]]:
+    """Return the sentences of the book, and the text of each."""
     return _read("librivox")
 
 
 def cards() -> tuple[NDArray[np.int16], str]:
     """Return names of cards that a man with an accent says, with pauses, and their text."""
-    return _read("cards", "cards.transcription")
+    return _with_pauses(_read("cards", "cards.transcription"))
 
 
-def _read(name: str, text: str = "transcription") -> tuple[NDArray[np.int16], str]:
+def _read(name: str, text: str = "transcription") -> list[tuple[NDArray[np.int16], str]]:
     folder = VOICES / "usr/share/pocketsphinx/test/data" / name
-    said = {}
+    said = []
     for line in (folder / text).read_text().splitlines():
         words, _, file = line.rpartition("(")
-        said[file.rstrip(")")] = words.replace("<s>", "").replace("</s>", "").strip()
+        sound = decode(folder / f"{file.rstrip(')')}.wav")
+        said.append((sound, words.replace("<s>", "").replace("</s>", "").strip()))
+    return said
+
+
+def _with_pauses(said: list[tuple[NDArray[np.int16], str]]) -> tuple[NDArray[np.int16], str]:
     pause = np.zeros(RATE // 2, np.int16)
-    sounds = [decode(folder / f"{file}.wav") for file in said]
-    return np.concatenate([part for sound in sounds for part in (sound, pause)]), " ".join(said.values())
+    return np.concatenate([part for sound, _ in said for part in (sound, pause)]), " ".join(text for _, text in said)
 
 
 def spoken(language: str, name: str | None = None) -> NDArray[np.int16]:

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from orchard.backends.audio import whisper
 from orchard.backends.audio.vocabulary.tokenizer import make_tokenizer
 from orchard.backends.audio.whisper import Whisper
-from orchard.core.tasks.transcribe import Recording, Segment, Transcribe
+from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word
 from tests.models import sources
 from tests.models.conftest import Record
 from tests.support.sounds import wav
@@ -138,11 +138,50 @@ def test_words_have_the_times_of_faster_whisper(hear: Hear, record: Record) -> N
     assert all(one.start <= other.start for one, other in itertools.pairwise(found))
 
 
+def sound(kind: str, seconds: float) -> NDArray[np.int16]:
+    """Return a sound in which nobody speaks."""
+    time = np.arange(int(seconds * sources.RATE)) / sources.RATE
+    rustle = np.random.default_rng(0).standard_normal(len(time))
+    made = {
+        "silence": lambda: 0 * time,
+        "near silence": lambda: 0.001 * rustle,
+        "hiss": lambda: 0.02 * rustle,
+        "hum": lambda: 0.1 * np.sin(2 * np.pi * 50 * time),
+        "music": lambda: music(time),
+    }[kind]()
+    return (made * 32767).astype(np.int16)
+
+
+def music(time: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a chord of three notes every two seconds, and its notes one after the other, with overtones."""
+    chords = [(220.0, 261.63, 329.63), (174.61, 220.0, 261.63), (196.0, 246.94, 293.66), (164.81, 207.65, 246.94)]
+    made = np.zeros_like(time)
+    for number in range(int(time[-1] * 4) + 1):
+        chord, begin = chords[number // 8 % 4], number / 4
+        notes = [(2 * chord[number % 3], 0.4, 0.12), *((note, 2.0, 0.08) for note in chord if number % 8 == 0)]
+        for note, length, loudness in notes:
+            at = (time >= begin) & (time < begin + length)
+            since = time[at] - begin
+            envelope = loudness * np.minimum(since / 0.02, 1) * np.exp(-3 * since / length)
+            made[at] += envelope * sum(np.sin(2 * np.pi * note * n * since) / n**1.5 for n in range(1, 6))
+    return made
+
+
 @pytest.mark.parametrize("name", SIZES)
-@pytest.mark.parametrize("sound", ["near silence", "hiss", "hum"])
-def test_nothing_is_heard_where_nobody_speaks(hear: Hear, name: str, sound: str) -> None:
-    count = 10 * sources.RATE
-    noise, time = np.random.default_rng(0).standard_normal(count), np.arange(count) / sources.RATE
-    made = {"near silence": 0.001 * noise, "hiss": 0.02 * noise, "hum": 0.1 * np.sin(2 * np.pi * 50 * time)}
-    _, segments = hear(name, (made[sound] * 32767).astype(np.int16))
-    assert not words(heard_by(segments))
+@pytest.mark.parametrize("kind", ["near silence", "hiss", "hum", "music"])
+def test_nothing_is_heard_where_nobody_speaks(hear: Hear, name: str, kind: str) -> None:
+    _, segments = hear(name, sound(kind, 10))
+    assert segments == []
+
+
+@pytest.mark.usefixtures("voices")
+@pytest.mark.parametrize("name", SIZES)
+def test_only_speech_is_heard_between_music_and_noise(hear: Hear, name: str) -> None:
+    *_, (second, after), (first, before) = sources.sentences()
+    parts = [sound("hiss", 2), first, sound("music", 8), second, sound("silence", 2), sound("hum", 3)]
+    recording, segments = hear(name, np.concatenate([*parts, sound("near silence", 2)]), words=True)
+    assert errors(heard_by(segments), f"{before} {after}") < 0.1
+    timed: list[Segment | Word] = [*segments, *(word for one in segments for word in one.words)]
+    assert all(0 <= one.start <= one.end <= recording.seconds for one in timed)
+    (start,) = (word.start for one in segments for word in one.words if word.text.strip() == "Had")
+    assert start == pytest.approx(2 + len(first) / sources.RATE + 8, abs=1)

@@ -1,6 +1,7 @@
 """How families describe their calls, and the emitter that parsers of calls use."""
 
 import json
+import math
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -20,7 +21,7 @@ class CallEmitter:
     """Takes the parts of calls that a parser finds in `reader`, and emits them as pieces.
 
     A call is held back until it is complete or has enough arguments; if it breaks before that, it becomes text. A call
-    with a mistake is held back until it is complete, if none of it was emitted before the mistake.
+    in code is held back until it is complete; so is one with a mistake, if none of it was emitted before the mistake.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class CallEmitter:
         self.made = False  # a call was completed
         self.between = False  # the current text is not part of the arguments
         self._out = out
-        self._least = -1 if forced else CERTAIN
+        self._least = -1 if forced else math.inf if in_code else CERTAIN
         self._lenient = not (forced or in_code)
         self._in_code = in_code
         self._start: CallStart | None = None  # of a call that is held back, with its arguments

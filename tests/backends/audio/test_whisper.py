@@ -14,7 +14,7 @@ from mlx_audio.stt.models.whisper.tokenizer import LANGUAGES
 from orchard.backends.audio import whisper
 from orchard.backends.audio.whisper import Whisper
 from orchard.core.errors import OrchardError
-from orchard.core.tasks.transcribe import Recording, Segment, SpeechDetection, Transcribe
+from orchard.core.tasks.transcribe import Recording, Segment, SpeechDetection, Transcribe, Word
 from tests.support.sounds import noise, wav
 from tests.support.whisper_models import MULTILINGUAL, make_whisper
 
@@ -218,19 +218,20 @@ def test_text_without_a_letter_or_digit_is_dropped_where_nobody_speaks(
 
 @pytest.mark.parametrize("words", [False, True])
 @pytest.mark.parametrize(
-    ("text", "ends"), [(" one", [12.0]), ("| one| two|", [10.0, 12.0]), ("| one| two| three|", [10.0, 12.0])]
+    "case", [(" one", [12.0]), ("| one| two|", [10.0, 12.0]), ("| one| two| three|", [10.0, 12.0])]
 )
 def test_nothing_ends_or_begins_beyond_the_recording(
-    model: Whisper, folder: Path, monkeypatch: pytest.MonkeyPatch, text: str, ends: list[float], words: bool
+    model: Whisper, folder: Path, monkeypatch: pytest.MonkeyPatch, case: tuple[str, list[float]], words: bool
 ) -> None:
     """The window is longer than the recording, and so may its timestamps be."""
+    text, ends = case
     (folder / "twelve.wav").write_bytes(wav(noise(12)))
     _answering(monkeypatch, (text, {}))
     steps = list(model.transcribe(Transcribe(str(folder / "twelve.wav"), words=words), lambda: None))
     segments = [one for step in steps for one in step.made if isinstance(one, Segment)]
     assert [one.text for one in segments] == [" one", " two"][: len(ends)]
     assert words or [one.end for one in segments] == ends
-    timed = [*segments, *(word for one in segments for word in one.words)]
+    timed: list[Segment | Word] = [*segments, *(word for one in segments for word in one.words)]
     assert max(one.end for one in timed) <= 12
     assert all(one.start <= one.end for one in timed)
     assert [step.done for step in steps if step.made][-1] == 12
@@ -246,6 +247,27 @@ def test_no_stretch_of_speech_is_skipped_because_of_a_time_beyond_the_one_before
     detection = SpeechDetection(threshold=0.5, padding=0.2, silence=1.0)
     _transcribed(model, str(folder / "two.wav"), detection=detection)
     assert [begin for begin, _ in seen] == [0, 780]
+
+
+def test_no_segment_begins_before_the_end_of_another(
+    model: Whisper, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "twelve.wav").write_bytes(wav(noise(12)))
+    tokenizer = model._model.get_tokenizer(language="en", task="transcribe")
+    time, (text,) = tokenizer.timestamp_begin, tokenizer.encode("a")
+    # What the model likes most in each step, and what it likes almost as much.
+    likes = [(time + 4,), (text,), (time + 2, time + 44), (time + 16, time + 46), (text,), (time + 106,)]
+    left = iter([*likes, (tokenizer.eot,)])
+
+    def decoder(decoder: Any, tokens: mx.array, heard: mx.array, **cache: Any) -> Any:
+        logits = np.zeros((1, tokens.shape[1], 2000), np.float32)
+        for number, token in enumerate(next(left, (text,))):
+            logits[0, -1, token] = 40 - 10 * number
+        return mx.array(logits), None, None
+
+    monkeypatch.setattr(type(model._model.decoder), "__call__", decoder)
+    _, segments = _transcribed(model, str(folder / "twelve.wav"))
+    assert [(one.start, one.end) for one in segments] == [(0.08, 0.88), (0.92, 2.12)]
 
 
 @pytest.mark.parametrize(("temperature", "context"), [(0.4, "abc"), (0.6, "")])

@@ -105,7 +105,7 @@ class _Windows:
         self._filter = _Beating(beat)
         self._temperatures = (task.temperature,) if task.temperature else _TEMPERATURES
         self._context: list[int] = self._tokenizer.encode(" " + task.prompt.strip()) if task.prompt.strip() else []
-        self._stride = N_FRAMES // model.dims.n_audio_ctx
+        self._stride = int(N_FRAMES // model.dims.n_audio_ctx)
         self._last_speech = 0.0
         self._clips = speech_frames(mel.levels(), task.detection) if task.detection else [(0, mel.frames)]
         self._seek = 0
@@ -168,7 +168,7 @@ class _Windows:
                 fp16=self._model.dtype == mx.float16,
             )
             work = DecodingTask(self._model, options)
-            work.logit_filters.append(self._filter)
+            work.logit_filters[:0] = [self._filter, _TimestampOrder(self._tokenizer.timestamp_begin, work.sample_begin)]
             (result,) = work.run(features)
             is_silent = result.no_speech_prob > _SILENCE and result.avg_logprob < _LEAST_LOGPROB
             is_bad = result.compression_ratio > _MOST_COMPRESSED or result.avg_logprob < _LEAST_LOGPROB
@@ -182,7 +182,7 @@ class _Windows:
         Return the segments, and the frame at which the next window begins: it reads again what comes after the last
         pair of timestamps. Times of words, which OpenAI's code uses too, would let the text depend on them.
         """
-        first = self._tokenizer.timestamp_begin
+        first: int = self._tokenizer.timestamp_begin
         tokens = result.tokens
         timed = [token >= first for token in tokens]
         complete = timed[-2:] == [False, True]
@@ -244,6 +244,30 @@ class _Beating(LogitFilter):  # type: ignore[misc]
         """Return the logits."""
         self._beat()
         return logits
+
+
+class _TimestampOrder(LogitFilter):  # type: ignore[misc]
+    """Lets no segment begin before the end of the one before it, or end where it begins.
+
+    mlx-audio's own rule takes places of tokens for timestamps, and so forbids none. This one comes before it, since it
+    also compares all timestamps with all text.
+    """
+
+    def __init__(self, first: int, begin: int) -> None:
+        """`first`: the first timestamp. `begin`: how many tokens stand before a window's text."""
+        self._first = first
+        self._begin = begin
+
+    def apply(self, logits: mx.array, tokens: mx.array) -> mx.array:
+        """Return the logits, -inf for earlier timestamps."""
+        found = np.array(tokens[0, self._begin :])
+        is_time = found >= self._first
+        if not is_time.any():
+            return logits
+        ends_segment = is_time[-2:].tolist() == [False, True]
+        least = int(found[is_time][-1]) + (not ends_segment)
+        ids = mx.arange(logits.shape[-1])
+        return mx.where((ids >= self._first) & (ids < least), -mx.inf, logits)
 
 
 def _is_spoken(segment: dict[str, Any], no_speech_prob: float) -> bool:

@@ -25,6 +25,7 @@ from orchard.formats.call_grammar import CallsGrammar
 from orchard.formats.calls import CallEmitter, CallSyntax
 from orchard.formats.format import Content, Format, Piece
 from orchard.formats.schema import Signatures, signatures
+from orchard.formats.shown_code import ShownCode
 from orchard.formats.text_reader import MOST_SPACES, MalformedOutput, OutputEnded, Parser, begun
 
 _TAIL = 64  # the last characters of a prompt, which show what it has opened
@@ -109,8 +110,7 @@ class Tagged(Format):
         self._leads = self._syntax.leads if leads else ()
         self._reasoned = False  # some reasoning was emitted
         self._called = False  # a call has just ended
-        self._fenced = False  # the answer is within a code block
-        self._ticks = ""  # those at the text's end
+        self._code = ShownCode()
 
     def _read(self) -> Parser[None]:
         """Read the answer; return at the end of the text."""
@@ -210,10 +210,7 @@ class Tagged(Format):
     def _content(self, text: str) -> None:
         super()._content(text)
         self._called &= not text.strip()
-        if "`" in text or self._ticks:
-            text = self._ticks + text
-            self._fenced ^= text.count("```") % 2 == 1
-            self._ticks = "`" * ((len(text) - len(text.rstrip("`"))) % 3)
+        self._code.add(text)
 
     def _answer(self) -> Parser[None]:
         """Read text, and the calls in it. It ends with OutputEnded only."""
@@ -232,6 +229,7 @@ class Tagged(Format):
             if not tag:
                 yield from reader.more()
                 continue
+            self._code.add(reader.text[reader.at : place])  # newlines, which end code in a line
             reader.at = place + len(tag)
             if tag in closing:
                 yield from reader.skip("\n")
@@ -276,7 +274,7 @@ class Tagged(Format):
     def _calls(self, opener: str) -> Parser[None]:
         """Read calls; `reader` keeps its text from before the opener on."""
         reader = self._reader
-        in_code = self._fenced or self._ticks != ""
+        in_code = self._code.is_open()
         calls = CallEmitter(reader, self._tools, self._out, forced=self._forced, in_code=in_code)
         try:
             if not in_code:
