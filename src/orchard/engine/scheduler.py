@@ -77,6 +77,7 @@ class Scheduler:
         self._plans = 0
         self._rows_bytes = 0
         self._chunk_bytes = 0
+        self._largest_chunk = 0  # of those that have run: the least that a pass can read of a prompt
         self._changed = False
         """Whether a waiting request may fit that didn't before."""
         self._most: int | None = None
@@ -247,10 +248,14 @@ class Scheduler:
 
     def plan(self) -> StepPlan:
         """Decide the next step."""
-        too_large = self._forget_too_large(list(self._running.values()))
         pause = [ticket_id for ticket_id in self._running if ticket_id in self._to_pause]
         for ticket_id in pause:
             self._returning[ticket_id] = self._stop(ticket_id)
+        self._rows_bytes = self._needed()
+        too_large: list[TooLarge] = []
+        if self._rows_bytes + self._largest_chunk > self._limits.most:  # else none can be
+            too_large = self._forget_too_large(list(self._running.values()))
+            self._rows_bytes = self._needed()
         preempt = self._preempt()
         self._plans += 1
         begin: list[str] = []
@@ -346,7 +351,6 @@ class Scheduler:
     def _preempt(self) -> list[str]:
         """Stop requests until the others have memory for a step; return the ids of those stopped."""
         preempted: list[str] = []
-        self._rows_bytes = self._needed()
         while self._rows_bytes + self._least_chunk() > self._limits.memory_bytes:
             # Those that don't fit even alone go first: it would not help them if others made room.
             victim = max(self._running.values(), key=lambda one: (not self._fits_alone(one), one.rank))
@@ -377,6 +381,7 @@ class Scheduler:
                 self._admitted += 1
             self._running[ticket.id] = ticket
             use.add(ticket)
+            self._largest_chunk = max(self._largest_chunk, ticket.chunk_bytes(self._limits.work))
             self._read(ticket)
             begun.append(ticket.id)
         self._heir = "" if self._heir in begun else self._heir
