@@ -341,8 +341,8 @@ class Runner:
         drawn, failed = self._rows.step()
         # The device is busy with this step's passes while scores are read. They come before all tokens.
         scores, self._scores = self._scores, []
-        for work, piece in scores:
-            self._results.hold(self._rows.launched + 1, work, Scored(work.job.id, piece.read()))
+        for of, piece in scores:
+            self._results.hold(self._rows.launched + 1, of, Scored(of.job.id, piece.read()))
         self._hold(drawn)
         if self._results.held and not self._rows.in_flight:
             self._confirm()
