@@ -235,10 +235,6 @@ class Runner:
             self._guard(job_id, self._begin)
         self.store.end_admission()
         self._decode()
-        # The device is busy with this step's passes while the scores of earlier steps are read.
-        scores, self._scores = self._scores, []
-        for work, piece in scores:
-            self._results.hold(self._rows.launched + 1, work, Scored(work.job.id, piece.read()))
         launched, self._hidden = self._hidden, []
         self._prefill(plan.prefill)
         for work, vector in launched:
@@ -366,6 +362,10 @@ class Runner:
 
     def _decode(self) -> None:
         drawn, failed = self._rows.step()
+        # The device is busy with this step's passes while scores are read. They come before all tokens.
+        scores, self._scores = self._scores, []
+        for of, piece in scores:
+            self._results.hold(self._rows.launched + 1, of, Scored(of.job.id, piece.read()))
         self._hold(drawn)
         if self._results.held and not self._rows.in_flight:
             self._confirm()
