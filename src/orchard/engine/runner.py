@@ -138,7 +138,7 @@ class Runner:
 
         Jobs that don't fit for now are preempted and wait; jobs that can never fit are rejected.
         """
-        self._memory.limit(shares, self._scheduler.used_bytes)
+        self._survive(lambda: self._memory.limit(shares, self._scheduler.used_bytes))
         if shares.rows != self._most_bytes:
             self._most_bytes = shares.rows
             for work in self._work.values():
