@@ -167,10 +167,12 @@ class Ready(Struct, frozen=True, array_like=True, tag="ready"):
 class LoadFailed(Struct, frozen=True, array_like=True, tag="load_failed"):
     """Worker to gateway: the model can't be loaded; `message` says why, for users.
 
-    If it comes before `Hello`, a library of the worker's backend is not installed.
+    If it comes before `Hello`, a library of the worker's backend is not installed. `lacks_memory`: memory ran out, so
+    it may be loaded later.
     """
 
     message: str
+    lacks_memory: bool = False
 
 
 class Step(Struct, frozen=True, array_like=True, tag="step"):

@@ -7,7 +7,7 @@ import pytest
 
 from orchard.core.errors import OrchardError
 from orchard.device import out_of_memory
-from orchard.device.out_of_memory import forget, in_parts, is_out_of_memory, patiently, surface
+from orchard.device.out_of_memory import finish, forget, in_parts, is_out_of_memory, patiently, surface
 from tests.support.memory_faults import SAYS
 
 
@@ -96,5 +96,6 @@ def test_late_errors_belong_to_the_work_before_them(monkeypatch: pytest.MonkeyPa
 
     assert patiently(act) == 2
     late()
+    finish()
     forget(RuntimeError("inverse"))
     surface()  # the error was let go as well

@@ -23,6 +23,7 @@ from orchard.backends.output_layer import OutputLayer
 from orchard.core.errors import OrchardError, without_panics
 from orchard.core.model_config import absurd_size, context_window
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
+from orchard.device.out_of_memory import is_out_of_memory
 from orchard.engine import memory
 from orchard.engine.batching.model import LanguageModel
 
@@ -265,6 +266,8 @@ def _why(folder: Path, error: Exception, library: str) -> str:
     match error:
         case Unusable():
             return str(error)
+        case _ if is_out_of_memory(error):
+            return f"memory ran out ({first_line})"
         case FileNotFoundError():
             return f"it has no {'model*.safetensors' if (folder / 'config.json').is_file() else 'config.json'}"
         case json.JSONDecodeError():

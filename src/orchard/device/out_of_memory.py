@@ -28,12 +28,16 @@ _SIGNS = (
 _MOST_ERRORS = 16  # that MLX keeps at a time: one for each stream and each array that waits
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error says that an allocation failed, on the device or on the host."""
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Return whether an error, or what caused it, says that an allocation failed, on the device or on the host."""
+    if error is None:
+        return False
     if isinstance(error, MemoryError):
         return True
     message = str(error).lower()
-    return isinstance(error, RuntimeError) and any(sign in message for sign in _SIGNS)
+    if isinstance(error, RuntimeError) and any(sign in message for sign in _SIGNS):
+        return True
+    return is_out_of_memory(error.__cause__)
 
 
 def surface() -> None:
@@ -45,14 +49,20 @@ def surface() -> None:
 
 
 def forget(error: BaseException) -> None:
-    """Let go of what an out-of-memory error and failed work keep alive, and free MLX's cached buffers.
-
-    Raise an error that work in progress leaves, unless it says the same.
-    """
+    """Let go of what an out-of-memory error keeps alive, and free MLX's cached buffers. Call `finish` first."""
     found: BaseException | None = error
     while found is not None:
         traceback.clear_frames(found.__traceback__)
         found = found.__cause__ or found.__context__
+    mx.clear_cache()
+
+
+def finish() -> None:
+    """Wait for work that was launched before memory ran out, and for what MLX has of the work that failed.
+
+    Do this while its arrays are alive: on CUDA, kernels that MLX has not launched yet would write to freed memory.
+    Raise an error that it leaves, unless it says that memory ran out.
+    """
     for _ in range(_MOST_ERRORS):
         try:
             surface()
@@ -60,7 +70,6 @@ def forget(error: BaseException) -> None:
         except Exception as late:
             if not is_out_of_memory(late):
                 raise
-    mx.clear_cache()
 
 
 def patiently(act: Callable[[], R]) -> R:
@@ -109,4 +118,5 @@ def _let_go(error: Exception) -> None:
     if not is_out_of_memory(error):
         raise error
     log.warning("memory ran out", exc_info=error)
+    finish()
     forget(error)

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
-from orchard.device.out_of_memory import forget, insufficient, is_out_of_memory, surface
+from orchard.device.out_of_memory import finish, forget, insufficient, is_out_of_memory, surface
 from orchard.engine.batching.batch import Batch
 from orchard.engine.batching.batched_cache import GROWTH
 from orchard.engine.batching.decode import Rows
@@ -270,6 +270,7 @@ class Runner:
             if not is_out_of_memory(error):
                 raise
             log.warning("memory ran out; %d requests begin again", self._scheduler.running, exc_info=error)
+            finish()
             self._recover()
             forget(error)
             return None

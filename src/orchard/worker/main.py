@@ -146,8 +146,10 @@ class Worker:
         try:
             loaded = await service.start(emit, lambda fraction: self._say(wire.Loading(fraction)))
         except OrchardError as error:
+            from orchard.device.out_of_memory import is_out_of_memory
+
             log.error("loading failed: %s", error.message)
-            self._say(wire.LoadFailed(error.message))
+            self._say(wire.LoadFailed(error.message, is_out_of_memory(error)))
             return
         self._ready = True
         self._say(wire.Ready(time.monotonic() - begin, loaded.weights_bytes, loaded.details))

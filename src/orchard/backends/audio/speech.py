@@ -19,7 +19,7 @@ from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
 from orchard.core.request import Request
 from orchard.core.tasks.speak import RATE, Sound, Speak, SpeechOptions
 from orchard.core.voices import Voice, choose_description, choose_voice
-from orchard.device.out_of_memory import forget, insufficient, is_out_of_memory, surface
+from orchard.device.out_of_memory import finish, forget, insufficient, is_out_of_memory, surface
 
 log = logging.getLogger("orchard.worker")
 
@@ -85,6 +85,7 @@ def _say(speaker: Speaker, passage: str, voice: str, instructions: str | None, t
         if not is_out_of_memory(error):
             raise
         log.warning("memory ran out", exc_info=error)
+        finish()
         forget(error)
     words = passage.split(" ")
     tries -= len(words) == 1

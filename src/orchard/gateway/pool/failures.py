@@ -26,9 +26,10 @@ def not_ready(model: str, seconds: float, note: str) -> Failed:
     return Failed("unavailable", f"model '{model}' was not ready within {seconds:g} seconds: {note}", None, 5)
 
 
-def not_loadable(model: str, reason: str | None) -> Failed:
-    """Return the failure of a request whose model can't be loaded."""
-    return Failed("model_failed", f"model '{model}' can't be loaded: {reason}")
+def not_loadable(model: str, reason: str | None, *, lacks_memory: bool) -> Failed:
+    """Return the failure of a request whose model can't be loaded; `lacks_memory`: it may be loaded later."""
+    text = f"model '{model}' can't be loaded: {reason}"
+    return Failed("insufficient_memory", text, None, 30) if lacks_memory else Failed("model_failed", text)
 
 
 def no_room(model: str, held: Mapping[str, int]) -> Failed:

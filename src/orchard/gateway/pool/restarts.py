@@ -24,6 +24,8 @@ class Restarts:
         """All crashes."""
         self.reduction = Reduction()
         self.refuses = False
+        self.lacks_memory = False
+        """The last load failed because memory ran out."""
         self._failures = 0
         self._until = 0.0
 
@@ -45,9 +47,10 @@ class Restarts:
         if ran_out and self.reduction.is_last:
             self.refuses, self._until = True, math.inf
 
-    def refused(self, now: float, reason: str) -> None:
-        """Count a load that failed."""
+    def refused(self, now: float, reason: str, *, lacks_memory: bool = False) -> None:
+        """Count a load that failed; `lacks_memory`: because memory ran out."""
         self._failed(now, reason)
+        self.lacks_memory = lacks_memory
         self.refuses = True
 
     @property
@@ -81,6 +84,7 @@ class Restarts:
 
     def _failed(self, now: float, reason: str) -> None:
         self.reason = reason
+        self.lacks_memory = False
         self._failures += 1
         long = self._failures >= _MOST_FAILURES
         self._until = now + (_BREAK_SECONDS if long else _PAUSES[self._failures - 1])

@@ -332,7 +332,7 @@ class ServedModel:
 
     @property
     def _failed(self) -> Failed:
-        return failures.not_loadable(self.entry.id, self.restarts.reason)
+        return failures.not_loadable(self.entry.id, self.restarts.reason, lacks_memory=self.restarts.lacks_memory)
 
     def _fail_all(self, error: OrchardError) -> None:
         self._requests.fail_waiting(Failed.of(error))
@@ -368,7 +368,8 @@ class ServedModel:
                 self._become(ModelState.ENDING)
                 if worker.refused:
                     self._counted.failed_loads += 1
-                    self.restarts.refused(asyncio.get_running_loop().time(), worker.failure or "")
+                    now = asyncio.get_running_loop().time()
+                    self.restarts.refused(now, worker.failure or "", lacks_memory=worker.out_of_memory)
                     self._fail_all(self._failed.error())
             case "gone":
                 self._gone(worker)

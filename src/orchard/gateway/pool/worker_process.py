@@ -336,10 +336,10 @@ class WorkerProcess:
             case wire.Ready():
                 self.loaded = message
                 self._become("ready")
-            case wire.LoadFailed(reason):
+            case wire.LoadFailed(reason, lacks_memory):
                 remedy = self.backend.remedy if self.phase == "starting" else ""
                 self.failure = without_folders(reason) + (f": {remedy}" if remedy else "")
-                self.refused = True
+                self.refused, self.out_of_memory = True, lacks_memory
                 self.close()
             case wire.Unloaded(rss_bytes):
                 self.rss_bytes = rss_bytes
@@ -386,7 +386,7 @@ class WorkerProcess:
                 await self._last_words.end()
                 said = without_folders(self._last_words.reason)
             self.failure = self.failure or _how_it_ended(code, said)
-            self.out_of_memory = self._ran_out_of_memory(code, said)
+            self.out_of_memory = self.out_of_memory or self._ran_out_of_memory(code, said)
             if self.crashed:
                 log.error("%s: the worker died: %s", self.name, self.failure)
         self._become("gone")
