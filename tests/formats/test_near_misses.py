@@ -310,6 +310,16 @@ def test_what_is_not_certain_stays_text_and_the_log_says_why(call: str, why: str
     assert "x" not in re.sub(r"text|doesn't fit its schema|'path'", "", note), "the model's text is not in the log"
 
 
+@pytest.mark.parametrize("value", [f"['{'x' * 100}', 'a'b']", f"{{'a': '{'x' * 100}', 'b':: 1}}"])
+def test_a_call_with_a_mistake_whose_value_breaks_late_stays_text(value: str) -> None:
+    """The mistake are the tags of another model."""
+    path = "<parameter=path>\nx\n</parameter>\n"
+    name = "marks" if value[0] == "[" else "options"
+    parameters = f"{path}<parameter={name}>\n{value}\n</parameter>\n"
+    call = f"<tool_call>\n<function=edit>\n{parameters}</function>\n</tool_call>"
+    assert read("hermes", call) == [call]
+
+
 def test_arguments_that_break_after_they_were_emitted_are_noted() -> None:
     format_ = choose("", tool_call_parser="hermes").begin("", [EDIT])
     parse(format_, '<tool_call>{"name": "edit", "arguments": {"path": "' + "x" * 70 + '\\d"}}</tool_call>')

@@ -166,6 +166,7 @@ def main() -> None:
     """Write all records."""
     book, cards = sources.book()[0], sources.cards()[0]
     languages = {language: sources.spoken(language) for language in sources.LANGUAGES}
+    several = {"book": book, "cards": cards, **languages, "music": sources.sound("music", 10)}
     english = {"book": book, "cards": cards, "long": sources.spoken("en", "demo-instruct")}
     made = {
         "minilm": minilm(Path(sys.argv[1])),
@@ -174,7 +175,7 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as folder:
         for name, parts, sounds in (
-            ("whisper-base", sources.WHISPER_BASE, {"book": book, "cards": cards, **languages}),
+            ("whisper-base", sources.WHISPER_BASE, several),
             ("whisper-tiny.en", sources.WHISPER_TINY, english),
         ):
             own = Path(folder, name)

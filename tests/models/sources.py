@@ -1,4 +1,4 @@
-"""Where the real models and voices lie, which `make test-models` fetches."""
+"""Where the real models and voices lie, which `make test-models` fetches; and sounds in which nobody speaks."""
 
 import subprocess
 from pathlib import Path
@@ -72,6 +72,35 @@ def spoken(language: str, name: str | None = None) -> NDArray[np.int16]:
     """Return what a telephone exchange says in a language; by default, the prompt of `LANGUAGES`."""
     folder, usual = LANGUAGES[language]
     return decode(VOICES / "usr/share/asterisk/sounds" / folder / f"{name or usual}.g722", "-f", "g722")
+
+
+def sound(kind: str, seconds: float) -> NDArray[np.int16]:
+    """Return a sound in which nobody speaks."""
+    time = np.arange(int(seconds * RATE)) / RATE
+    rustle = np.random.default_rng(0).standard_normal(len(time))
+    made = {
+        "silence": lambda: 0 * time,
+        "near silence": lambda: 0.001 * rustle,
+        "hiss": lambda: 0.02 * rustle,
+        "hum": lambda: 0.1 * np.sin(2 * np.pi * 50 * time),
+        "music": lambda: _music(time),
+    }[kind]()
+    return (made * 32767).astype(np.int16)
+
+
+def _music(time: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a chord of three notes every two seconds, and its notes one after the other, with overtones."""
+    chords = [(220.0, 261.63, 329.63), (174.61, 220.0, 261.63), (196.0, 246.94, 293.66), (164.81, 207.65, 246.94)]
+    made = np.zeros_like(time)
+    for number in range(int(time[-1] * 4) + 1):
+        chord, begin = chords[number // 8 % 4], number / 4
+        notes = [(2 * chord[number % 3], 0.4, 0.12), *((note, 2.0, 0.08) for note in chord if number % 8 == 0)]
+        for note, length, loudness in notes:
+            at = (time >= begin) & (time < begin + length)
+            since = time[at] - begin
+            envelope = loudness * np.minimum(since / 0.02, 1) * np.exp(-3 * since / length)
+            made[at] += envelope * sum(np.sin(2 * np.pi * note * n * since) / n**1.5 for n in range(1, 6))
+    return made
 
 
 def decode(file: Path, *options: str) -> NDArray[np.int16]:

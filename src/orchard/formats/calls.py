@@ -90,7 +90,10 @@ class CallEmitter:
     def end(self) -> None:
         """End the call where the reader is now. Raise MalformedOutput if it has a mistake and doesn't fit its tool."""
         if self._mistake and self._start and self._signature:
-            why = misfit(self._signature, json.loads("".join(self._held)))
+            try:
+                why = misfit(self._signature, json.loads("".join(self._held)))
+            except ValueError:  # of a broken value, the text is an argument
+                why = "a value is not JSON"
             if why:
                 raise MalformedOutput(why)
         self._release()
