@@ -100,8 +100,9 @@ def test_counters_do_not_depend_on_whether_a_guess_is_right(private: House) -> N
     private.ask(ANN, ROUTES[0], f"{begin}016697")
 
     def counters() -> dict[str, int]:
-        found: dict[str, int] = private.get(BEN, "/v1/cache")["models"][0]["counters"]
-        return found
+        cache: dict[str, int] = private.get(BEN, "/v1/cache")["models"][0]["counters"]
+        tokens: dict[str, int] = private.get(BEN, "/v1/stats")["models"]["demo"]["tokens"]
+        return cache | {f"{name} tokens": count for name, count in tokens.items()}
 
     def growth(digits: str) -> dict[str, int]:
         before = counters()

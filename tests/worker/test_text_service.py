@@ -346,11 +346,11 @@ async def test_a_request_cancelled_while_it_waits_is_not_prepared(
     begun, busy, asked = threading.Event(), threading.Event(), []
     prepare = Prompter.prepare
 
-    def slow(prompter: Prompter, task: Generate) -> Prepared:
+    def slow(prompter: Prompter, task: Generate, salt: bytes) -> Prepared:
         asked.append(task.max_tokens)
         begun.set()
         busy.wait(30)
-        return prepare(prompter, task)
+        return prepare(prompter, task, salt)
 
     monkeypatch.setattr(Prompter, "prepare", slow)
     for n in (1, 2, 3):
@@ -414,10 +414,10 @@ async def test_the_silence_of_the_prompt_thread_is_told(caller: Caller, monkeypa
     begun, busy = threading.Event(), threading.Event()
     encode = Prompter.prepare
 
-    def hung(prompter: Prompter, task: Generate) -> Prepared:
+    def hung(prompter: Prompter, task: Generate, salt: bytes) -> Prepared:
         begun.set()
         busy.wait(30)
-        return encode(prompter, task)
+        return encode(prompter, task, salt)
 
     monkeypatch.setattr(Prompter, "prepare", hung)
     caller.submit("a", ask())
