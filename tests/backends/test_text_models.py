@@ -10,9 +10,11 @@ import pytest
 from mlx.utils import tree_flatten
 from mlx_lm.tuner.utils import linear_to_lora_layers
 
+from orchard.backends.model_folder import loading
 from orchard.backends.text import TextModel, load
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
+from orchard.device.out_of_memory import is_out_of_memory
 from tests.support.models import WINDOW
 
 
@@ -88,6 +90,12 @@ def test_damage_is_told_in_a_sentence(
         load(str(folder))
     assert caught.value.kind == "model_failed"
     assert "\n" not in caught.value.message
+
+
+def test_memory_that_runs_out_is_no_damage(model_folder: Path) -> None:
+    with pytest.raises(OrchardError, match="memory ran out") as caught, loading(model_folder, "mlx-lm"):
+        raise RuntimeError("cudaMallocAsync(&data, size, stream) failed: out of memory")
+    assert is_out_of_memory(caught.value)
 
 
 def test_the_tokenizer_is_not_read_beside_a_size_that_no_model_has(

@@ -314,6 +314,33 @@ def test_an_error_of_mlx_that_comes_late_by_itself(monkeypatch: pytest.MonkeyPat
         check_nothing_is_left(runner)
 
 
+def test_work_that_was_launched_has_ended_before_its_arrays_are_freed(
+    faults: MemoryFaults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MLX launches what it has of a failed step with the next wait; on CUDA, it would write to freed memory."""
+    runner = make_runner(network("qwen3"), cache_bytes=2**22)
+    runner.add(greedy("a", prompt(1, 6), 8))
+    calls: list[str] = []
+    wait, drop = mx.synchronize, runner._rows.drop_all
+
+    def noted_wait(*of: Any) -> None:
+        calls.append("wait")
+        wait(*of)
+
+    def noted_drop() -> None:
+        calls.append("free")
+        drop()
+
+    monkeypatch.setattr(mx, "synchronize", noted_wait)
+    monkeypatch.setattr(runner._rows, "drop_all", noted_drop)
+    runner.step()
+    calls.clear()
+    with faults.among([Fault(0, 0)]):
+        while "free" not in calls:
+            runner.step()
+    assert calls[:2] == ["wait", "free"]
+
+
 def test_the_engine_evaluates_only_where_the_faults_are() -> None:
     """Each call that waits for the device or lets it begin, by file; a new one belongs to the faults, too."""
     found: set[tuple[str, str]] = set()

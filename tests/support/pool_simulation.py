@@ -94,6 +94,8 @@ class World:
         self.closing = False
         self.broken: set[str] = set()
         """Models that can't be loaded."""
+        self.lacks_memory = False
+        """Whether that is because memory runs out."""
         self.spawns = True
         """Whether processes can be started."""
         self.loads = 0
@@ -274,7 +276,7 @@ class Process:
         if self.returncode is not None:
             return
         if (self.broken_loads or self.path in self.world.broken) and step == 2:
-            self.say(wire.LoadFailed("the simulation says so"))
+            self.say(wire.LoadFailed("the simulation says so", self.world.lacks_memory))
         elif step <= 3:
             self.say(wire.Loading(step / 3))
             self.world.soon(0, 2, self._load, step + 1)

@@ -266,8 +266,6 @@ def _why(folder: Path, error: Exception, library: str) -> str:
     match error:
         case Unusable():
             return str(error)
-        case _ if is_out_of_memory(error):
-            return f"memory ran out ({first_line})"
         case FileNotFoundError():
             return f"it has no {'model*.safetensors' if (folder / 'config.json').is_file() else 'config.json'}"
         case json.JSONDecodeError():
@@ -284,6 +282,7 @@ def _why(folder: Path, error: Exception, library: str) -> str:
         "shape": "its weights do not fit its config.json",
     }
     reason = next((why for words, why in reasons.items() if words in first_line), None)
+    reason = "memory ran out" if is_out_of_memory(error) else reason
     return f"{reason or f'its files are broken or not in {library} format'} ({_line(error).rstrip('.')})"
 
 

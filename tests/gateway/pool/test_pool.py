@@ -652,6 +652,22 @@ def test_a_load_that_fails_again_and_again_disturbs_nobody(monkeypatch: pytest.M
     play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
 
 
+def test_a_load_for_which_memory_runs_out_may_be_tried_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stage.world.broken.add("a")
+        stage.world.lacks_memory = True
+        failed = failure(await stage.ask("a"))
+        assert (failed.kind, failed.retry_after) == ("insufficient_memory", 30)
+        assert "can't be loaded: the simulation says so" in failed.message
+        stage.world.lacks_memory = False
+        assert failure(await stage.ask("a")).kind == "model_failed"
+        stage.world.broken.clear()
+        await asyncio.sleep(1)
+        assert isinstance((await stage.ask("a"))[-1], Finished)
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
 def test_a_process_that_hangs_is_killed_and_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
         stream = stage.open("a", 50)
