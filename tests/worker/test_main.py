@@ -53,6 +53,9 @@ class Account:
     def speculated(self) -> SpeculationReport:
         return self._guessed
 
+    def starved(self) -> list[str]:
+        return []
+
     def pause(self, request_id: str) -> None:
         self.told.append(("pause", request_id))
 

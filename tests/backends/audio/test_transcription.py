@@ -205,7 +205,8 @@ async def test_a_real_model_is_loaded_and_transcribes(tmp_path: Path) -> None:
     events = await done
     assert isinstance(events[-1], Finished)
     assert isinstance(next(made(event) for event in events if isinstance(event, Output)), Recording)
-    assert fractions == [1.0]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1.0
     await service.close(0)
 
 

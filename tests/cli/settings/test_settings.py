@@ -535,11 +535,11 @@ class TestTable:
         for home, own in (
             (Settings, {"models", "text", "embeddings", "rerank", "images"}),
             (ModelSettings, {"text", "embeddings", "rerank", "images", "speech"}),
-            (EmbeddingOptions, {"memory_limit"}),
-            (RerankOptions, {"memory_limit"}),
-            (ImageOptions, {"memory_limit"}),
-            (SpeechOptions, {"memory_limit"}),
-            (TextOptions, {"defaults", "memory_limit"}),  # the pool divides the server's memory_limit
+            (EmbeddingOptions, {"memory_limit", "halvings"}),
+            (RerankOptions, {"memory_limit", "halvings"}),
+            (ImageOptions, {"memory_limit", "halvings"}),
+            (SpeechOptions, {"memory_limit", "halvings"}),
+            (TextOptions, {"defaults", "memory_limit", "halvings"}),  # the pool divides the server's memory_limit
             (SamplingDefaults, set()),
             (Shorthands, set()),
             (Ignored, set()),

@@ -483,7 +483,7 @@ def test_a_run_ends_with_its_server(tmp_path: Path) -> None:
     path = str(tmp_path / "responses.db")
     with serve(responses_path=path) as server:
         begun = made(server, background=True, pieces=1000, interval=0.05)
-        until(server, begun["id"], "in_progress")
+        until_it_says_something(server, begun["id"])
     with serve(responses_path=path) as server:
         failed = get(server, f"responses/{begun['id']}").json()
         assert failed["status"] == "failed"
