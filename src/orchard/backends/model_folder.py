@@ -247,7 +247,9 @@ def evaluate(folder: Path, network: Any, progress: Progress, library: str) -> No
                 mx.eval(group)
                 done, pending, group = done + pending, 0, []
                 progress(done / total)
-        mx.eval(group)
+        if group:
+            mx.eval(group)
+            progress(1.0)
 
 
 def _lines(error: Exception) -> list[str]:
