@@ -37,7 +37,7 @@ async def test_numbers_that_are_no_image_are_no_black_image(tiny: Callable[[str]
     await worker.load(tiny("flux1-dev"), config_name="flux-dev")
     events = await worker.events(GenerateImages(prompt="a cat", width=64, height=48, steps=2, guidance=1e38, seed=7))
     assert isinstance(events[-1], Failed)
-    assert events[-1].message == "the model computed no image, as happens where numbers overflow"
+    assert events[-1].message.startswith("the model computed no image, as happens where numbers overflow;")
 
 
 async def test_prompts_that_would_be_cut_off_are_refused(tiny: Callable[[str], Path], worker: ImageWorker) -> None:

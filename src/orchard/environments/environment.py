@@ -27,7 +27,8 @@ class Environment(Struct, frozen=True):
         """The list of its packages for this platform. Raise OrchardError if there is none."""
         file = self.lists / f"{self.name}-{sys.platform}.txt"
         if not file.exists():
-            raise OrchardError("model_failed", f"there is no environment for {self.name} on {sys.platform}")
+            message = f"there is no environment for {self.name} on {sys.platform}; use macOS or Linux"
+            raise OrchardError("model_failed", message)
         return file
 
     @property

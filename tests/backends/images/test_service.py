@@ -367,7 +367,7 @@ async def test_a_preset_without_adapters_takes_none(tmp_path: Path) -> None:
     (tmp_path / "lora.safetensors").touch()
     options = ImageOptions(config_name="fibo", lora_paths=(str(tmp_path / "lora.safetensors"),))
     service = ImageService(str(tmp_path), options)
-    with pytest.raises(OrchardError, match="fibo takes no LoRA adapters, and lora_paths names some"):
+    with pytest.raises(OrchardError, match="fibo takes no LoRA adapters; remove lora_paths"):
         await service.start(lambda events, running, waiting: None, lambda fraction: None)
     await service.close(0)
 

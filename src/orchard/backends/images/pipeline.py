@@ -130,7 +130,10 @@ class Pipeline:
     def call_in_loop(self, latents: mx.array, config: Any, **_: Any) -> None:
         """Note, as a callback of mflux, that a step is done."""
         if not mx.all(mx.isfinite(latents)).item():  # it would be a black image
-            raise OrchardError("internal", "the model computed no image, as happens where numbers overflow")
+            message = (
+                "the model computed no image, as happens where numbers overflow; try another seed or less guidance"
+            )
+            raise OrchardError("internal", message)
         self._done += 1
         self._tell(latents, config)
 
@@ -157,15 +160,19 @@ def _adapters(preset: Preset, options: ImageOptions) -> dict[str, Any]:
     Raise OrchardError if the preset takes no adapters, or if one is not a file that is safe to read.
     """
     if len(options.lora_scales) not in (0, len(options.lora_paths)):
-        message = f"lora_scales has {len(options.lora_scales)} numbers, and lora_paths {len(options.lora_paths)} files"
+        message = (
+            f"lora_scales has {len(options.lora_scales)} numbers, and lora_paths {len(options.lora_paths)} files; "
+        )
+        message += "give one number for each file, or none"
         raise OrchardError("model_failed", message)
     for path in options.lora_paths:
         if not path.endswith(".safetensors") or not os.path.isfile(_expanded(path)):
-            raise OrchardError("model_failed", f"'{path}' of lora_paths is not a file that ends with .safetensors")
+            message = f"'{path}' of lora_paths is not a file that ends with .safetensors; download the adapter's file"
+            raise OrchardError("model_failed", message)
     if not options.lora_paths:
         return {}
     if not preset.loras:
-        raise OrchardError("model_failed", f"{preset.name} takes no LoRA adapters, and lora_paths names some")
+        raise OrchardError("model_failed", f"{preset.name} takes no LoRA adapters; remove lora_paths")
     return {"lora_paths": list(map(_expanded, options.lora_paths)), "lora_scales": list(options.lora_scales)}
 
 
