@@ -22,6 +22,7 @@ from orchard.engine.batching.job import Job
 from orchard.engine.prefix_cache import cache_file
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
+from orchard.engine.work import Work
 from tests.engine.sampling.test_grammar import some_jobs
 from tests.engine.test_hidden_states import wanted
 from tests.engine.test_invariants_speculation import Tally, answers_of, mixes, model_of, play, tight, tokens_of
@@ -225,6 +226,38 @@ def test_all_jobs_end_though_no_pass_has_memory() -> None:
     armed = False
     job = greedy("later", prompt(1, 10), 30)
     assert run(runner, [job]).outcomes["later"].tokens == alone(network("qwen3"), job)
+
+
+def test_tokens_of_jobs_that_had_no_memory_to_begin_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two jobs that are admitted again in a step, the first finds no memory: the second has not begun."""
+    runner = make_runner(network("qwen3"))
+    jobs = [greedy("a", prompt(1, 10), 40), greedy("b", prompt(2, 10), 40)]
+    for job in jobs:
+        runner.add(job)
+    for act in (lambda _: None, runner.pause, runner.resume):
+        for job in jobs:
+            act(job.id)
+        if act == runner.resume:
+            monkeypatch.setattr(Work, "begin", fail_once(Work.begin))
+        for _ in range(9):
+            runner.step()
+            tickets = [runner._scheduler._find(job.id) for job in jobs]
+            launched = [max((row.launched for row in runner._work[job.id].rows), default=0) for job in jobs]
+            for ticket, most in zip(tickets, launched, strict=True):
+                assert ticket
+                assert ticket.length - 10 == ticket.earlier == 40 - ticket.max_tokens
+                assert not most or abs(ticket.earlier + ticket.generated - most) <= 1
+
+
+def fail_once(act: Any) -> Any:
+    failures = [MemoryError("std::bad_alloc")]
+
+    def fail(*args: Any) -> None:
+        if failures:
+            raise failures.pop()
+        act(*args)
+
+    return fail
 
 
 def test_what_is_saved_between_steps_may_fail(faults: MemoryFaults, tmp_path: Path) -> None:

@@ -230,8 +230,6 @@ class Runner:
         if self._memory.short:
             self._memory.make_room(self._scheduler.used_bytes)
         for job_id in plan.begin:
-            if work := self._work.get(job_id):
-                work.admitted_with = [len(answer or []) for answer in work.answers]
             self._guard(job_id, self._begin)
         self.store.end_admission()
         self._decode()
@@ -410,6 +408,7 @@ class Runner:
     def _requeue(self, work: Work, generated: int) -> None:
         """Queue a job whose rows are free; `generated`: the most tokens that a row generated since its admission."""
         left = sum(len(work.job.prompt) + len(answer) - 1 for answer in work.answers if answer is not None)
+        work.admitted_with = [len(answer or []) for answer in work.answers]
         if refusal := self._scheduler.returned(work.job.id, left, generated):
             self._refuse(refusal)
 

@@ -23,7 +23,7 @@ class Work:
 
     `wanted`: the token limit of the request; `job.max_tokens` is lower if the memory doesn't suffice for it.
     `answers[i]`: the tokens of choice i when its row was last freed (preemption, pause); None if the choice has ended.
-    `admitted_with[i]`: how many tokens choice i had when the scheduler last admitted the job.
+    `admitted_with[i]`: how many tokens choice i had when the job was last queued: the scheduler knows of these.
     `scored`: how many prompt tokens have had the token after them scored, if the job wants prompt logprobs.
     `told[i]`, `told_scores`: how many tokens of choice i, and how many scores, have left the engine.
     """
