@@ -249,6 +249,48 @@ def test_tokens_of_jobs_that_had_no_memory_to_begin_are_counted_once(monkeypatch
                 assert not most or abs(ticket.earlier + ticket.generated - most) <= 1
 
 
+@pytest.mark.parametrize("choice", [None, 1])
+def test_a_row_that_leaves_its_draft_may_find_no_memory(faults: MemoryFaults, choice: int | None) -> None:
+    """The draft saves what it has read of the row that is cancelled."""
+    model = network("qwen3")
+    jobs = [greedy("a", prompt(1, 20), 30, choices=2), greedy("b", prompt(2, 9), 30)]
+    runner = make_runner(model, speculation=drafting(network("qwen3"), cache_bytes=2**22))
+
+    def cancel(course: Course) -> Sequence[Job]:
+        if len(course.steps) == 4:
+            assert course.outcomes["a"].reasons == [None, None]
+            with faults.among([Fault(0)]):
+                runner.cancel("a", choice)
+        return ()
+
+    course = run(runner, jobs, cancel)
+    assert faults.told == 1
+    assert course.outcomes["b"].tokens == alone(model, jobs[1])
+    if choice:
+        assert course.outcomes["a"].tokens[0] == alone(model, jobs[0])[0]
+    check_nothing_is_left(runner)
+
+
+def test_scores_of_a_job_that_is_paused_are_computed_again(faults: MemoryFaults) -> None:
+    """It is paused after its prompt was scored, and memory runs out before the scores are read."""
+    model = network("qwen3")
+    params = SamplingParams(seed=0, temperature=0.0, top_logprobs=1)
+    job = Job("scored", prompt(1, 20), params, 5, prompt_logprobs=1)
+    runner = make_runner(model)
+
+    def pause(course: Course) -> Sequence[Job]:
+        if len(course.steps) == 5:
+            runner.pause(job.id)
+            with faults.among([Fault(0)]):
+                course.take(runner.step())
+            runner.resume(job.id)
+        return [job] if len(course.steps) == 4 else ()
+
+    outcome = run(runner, [greedy("other", prompt(2, 9), 30)], pause).outcomes["scored"]
+    assert faults.told == 1
+    assert (len(outcome.scored), outcome.tokens) == (19, alone(model, job))
+
+
 def fail_once(act: Any) -> Any:
     failures = [MemoryError("std::bad_alloc")]
 

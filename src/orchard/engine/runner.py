@@ -171,14 +171,19 @@ class Runner:
         """Cancel a job, or one choice of it (which must have begun). Unknown ids are ignored."""
         if not (work := self._work.get(job_id)):
             return
-        for row in work.rows:
-            if choice in (None, row.choice):
-                self._rows.leave(row)
         if choice is None:
             self._forget(job_id)
-            self._survive(work.save_prefill)
         else:
             self._end(work, choice)
+
+        def leave() -> None:
+            for row in work.rows:
+                if choice in (None, row.choice):
+                    self._rows.leave(row)
+            if choice is None:
+                work.save_prefill()
+
+        self._survive(leave)
 
     def pause(self, job_id: str) -> None:
         """Stop a job at the next step and free its memory, until it is resumed. Unknown ids are ignored."""
@@ -288,6 +293,8 @@ class Runner:
             self.store.drop_all()
         for work in works:
             self._requeue(work, work.go_back())
+        for work in self._work.values():
+            work.scored = work.told_scores  # also those of jobs that were stopped a moment ago are dropped
         self._scheduler.limit_running(self._shortage.most)
         if alone and self._shortage.hopeless:
             refusal = insufficient()

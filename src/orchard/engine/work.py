@@ -101,7 +101,7 @@ class Work:
         return generated
 
     def go_back(self) -> int:
-        """Forget all but what has left the engine; return the most tokens that a row has left since its admission."""
+        """Forget the tokens that have not left the engine; return the most that a row has left since its admission."""
         for row in self.rows:
             if self.answers[row.choice] is not None:
                 self.answers[row.choice] = row.generated
@@ -111,7 +111,6 @@ class Work:
             if answer is not None:
                 del answer[self.told[choice] :]
                 most = max(most, len(answer) - self.admitted_with[choice])
-        self.scored = self.told_scores
         return most
 
 
