@@ -212,6 +212,22 @@ def test_a_job_for_which_nothing_is_enough_fails_alone() -> None:
     check_nothing_is_left(runner)
 
 
+def test_prompts_that_only_fit_alone_are_read_though_that_takes_many_steps() -> None:
+    """More than pass until two may run again, which makes both begin again."""
+
+    def before(tokens: mx.array, given: dict[str, Any]) -> None:
+        if runners and runners[0]._scheduler.running > 1:
+            raise MemoryError("std::bad_alloc")
+
+    model, runners = network("qwen3"), list[Runner]()
+    runner = make_runner(Other(model, before=before), replace(LOOSE, chunk=4, idle_chunk=4))
+    runners.append(runner)
+    jobs = [greedy(str(number), prompt(number, 300), 5) for number in range(2)]
+    course = run(runner, jobs, steps=600)
+    assert all(course.outcomes[job.id].tokens == alone(model, job) for job in jobs)
+    check_nothing_is_left(runner)
+
+
 def test_all_jobs_end_though_no_pass_has_memory() -> None:
     def before(tokens: mx.array, given: dict[str, Any]) -> None:
         if armed:
