@@ -206,6 +206,19 @@ def test_a_swap_hands_the_process_on(monkeypatch: pytest.MonkeyPatch) -> None:
     play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
 
 
+def test_a_model_without_room_is_not_short_of_memory_because_it_once_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trying again doesn't help."""
+
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        stage.pool.find("b").restarts.refused(0.0, "memory ran out", lacks_memory=True)
+        failed = failure(await stage.ask("b"))
+        assert (failed.kind, failed.retry_after) == ("model_failed", None)
+        assert "as many are pinned" in failed.message
+
+    play(monkeypatch, Stage({"a": {"pinned": True}, "b": {}}, 1), story)
+
+
 def test_a_pinned_model_never_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
         await stage.ask("a")
@@ -1241,6 +1254,26 @@ def test_models_get_less_while_other_programs_take_memory_and_keep_what_they_cou
         assert shares == sorted(shares)
 
     play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_the_memory_of_a_pinned_model_that_comes_back_is_never_anothers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that could have it would be shortened or refused when the pinned model is there again."""
+
+    async def story(stage: Stage) -> None:
+        await stage.until("a", "ready")
+        await stage.ask("b")
+        for _ in range(2):
+            stage.process("a").end(-9)
+            await stage.see(lambda: stage.state("a") != "ready")
+            await stage.until("a", "ready")
+        assert stage.pool.models["a"].restarts.count == 2
+        assert {most for _, most in stage.process("b").limits[1:]} == {_BUDGET - 1125}
+        assert max(share for share, _ in stage.process("b").limits[1:]) <= _BUDGET - 1125
+        await stage.pool.models["a"].unload()
+        await asyncio.sleep(5)
+        assert stage.process("b").limits[-1] == (_BUDGET, _BUDGET)
+
+    play(monkeypatch, Stage({"a": {"pinned": True, "on_demand": False}, "b": {}}, 3), story)
 
 
 def test_what_a_model_could_have_leaves_out_pinned_ones_and_its_own_limit_counts(
