@@ -6,7 +6,7 @@
 4. the job itself, if it fails again and again though it is alone and nothing else is left.
 
 After `_CALM` steps without a failure, twice as many jobs may run, and the order begins anew. If memory then runs out,
-it takes twice as many steps until the next time: a failure makes jobs begin again, and a prompt may take longer to read.
+it takes twice as many steps until the next time: a failure makes jobs begin again, and a prompt may take more steps.
 """
 
 from msgspec import Struct
