@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -25,6 +26,7 @@ from orchard.gateway.pool import lifecycle, processes, worker_process
 from orchard.gateway.pool.lifecycle import ModelState
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_stream import EventStream
+from orchard.system_memory import SystemMemory
 from tests.support.pool_simulation import Process, World, run
 
 _BUDGET = 10_000
@@ -1274,6 +1276,29 @@ def test_the_memory_of_a_pinned_model_that_comes_back_is_never_anothers(monkeypa
         assert stage.process("b").limits[-1] == (_BUDGET, _BUDGET)
 
     play(monkeypatch, Stage({"a": {"pinned": True, "on_demand": False}, "b": {}}, 3), story)
+
+
+def test_memory_that_cannot_be_read_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when connections have taken all file descriptors: no report ends its worker, and the watch goes on."""
+
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        known = stage.pool.memory_status
+        with monkeypatch.context() as patch:
+            patch.setattr(system_memory, "read", refuse)
+            await asyncio.sleep(5)
+            stage.process("a").report(0)
+            assert isinstance((await stage.ask("a"))[-1], Finished)
+            assert isinstance((await stage.ask("b"))[-1], Finished)
+            assert stage.pool.memory_status == known
+        stage.world.others = 6000
+        await stage.see(lambda: stage.pool.memory_status.budget_bytes == 4000)
+        assert not stage.pool.models["a"].restarts.count
+
+    def refuse() -> SystemMemory:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 2), story)
 
 
 def test_what_a_model_could_have_leaves_out_pinned_ones_and_its_own_limit_counts(
