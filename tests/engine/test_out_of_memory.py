@@ -67,7 +67,7 @@ def check_nothing_is_left(runner: Runner) -> None:
 @pytest.mark.parametrize("part", range(10) if is_deep() else range(1))
 @pytest.mark.parametrize("kind", ["dense", "windows", "delta net"])
 def test_answers_are_what_they_are_with_enough_memory(faults: MemoryFaults, kind: str, part: int) -> None:
-    """Over joins, leaves, pauses, preemptions, long prompts, cached prompts and speculation.
+    """Over joins, leaves, pauses, limits that move, preemptions, long prompts, cached prompts and speculation.
 
     Examples are not shrunk: that would take longer than a test may.
     """
@@ -87,7 +87,7 @@ def test_answers_are_what_they_are_with_enough_memory(faults: MemoryFaults, kind
         limits = LOOSE if data.draw(st.booleans()) else tight(model, jobs)
         cache_bytes = data.draw(st.sampled_from([0, 2**22]))
         runner = make_runner(model, limits, cache_bytes=cache_bytes, short=16, speculation=speculates)
-        happen = ["join", "wait", "wait", "wait", "cancel", "pause"]
+        happen = ["join", "wait", "wait", "wait", "cancel", "pause", "limit"]
         with faults.among(schedule):
             course, gone = play(runner, jobs, data, happen)
         tally.check(course, jobs, answers, gone)
