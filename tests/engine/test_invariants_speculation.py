@@ -19,6 +19,7 @@ from orchard.backends.text import TextModel
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import Job
 from orchard.engine.batching.model import LanguageModel
+from orchard.engine.memory import Shares
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.grammar import GrammarError, GrammarState, Masks
 from orchard.engine.sampling.params import Sample, SamplingParams
@@ -142,7 +143,11 @@ def mixes(draw: st.DrawFn) -> list[Job]:
 
 
 def play(runner: Runner, jobs: Sequence[Job], data: Any, happen: Sequence[str]) -> tuple[Course, set[str]]:
-    """Run jobs that join at any step; some are paused and resumed, some cancelled. Return the names of the latter."""
+    """Run jobs that join at any step; some are paused and resumed, some cancelled. Return the names of the latter.
+
+    If limits happen, other programs take all or a part of the memory, and free it.
+    """
+    whole, cached = runner._scheduler._limits.most, 2**22
     late = list(jobs[1:])
     gone: set[str] = set()
     paused: list[str] = []
@@ -159,8 +164,13 @@ def play(runner: Runner, jobs: Sequence[Job], data: Any, happen: Sequence[str]) 
                     runner.cancel(name)
             case "join" if late:
                 return [late.pop()]
+            case "limit":
+                left = data.draw(st.sampled_from([0, whole // 4, whole // 2, whole, whole + cached]))
+                runner.limit_memory(Shares(whole, cached, left))
         if paused and (data.draw(st.booleans()) or not late):
             runner.resume(paused.pop())
+        if runner.idle and runner._scheduler.starved:
+            runner.limit_memory(Shares(whole, cached, whole + cached))
         return [late.pop()] if late and runner.idle else []
 
     course = run(runner, jobs[:1], meanwhile)

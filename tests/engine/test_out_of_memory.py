@@ -22,6 +22,7 @@ from orchard.engine.batching.job import Job
 from orchard.engine.prefix_cache import cache_file
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
+from orchard.engine.work import Work
 from tests.engine.sampling.test_grammar import some_jobs
 from tests.engine.test_hidden_states import wanted
 from tests.engine.test_invariants_speculation import Tally, answers_of, mixes, model_of, play, tight, tokens_of
@@ -66,7 +67,7 @@ def check_nothing_is_left(runner: Runner) -> None:
 @pytest.mark.parametrize("part", range(10) if is_deep() else range(1))
 @pytest.mark.parametrize("kind", ["dense", "windows", "delta net"])
 def test_answers_are_what_they_are_with_enough_memory(faults: MemoryFaults, kind: str, part: int) -> None:
-    """Over joins, leaves, pauses, preemptions, long prompts, cached prompts and speculation.
+    """Over joins, leaves, pauses, limits that move, preemptions, long prompts, cached prompts and speculation.
 
     Examples are not shrunk: that would take longer than a test may.
     """
@@ -86,7 +87,7 @@ def test_answers_are_what_they_are_with_enough_memory(faults: MemoryFaults, kind
         limits = LOOSE if data.draw(st.booleans()) else tight(model, jobs)
         cache_bytes = data.draw(st.sampled_from([0, 2**22]))
         runner = make_runner(model, limits, cache_bytes=cache_bytes, short=16, speculation=speculates)
-        happen = ["join", "wait", "wait", "wait", "cancel", "pause"]
+        happen = ["join", "wait", "wait", "wait", "cancel", "pause", "limit"]
         with faults.among(schedule):
             course, gone = play(runner, jobs, data, happen)
         tally.check(course, jobs, answers, gone)
@@ -211,6 +212,22 @@ def test_a_job_for_which_nothing_is_enough_fails_alone() -> None:
     check_nothing_is_left(runner)
 
 
+def test_prompts_that_only_fit_alone_are_read_though_that_takes_many_steps() -> None:
+    """More than pass until two may run again, which makes both begin again."""
+
+    def before(tokens: mx.array, given: dict[str, Any]) -> None:
+        if runners and runners[0]._scheduler.running > 1:
+            raise MemoryError("std::bad_alloc")
+
+    model, runners = network("qwen3"), list[Runner]()
+    runner = make_runner(Other(model, before=before), replace(LOOSE, chunk=4, idle_chunk=4))
+    runners.append(runner)
+    jobs = [greedy(str(number), prompt(number, 300), 5) for number in range(2)]
+    course = run(runner, jobs, steps=600)
+    assert all(course.outcomes[job.id].tokens == alone(model, job) for job in jobs)
+    check_nothing_is_left(runner)
+
+
 def test_all_jobs_end_though_no_pass_has_memory() -> None:
     def before(tokens: mx.array, given: dict[str, Any]) -> None:
         if armed:
@@ -225,6 +242,80 @@ def test_all_jobs_end_though_no_pass_has_memory() -> None:
     armed = False
     job = greedy("later", prompt(1, 10), 30)
     assert run(runner, [job]).outcomes["later"].tokens == alone(network("qwen3"), job)
+
+
+def test_tokens_of_jobs_that_had_no_memory_to_begin_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two jobs that are admitted again in a step, the first finds no memory: the second has not begun."""
+    runner = make_runner(network("qwen3"))
+    jobs = [greedy("a", prompt(1, 10), 40), greedy("b", prompt(2, 10), 40)]
+    for job in jobs:
+        runner.add(job)
+    for act in (lambda _: None, runner.pause, runner.resume):
+        for job in jobs:
+            act(job.id)
+        if act == runner.resume:
+            monkeypatch.setattr(Work, "begin", fail_once(Work.begin))
+        for _ in range(9):
+            runner.step()
+            tickets = [runner._scheduler._find(job.id) for job in jobs]
+            launched = [max((row.launched for row in runner._work[job.id].rows), default=0) for job in jobs]
+            for ticket, most in zip(tickets, launched, strict=True):
+                assert ticket
+                assert ticket.length - 10 == ticket.earlier == 40 - ticket.max_tokens
+                assert not most or abs(ticket.earlier + ticket.generated - most) <= 1
+
+
+@pytest.mark.parametrize("choice", [None, 1])
+def test_a_row_that_leaves_its_draft_may_find_no_memory(faults: MemoryFaults, choice: int | None) -> None:
+    """The draft saves what it has read of the row that is cancelled."""
+    model = network("qwen3")
+    jobs = [greedy("a", prompt(1, 20), 30, choices=2), greedy("b", prompt(2, 9), 30)]
+    runner = make_runner(model, speculation=drafting(network("qwen3"), cache_bytes=2**22))
+
+    def cancel(course: Course) -> Sequence[Job]:
+        if len(course.steps) == 4:
+            assert course.outcomes["a"].reasons == [None, None]
+            with faults.among([Fault(0)]):
+                runner.cancel("a", choice)
+        return ()
+
+    course = run(runner, jobs, cancel)
+    assert faults.told == 1
+    assert course.outcomes["b"].tokens == alone(model, jobs[1])
+    if choice:
+        assert course.outcomes["a"].tokens[0] == alone(model, jobs[0])[0]
+    check_nothing_is_left(runner)
+
+
+def test_scores_of_a_job_that_is_paused_are_computed_again(faults: MemoryFaults) -> None:
+    """It is paused after its prompt was scored, and memory runs out before the scores are read."""
+    model = network("qwen3")
+    params = SamplingParams(seed=0, temperature=0.0, top_logprobs=1)
+    job = Job("scored", prompt(1, 20), params, 5, prompt_logprobs=1)
+    runner = make_runner(model)
+
+    def pause(course: Course) -> Sequence[Job]:
+        if len(course.steps) == 5:
+            runner.pause(job.id)
+            with faults.among([Fault(0)]):
+                course.take(runner.step())
+            runner.resume(job.id)
+        return [job] if len(course.steps) == 4 else ()
+
+    outcome = run(runner, [greedy("other", prompt(2, 9), 30)], pause).outcomes["scored"]
+    assert faults.told == 1
+    assert (len(outcome.scored), outcome.tokens) == (19, alone(model, job))
+
+
+def fail_once(act: Any) -> Any:
+    failures = [MemoryError("std::bad_alloc")]
+
+    def fail(*args: Any) -> None:
+        if failures:
+            raise failures.pop()
+        act(*args)
+
+    return fail
 
 
 def test_what_is_saved_between_steps_may_fail(faults: MemoryFaults, tmp_path: Path) -> None:

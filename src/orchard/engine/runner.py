@@ -171,14 +171,19 @@ class Runner:
         """Cancel a job, or one choice of it (which must have begun). Unknown ids are ignored."""
         if not (work := self._work.get(job_id)):
             return
-        for row in work.rows:
-            if choice in (None, row.choice):
-                self._rows.leave(row)
         if choice is None:
             self._forget(job_id)
-            self._survive(work.save_prefill)
         else:
             self._end(work, choice)
+
+        def leave() -> None:
+            for row in work.rows:
+                if choice in (None, row.choice):
+                    self._rows.leave(row)
+            if choice is None:
+                work.save_prefill()
+
+        self._survive(leave)
 
     def pause(self, job_id: str) -> None:
         """Stop a job at the next step and free its memory, until it is resumed. Unknown ids are ignored."""
@@ -230,8 +235,6 @@ class Runner:
         if self._memory.short:
             self._memory.make_room(self._scheduler.used_bytes)
         for job_id in plan.begin:
-            if work := self._work.get(job_id):
-                work.admitted_with = [len(answer or []) for answer in work.answers]
             self._guard(job_id, self._begin)
         self.store.end_admission()
         self._decode()
@@ -290,6 +293,8 @@ class Runner:
             self.store.drop_all()
         for work in works:
             self._requeue(work, work.go_back())
+        for work in self._work.values():
+            work.scored = work.told_scores  # also those of jobs that were stopped a moment ago are dropped
         self._scheduler.limit_running(self._shortage.most)
         if alone and self._shortage.hopeless:
             refusal = insufficient()
@@ -410,6 +415,7 @@ class Runner:
     def _requeue(self, work: Work, generated: int) -> None:
         """Queue a job whose rows are free; `generated`: the most tokens that a row generated since its admission."""
         left = sum(len(work.job.prompt) + len(answer) - 1 for answer in work.answers if answer is not None)
+        work.admitted_with = [len(answer or []) for answer in work.answers]
         if refusal := self._scheduler.returned(work.job.id, left, generated):
             self._refuse(refusal)
 

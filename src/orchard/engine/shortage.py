@@ -5,7 +5,8 @@
 3. others: fewer jobs run, half as many with each failure; the rest wait;
 4. the job itself, if it fails again and again though it is alone and nothing else is left.
 
-After `_CALM` steps without a failure, twice as many jobs may run, and the order begins anew.
+After `_CALM` steps without a failure, twice as many jobs may run, and the order begins anew. If memory then runs out,
+it takes twice as many steps until the next time: a failure makes jobs begin again, and a prompt may take more steps.
 """
 
 from msgspec import Struct
@@ -30,6 +31,8 @@ class Shortage:
         """The most jobs that may run; None: any number."""
         self._failures = 0
         self._calm = 0
+        self._waits = 0  # the next time that more jobs may run comes after `_CALM` * 2^this steps
+        self._raised = False  # more jobs may run since the last failure
         self._alone: Alone | None = None
         self._tries = 0  # of `_alone`
 
@@ -38,6 +41,7 @@ class Shortage:
         self._failures, self._calm = self._failures + 1, 0
         self._tries = self._tries + 1 if alone and alone == self._alone else 1
         self._alone = alone
+        self._waits, self._raised = self._waits + self._raised, False
         if self._failures > 2 and running > 1:
             self.most = running // 2
 
@@ -56,10 +60,11 @@ class Shortage:
         if not (self._failures or self.most):
             return False
         self._calm += 1
-        if self._calm < _CALM:
+        if self._calm < _CALM << self._waits:
             return False
         self._failures = self._calm = 0
         if self.most is None:
             return False
         self.most = None if self.most >= _MANY else 2 * self.most
+        self._waits, self._raised = max(self._waits - self._raised, 0), self.most is not None
         return True

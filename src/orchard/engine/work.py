@@ -23,7 +23,7 @@ class Work:
 
     `wanted`: the token limit of the request; `job.max_tokens` is lower if the memory doesn't suffice for it.
     `answers[i]`: the tokens of choice i when its row was last freed (preemption, pause); None if the choice has ended.
-    `admitted_with[i]`: how many tokens choice i had when the scheduler last admitted the job.
+    `admitted_with[i]`: how many tokens choice i had when the job was last queued: the scheduler knows of these.
     `scored`: how many prompt tokens have had the token after them scored, if the job wants prompt logprobs.
     `told[i]`, `told_scores`: how many tokens of choice i, and how many scores, have left the engine.
     """
@@ -101,7 +101,7 @@ class Work:
         return generated
 
     def go_back(self) -> int:
-        """Forget all but what has left the engine; return the most tokens that a row has left since its admission."""
+        """Forget the tokens that have not left the engine; return the most that a row has left since its admission."""
         for row in self.rows:
             if self.answers[row.choice] is not None:
                 self.answers[row.choice] = row.generated
@@ -111,7 +111,6 @@ class Work:
             if answer is not None:
                 del answer[self.told[choice] :]
                 most = max(most, len(answer) - self.admitted_with[choice])
-        self.scored = self.told_scores
         return most
 
 

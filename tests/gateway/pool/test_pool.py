@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -25,6 +26,7 @@ from orchard.gateway.pool import lifecycle, processes, worker_process
 from orchard.gateway.pool.lifecycle import ModelState
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_stream import EventStream
+from orchard.system_memory import SystemMemory
 from tests.support.pool_simulation import Process, World, run
 
 _BUDGET = 10_000
@@ -204,6 +206,19 @@ def test_a_swap_hands_the_process_on(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(stage.world.processes) <= 2  # one, and one that is kept spare
 
     play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
+def test_a_model_without_room_is_not_short_of_memory_because_it_once_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trying again doesn't help."""
+
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        stage.pool.find("b").restarts.refused(0.0, "memory ran out", lacks_memory=True)
+        failed = failure(await stage.ask("b"))
+        assert (failed.kind, failed.retry_after) == ("model_failed", None)
+        assert "as many are pinned" in failed.message
+
+    play(monkeypatch, Stage({"a": {"pinned": True}, "b": {}}, 1), story)
 
 
 def test_a_pinned_model_never_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1257,6 +1272,49 @@ def test_models_get_less_while_other_programs_take_memory_and_keep_what_they_cou
         assert shares == sorted(shares)
 
     play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_the_memory_of_a_pinned_model_that_comes_back_is_never_anothers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that could have it would be shortened or refused when the pinned model is there again."""
+
+    async def story(stage: Stage) -> None:
+        await stage.until("a", "ready")
+        await stage.ask("b")
+        for _ in range(2):
+            stage.process("a").end(-9)
+            await stage.see(lambda: stage.state("a") != "ready")
+            await stage.until("a", "ready")
+        assert stage.pool.models["a"].restarts.count == 2
+        assert {most for _, most in stage.process("b").limits[1:]} == {_BUDGET - 1125}
+        assert max(share for share, _ in stage.process("b").limits[1:]) <= _BUDGET - 1125
+        await stage.pool.models["a"].unload()
+        await asyncio.sleep(5)
+        assert stage.process("b").limits[-1] == (_BUDGET, _BUDGET)
+
+    play(monkeypatch, Stage({"a": {"pinned": True, "on_demand": False}, "b": {}}, 3), story)
+
+
+def test_memory_that_cannot_be_read_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when connections have taken all file descriptors: no report ends its worker, and the watch goes on."""
+
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        known = stage.pool.memory_status
+        with monkeypatch.context() as patch:
+            patch.setattr(system_memory, "read", refuse)
+            await asyncio.sleep(5)
+            stage.process("a").report(0)
+            assert isinstance((await stage.ask("a"))[-1], Finished)
+            assert isinstance((await stage.ask("b"))[-1], Finished)
+            assert stage.pool.memory_status == known
+        stage.world.others = 6000
+        await stage.see(lambda: stage.pool.memory_status.budget_bytes == 4000)
+        assert not stage.pool.models["a"].restarts.count
+
+    def refuse() -> SystemMemory:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 2), story)
 
 
 def test_what_a_model_could_have_leaves_out_pinned_ones_and_its_own_limit_counts(

@@ -68,12 +68,17 @@ class MemoryBudget:
         self.bytes = None
 
     def look(self, limit: int | None, held: int, device: DeviceMemory, now: float) -> bool:
-        """Read what is free, and return whether the budget has changed.
+        """Read what is free, and return whether the budget has changed. If it can't be read, nothing changes.
 
         `limit`: the most bytes that all models may ever take, None if unknown; `held`: what they hold; `device`: the
         newest report on it; `now`: the time in seconds.
         """
-        system = system_memory.read()
+        self.looked_at = now
+        try:
+            system = system_memory.read()
+        except OSError as error:  # as when connections have taken all file descriptors
+            log.warning("what is free of the memory can't be read: %s", error)
+            return False
         self._total, self._available, self._place = system.total_bytes, system.available_bytes, "device"
         if device.total_bytes:
             self._total, self._available = device.total_bytes, device.free_bytes
@@ -82,7 +87,7 @@ class MemoryBudget:
         self.slack = int(min(self._total * _RESERVE_SHARE, _MOST_RESERVE_BYTES)) // 2
         self.elastic = system.elastic and not device.total_bytes
         self.critical = system.critical or bool(device.total_bytes and self._available < self.slack // 2)
-        self.looked_at, self._limit, self._held = now, limit, held
+        self._limit, self._held = limit, held
         # What workers hold is known a moment earlier or later than what is free. An error makes only one look too low.
         before, self._room = self._room, held + self._free
         return limit is not None and self._follow(max(0, min(limit, max(before, self._room))), limit, now)

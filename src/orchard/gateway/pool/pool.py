@@ -25,6 +25,7 @@ from orchard.kinds import TEXT
 log = logging.getLogger("orchard.gateway")
 
 _WATCH_SECONDS = 1.5  # between looks at what is free, if no worker reports
+_ABSENT = ("unloaded", "failed")
 _REFILL_SECONDS = 2.0  # after the last load, and between checks whether anything runs
 
 
@@ -193,10 +194,12 @@ class Pool:
             budget = max(budget, min(limit, sum(model.need for model in placed)))
         budget -= sum(model.allowance or 0 for model in placed if model.state.shown == "unloading")
         shares = placement.allowances([model.need for model in stay], budget)
-        pinned = sum(model.need for model in stay if model.entry.pinned)
+        # Also those that come back after a crash: else others could have their memory meanwhile, but not keep it.
+        lasting = [one for one in self.models.values() if one.entry.pinned and one.state.shown not in _ABSENT]
         for model, share in sorted(zip(stay, shares, strict=True), key=lambda one: one[1] - (one[0].allowance or 0)):
-            most = limit - pinned + (model.need if model.entry.pinned else 0)
-            model.allow(share, max(share, most))
+            most = limit - sum(placement.need(one.weights_bytes, limit) for one in lasting if one is not model)
+            most = max(most, model.need)
+            model.allow(min(share, most), most)
 
     def _look(self) -> None:
         """Read what is free. Evict idle models if it is too little; share the memory anew if it is more or less."""

@@ -228,7 +228,7 @@ class ServedModel:
 
     def refuse_room(self, reason: str) -> None:
         """Fail all that wait for it to load, because there can never be room for it."""
-        self.restarts.reason = reason
+        self.restarts.reason, self.restarts.lacks_memory = reason, False
         self.refuse(self._failed.error())
 
     def allow(self, memory_bytes: int, most_bytes: int) -> None:
