@@ -1,5 +1,6 @@
 """Makes MLX run out of memory at chosen evaluations, as the devices do."""
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -35,6 +36,7 @@ class MemoryFaults:
         self._faults: list[Fault] = []
         self._count = 0
         self._late: int | None = None  # evaluations until the error of one that gave zeros
+        self._thread = 0  # whose error that is: other engines wait for the device, too
         self._original = mx.eval, mx.async_eval, mx.synchronize, mx.array.tolist
 
     @contextmanager
@@ -62,7 +64,7 @@ class MemoryFaults:
 
         def counted_synchronize(*of: Any) -> None:
             synchronize(*of)
-            if self._late is not None:
+            if self._late is not None and self._thread == threading.get_ident():
                 self._tell()
 
         def counted_tolist(array: mx.array) -> Any:
@@ -77,14 +79,14 @@ class MemoryFaults:
 
     def _begin(self, *, launches: bool = True) -> None:
         if self._late is not None:
-            self._late -= 1
+            self._late -= self._thread == threading.get_ident()
             if self._late <= 0:
                 self._tell()
         elif self._faults:
             self._count += 1
             # What only reads a result gives the device no work that could fail.
             if self._count > self._faults[0].after and (launches or not self._faults[0].late):
-                self._late = self._faults[0].late
+                self._late, self._thread = self._faults[0].late, threading.get_ident()
                 if not self._late:
                     self._tell()
 
@@ -96,7 +98,7 @@ class MemoryFaults:
 
     def _spoil(self, arrays: Any) -> None:
         """Replace arrays by zeros in place while the error of an evaluation is still to come."""
-        if self._late is None:
+        if self._late is None or self._thread != threading.get_ident():
             return
         if isinstance(arrays, mx.array):
             arrays[...] = 0
