@@ -39,6 +39,15 @@ def corpus(seed: int, count: int) -> Iterator[str]:
 
 def train(seed: int, vocab: int, count: int = 30_000) -> Tokenizer:
     """Train the tokenizer; ids 0 to 8 are the added tokens."""
+    tokenizer = train_on(corpus(seed, count), vocab, [*SPECIAL, *VISIBLE])
+    data = json.loads(tokenizer.to_str())
+    for added in data["added_tokens"]:
+        added["special"] = added["content"] in SPECIAL
+    return Tokenizer.from_str(json.dumps(data))
+
+
+def train_on(texts: Iterator[str], vocab: int, special: list[str]) -> Tokenizer:
+    """Train a tokenizer on texts; the ids of the special tokens come first."""
     tokenizer = Tokenizer(models.BPE())
     split = pre_tokenizers.Split(Regex(PIECES), "isolated")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -46,14 +55,11 @@ def train(seed: int, vocab: int, count: int = 30_000) -> Tokenizer:
     )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocab, special_tokens=[*SPECIAL, *VISIBLE], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        vocab_size=vocab, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         max_token_length=16, show_progress=False,
     )  # fmt: skip
-    tokenizer.train_from_iterator(corpus(seed, count), trainer)
-    data = json.loads(tokenizer.to_str())
-    for added in data["added_tokens"]:
-        added["special"] = added["content"] in SPECIAL
-    return Tokenizer.from_str(json.dumps(data))
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
 
 
 def write(tokenizer: Tokenizer, folder: Path) -> None:

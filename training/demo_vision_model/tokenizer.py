@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer
 
-from demo_model.tokenizer import PIECES
+from demo_model.tokenizer import train_on
 from demo_vision_model.data import about_pictures, without_pictures
 from demo_vision_model.pictures import LEAST_PIXELS, MOST_PIXELS
 from demo_vision_model.scenes import scene
@@ -38,18 +38,7 @@ def corpus(seed: int, count: int) -> Iterator[str]:
 
 def train(seed: int, vocab: int, count: int = 6000) -> Tokenizer:
     """Train the tokenizer; the ids of the added tokens come first."""
-    tokenizer = Tokenizer(models.BPE())
-    split = pre_tokenizers.Split(Regex(PIECES), "isolated")
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
-    )
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab, special_tokens=SPECIAL, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        max_token_length=16, show_progress=False,
-    )  # fmt: skip
-    tokenizer.train_from_iterator(corpus(seed, count), trainer)
-    return tokenizer
+    return train_on(corpus(seed, count), vocab, SPECIAL)
 
 
 def write(tokenizer: Tokenizer, folder: Path) -> None:
