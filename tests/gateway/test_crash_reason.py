@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from orchard.gateway.crash_reason import CrashReason, oom_kills, tells_of_memory, without_folders
+from orchard.gateway.crash_reason import CrashReason, oom_kills, without_folders
 
 LOG = "2026-01-02 03:04:05,678 INFO    worker all is well\n"
 CRITICAL = "2026-01-02 03:04:05,678 CRITICAL worker the engine broke\n"
@@ -64,29 +64,6 @@ async def test_what_is_written_is_passed_on(capsysbinary: pytest.CaptureFixture[
 )
 def test_folders_are_left_out(text: str, shown: str) -> None:
     assert without_folders(text) == shown
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "terminating due to uncaught exception of type std::runtime_error: [METAL] Command buffer execution failed: "
-        "Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)",
-        "RuntimeError: [malloc] Unable to allocate 68719476736 bytes.",
-        "RuntimeError: [metal::malloc] Attempting to allocate 51539607552 bytes which is greater than the maximum "
-        "allowed buffer size of 30150672384 bytes.",
-        "RuntimeError: cudaMallocAsync(&data, size, stream) failed: out of memory",
-        "terminate called after throwing an instance of 'std::bad_alloc'",
-        "OSError: [Errno 12] Cannot allocate memory",
-        "MemoryError",
-    ],
-)
-def test_last_words_tell_that_memory_ran_out(said: str) -> None:
-    assert tells_of_memory(said)
-
-
-@pytest.mark.parametrize("said", ["", "ValueError: [matmul] Last dimension of first input", "KeyError: 'memory'"])
-def test_last_words_tell_of_something_else(said: str) -> None:
-    assert not tells_of_memory(said)
 
 
 @pytest.mark.parametrize(("text", "count"), [("pgmajfault 7\noom_kill 3\ndrop 1\n", 3), ("pgmajfault 7\n", None)])

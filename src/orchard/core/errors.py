@@ -3,9 +3,17 @@
 Each dialect maps a kind to its own HTTP status and error body.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
+
+# Of MLX on Metal, CUDA and the CPU, of cuBLAS and cuDNN, of C++, C and Python.
+_OF_MEMORY = re.compile(
+    r"out of memory|OutOfMemory|insufficient memory|unable to allocate|attempting to allocate|\[metal::malloc\]"
+    r"|cannot allocate memory|alloc_failed|bad_alloc|MemoryError",
+    re.IGNORECASE,
+)
 
 FailureKind = Literal[
     "invalid_request",  # the body or a parameter is wrong; `param` names it
@@ -69,3 +77,8 @@ def without_panics() -> Iterator[None]:
 def brief(error: BaseException) -> str:
     """Return the first line of an error, or the name of its class if it has no message."""
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def tells_of_memory(text: str) -> bool:
+    """Return whether a message, or the last words of a process, say that memory ran out."""
+    return _OF_MEMORY.search(text) is not None

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import mlx.core as mx
 
-from orchard.core.errors import OrchardError
+from orchard.core.errors import OrchardError, tells_of_memory
 
 log = logging.getLogger("orchard.worker")
 
@@ -16,15 +16,6 @@ R = TypeVar("R")
 W = TypeVar("W")
 
 _RETRY_AFTER = 5
-_SIGNS = (
-    "out of memory",  # CUDA: cudaMallocAsync(&data, size, stream) failed: out of memory
-    "insufficient memory",  # Metal: [METAL] Command buffer execution failed: Insufficient Memory
-    "kiogpucommandbuffercallbackerroroutofmemory",  # its code, where the message is translated
-    "[metal::malloc]",
-    "unable to allocate",  # [malloc] Unable to allocate 8 bytes.
-    "bad_alloc",
-    "alloc_failed",  # cuBLAS and cuDNN: CUBLAS_STATUS_ALLOC_FAILED
-)
 _MOST_ERRORS = 16  # that MLX keeps at a time: one for each stream and each array that waits
 
 
@@ -34,8 +25,7 @@ def is_out_of_memory(error: BaseException | None) -> bool:
         return False
     if isinstance(error, MemoryError):
         return True
-    message = str(error).lower()
-    if isinstance(error, RuntimeError) and any(sign in message for sign in _SIGNS):
+    if isinstance(error, RuntimeError) and tells_of_memory(str(error)):
         return True
     return is_out_of_memory(error.__cause__)
 

@@ -13,12 +13,6 @@ _KEPT_BYTES = 8192
 _MOST_CHARS = 400
 _SECONDS_FOR_THE_REST = 1.0
 _LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ")
-# Of MLX on Metal, CUDA and the CPU, of C++ and of Python.
-_OF_MEMORY = re.compile(
-    r"out of memory|OutOfMemory|insufficient memory|unable to allocate|attempting to allocate"
-    r"|cannot allocate memory|bad_alloc|MemoryError",
-    re.IGNORECASE,
-)
 # An absolute path that is not part of a URL or a word.
 _PATH = re.compile(r"(?<![\w.:/~-])~?/(?:[^\s/'\"`()<>:,;]+/)*([^\s/'\"`()<>:,;]+)")
 
@@ -83,11 +77,6 @@ async def reap(process: asyncio.subprocess.Process, seconds: float, kill: Callab
 def without_folders(text: str) -> str:
     """Replace each absolute path in a text by its last part, because callers must not learn where files are."""
     return _PATH.sub(r"\1", text)
-
-
-def tells_of_memory(text: str) -> bool:
-    """Return whether a process's last words say that memory ran out."""
-    return _OF_MEMORY.search(text) is not None
 
 
 def oom_kills() -> int | None:

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from orchard import wire
 from orchard.config import Settings
 from orchard.core.cache_report import CacheState
-from orchard.core.errors import OrchardError
+from orchard.core.errors import OrchardError, tells_of_memory
 from orchard.core.events import Failed, Progressed
 from orchard.core.request import LoadOptions, Request
 from orchard.core.speculation_report import SpeculationReport
 from orchard.gateway.caller import environment_without_keys
-from orchard.gateway.crash_reason import CrashReason, oom_kills, reap, tells_of_memory, without_folders
+from orchard.gateway.crash_reason import CrashReason, oom_kills, reap, without_folders
 from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.pool.waiting import Timer
 from orchard.gateway.replies.event_stream import EventStream
