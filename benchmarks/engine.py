@@ -21,7 +21,7 @@ from pathlib import Path
 
 from benchmarks.raw_loops import Loops, prompt, sampling
 from benchmarks.step_meter import StepMeter
-from orchard.backends.text import TextModel, load
+from orchard.backends.text.model import TextModel, load
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.batching.traced_pass import RUNS_BEFORE

@@ -17,7 +17,11 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.raw_loops import prompt
-from orchard.backends.text import TextModel, load
+from orchard.backends.text.grammar.constraint import Constraints
+from orchard.backends.text.grammar.process import GrammarProcess
+from orchard.backends.text.model import TextModel, load
+from orchard.backends.text.output import Vocabulary
+from orchard.backends.text.prompt.special_tokens import special_tokens
 from orchard.core.tasks.generate import Generate
 from orchard.core.tasks.generate import Grammar as Wanted
 from orchard.core.tasks.text_options import TextOptions
@@ -27,11 +31,7 @@ from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.sampling.params import SamplingParams
 from orchard.formats.registry import choose
 from orchard.gateway.models.registry import resolve
-from orchard.worker.grammar.constraint import Constraints
-from orchard.worker.grammar.process import GrammarProcess
 from orchard.worker.main import SWITCH_SECONDS
-from orchard.worker.output import Vocabulary
-from orchard.worker.prompt.special_tokens import special_tokens
 
 _SETTLE = 8  # tokens that every row draws before time counts
 _FIELDS: dict[str, dict[str, Any]] = {

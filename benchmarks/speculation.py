@@ -36,9 +36,13 @@ from tools.demo_cases.cases import object_schema, read
 
 from benchmarks.noisy_copy import noisy_copy
 from benchmarks.steady_copy import steady_copy
-from orchard.backends.draft import load_draft
-from orchard.backends.text import TextModel
-from orchard.backends.text import load as load_text
+from orchard.backends.text.draft import load_draft
+from orchard.backends.text.grammar.constraint import Constraints
+from orchard.backends.text.grammar.process import GrammarProcess
+from orchard.backends.text.model import TextModel
+from orchard.backends.text.model import load as load_text
+from orchard.backends.text.output import Vocabulary
+from orchard.backends.text.prompt.special_tokens import special_tokens
 from orchard.backends.vision.model import load as load_seeing
 from orchard.core.tasks.generate import Generate
 from orchard.core.tasks.generate import Grammar as Wanted
@@ -60,10 +64,6 @@ from orchard.engine.speculation.speculation import Speculation
 from orchard.formats.registry import choose
 from orchard.gateway.models.registry import resolve
 from orchard.kinds import kind_of
-from orchard.worker.grammar.constraint import Constraints
-from orchard.worker.grammar.process import GrammarProcess
-from orchard.worker.output import Vocabulary
-from orchard.worker.prompt.special_tokens import special_tokens
 
 _SENTENCES = (
     "The old bridge over the river was closed on Monday because two of its pillars had cracked.",

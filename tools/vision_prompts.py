@@ -2,7 +2,7 @@
 
 `python -m tools.vision_prompts folders FOLDER`, in the project's environment, writes the processors of tiny models.
 `python -m tools.vision_prompts records FOLDER`, in one with torch, torchvision and transformers 5.23 beside the
-project's packages, writes tests/worker/prompt/vision_templates/records.json.
+project's packages, writes tests/backends/text/prompt/vision_templates/records.json.
 """
 
 import json

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+from orchard.backends.text.service import TextService
 from orchard.core.events import Event, Failed, Finished, collect
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Generate
 from orchard.core.tasks.text_options import TextOptions
-from orchard.worker.text_service import TextService
 
 _AT_ONCE = 16
 

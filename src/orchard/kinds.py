@@ -176,8 +176,8 @@ def _transcribes(config: Mapping[str, Any], files: Collection[str]) -> bool:
     return config.get("model_type") == "whisper" or "n_audio_state" in config or listener(config) is not None
 
 
-TEXT = Backend("orchard.worker.text_service:TextService", (Generate, Count, Embed), TextOptions)
-VISION = Backend("orchard.worker.vision_service:VisionService", (Generate, Count, Embed), TextOptions, extra="vision")
+TEXT = Backend("orchard.backends.text.service:TextService", (Generate, Count, Embed), TextOptions)
+VISION = Backend("orchard.backends.vision.service:VisionService", (Generate, Count, Embed), TextOptions, extra="vision")
 SPEECH = Backend("orchard.backends.audio.speech:SpeechService", (Speak,), SpeechOptions, extra="audio")
 EMBEDDINGS = Backend(
     "orchard.backends.embeddings.embedder:EmbeddingsService", (Embed,), EmbeddingOptions, extra="embeddings"

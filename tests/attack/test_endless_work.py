@@ -7,13 +7,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+from orchard.backends.text.prompt import chat_template, documents
+from orchard.backends.text.prompt.documents import DocumentReader
+from orchard.backends.text.service import TextService
+from orchard.backends.vision.service import VisionService
 from orchard.core.events import Failed, Finished
 from orchard.core.media import MediaPart
 from orchard.core.tasks.generate import Generate, Message, TextPart
-from orchard.worker.prompt import chat_template, documents
-from orchard.worker.prompt.documents import DocumentReader
-from orchard.worker.text_service import TextService
-from orchard.worker.vision_service import VisionService
 from tests.support.bombs import film_of, jpeg_of_scans
 from tests.support.documents import pdf
 from tests.support.examples import some

@@ -14,12 +14,16 @@ import mlx.core as mx
 import pytest
 
 from orchard import folder_files
-from orchard.backends import mtp, text
 from orchard.backends.audio import listeners, speakers, whisper
 from orchard.backends.embeddings.embedder import EmbeddingsService
 from orchard.backends.embeddings.folder import read_recipe
 from orchard.backends.embeddings.reranker import RerankService
 from orchard.backends.images.service import ImageService
+from orchard.backends.text import model as text
+from orchard.backends.text import mtp
+from orchard.backends.text.prompt import chat_template
+from orchard.backends.text.prompt.chat_template import ChatTemplate
+from orchard.backends.text.prompt.time_limit import within
 from orchard.backends.vision import model as vision
 from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
@@ -29,9 +33,6 @@ from orchard.core.tasks.images import ImageOptions
 from orchard.core.tasks.rerank import RerankOptions
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models.registry import Registry
-from orchard.worker.lane import within
-from orchard.worker.prompt import chat_template
-from orchard.worker.prompt.chat_template import ChatTemplate
 from tests.support.model_folders import make_model
 from tests.support.models import model_folder
 from tests.support.serving import serve

@@ -14,7 +14,7 @@ from mlx import nn
 from mlx.utils import tree_flatten
 
 from orchard.backends import checkpoint
-from orchard.backends.text import TextModel, load
+from orchard.backends.text.model import TextModel, load
 from orchard.core.errors import OrchardError
 from orchard.gateway.models.model_files import Folders
 

@@ -13,8 +13,9 @@ from mlx import nn
 from mlx.utils import tree_flatten
 from mlx_lm.models import qwen3
 
-from orchard.backends import cpu, text
 from orchard.backends.audio import whisper
+from orchard.backends.kernels import cpu
+from orchard.backends.text import model as text
 from orchard.core.tasks.text_options import TextOptions
 from tests.support.models import TEMPLATE, make_tokenizer
 from tests.support.whisper_models import make_whisper

@@ -8,9 +8,9 @@ import mlx.core as mx
 import pytest
 from mlx import nn
 
-from orchard.backends import text
 from orchard.backends.output_layer import OutputLayer
-from orchard.backends.text import load
+from orchard.backends.text import model as text
+from orchard.backends.text.model import load
 from orchard.backends.vision import model as vision
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions

@@ -9,7 +9,7 @@ from benchmarks.noisy_copy import noisy_copy
 from benchmarks.speculation import DraftOracle, MtpOracle, Oracle, median_interval
 from benchmarks.steady_copy import steady_copy
 
-from orchard.backends.text import load
+from orchard.backends.text.model import load
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import Batch
 from orchard.engine.batching.kv_cache import KVStore

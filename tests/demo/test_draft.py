@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from orchard.backends.draft import load_draft
-from orchard.backends.text import TextModel, load
+from orchard.backends.text.draft import load_draft
+from orchard.backends.text.model import TextModel, load
 from orchard.core.tasks.text_options import TextOptions
 from orchard.demo import MODEL_PATH
 from orchard.engine.batching.job import Job

@@ -145,7 +145,7 @@ def _told(heard: dict[int, _Heard], usage: dict[str, Any]) -> Any:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One whose numbers of a row don't depend on its company in the last bits, see `backends/cpu.py`."""
+    """One whose numbers of a row don't depend on its company in the last bits, see `backends/kernels/cpu.py`."""
     folder = in_float32(MODEL_PATH, tmp_path_factory.mktemp("float32") / "demo")
     with serve([resolve(str(folder))], spare=False) as running:
         running.until("demo", state="ready")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from orchard.backends.text import TextModel, load
+from orchard.backends.text.model import TextModel, load
 from orchard.core.speculation_report import SourceTotals
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import EngineStep, Job
@@ -225,7 +225,7 @@ def run(program: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 
 BROKEN = """
 import sys
-from orchard.backends.text import load
+from orchard.backends.text.model import load
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.engine import Engine
 from orchard.engine.batching.job import Job
@@ -254,7 +254,7 @@ def test_a_broken_engine_takes_its_process_with_it(model_folder: Path) -> None:
 
 LEFT = """
 import sys
-from orchard.backends.text import load
+from orchard.backends.text.model import load
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.engine import Engine
 from orchard.engine.batching.job import Job

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlx_lm import stream_generate
 
-from orchard.backends.text import load
+from orchard.backends.text.model import load
 from orchard.engine.batching.job import Job
 from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import WORDS, At, Engines, Happening, Leave, Result, greedy, prompt

@@ -8,7 +8,7 @@ import pytest
 from mlx_lm.generate import generate_step
 from mlx_lm.models.cache import make_prompt_cache
 
-from orchard.backends.text import TextModel, load
+from orchard.backends.text.model import TextModel, load
 from orchard.engine.batching.job import Job
 from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import At, Engines, greedy, prompt

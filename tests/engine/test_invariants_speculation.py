@@ -15,7 +15,7 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from orchard.backends.text import TextModel
+from orchard.backends.text.model import TextModel
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import Job
 from orchard.engine.batching.model import LanguageModel

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.backends.mtp import load_head
+from orchard.backends.text.mtp import load_head
 from orchard.backends.vision.model import load
 from orchard.core.media import MediaPart
 from orchard.core.tasks.text_options import TextOptions

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import orchard.engine
-from orchard.backends.text import TextModel
+from orchard.backends.text.model import TextModel
 from orchard.core.media import MediaPart
 from orchard.device import out_of_memory
 from orchard.engine.batching.job import Job

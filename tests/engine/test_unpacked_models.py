@@ -1,12 +1,12 @@
-"""Models whose products are numpy's (`backends/cpu.py`): their rows are served as those of all others."""
+"""Models whose products are numpy's (`backends/kernels/cpu.py`): their rows are served as those of all others."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from orchard.backends import cpu
-from orchard.backends.text import load
+from orchard.backends.kernels import cpu
+from orchard.backends.text.model import load
 from tests.support.engine_driver import Driver, greedy, prompt
 from tests.support.models import make_architecture
 

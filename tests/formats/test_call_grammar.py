@@ -9,10 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from llguidance import LLMatcher, LLTokenizer
 
+from orchard.backends.text.grammar import lark
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallsGrammar
 from orchard.formats.registry import CALLS, choose
-from orchard.worker.grammar import lark
 from tests.support.format_reading import TOOLS, Call, parse, prepared, whole
 from tests.support.specimens.one import SPECIMENS
 

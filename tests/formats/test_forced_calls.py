@@ -10,10 +10,10 @@ import pytest
 from llguidance import LLMatcher
 from msgspec.structs import replace
 
+from orchard.backends.text.grammar import lark
 from orchard.core.tasks.generate import Tool
 from orchard.engine.sampling.grammar import GrammarVocabulary
 from orchard.formats.registry import choose
-from orchard.worker.grammar import lark
 from tests.support.format_reading import TOOLS, Call, parse, prepared, whole
 from tests.support.specimens.one import SPECIMENS, Specimen
 

@@ -12,7 +12,7 @@ from openai import AsyncOpenAI
 from openai.types import Completion
 from transformers import AutoTokenizer
 
-from orchard.backends.text import TextModel, load
+from orchard.backends.text.model import TextModel, load
 from tests.models import prompts, sources
 from tests.models.conftest import Record
 from tests.support.serving import Server

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from transformers import AutoTokenizer
 
-from orchard.backends.text import load
+from orchard.backends.text.model import load
 from orchard.engine import start
 from orchard.engine.batching.job import Job
 from orchard.engine.sampling.params import SamplingParams

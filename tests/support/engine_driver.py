@@ -14,7 +14,7 @@ import mlx.core as mx
 import msgspec
 import pytest
 
-from orchard.backends.text import load
+from orchard.backends.text.model import load
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import EndReason, EngineStep, Job
 from orchard.engine.batching.kv_cache import KVStore

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from orchard.backends.text.grammar.json_schema import prepared_call
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallsGrammar
 from orchard.formats.format import CallArguments, CallEnd, CallStart, Content, Format, Piece, Thought
-from orchard.worker.grammar.json_schema import prepared_call
 
 
 class Call(NamedTuple):

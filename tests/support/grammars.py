@@ -6,8 +6,8 @@ from typing import Any
 
 from llguidance import LLMatcher, LLParserLimits
 
+from orchard.backends.text.output import Vocabulary
 from orchard.engine.sampling.grammar import BoundGrammar, CompiledGrammar, GrammarVocabulary, ReasoningTokens
-from orchard.worker.output import Vocabulary
 from tests.support.tiny_models import network
 
 HEAD = '%llguidance {"no_forcing": true}\n'

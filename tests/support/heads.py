@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 from mlx_vlm.speculative.drafters import load_drafter
 
-from orchard.backends.mtp import load_head
-from orchard.backends.text import TextModel, load
+from orchard.backends.text.model import TextModel, load
+from orchard.backends.text.mtp import load_head
 from orchard.engine.batching import attention
 from orchard.engine.batching.batch import Batch, Pass
 from orchard.engine.batching.decode import Row

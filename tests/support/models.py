@@ -16,7 +16,7 @@ from mlx_vlm.speculative.drafters.qwen3_5_mtp import Model as HeadNetwork
 from mlx_vlm.speculative.drafters.qwen3_5_mtp import ModelConfig as HeadConfig
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from orchard.backends.text import TextModel, load
+from orchard.backends.text.model import TextModel, load
 from tests.support.examples import is_deep
 
 WINDOW = 512

@@ -9,7 +9,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from orchard.backends.text import TextModel, load
+from orchard.backends.text.model import TextModel, load
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import attention, kv_cache
 from orchard.engine.batching.batch import Batch, BatchMode

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent.parent / "worker" / "prompt" / "vision_templates"
+FOLDER = Path(__file__).parent.parent / "backends" / "text" / "prompt" / "vision_templates"
 RECORDS = FOLDER / "records.json"
-PAGE = FOLDER.parents[3] / "docs" / "vision-models.md"
+PAGE = Path(__file__).parents[2] / "docs" / "vision-models.md"
 
 Said = dict[str, Any]
 _LLAMA = "llama.cpp, in llama-cpp-python 0.3.36 (MIT)"

@@ -4,10 +4,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from orchard.backends.text.service import TextService
 from orchard.core.events import Collected, Event, Failed, Finished, Started, collect
 from orchard.core.request import Request, Sender, Task
 from orchard.core.tasks.text_options import TextOptions
-from orchard.worker.text_service import TextService
 
 
 class Caller:

@@ -133,7 +133,7 @@ def judge(one: Case, text: str) -> tuple[bool, bool]:
 def replies(folder: Path, todo: list[Case]) -> list[str]:
     """Generate greedily for all prompts."""
     # Imported here because only a real evaluation needs MLX; the prompts above are also used by tests without it.
-    from orchard.worker.text_service import TextService
+    from orchard.backends.text.service import TextService
     from transformers import AutoTokenizer
 
     from asking import answers

@@ -95,7 +95,7 @@ def cases(kind: str, count: int) -> list[Case]:
 async def replies(folder: Path, todo: list[Case]) -> list[str]:
     """Ask a folder's model every question."""
     # Imported here because only a real evaluation needs MLX; the questions above are also used by tests without it.
-    from orchard.worker.vision_service import VisionService
+    from orchard.backends.vision.service import VisionService
 
     from asking import answers
 

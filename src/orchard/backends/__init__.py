@@ -1,1 +1,1 @@
-"""The code that runs models, one file or folder per kind. Only a worker imports modules that need MLX."""
+"""The code that runs models: a folder per kind, and what kinds share. Only a worker imports what needs MLX."""

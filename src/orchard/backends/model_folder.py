@@ -17,8 +17,8 @@ from mlx.utils import tree_flatten
 from transformers import dynamic_module_utils
 
 from orchard import folder_files
-from orchard.backends import cpu, fused, gated_delta, quantized
 from orchard.backends.checkpoint import Unusable
+from orchard.backends.kernels import cpu, fused, gated_delta, quantized
 from orchard.backends.output_layer import OutputLayer
 from orchard.core.errors import OrchardError, without_panics
 from orchard.core.model_config import absurd_size, context_window

@@ -1,6 +1,6 @@
 """The syntax of calls in a model's own format, as a tree from which a grammar is made.
 
-`worker.grammar.lark` prints the tree for llguidance.
+`backends.text.grammar.lark` prints the tree for llguidance.
 """
 
 from collections.abc import Callable, Iterator

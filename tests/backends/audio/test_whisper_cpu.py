@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from mlx_audio.stt.models.whisper.whisper import Model, ModelDimensions
 
-from orchard.backends import cpu
 from orchard.backends.audio import whisper_cpu
+from orchard.backends.kernels import cpu
 
 SIZES = {"n_mels": 80, "n_audio_ctx": 1500, "n_audio_state": 24, "n_audio_head": 2, "n_audio_layer": 1, "n_vocab": 99}
 SIZES |= {"n_text_ctx": 16, "n_text_state": 24, "n_text_head": 3, "n_text_layer": 2}

@@ -16,7 +16,7 @@ from mlx_vlm.trainer.peft import get_peft_model, save_adapter
 from mlx_vlm.utils import load_model
 from transformers import AutoTokenizer
 
-from orchard.backends import text
+from orchard.backends.text import model as text
 from orchard.backends.vision import model as model_module
 from orchard.backends.vision.encoder import MOST_FEATURE_BYTES
 from orchard.backends.vision.inputs import MOST_INPUT_BYTES

@@ -8,6 +8,7 @@ import pytest
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from orchard.backends.text.output import Vocabulary
 from orchard.engine.sampling.grammar import (
     BoundGrammar,
     GrammarError,
@@ -16,7 +17,6 @@ from orchard.engine.sampling.grammar import (
     Masks,
     ReasoningTokens,
 )
-from orchard.worker.output import Vocabulary
 from tests.support.grammars import CALL, HEAD, THINK_END, alphabet, lark
 
 NAME = "the user and the assistant"

@@ -23,13 +23,13 @@ from mlx_audio.utils import apply_quantization
 from transformers import AutoTokenizer
 
 from orchard import folder_files
-from orchard.backends import cpu
 from orchard.backends.audio import decode, whisper_cpu
 from orchard.backends.audio.detection import speech_frames
 from orchard.backends.audio.mel import FRAMES_PER_SECOND, MelFile
 from orchard.backends.audio.recognizer import Advance, Beat
 from orchard.backends.audio.vocabulary.tokenizer import SIZES, make_tokenizer
 from orchard.backends.audio.word_times import time_words
+from orchard.backends.kernels import cpu
 from orchard.backends.model_folder import evaluate, loading, read_config
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word

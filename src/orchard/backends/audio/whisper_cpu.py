@@ -1,11 +1,11 @@
-"""Lets numpy compute Whisper's attention on CPUs on which MLX's products are slow (see `backends.cpu`)."""
+"""Lets numpy compute Whisper's attention on CPUs on which MLX's products are slow (see `backends.kernels.cpu`)."""
 
 import mlx.core as mx
 import numpy as np
 from mlx_audio.stt.models.whisper.whisper import Model, MultiHeadAttention
 from numpy.typing import NDArray
 
-from orchard.backends import cpu
+from orchard.backends.kernels import cpu
 
 
 def adapt(model: Model) -> None:

@@ -13,7 +13,7 @@ import mlx.core as mx
 from mlx import nn
 from mlx_vlm.encoder_loader import load_encoder_model
 
-from orchard.backends import cpu, quantized
+from orchard.backends.kernels import cpu, quantized
 from orchard.backends.model_folder import Progress, evaluate, loading
 from orchard.core.errors import OrchardError
 

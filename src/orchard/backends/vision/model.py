@@ -15,9 +15,9 @@ from mlx_vlm.models.cache import make_prompt_cache
 from mlx_vlm.trainer.peft import apply_lora_layers
 
 from orchard import folder_files
-from orchard.backends import cpu
+from orchard.backends.kernels import cpu
+from orchard.backends.kernels.rotary import UNUSED, Rotary, install
 from orchard.backends.model_folder import FolderModel, Library, Progress, load_folder, read_config, without_code
-from orchard.backends.rotary import UNUSED, Rotary, install
 from orchard.backends.vision.cost import EncodingCost
 from orchard.backends.vision.encoder import MOST_FEATURE_BYTES, MediaEncoder, PlacedMedium, prompt_positions
 from orchard.backends.vision.inputs import MOST_INPUT_BYTES, MediaReader, Medium

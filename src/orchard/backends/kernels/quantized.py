@@ -1,0 +1,118 @@
+"""Quantised layers in the forms for which MLX 0.32 is fast on CUDA and on a CPU without Accelerate.
+
+On CUDA, a product with inputs (rows, 1, width) reads the weights once per row, one with (rows, width) reads them once.
+With many rows (hundreds on CUDA, a few on such a CPU), unpacking the weights first is faster than MLX's product with
+packed weights, which on such a CPU unpacks them again for each row. Metal's kernels need neither. For measurements see
+docs/performance.md.
+
+cuDNN's attention is turned off: it takes 40 ms and more (seconds for some) to prepare each new pair of lengths, and
+nearly every chunk of a prompt has a new pair.
+"""
+
+import os
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from mlx import nn
+
+from orchard.backends.kernels import cpu, few_rows
+from orchard.engine.batching.model import on_cuda
+
+_UNPACK_FROM = 256  # rows, on CUDA
+_BLOCK = 2**19  # weights to unpack at a time on such a CPU
+
+
+def adapt(network: nn.Module) -> None:
+    """Give a network's layers these forms if they help. Call this before anything is computed."""
+    if not _helps():
+        return
+    os.environ.setdefault("MLX_CUDA_USE_CUDNN_SDPA", "0")  # only used on CUDA
+    for _, module in network.named_modules():
+        if type(module) is nn.QuantizedLinear:
+            module.__class__ = _Linear
+        elif type(module) is nn.QuantizedEmbedding:
+            module.__class__ = _Embedding
+
+
+def _helps() -> bool:
+    """Return whether MLX runs on a device on which these forms are faster."""
+    return on_cuda() or cpu.is_slow()
+
+
+def product(inputs: mx.array, layer: Any) -> mx.array:
+    """Multiply inputs (..., width) by a quantised layer's weights (outputs, width), without its bias."""
+    width = inputs.shape[-1]
+    rows = inputs.size // width
+    packed = {"group_size": layer.group_size, "bits": layer.bits, "mode": layer.mode}
+    weights, scales, biases = layer["weight"], layer["scales"], layer.get("biases")
+    slow = cpu.is_slow() and inputs.dtype == mx.float32
+    if slow and rows >= cpu.FEWEST_ROWS:
+        return _product_in_blocks(inputs, layer, packed)
+    if not slow and rows >= _UNPACK_FROM:
+        return inputs @ mx.dequantize(weights, scales, biases, dtype=inputs.dtype, **packed).T
+    if _few(rows, inputs, layer):
+        return few_rows.product(inputs, layer)
+    outputs = mx.quantized_matmul(inputs.reshape(rows, width), weights, scales, biases, transpose=True, **packed)
+    return outputs.reshape(*inputs.shape[:-1], -1)
+
+
+def _takes_over(inputs: mx.array, layer: Any) -> bool:
+    """Return whether `product` is faster than MLX's own form."""
+    if inputs.size > inputs.shape[-1]:
+        return _helps()
+    return _few(1, inputs, layer)
+
+
+def _few(rows: int, inputs: mx.array, layer: Any) -> bool:
+    return on_cuda() and few_rows.serves(rows, inputs.dtype, layer) and few_rows.works(inputs.dtype)
+
+
+def _product_in_blocks(inputs: mx.array, layer: Any, packed: dict[str, Any]) -> mx.array:
+    """Multiply float32 inputs (..., width) with numpy; unpack the weights of some outputs at a time.
+
+    These fit into the processor's cache; writing all unpacked weights to memory would take longer than the product.
+    """
+    rows = np.asarray(inputs).reshape(-1, inputs.shape[-1])
+    weights, scales, biases = layer["weight"], layer["scales"], layer.get("biases")
+    products = np.empty((len(rows), len(weights)), np.float32)
+    step = max(1, _BLOCK // inputs.shape[-1])
+    with cpu.threads_for(len(rows)):
+        for first in range(0, len(weights), step):
+            part = slice(first, first + step)
+            bias = None if biases is None else biases[part]
+            unpacked = mx.dequantize(weights[part], scales[part], bias, dtype=mx.float32, **packed)
+            np.matmul(rows, np.asarray(unpacked).T, out=products[:, part])
+    return mx.array(products).reshape(*inputs.shape[:-1], -1)
+
+
+def linear(inputs: mx.array, layer: Any) -> mx.array:
+    """Return a quantised layer's output for inputs (..., width), computed in the form that is fast on this device."""
+    if _takes_over(inputs, layer):
+        outputs = product(inputs, layer)
+    else:
+        outputs = mx.quantized_matmul(
+            inputs,
+            layer["weight"],
+            layer["scales"],
+            layer.get("biases"),
+            transpose=True,
+            group_size=layer.group_size,
+            bits=layer.bits,
+            mode=layer.mode,
+        )
+    bias = layer.get("bias")
+    return outputs if bias is None else outputs + bias
+
+
+class _Linear(nn.QuantizedLinear):  # type: ignore[misc]
+    def __call__(self, inputs: mx.array) -> mx.array:
+        return linear(inputs, self)
+
+
+class _Embedding(nn.QuantizedEmbedding):  # type: ignore[misc]
+    def __call__(self, tokens: mx.array) -> mx.array:
+        return few_rows.embed(tokens, self) if on_cuda() and few_rows.embeds(self) else super().__call__(tokens)
+
+    def as_linear(self, inputs: mx.array) -> mx.array:
+        return product(inputs, self) if _takes_over(inputs, self) else super().as_linear(inputs)

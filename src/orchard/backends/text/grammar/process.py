@@ -1,0 +1,60 @@
+"""Writes grammars in a separate process.
+
+Some schemas, patterns and grammars take hours or all memory to compile, and llguidance's recursion can overflow its
+stack. A request with one of them is rejected, and others are not affected.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from orchard.backends.helper_process import Answer, HelperLimits, HelperProcess, TooLargeError, TooSlowError
+from orchard.backends.text.grammar import input_grammar, lark
+from orchard.backends.text.grammar.writer import GrammarRequest, GrammarText, GrammarWriter
+
+LIMITS = HelperLimits(cpu_seconds=5.0, seconds=60.0, memory_bytes=2 * 2**30)
+"""What writing one grammar may take."""
+
+_encoder = msgspec.msgpack.Encoder()
+_questions = msgspec.msgpack.Decoder(GrammarRequest)
+_answers = msgspec.msgpack.Decoder(GrammarText | None)
+
+
+class GrammarProcess:
+    """A process that writes grammars; the first one starts it. Only one thread may call `write`."""
+
+    def __init__(self, special: Mapping[str, int], limits: HelperLimits = LIMITS) -> None:
+        """See `GrammarWriter`."""
+        self._process = HelperProcess(f"{__name__}:make_answer", limits, _encoder.encode(dict(special)))
+
+    def write(self, wanted: GrammarRequest) -> GrammarText | None:
+        """Call `GrammarWriter.write` in the process. Raise what it raises; ValueError also if it takes too much."""
+        try:
+            (written,) = self._process.ask(_encoder.encode(wanted))
+        except TooSlowError:
+            raise ValueError("compiling it takes too long") from None
+        except TooLargeError:
+            raise ValueError("compiling it takes too much memory") from None
+        found: GrammarText | None = _answers.decode(written)
+        return found
+
+    def close(self) -> None:
+        """End the process. Any thread may call this."""
+        self._process.close()
+
+
+def make_answer(special: bytes) -> Answer:
+    """Return what writes grammars in the process. `special`: the special tokens and their ids, in msgpack."""
+    writer = GrammarWriter(msgspec.msgpack.decode(special, type=dict[str, int]))
+    last_salt = b""
+
+    def answer(question: bytes) -> Iterator[bytes]:
+        nonlocal last_salt
+        wanted = _questions.decode(question)
+        if wanted.salt != last_salt:  # the time that it takes tells nothing of others' grammars
+            for known in (lark.fault, lark.fault_within, input_grammar.escaped):
+                known.cache_clear()
+            last_salt = wanted.salt
+        yield _encoder.encode(writer.write(wanted))
+
+    return answer

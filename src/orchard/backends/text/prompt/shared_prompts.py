@@ -1,0 +1,53 @@
+"""Texts that the prompts of all callers may share in the prompt cache, such as a system prompt.
+
+Only the tokens that follow from the text alone are shared, never those of anything else in a request.
+"""
+
+from collections.abc import Callable, Sequence
+
+from orchard.backends.text.prompt.template_probe import common_length
+from orchard.core.errors import OrchardError
+from orchard.core.tasks.generate import Generate, Message, TextPart
+
+_ASKED = ("1", "Q")  # two questions that begin differently
+
+
+class SharedPrompts:
+    """The texts with which prompts may begin, for one model."""
+
+    def __init__(
+        self, texts: Sequence[str], render: Callable[[Generate], str], encode: Callable[[str], list[int]]
+    ) -> None:
+        """`render` returns a conversation's prompt, and may raise OrchardError; `encode` returns a text's tokens."""
+        self._texts = tuple(filter(None, map(str.strip, texts)))
+        self._render = render
+        self._encode = encode
+        self._tokens: dict[str, tuple[str, list[int]]] = {}  # by text: what it was rendered as, and the tokens of that
+
+    def count(self, task: Generate, tokens: Sequence[int]) -> int:
+        """Return how many of a prompt's first tokens are those of a shared text; 0 if it begins with none of them."""
+        begun = task.prompt if task.prompt is not None else _first_text(task.messages)
+        if not isinstance(begun, str):
+            return 0
+        shared = [text for text in self._texts if begun.lstrip().startswith(text)]
+        return max((common_length(self._known(task, text), tokens) for text in shared), default=0)
+
+    def _known(self, task: Generate, text: str) -> list[int]:
+        """Return the tokens with which every such prompt with a text begins, whatever comes after the text."""
+        rendered = text if task.prompt is not None else self._rendered(task.messages[0], text)
+        if text not in self._tokens or self._tokens[text][0] != rendered:  # a template may write the date
+            self._tokens[text] = rendered, self._encode(rendered)
+        return self._tokens[text][1]
+
+    def _rendered(self, first: Message, text: str) -> str:
+        head = Message(first.role, (TextPart(text),))
+        try:
+            one, other = (self._render(Generate((head, Message("user", (TextPart(asked),))))) for asked in _ASKED)
+        except OrchardError:  # the template wants other conversations
+            return ""
+        return one[: common_length(one, other)]
+
+
+def _first_text(messages: Sequence[Message]) -> str:
+    first = messages[0].parts[:1] if messages else ()
+    return "".join(part.text for part in first if isinstance(part, TextPart))

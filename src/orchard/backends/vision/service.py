@@ -1,0 +1,51 @@
+"""The service of a model that may take images, audio and video besides text."""
+
+import importlib.util
+import logging
+from typing import TYPE_CHECKING
+
+from orchard.backends.model_folder import Progress
+from orchard.backends.text.model import TextModel
+from orchard.backends.text.prompt.chat_template import ChatTemplate
+from orchard.backends.text.prompt.media import PromptMedia
+from orchard.backends.text.service import TextService
+from orchard.core.tasks.text_options import TextOptions
+from orchard.device.memory import recommended
+
+if TYPE_CHECKING:
+    from orchard.backends.vision.model import VisionModel
+
+log = logging.getLogger("orchard.worker")
+
+_INSTALLED = importlib.util.find_spec("mlx_vlm") is not None
+
+
+class VisionService(TextService):
+    """Serves one model from a folder in mlx-vlm's format; if that fails, as a model for text only."""
+
+    @staticmethod
+    def prepare() -> int:
+        """Import mlx-vlm if it is installed, and return the bytes that the device lets models use."""
+        if _INSTALLED:
+            import orchard.backends.vision.model  # noqa: F401
+        return recommended()
+
+    def _load(self, path: str, options: TextOptions, progress: Progress) -> "TextModel | VisionModel":
+        if not _INSTALLED:
+            log.warning("the model is served without images, audio and video: they need the extra mlx-orchard[vision]")
+            return super()._load(path, options, progress)
+        from orchard.backends.vision import model
+
+        try:
+            return model.load(path, options, progress)
+        except model.NoMedia as error:
+            log.warning("the model is served without images, audio and video: %s", error)
+            return super()._load(path, options, progress)
+
+    def _media(self, model: "TextModel | VisionModel", template: ChatTemplate) -> PromptMedia | tuple[()] | None:
+        if isinstance(model, TextModel):
+            return () if _INSTALLED else None
+        if not self._engine.in_pieces:  # media are encoded and read before the text after them
+            log.warning("the model is served without images, audio and video: its prompts must be read whole")
+            return ()
+        return PromptMedia(model, template, lambda: self._most_bytes)
