@@ -50,10 +50,19 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["SSL_CERT_DIR"] = str(tmp_path_factory.mktemp("no-certificates"))
 
 
+@pytest.fixture(autouse=True)
+def _memory_limit() -> Iterator[None]:
+    """A test's models limit MLX's memory, at which it computes more slowly; the next test begins without a limit."""
+    yield
+    if mx := sys.modules.get("mlx.core"):
+        mx.set_memory_limit(2**40)
+
+
 @pytest.fixture
 def wired(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The wired limits that are set, on a device for which Metal recommends 2**40 bytes."""
     limits: list[int] = []
+    monkeypatch.setattr("mlx.core.set_memory_limit", lambda memory_bytes: 2**40)
     monkeypatch.setattr("mlx.core.device_info", lambda: {"max_recommended_working_set_size": 2**40})
     monkeypatch.setattr("mlx.core.set_wired_limit", limits.append)
     return limits

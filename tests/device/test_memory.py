@@ -51,13 +51,13 @@ def test_what_a_device_recommends(monkeypatch: pytest.MonkeyPatch, info: dict[st
 def test_the_wired_limit_is_the_share_within_what_metal_recommends(
     wired: list[int], memory_bytes: int, expected: list[int]
 ) -> None:
-    memory.limit_wired(memory_bytes)
+    memory.limit_device(memory_bytes)
     assert wired == expected
 
 
 def test_a_device_without_wired_memory_gets_no_limit(wired: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mx, "device_info", lambda: {"memory_size": 1000})
-    memory.limit_wired(300)
+    memory.limit_device(300)
     assert wired == []
 
 

@@ -31,6 +31,8 @@ class MemoryFaults:
     """Counts the calls by which the engine evaluates, and lets some of them fail."""
 
     def __init__(self) -> None:
+        self.late = True
+        """Whether the device may be one whose errors come late."""
         self.told = 0
         """How many errors were raised."""
         self._faults: list[Fault] = []
@@ -51,6 +53,7 @@ class MemoryFaults:
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Replace MLX's functions."""
         evaluate, launch, synchronize, tolist = self._original
+        monkeypatch.setattr("orchard.engine.runner.errors_come_late", lambda: self.late)
 
         def counted_eval(*arrays: Any) -> None:
             self._begin()

@@ -8,14 +8,12 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-import mlx.core as mx
-
 from orchard.backends.service import Emit, Progress, Service
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event
 from orchard.core.fair_queue import FairQueue, has_place
 from orchard.core.request import Request
-from orchard.device.memory import limit_wired, recommended
+from orchard.device.memory import limit_device, recommended
 from orchard.device.mlx_thread import MlxThread
 
 log = logging.getLogger("orchard.worker")
@@ -109,10 +107,9 @@ class TurnService(Service, Generic[R]):
         return recommended()
 
     def __init__(self, memory_limit: int | None) -> None:
-        """`memory_limit`: the bytes that the model and its requests may take; None: MLX's usual limit."""
+        """`memory_limit`: the bytes that the model and its requests may take; None: what is recommended."""
         self._memory_limit = memory_limit
         self._thread = MlxThread()
-        self._usual_limit: int | None = None
         self._live: dict[str, R] = {}
         self._queue: FairQueue[R] = FairQueue()
         """The requests that are not paused."""
@@ -120,10 +117,7 @@ class TurnService(Service, Generic[R]):
 
     async def _loaded(self, load: Callable[[Progress], T], progress: Progress) -> T:
         """Load the model within the memory limit and return it; see `load_in`. Raise OrchardError."""
-        if self._memory_limit is None:
-            limit_wired(recommended())
-        else:
-            self.limit_memory(self._memory_limit, self._memory_limit)
+        limit_device(self._memory_limit or recommended())
         return await load_in(self._thread, load, progress)
 
     def pause(self, request_id: str) -> None:
@@ -141,16 +135,12 @@ class TurnService(Service, Generic[R]):
             self._go_on()
 
     def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
-        """Limit MLX to `memory_bytes`: at that limit it frees its cached buffers before it allocates more."""
-        limit_wired(memory_bytes)
-        before = mx.set_memory_limit(memory_bytes)
-        self._usual_limit = self._usual_limit or before
+        """Limit MLX to `memory_bytes`."""
+        limit_device(memory_bytes)
 
     async def _free(self) -> None:
-        """Free MLX's unused memory, and restore its usual limit."""
+        """Free MLX's unused memory."""
         await self._thread.close()
-        if self._usual_limit:
-            mx.set_memory_limit(self._usual_limit)
 
     def _has_place(self, most: int, request: Request) -> bool:
         """Return whether a request may wait beside the others; see `has_place`."""

@@ -22,11 +22,14 @@ def recommended() -> int:
     return int(system_memory.read().total_bytes * _SHARE)
 
 
-def limit_wired(memory_bytes: int) -> None:
-    """Let Metal keep at most this many bytes of MLX's resident ("wired"), within its recommendation.
+def limit_device(memory_bytes: int) -> None:
+    """Let MLX hold at most about this many bytes, of which Metal keeps no more than it recommends resident ("wired").
 
-    Several processes whose wired memory exceeds the machine's can stop a Mac. Other devices wire no memory.
+    MLX launches work ahead of the device, and each launched operation holds its arrays. At this limit, MLX frees its
+    cached buffers, and waits for earlier work before it launches more. Several processes whose wired memory exceeds
+    the machine's can stop a Mac; other devices wire no memory.
     """
+    mx.set_memory_limit(memory_bytes)
     if most := mx.device_info().get(_RECOMMENDED):
         mx.set_wired_limit(min(memory_bytes, int(most)))
 

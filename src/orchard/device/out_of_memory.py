@@ -30,11 +30,16 @@ def is_out_of_memory(error: BaseException | None) -> bool:
     return is_out_of_memory(error.__cause__)
 
 
-def surface() -> None:
-    """Wait for the device; raise the error of earlier work, which MLX may have kept until now.
+def errors_come_late() -> bool:
+    """Return whether work that ran out of memory may leave zeros, and a later call of MLX raises its error: on Metal.
 
-    On Metal, work that ran out of memory leaves zeros, and a later call raises its error.
+    Elsewhere, the call that launches the work raises it.
     """
+    return mx.default_device() == mx.gpu and mx.metal.is_available()
+
+
+def surface() -> None:
+    """Wait for the device; raise the error of earlier work, which MLX may have kept: see `errors_come_late`."""
     mx.synchronize()
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from orchard.core.speculation_report import SpeculationReport
 from orchard.core.tasks.text_options import TextOptions
-from orchard.device.memory import limit_wired
+from orchard.device.memory import limit_device
 from orchard.device.mlx_thread import in_lasting_thread
 from orchard.engine import memory
 from orchard.engine.batching.batch import BatchMode
@@ -90,6 +90,7 @@ class Engine(Generic[M]):
         """The step that took most memory so far."""
         self._inbox: queue.SimpleQueue[Callable[[Runner], None] | None] = queue.SimpleQueue()
         self._used_at = 0.0
+        self._limit = 0
         self._exceeded = False
         self._fetching: set[str] = set()  # jobs whose prompts are read from disk; for the engine's thread only
         self._saves_from = 0.0
@@ -113,7 +114,8 @@ class Engine(Generic[M]):
         # If the interpreter ends while a thread is inside MLX, the process aborts.
         atexit.register(self._end)
         self._begin_work()
-        limit_wired(memory.limit(self._options))
+        self._limit = memory.limit(self._options)
+        limit_device(self._limit)
         ready = self._ready
         in_lasting_thread(self._main, self._closed.set)
         return ready
@@ -152,7 +154,8 @@ class Engine(Generic[M]):
         `most_bytes`: what that would be if nothing else took memory. A job that needs more than this is rejected; one
         that needs more than `memory_bytes` waits.
         """
-        limit_wired(memory_bytes)
+        self._limit = memory_bytes
+        limit_device(memory_bytes)
         self._options = options = replace(self._options, memory_limit=max(memory_bytes, most_bytes))
         self._inbox.put(lambda runner: runner.limit_memory(memory.divide(options, self.weights_bytes, memory_bytes)))
 
@@ -243,9 +246,11 @@ class Engine(Generic[M]):
                 mx.clear_cache()
 
     def _note_peak(self, taken: int, planned: int) -> None:
-        if taken > planned and not self._exceeded:
+        # Up to its limit, MLX may run ahead of the device, whatever was planned.
+        if taken > max(planned, self._limit) and not self._exceeded:
             self._exceeded = True
-            log.warning("a step took %s bytes of memory, and %s were planned", f"{taken:,}", f"{planned:,}")
+            text = "a step took %s bytes of memory; %s were planned, and the model may take %s"
+            log.warning(text, f"{taken:,}", f"{planned:,}", f"{self._limit:,}")
         if taken > self.peak.taken:
             self.peak = Peak(taken, planned)
 

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
-from orchard.device.out_of_memory import finish, forget, insufficient, is_out_of_memory, surface
+from orchard.device.out_of_memory import errors_come_late, finish, forget, insufficient, is_out_of_memory, surface
 from orchard.engine.batching.batch import Batch
 from orchard.engine.batching.batched_cache import GROWTH
 from orchard.engine.batching.decode import Rows
@@ -72,6 +72,7 @@ class Runner:
         self._scores: list[tuple[Work, Logprobs]] = []  # launched, not read yet
         self._hidden: list[tuple[Work, mx.array]] = []  # launched, not read yet
         self._results = Results(lambda work: self._work.get(work.job.id) is work, self._end)
+        self._late = errors_come_late()
         self._shortage = Shortage()
         self._reported: tuple[int, list[str]] = (0, [])  # the jobs that the last step reported
         self.read_tokens = 0
@@ -248,7 +249,7 @@ class Runner:
             self._hold(self._rows.read())
         if self._rows.idle and (launched or self._scheduler.idle):
             self._confirm()
-        self._results.tell(self._rows.seen)
+        self._results.tell(self._rows.seen if self._late else None)
         if self._shortage.calm():
             self._scheduler.limit_running(self._shortage.most)
 
@@ -373,7 +374,7 @@ class Runner:
         for of, piece in scores:
             self._results.hold(self._rows.launched + 1, of, Scored(of.job.id, piece.read()))
         self._hold(drawn)
-        if self._results.held and not self._rows.in_flight:
+        if self._late and self._results.held and not self._rows.in_flight:
             self._confirm()
         for job_id in {one.job for one in drawn if one.verified}:
             self._advance(job_id)

@@ -17,7 +17,7 @@ from orchard.core.events import Event, Failed, Finished, Output, Progressed, Sta
 from orchard.core.fair_queue import has_place
 from orchard.core.request import Request
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, TranscribeOptions
-from orchard.device.memory import limit_wired, recommended
+from orchard.device.memory import limit_device, recommended
 from orchard.device.mlx_thread import MlxThread
 
 log = logging.getLogger("orchard.worker")
@@ -67,7 +67,7 @@ class TranscriptionService(Service):
     async def start(self, emit: Emit, progress: Progress) -> Loaded:
         """Load the model."""
         self._emit = emit
-        limit_wired(self._options.memory_limit or recommended())
+        limit_device(self._options.memory_limit or recommended())
         library = whisper if whisper.is_whisper(self._path) else listeners
         load: Callable[[Path, Progress], Recognizer] = library.load
         model = await load_in(self._thread, partial(load, self._path), progress)
@@ -110,7 +110,7 @@ class TranscriptionService(Service):
 
     def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Let MLX cache less for its next computation if the memory is short."""
-        limit_wired(memory_bytes)
+        limit_device(memory_bytes)
         weights = self._recognizer.weights_bytes if self._recognizer else 0
         self._cache_bytes = max(0, min(_CACHE_BYTES, memory_bytes - weights))
         mx.set_cache_limit(self._cache_bytes)

@@ -24,7 +24,7 @@ from orchard.core.fair_queue import has_place
 from orchard.core.request import Request
 from orchard.core.tasks.batch_options import BatchOptions
 from orchard.device.lane import Lane
-from orchard.device.memory import limit_wired, recommended
+from orchard.device.memory import limit_device, recommended
 from orchard.device.mlx_thread import MlxThread
 from orchard.device.out_of_memory import in_parts
 
@@ -143,7 +143,7 @@ class BatchService(Service, Generic[B]):
         Raise OrchardError("model_failed", ...) with the reason.
         """
         self._emit = emit
-        limit_wired(self._memory)
+        limit_device(self._memory)
 
         def load(advance: Progress) -> PassModel:
             model = self._load(self._path, self._options, advance, self._thread.advance)
@@ -208,7 +208,7 @@ class BatchService(Service, Generic[B]):
 
     def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit the weights and a pass together to `memory_bytes` from now on."""
-        limit_wired(memory_bytes)
+        limit_device(memory_bytes)
         self._memory, self._most_memory = memory_bytes, most_bytes
         for live in self._live.values():
             self._admit(live)
