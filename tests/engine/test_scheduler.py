@@ -334,7 +334,7 @@ def test_what_needs_more_memory_than_there_is_for_now_waits_and_stops_nobody() -
     assert (it.starved, it.wanted_bytes) == (["c"], 608)
     assert it.plan().preempt == ["b"]  # it doesn't fit even alone, so "a" need not make room
     assert it.returned("b", 700, 1) is None
-    assert it.starved == ["c", "b"]
+    assert (it.starved, it.wanted_bytes) == (["c", "b"], 709)  # of the older one, which is "b"
     assert it.plan().begin == ["d"]
     it.cancel("a")
     it.cancel("d")

@@ -13,7 +13,7 @@ from orchard import wire
 from orchard.config import Settings
 from orchard.core.cache_report import CacheState
 from orchard.core.device_memory import DeviceMemory
-from orchard.core.events import Event, Finished, Started, Text, Usage
+from orchard.core.events import Event, Failed, Finished, Started, Text, Usage
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Generate, generation
 from orchard.core.tasks.text_options import TextOptions
@@ -104,7 +104,9 @@ class World:
         self.ran_out: list[Process] = []
         """Those whose memory ran out: their models never get the same limits again."""
         self.runs: dict[str, list[Process]] = {}
-        """The processes that have had each request."""
+        """The processes that have had each request, less those from which it was taken again."""
+        self.sizes: dict[str, int] = {}
+        """The bytes that a request needs beside the weights, by its id; others need none."""
 
     @property
     def alive(self) -> list["Process"]:
@@ -178,6 +180,10 @@ class Process:
         self.held = 0
         """The bytes of memory that it holds."""
         self.starved: list[str] = []
+        self.wanted = 0
+        """The bytes with which the first of them would run."""
+        self.preempted: set[str] = set()
+        """Those that have waited for memory since their prompts were read."""
         self.unloaded_with: int | None = None
         """What it was allowed to take when it began to unload."""
         self.ready = False
@@ -192,10 +198,13 @@ class Process:
 
     def write(self, frame: bytes) -> None:
         message = wire._decoder.decode(frame[4:])
+        if isinstance(message, wire.Cancel) and self in (runs := self.world.runs.get(message.request_id, [])):
+            runs.remove(self)
         if isinstance(message, wire.LimitMemory):
             self.limits.append((message.memory_bytes, message.most_bytes))
             self.allowance = message.memory_bytes  # as far as the gateway can know, though it may hang
             self.world.check()
+            self._feed()
         elif not self._closed and not self.hangs and self.returncode is None:
             self._receive(message)
 
@@ -264,9 +273,11 @@ class Process:
                 request = Request(request_id, self.path, msgspec.msgpack.decode(task, type=Generate), priority)
                 self.world.runs.setdefault(request.id, []).append(self)
                 self.running[request.id] = request
-                self.world.soon(0, 2, self._begin, request)
+                self._feed()
+                self._read(request)
             case wire.Cancel(request_id):
                 self.running.pop(request_id, None)
+                self._feed()
             case wire.Pause(request_id):
                 self.paused.add(request_id)
             case wire.Resume(request_id):
@@ -289,7 +300,7 @@ class Process:
     def _hold(self, held: int) -> None:
         """Take or free memory, and report it later than the system knows of it."""
         self.held = held
-        self.world.soon(0, 1, lambda: self.report(0))
+        self.world.soon(0, 1, lambda: self.report(self.wanted))
 
     def report(self, wanted: int) -> None:
         """Report what it holds; `wanted`: see `MemoryUse`."""
@@ -301,22 +312,58 @@ class Process:
             self._hold(0)
             self.say(wire.Unloaded(2**20))
 
+    def _feed(self) -> None:
+        """Starve the requests that don't fit even alone, and report what the first of them wants."""
+        if self.hangs or not (self.ready and self.path and self.world.sizes):
+            return
+        wanted = {id_: self.world.weights[self.path] + self.world.sizes.get(id_, 0) for id_ in self.running}
+        for id_ in [id_ for id_, size in wanted.items() if id_ in self.world.sizes and size > self.limits[-1][1]]:
+            del self.running[id_], wanted[id_]
+            self._step(id_, [Failed("context_length_exceeded", "it needs more than there may ever be")])
+        starved = [id_ for id_, size in wanted.items() if size > (self.allowance or 0)]
+        if starved != self.starved:
+            self.starved = starved
+            self.preempted |= {*starved}
+            self.say(wire.Step([], len(self.running), 0, {}, starved))
+            self.wanted = wanted[starved[0]] if starved else 0
+            self.world.soon(0, 1, lambda: self.report(self.wanted))
+
+    def _read(self, request: Request) -> None:
+        """Read a prompt: a large one takes longer."""
+        self.world.soon(*((3, 5) if request.id in self.world.sizes else (0, 2)), self._begin, request)
+
     def _begin(self, request: Request) -> None:
-        if request.id in self.running:
+        if not self._has(request):
+            return
+        if self._waits(request):
+            self.world.soon(0, 1, self._begin, request)
+        elif request.id in self.preempted:  # what it has read is lost
+            self.preempted.remove(request.id)
+            self._read(request)
+        else:
             self._step(request.id, [Started(1)])
             self.world.soon(0, 1, self._go_on, request, 0)
 
     def _go_on(self, request: Request, piece: int) -> None:
-        if request.id not in self.running:
+        if not self._has(request):
             return
-        if request.id in self.paused:
+        if request.id in self.paused or self._waits(request):
             self.world.soon(0, 1, self._go_on, request, piece)
         elif piece < generation(request).sampling.top_k:  # type: ignore[operator]  # set by the walk
             self._step(request.id, [Text(f"{piece} ")])
             self.world.soon(0, 1, self._go_on, request, piece + 1)
         elif not self.hangs:
             del self.running[request.id]
+            self._feed()
             self._step(request.id, [Finished(("stop",), Usage(1, piece))])
+
+    def _has(self, request: Request) -> bool:
+        """Whether a request has not left. It may have come again since."""
+        return self.running.get(request.id) is request
+
+    def _waits(self, request: Request) -> bool:
+        """Whether a request waits for memory; a test may have said so of one without a size."""
+        return request.id in self.world.sizes and request.id in self.starved
 
     def _step(self, request_id: str, events: list[Event]) -> None:
         self.say(wire.Step([(request_id, events)], len(self.running), 0, {}, self.starved))

@@ -28,7 +28,7 @@ class Heartbeat(Struct, frozen=True):
 class MemoryUse(Struct, frozen=True):
     """The bytes that a model takes: its weights, its requests' rows, and its cached prompts.
 
-    `wanted_bytes`: what the model needs in all so that its largest request can run that waits for memory; 0: none does.
+    `wanted_bytes`: what the model needs in all so that its oldest request can run that waits for memory; 0: none does.
     """
 
     weights_bytes: int = 0

@@ -43,7 +43,7 @@ class Shares(NamedTuple):
 
 
 class Use(NamedTuple):
-    """The bytes that rows and cached prompts take; `wanted`: what rows need so that the largest starved one can run."""
+    """The bytes that rows and cached prompts take; `wanted`: what rows need so that the oldest starved one can run."""
 
     rows: int = 0
     prompts: int = 0

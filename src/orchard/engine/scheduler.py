@@ -101,12 +101,11 @@ class Scheduler:
 
     @property
     def wanted_bytes(self) -> int:
-        """The memory that the largest of the starved requests needs to run, with room to grow; 0: none is starved."""
-        needs = (
-            min(ticket.alone(self._limits.room, self._limits.work), self._limits.most)
-            for ticket in self._starved.values()
-        )
-        return max(needs, default=0)
+        """The memory that the oldest of the starved requests needs to run, with room to grow; 0: none is starved."""
+        if not self._starved:
+            return 0
+        oldest = min(self._starved.values(), key=lambda ticket: ticket.arrival)
+        return min(oldest.alone(self._limits.room, self._limits.work), self._limits.most)
 
     @property
     def planned_bytes(self) -> int:

@@ -6,7 +6,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from orchard.gateway.pool.placement import PlacementPlan, ResidentModel, allowances, need, plan, shed, too_large
+from orchard.gateway.pool.placement import (
+    MemoryTurn,
+    PlacementPlan,
+    ResidentModel,
+    allowances,
+    choose_turn,
+    need,
+    plan,
+    shares,
+    shed,
+    too_large,
+)
 
 
 def model(id_: str, state: Any = "ready", need: int = 10, **fields: Any) -> ResidentModel:
@@ -200,13 +211,48 @@ def test_who_never_goes_by_itself() -> None:
     assert shed(placed, 0, 0) == {}
 
 
-def test_idle_models_go_for_a_request_that_waits_if_that_helps() -> None:
-    placed = [weighty("old", 1), weighty("new", 2), weighty("busy", busy=True, wanted=40)]
-    assert shed(placed, 120, 0) == {}
-    assert shed(placed, 119, 0) == {"old": "a request for busy waits for 40 bytes"}
-    assert list(shed(placed, 80, 0)) == ["old"]
-    assert list(shed(placed, 45, 0)) == ["old", "new"]
-    assert shed(placed, 39, 0) == {}
+@pytest.mark.parametrize(
+    ("turn", "expected"),
+    [
+        (65, PlacementPlan()),  # "idle" and "busy" keep what they need, and "busy" its rows
+        (75, PlacementPlan(evict={"idle": "owner"}, hold={"idle"})),
+        (80, PlacementPlan()),  # rows wait
+        (85, PlacementPlan(evict={"idle": "owner"}, hold={"idle"})),
+        (91, PlacementPlan(evict={"idle": "owner"}, hold={"idle", "busy"})),
+        (101, PlacementPlan()),
+    ],
+)
+def test_what_others_give_up_for_a_turn(turn: int, expected: PlacementPlan) -> None:
+    others = [model("idle"), model("busy", busy=True, taken=25)]
+    assert plan([], [model("owner", busy=True, turn=turn), *others], 3, 100, 100) == expected
+
+
+def test_who_never_goes_for_a_turn() -> None:
+    stay = [model("pinned", pinned=True), model("begun", busy=True, begun=True)]
+    assert plan([], [model("owner", busy=True, turn=90), *stay], 3, 100, 100) == PlacementPlan()
+
+
+def test_during_a_turn_other_models_wait_and_none_is_refused() -> None:
+    owner = model("owner", busy=True, pinned=True, turn=95)
+    assert plan([waiting("x"), waiting("modest", modest=True)], [owner], 3, 100, 100) == PlacementPlan()
+
+
+@pytest.mark.parametrize(("turn", "expected"), [(0, [25, 25]), (30, [31, 26]), (60, [61, 11]), (90, [49, 49])])
+def test_who_has_the_turn_gets_its_memory_once_there_is_enough(turn: int, expected: list[int]) -> None:
+    owner, other = model("owner", turn=turn), model("other", busy=True, taken=25)
+    assert shares([owner, other], {0: 50, 30: 57, 60: 72, 90: 99}[turn]) == expected
+
+
+def test_turns_go_to_the_oldest_request_that_can_run() -> None:
+    placed = [model(name) for name in "abc"]
+    a, b, c = MemoryTurn("a", "1", 90, 1.0), MemoryTurn("b", "2", 50, 2.0), MemoryTurn("c", "3", 50, 3.0)
+    assert choose_turn(None, [c, b, a], placed, 100) == a
+    assert choose_turn(None, [c, b, a], placed, 60) == b
+    assert choose_turn(c, [a, b], placed, 100) == c
+    assert choose_turn(c, [a, b], placed, 49) is None
+    assert choose_turn(None, [a], placed, None) is None
+    stay = [placed[0], model("b", begun=True), model("c", pinned=True)]
+    assert choose_turn(None, [a, b], stay, 100) == b
 
 
 def test_what_is_said_of_a_model_that_is_too_large() -> None:

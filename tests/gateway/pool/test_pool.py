@@ -1388,17 +1388,14 @@ def test_an_idle_model_goes_where_a_request_of_another_waits_for_its_memory(monk
     async def story(stage: Stage) -> None:
         await stage.ask("a")
         await stage.ask("b")
-        running = stage.open("c", pieces=100)
-        await stage.read(running, Started)
-        process = stage.process("c")
-        process.report(wanted=9900)  # more than it would get if both were gone
+        await stage.ask("c")
+        stage.world.sizes = {"req_4": 8900, "req_5": 7800}  # the first one needs more than there is beside "b"
+        too_large = stage.open("c")
         await asyncio.sleep(5)
         assert [stage.state(model) for model in ("a", "b")] == ["ready", "ready"]
-        process.report(wanted=5000)
-        await stage.until("a", "unloaded")
-        assert stage.state("b") == "ready"
-        assert (process.allowance or 0) >= 5000
-        await stage.read(running)
+        too_large.close()
+        assert isinstance((await stage.ask("c"))[-1], Finished)
+        assert [stage.state(model) for model in ("a", "b")] == ["unloaded", "ready"]
 
     limited = {"options": TextOptions()}
     play(monkeypatch, Stage({"a": limited, "b": {"pinned": True}, "c": {}}, 3), story)

@@ -25,6 +25,7 @@ from tests.support.pool_simulation import VirtualLoop, World, run
 _BUDGET = 10_000
 _STEPS = 400
 _FAILURES = {"worker_crashed", "model_failed", "unavailable", "overloaded"}
+_LACKS = {"insufficient_memory", "context_length_exceeded"}
 _FOR_EVER = 1e6
 
 
@@ -147,7 +148,7 @@ class Walk:
                 assert self.outcomes["ok"] == ok + 1
                 shares = [model.allowance or 0 for model in self.pool.models.values()]
                 assert sum(shares) > _BUDGET - len(shares), "what others have freed is the models' again"
-        assert "unavailable" not in self.outcomes or self.timeout < _FOR_EVER
+        assert not {"unavailable", "insufficient_memory"} & self.outcomes.keys() or self.timeout < _FOR_EVER
         self.world.closing = True
         await self.pool.close()
         assert not self.world.alive
@@ -172,6 +173,9 @@ class Walk:
         pieces = self.random.choice((0, 1, 5, 20))
         task = Generate((Message("user", (TextPart("hi"),)),), sampling=Sampling(top_k=pieces))
         ttl = self.random.choice((None, None, None, 1.0)) if not self._is_pinned(model) else None
+        if self.random.random() < 0.3:
+            (weights,) = (entry.size_bytes for entry in self.entries if entry.id == model)
+            self.world.sizes[f"req_{self.number}"] = self.random.randint(0, max(0, _BUDGET - weights))
         return Request(f"req_{self.number}", model, task, ttl=ttl)
 
     def _is_pinned(self, model: str) -> bool:
@@ -261,7 +265,7 @@ class Walk:
                             assert usage.completion_tokens == generation(request).sampling.top_k
                         case Failed(kind, message):
                             ended = True
-                            assert kind in _FAILURES, message
+                            assert kind in _FAILURES | _LACKS, message
                     if ended:
                         outcome = event.kind if isinstance(event, Failed) else "ok"
                         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1

@@ -232,7 +232,7 @@ class TextService(Service):
         return self._starved
 
     def memory(self) -> MemoryUse:
-        """Return what weights, rows and cached prompts take, and what the largest starved request needs."""
+        """Return what weights, rows and cached prompts take, and what the oldest starved request needs."""
         weights, use = self._engine.weights_bytes, self._engine.use
         return MemoryUse(weights, use.rows, use.prompts, weights + use.wanted if use.wanted else 0)
 

@@ -22,5 +22,5 @@ class Host(Protocol):
     def changed(self, model: "ServedModel") -> None:
         """Plan soon, because this model waits or no longer waits, or memory may have become free."""
 
-    def rested(self) -> None:
-        """Plan soon if a model waits, because another has finished its requests."""
+    def released(self) -> None:
+        """Plan soon if a model or a starved request waits, because another request has ended."""

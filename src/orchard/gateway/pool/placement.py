@@ -1,12 +1,13 @@
 """Plan which models are loaded, evicted, or wait. These are pure functions, without clocks and processes.
 
 Waiting models are served in order, and none overtakes another. Each one gets its memory once the models that have it
-have finished their requests.
+have finished their requests. The model that has the turn goes before them.
 """
 
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from orchard.gateway.model_status import ShownState
 
@@ -14,24 +15,36 @@ from orchard.gateway.model_status import ShownState
 class ResidentModel(Struct, frozen=True, kw_only=True):
     """A model as placement sees it; `need` is in bytes.
 
-    `weights`: of its weights alone. `wanted`: with how many bytes a request would run that waits for memory, if the
-    model may not take as many now; else 0. `state`: an unloading model still takes its memory. `busy`: it has requests.
-    `used`: when it was last used; later is higher. `modest`: it takes only free memory, and evicts no model. `bundled`:
-    it does not count as one of the models in memory, and is evicted when it is idle and another model is loaded.
-    `resident`: it is loaded at startup, and is evicted only if evicting on-demand models does not make enough room.
+    `weights`: of its weights alone. `taken`: of its weights and the rows that run. `turn`: what it gets as long as it
+    has the turn; else 0. `state`: an unloading model still takes its memory. `busy`: it has requests. `begun`: requests
+    that have begun wait for memory in its process, so they would end with it. `used`: when it was last used; later is
+    higher. `modest`: it takes only free memory, and evicts no model. `bundled`: it does not count as one of the models
+    in memory, and is evicted when it is idle and another model is loaded. `resident`: it is loaded at startup, and is
+    evicted only if evicting on-demand models does not make enough room.
     """
 
     id: str
     need: int
     state: ShownState
     weights: int = 0
-    wanted: int = 0
+    taken: int = 0
+    turn: int = 0
     busy: bool = False
+    begun: bool = False
     pinned: bool = False
     used: float = 0.0
     modest: bool = False
     bundled: bool = False
     resident: bool = False
+
+
+class MemoryTurn(Struct, frozen=True):
+    """A model's right to `bytes` of memory, until one of its requests has ended; `queued_at`: that request's time."""
+
+    model: str
+    request: str
+    bytes: int
+    queued_at: float = 0.0
 
 
 class PlacementPlan(Struct):
@@ -62,6 +75,10 @@ def plan(
     """
     made = PlacementPlan()
     models = list(placed)
+    for owner in [one for one in placed if one.turn]:
+        _make_turn_room(made, owner, [one for one in placed if one is not owner], most, now)
+        if made.hold:
+            return made
     for model in waiting:
         if why := _never(model, models, most, limit):
             made.refuse[model.id] = why
@@ -79,11 +96,11 @@ def plan(
                 made.evict |= asides
                 made.hold |= asides.keys()
         elif model.modest:
-            # Count memory that is being freed as free.
-            if not _fits(model, [one for one in models if one.state != "unloading"], most, budget):
+            # Count memory that is being freed as free, and that of a turn, which will be.
+            if not _fits(model, [_usual(one) for one in models if one.state != "unloading"], most, budget):
                 made.drop.append(model.id)
         else:
-            _make_room(made, model, models, most, budget)
+            _make_room(made, model, models, most, budget, victims=models)
             break
     return made
 
@@ -102,11 +119,40 @@ def allowances(needs: Sequence[int], budget: int) -> list[int]:
     return [one + (budget - total) // len(needs) for one in needs]
 
 
+def shares(models: Sequence[ResidentModel], budget: int) -> list[int]:
+    """Divide the budget between models. The one that has the turn gets what that says as soon as there is enough.
+
+    Then the others keep their rows if they can, else what they need.
+    """
+    for taken in ([_with_rows(one) for one in models], models) if any(one.turn for one in models) else ():
+        needs = [max(one.need, one.turn) for one in taken]
+        if sum(needs) <= budget:
+            return allowances(needs, budget)
+    return allowances([one.need for one in models], budget)
+
+
+def choose_turn(
+    current: MemoryTurn | None, starved: Sequence[MemoryTurn], placed: Sequence[ResidentModel], now: int | None
+) -> MemoryTurn | None:
+    """Return the turn that goes on or begins; None: nobody's.
+
+    A turn goes on as long as the models can have the memory (`now`: of all models, in bytes) for it. The next one is
+    that of the oldest request that can run. `starved`: the oldest starved request of each model.
+    """
+    waiting = sorted(starved, key=lambda one: one.queued_at)
+    return next((one for one in [*([current] if current else []), *waiting] if _can_run(one, placed, now)), None)
+
+
+def _can_run(turn: MemoryTurn, placed: Sequence[ResidentModel], now: int | None) -> bool:
+    """Return whether there is enough memory once all other models that may go have gone."""
+    others = [one for one in placed if one.id != turn.model and one.state != "unloading"]
+    return now is not None and turn.bytes + sum(one.need for one in others if one.pinned or one.begun) <= now
+
+
 def shed(placed: Sequence[ResidentModel], now: int, slack: int) -> dict[str, str]:
     """Return the idle models to evict, the least recently used ones first, and why.
 
-    They go if the weights take more than `now` bytes, the most for all models, and `slack` beyond that; or if a request
-    of another model waits for memory that it would get then.
+    They go if the weights take more than `now` bytes, the most for all models, and `slack` beyond that.
     """
     stay = [one for one in placed if one.state != "unloading"]
     idle = sorted((one for one in stay if _may_go(one) and not (one.busy or one.resident)), key=lambda one: one.used)
@@ -114,20 +160,7 @@ def shed(placed: Sequence[ResidentModel], now: int, slack: int) -> dict[str, str
     while idle and sum(one.weights for one in stay) > now + slack:
         gone[idle[0].id] = f"all models may take {now:,} bytes now, and their weights take more"
         stay.remove(idle.pop(0))
-    for model in [one for one in stay if one.wanted]:
-        kept, victims = list(stay), [one for one in idle if one is not model]
-        while victims and _share(model, kept, now) < model.wanted:
-            kept.remove(victims.pop(0))
-        if _share(model, kept, now) >= model.wanted:
-            why = f"a request for {model.id} waits for {model.wanted:,} bytes"
-            gone |= {one.id: why for one in stay if one not in kept}
-            stay = kept
-            idle = [one for one in idle if one in kept]
     return gone
-
-
-def _share(model: ResidentModel, models: Sequence[ResidentModel], budget: int) -> int:
-    return allowances([one.need for one in models], budget)[models.index(model)]
 
 
 def _budget(model: ResidentModel, models: Sequence[ResidentModel], limit: int | None, now: int | None) -> int | None:
@@ -141,11 +174,11 @@ def _budget(model: ResidentModel, models: Sequence[ResidentModel], limit: int | 
 def _fits(model: ResidentModel, models: Sequence[ResidentModel], most: int, budget: int | None) -> bool:
     if not model.bundled and _count(models) >= most:
         return False
-    return budget is None or sum(one.need for one in models) + model.need <= budget
+    return budget is None or sum(max(one.need, one.turn) for one in models) + model.need <= budget
 
 
 def _never(model: ResidentModel, models: Sequence[ResidentModel], most: int, budget: int | None) -> str | None:
-    stay = [one for one in models if one.pinned and one.state != "unloading"]
+    stay = [_usual(one) for one in models if one.pinned and one.state != "unloading"]
     if _fits(model, stay, most, budget):
         return None
     if _count(stay) >= most and not model.bundled:
@@ -163,25 +196,60 @@ def too_large(need_bytes: int, limit: int, pinned: Mapping[str, int]) -> str:
     return f"{text}; {advice}"
 
 
-def _make_room(
-    made: PlacementPlan, model: ResidentModel, models: Sequence[ResidentModel], most: int, budget: int | None
+def _make_turn_room(
+    made: PlacementPlan, owner: ResidentModel, others: Sequence[ResidentModel], most: int, now: int | None
 ) -> None:
-    """Choose the models to evict for one that does not fit: residents last, idle and least recently used ones first."""
+    """Choose the models to evict so that one gets what its turn says; none that is busy if others' rows can shrink.
+
+    First the others give up what they have beside their rows, then idle models go, then rows wait.
+    """
+    asker = replace(owner, need=owner.turn)
+    idle = [one for one in others if not (one.busy or one.resident)]
+    if not _make_room(made, asker, [_with_rows(one) for one in others], most, now, victims=idle):
+        _make_room(made, asker, others, most, now, victims=[one for one in others if not one.begun])
+
+
+def _make_room(
+    made: PlacementPlan,
+    model: ResidentModel,
+    models: Sequence[ResidentModel],
+    most: int,
+    budget: int | None,
+    *,
+    victims: Sequence[ResidentModel],
+) -> bool:
+    """Choose which of `victims` to evict for a model that does not fit, and return whether it will fit.
+
+    Residents go last, idle and least recently used ones first.
+    """
     stay = [one for one in models if one.state != "unloading"]
-    candidates = sorted(filter(_may_go, stay), key=lambda one: (one.resident, one.busy, one.used))
-    victims: list[ResidentModel] = []
+    ids = {one.id for one in victims}
+    candidates = [one for one in stay if _may_go(one) and one.id in ids]
+    candidates.sort(key=lambda one: (one.resident, one.busy, one.used))
+    gone: list[ResidentModel] = []
     while candidates and not _fits(model, stay, most, budget):
-        victims.append(candidates.pop(0))
-        stay.remove(victims[-1])
+        gone.append(candidates.pop(0))
+        stay.remove(gone[-1])
     if not _fits(model, stay, most, budget):
-        return  # models that are loading now must be ready first
-    for victim in reversed(victims):
+        return False  # models that are loading now must be ready first
+    for victim in reversed(gone):
         if _fits(model, [*stay, victim], most, budget):  # a later victim is so large that this one can stay
             stay.append(victim)
             continue
         made.hold.add(victim.id)
         if not victim.busy:
             made.evict[victim.id] = model.id
+    return True
+
+
+def _usual(model: ResidentModel) -> ResidentModel:
+    """Return a model as it is without a turn."""
+    return replace(model, turn=0)
+
+
+def _with_rows(model: ResidentModel) -> ResidentModel:
+    """Return a model that needs what its rows take, too."""
+    return replace(model, need=max(model.need, model.taken))
 
 
 def _count(models: Sequence[ResidentModel]) -> int:

@@ -14,7 +14,7 @@ from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.models.registry import Registry
 from orchard.gateway.pool import failures, placement
 from orchard.gateway.pool.budget import MemoryBudget
-from orchard.gateway.pool.placement import ResidentModel
+from orchard.gateway.pool.placement import MemoryTurn, ResidentModel
 from orchard.gateway.pool.processes import Processes
 from orchard.gateway.pool.served_model import ServedModel
 from orchard.gateway.pool.waiting import Timer
@@ -44,6 +44,7 @@ class Pool:
         self._backend = TEXT
         """The backend that the next load will probably need."""
         self._queue: dict[str, ServedModel] = {}
+        self._turn: MemoryTurn | None = None
         self._settling: asyncio.Handle | None = None
         self._refilling = Timer(self._refill)
         self._watching = Timer(self._look)
@@ -146,7 +147,7 @@ class Pool:
         """Reject new requests from now on, and end those that still run after `grace` seconds."""
         self._draining = True
         for model in self.models.values():
-            asyncio.get_running_loop().call_later(grace, model.end_requests)
+            asyncio.get_running_loop().call_later(grace, model.requests.fail_all, failures.SHUTTING_DOWN)
 
     def stop(self) -> None:
         """End every request and every process at once; prompts that are not saved are lost."""
@@ -173,9 +174,9 @@ class Pool:
             self._queue.setdefault(model.entry.id, model)
         self._plan_soon()
 
-    def rested(self) -> None:
-        """Plan soon if a model waits, because another has finished its requests and may be evicted."""
-        if self._queue:
+    def released(self) -> None:
+        """Plan soon if a model waits, or one has or wants the turn, because a request has ended."""
+        if self._queue or self._turn or self._starved:
             self._plan_soon()
 
     def _plan_soon(self) -> None:
@@ -193,7 +194,7 @@ class Pool:
             # The system makes room, or a load that began although little is free is to end.
             budget = max(budget, min(limit, sum(model.need for model in placed)))
         budget -= sum(model.allowance or 0 for model in placed if model.state.shown == "unloading")
-        shares = placement.allowances([model.need for model in stay], budget)
+        shares = placement.shares([self._resident(model) for model in stay], budget)
         # Also those that come back after a crash: else others could have their memory meanwhile, but not keep it.
         lasting = [one for one in self.models.values() if one.entry.pinned and one.state.shown not in _ABSENT]
         for model, share in sorted(zip(stay, shares, strict=True), key=lambda one: one[1] - (one[0].allowance or 0)):
@@ -214,7 +215,7 @@ class Pool:
             # A report comes earlier than this, if a worker's memory changes: then what it holds is known best.
             self._watching.start(_WATCH_SECONDS)
         self._shed()
-        if changed:
+        if changed or self._turn or self._starved:
             self._plan_soon()
 
     def _look_again(self) -> None:
@@ -263,14 +264,17 @@ class Pool:
 
     def _resident(self, model: ServedModel) -> ResidentModel:
         """Return placement's view of a model."""
-        entry, bundled = model.entry, self.is_bundled(model.entry)
+        entry, bundled, turn = model.entry, self.is_bundled(model.entry), self._turn
         return ResidentModel(
             id=entry.id,
             need=model.need,
             weights=model.weights_bytes,
-            wanted=_wanted(model),
+            taken=_taken(model),
+            turn=turn.bytes if turn and turn.model == entry.id else 0,
             state=model.state.shown,
-            busy=model.is_busy,
+            # In another's turn, those whose requests are all stuck may go.
+            busy=model.is_busy and not (turn and turn.model != entry.id and model.requests.stuck),
+            begun=model.requests.begun_starved,
             pinned=entry.pinned,
             used=model.used,
             modest=bundled or not model.is_awaited,
@@ -285,6 +289,7 @@ class Pool:
             return
         self._look_again()
         self._refuse_under_pressure()
+        self._take_turns()
         self._queue = {id_: model for id_, model in self._queue.items() if model.waits}
         waiting = [self._resident(model) for model in self._queue.values() if model.worker is None]
         placed = [self._resident(model) for model in self.models.values() if model.worker]
@@ -305,6 +310,26 @@ class Pool:
             model.begin()
         self._queue = {id_: model for id_, model in self._queue.items() if model.waits}
         self._keep_spare()
+
+    @property
+    def _starved(self) -> list[MemoryTurn]:
+        """The turns for which models wait."""
+        wanted = [
+            (model, model.requests.starved[0], _wanted(model)) for model in self.models.values() if _wanted(model)
+        ]
+        return [MemoryTurn(model.entry.id, one.request.id, most, one.queued_at) for model, one, most in wanted]
+
+    def _take_turns(self) -> None:
+        """End a turn whose request has ended, and begin the next one."""
+        starved, turn = self._starved, self._turn
+        if turn and not ((model := self.models.get(turn.model)) and model.requests.is_submitted(turn.request)):
+            turn = None
+        if turn:  # its request may have grown
+            turn = next((one for one in starved if one.request == turn.request), turn)
+        placed = [self._resident(model) for model in self.models.values() if model.worker]
+        self._turn = chosen = placement.choose_turn(turn, starved, placed, self.memory.bytes)
+        if chosen and chosen != turn:
+            log.info("%s gets %s bytes until a request that waits for them ends", chosen.model, f"{chosen.bytes:,}")
 
     def _keep_spare(self) -> None:
         """Keep one spare process for the next load."""
@@ -327,6 +352,11 @@ class Pool:
 
 
 def _wanted(model: ServedModel) -> int:
-    """Return the bytes with which the model's largest waiting request would run, if it may not take as much now."""
-    wanted = model.worker.memory.wanted_bytes if model.worker else 0
+    """Return the bytes with which the model's oldest starved request would run, if it may not take as much now."""
+    wanted = model.worker.memory.wanted_bytes if model.worker and model.requests.starved else 0
     return wanted if wanted > (model.allowance or 0) else 0
+
+
+def _taken(model: ServedModel) -> int:
+    """Return the bytes of the model's weights and of the rows that run."""
+    return model.worker.memory.weights_bytes + model.worker.memory.rows_bytes if model.worker else 0

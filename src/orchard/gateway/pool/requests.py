@@ -1,5 +1,6 @@
 """The requests of one model: those that wait for its process, and those that the process has."""
 
+import asyncio
 from collections.abc import Callable, Collection
 
 from msgspec import Struct
@@ -15,14 +16,28 @@ from orchard.gateway.replies.event_stream import EventStream
 class Lease(Struct, eq=False):
     """A request, until its stream is over; `timer` fires when it has waited too long.
 
-    `replayed`: its first process died, so it goes to the next one.
+    `left`: seconds that it may still wait, from `waits_since` on, when it last began to wait. `queued_at`: when it was
+    added. `replayed`: its first process died, so it goes to the next one.
     """
 
     request: Request
     stream: EventStream
     meter: Meter
     timer: Timer
+    left: float = 0.0
+    waits_since: float = 0.0
+    queued_at: float = 0.0
     replayed: bool = False
+
+    def wait(self, seconds: float) -> None:
+        """Let it wait for so many seconds from now on."""
+        self.left, self.waits_since = seconds, asyncio.get_running_loop().time()
+        self.timer.start(seconds)
+
+    def go_on(self) -> None:
+        """Keep the seconds that it may still wait for the next time, because it no longer waits."""
+        self.left -= asyncio.get_running_loop().time() - self.waits_since
+        self.timer.stop()
 
 
 class Requests:
@@ -59,13 +74,38 @@ class Requests:
         """How many requests the process has."""
         return len(self._leases) - len(self._waiting)
 
+    @property
+    def starved(self) -> list[Lease]:
+        """The requests that wait for memory in the process, the oldest first."""
+        return [lease for id_, lease in self._submitted.items() if id_ in self._starved] if self._starved else []
+
+    @property
+    def begun_starved(self) -> bool:
+        """Whether a request that has begun waits for memory."""
+        return any(lease.stream.begun for lease in self.starved)
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the process has requests, but all of them wait for memory, and none has begun."""
+        starved = self.starved
+        return bool(starved) and len(starved) == self.submitted and not self.begun_starved
+
+    @property
+    def _submitted(self) -> dict[str, Lease]:
+        return {id_: lease for id_, lease in self._leases.items() if id_ not in self._waiting}
+
+    def is_submitted(self, request_id: str) -> bool:
+        """Whether the process has this request."""
+        return request_id in self._leases and request_id not in self._waiting
+
     def add(self, request: Request, stream: EventStream, meter: Meter) -> None:
         """Add a request to those that wait."""
         lease = Lease(request, stream, meter, Timer(lambda: self._give_up(lease)))
         self._leases[request.id] = self._waiting[request.id] = lease
         stream.on_end = lambda: self._release(lease)
         stream.waits_for = lambda: self._note() if request.id in self._waiting else ""
-        lease.timer.start(self._timeout)
+        lease.queued_at = asyncio.get_running_loop().time()
+        lease.wait(self._timeout)
 
     def take(self) -> list[Lease]:
         """Return all waiting requests in the order of `FairQueue`, and count them as those of the process."""
@@ -78,18 +118,30 @@ class Requests:
         return list(queue.drain())
 
     def starve(self, ids: Collection[str]) -> None:
-        """Note which of the process's requests wait for memory now. Time counts also for those that have begun."""
+        """Note which of the process's requests wait for memory now.
+
+        For one that has begun, the time that it waits adds up.
+        """
         before, self._starved = self._starved, ids
         for id_ in {*before} ^ {*ids}:
             if (lease := self._leases.get(id_)) and lease.stream.begun:
-                lease.timer.stop()
                 if id_ in ids:
-                    lease.timer.start(self._timeout)
+                    lease.wait(lease.left)
+                else:
+                    lease.go_on()
 
     def wait_anew(self) -> None:
         """Restart the timeouts of the waiting requests."""
         for lease in self._waiting.values():
-            lease.timer.start(self._timeout)
+            lease.wait(self._timeout)
+
+    def recall(self) -> None:
+        """Take the requests from the process; none has begun. They wait for the next one, for no longer than before."""
+        for lease in self._submitted.values():
+            if lease.stream.on_drop:
+                lease.stream.on_drop()
+            lease.stream.restart()
+        self._waiting = dict(self._leases)
 
     def fail_waiting(self, failed: Failed) -> None:
         """Fail the waiting requests."""
@@ -107,13 +159,13 @@ class Requests:
         The others fail with `crash`.
         """
         again: dict[str, Lease] = {}
-        for lease in [lease for id_, lease in self._leases.items() if id_ not in self._waiting]:
+        for lease in self._submitted.values():
             if lease.replayed or not lease.stream.restart():
                 lease.stream.push([crash])
                 continue
             lease.replayed = True
             again[lease.request.id] = lease
-            lease.timer.start(self._timeout)
+            lease.wait(self._timeout)
         # If one of several merged requests fails, the others are closed.
         self._waiting = {id_: lease for id_, lease in (again | self._waiting).items() if not lease.stream.ended}
 
@@ -132,4 +184,4 @@ class Requests:
         if failed := self._too_late(starved):
             lease.stream.close(failed)
         else:
-            lease.timer.start(self._timeout)
+            lease.wait(self._timeout)

@@ -14,7 +14,7 @@ from orchard.core.request import Request
 from orchard.gateway.metrics.counters import ModelMetrics
 from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.models.entry import ModelEntry
-from orchard.gateway.pool import failures, lifecycle, placement
+from orchard.gateway.pool import failures, lifecycle, placement, shown_status
 from orchard.gateway.pool.host import Host
 from orchard.gateway.pool.lifecycle import ModelState
 from orchard.gateway.pool.requests import Lease, Requests
@@ -40,7 +40,7 @@ class ServedModel:
         self._most_bytes = 0  # what it could take if it were alone and other programs took nothing
         self._settings = settings
         self._host = host
-        self._requests = Requests(settings.queue_timeout, self._note, self._too_late, self._released)
+        self.requests = Requests(settings.queue_timeout, self._note, self._too_late, self._released)
         self._before = self.state  # the state before this one
         self._wanted = False
         """It is to be loaded although no request waits for it."""
@@ -67,12 +67,12 @@ class ServedModel:
     @property
     def is_awaited(self) -> bool:
         """Whether a request or a caller of `load` waits for it."""
-        return bool(self._requests.waiting or self._load_waiters)
+        return bool(self.requests.waiting or self._load_waiters)
 
     @property
     def is_busy(self) -> bool:
         """Whether its process has requests."""
-        return self._requests.submitted > 0
+        return self.requests.submitted > 0
 
     @property
     def forgettable(self) -> bool:
@@ -94,18 +94,7 @@ class ServedModel:
     @property
     def status(self) -> ModelStatus:
         """Its status, for the metrics and /health."""
-        worker, state = self.worker, self.state.shown
-        note = self._note() if state in ("queued", "loading") else ""
-        progress = worker.progress if worker and state == "loading" else None
-        if worker and state == "ready" and (told := worker.progressed):
-            units = " and ".join(dict.fromkeys(task.progress_unit or task.unit for task in self.entry.tasks))
-            note = f"{told.done:.0f} of {told.total:.0f} {units}".rstrip()
-            progress = min(1.0, told.done / told.total)
-        restarts, waiting = self.restarts, self._requests.waiting
-        status = ModelStatus(
-            state=state, reason=restarts.told, note=note, progress=progress, waiting=waiting, restarts=restarts.count
-        )
-        return worker.shown(status) if worker else status
+        return shown_status.status(self, self._note())
 
     async def cache(self, request_id: str | None = None) -> CacheState:
         """Return what the process has cached, or its report on one request; an empty state if the model is not ready.
@@ -124,7 +113,7 @@ class ServedModel:
         if self.restarts.refuses and self.restarts.pause(asyncio.get_running_loop().time()) > 0:
             stream.push([self._failed])
             return
-        self._requests.add(request, stream, meter)
+        self.requests.add(request, stream, meter)
         self._stay()
         if self.state is ModelState.READY:
             self._submit_waiting()
@@ -185,7 +174,7 @@ class ServedModel:
         self.worker = self._host.processes.take(self.entry.backend)
         self.worker.name = self.entry.id
         self.worker.on_change = self._process_changed
-        self.worker.on_starved = self._requests.starve
+        self.worker.on_starved = self.requests.starve
         log.info("%s is being loaded", self.entry.id)
 
     def begin(self) -> None:
@@ -217,7 +206,11 @@ class ServedModel:
             self._submit_waiting()
 
     def evict(self, why: str) -> None:
-        """Free its memory. Another model may reuse its process."""
+        """Free its memory. Another model may reuse its process. Requests that are stuck in the process wait again."""
+        if self.is_busy:
+            self.requests.recall()
+            if self.state is ModelState.LEAVING:
+                self._become(ModelState.HELD)
         self._let_go("evicted", why, end=False)
 
     def refuse(self, error: OrchardError) -> None:
@@ -240,17 +233,13 @@ class ServedModel:
             if self.worker and self.worker.phase in ("loading", "ready"):
                 self.worker.limit_memory(memory_bytes, most_bytes)
 
-    def end_requests(self) -> None:
-        """End every request, because the server shuts down."""
-        self._requests.fail_all(failures.SHUTTING_DOWN)
-
     def close(self) -> None:
         """End everything, because the server shuts down."""
         self._wanted = False
         self._idle.stop()
         self._pause.stop()
         self._stop_fetching()
-        self.end_requests()
+        self.requests.fail_all(failures.SHUTTING_DOWN)
         self._load_waiters.tell(failures.SHUTTING_DOWN.error())
         if self.worker:
             self.worker.close()
@@ -286,7 +275,7 @@ class ServedModel:
         try:
             with suppress(asyncio.CancelledError):
                 self.entry = task.result()
-            self._requests.wait_anew()
+            self.requests.wait_anew()
             self._seek()  # also if a request came after the last one had gone
         except OrchardError as error:
             self.refuse(error)
@@ -299,7 +288,7 @@ class ServedModel:
 
     def _submit_waiting(self) -> None:
         assert self.worker
-        for lease in self._requests.take():
+        for lease in self.requests.take():
             self._idle.stop()
             self.worker.submit(lease.request, lease.stream)
 
@@ -315,7 +304,7 @@ class ServedModel:
             self._seek()
         if not self.is_busy:
             self._rest()
-            self._host.rested()
+        self._host.released()
 
     def _too_late(self, starved: bool) -> Failed | None:
         """Return the failure of a request that has waited too long; None: it goes on waiting for a download.
@@ -335,19 +324,12 @@ class ServedModel:
         return failures.not_loadable(self.entry.id, self.restarts.reason, lacks_memory=self.restarts.lacks_memory)
 
     def _fail_all(self, error: OrchardError) -> None:
-        self._requests.fail_waiting(Failed.of(error))
+        self.requests.fail_waiting(Failed.of(error))
         self._load_waiters.tell(error)
 
     def _note(self) -> str:
         """Return what its requests wait for."""
-        match self.state:
-            case ModelState.STARTING | ModelState.LOADING if self.worker:
-                return f"loading {round(100 * self.worker.progress)}%"
-            case ModelState.DOWNLOADING:
-                return self._host.registry.downloads.progress(self.entry.repo, self.entry.revision)
-            case ModelState.RESTARTING:
-                return "waiting for a restart"
-        return "waiting for room"
+        return shown_status.note(self, self._host.registry.downloads)
 
     # Its process
 
@@ -441,7 +423,7 @@ class ServedModel:
             self.restarts.crashed(now, worker.failure or "", loading=loading, ran_out=ran_out)
             log.warning("%s has crashed: %s", self.entry.id, self.restarts.reason)
             crash = failures.crashed(self.entry.id, self.restarts.reason, again=not self.restarts.refuses)
-            self._requests.replay(crash)
+            self.requests.replay(crash)
             if self.restarts.refuses:
                 self._fail_all(self._failed.error())
             elif not self._unload_waiters and self._before is not ModelState.UNLOADING:

@@ -344,6 +344,7 @@ class WorkerProcess:
             case wire.Unloaded(rss_bytes):
                 self.rss_bytes = rss_bytes
                 self.memory = wire.MemoryReport()
+                self._starve([])
                 self.name, self.progress = "spare", 0.0
                 self._become("idle")
 
