@@ -13,11 +13,11 @@ from orchard.dialects.openai import stored as openai_stored
 from orchard.dialects.openai.responses import stored
 from orchard.dialects.openai.responses.schema import ConversationBody, ItemsBody
 from orchard.gateway.routes.app_state import AppState
+from orchard.gateway.routes.disconnect import cancel_on_disconnect
 from orchard.gateway.routes.openapi import generation
 from orchard.gateway.routes.paging import NewestFirst
 from orchard.gateway.store import conversations as store_conversations
 from orchard.gateway.store.media import KnownMedia
-from orchard.gateway.summarize.internal_request import attended
 
 _COMPACTION = b"compaction"
 
@@ -38,7 +38,7 @@ def _add_conversations(routes: APIRouter, site: AppState) -> None:
         body = await site.bodies.read(http)
         unseal = await site.responses.unsealer(_COMPACTION in body)
         metadata, items, media = stored.new_conversation(body, hex_id, unseal)
-        known = KnownMedia(await attended(http, site.media.fetch(media)))
+        known = KnownMedia(await cancel_on_disconnect(http, site.media.fetch(media)))
         id_, caller = f"conv_{hex_id}", http.state.caller
         created = await site.responses.kept(store_conversations.create, caller, id_, metadata, items, known=known)
         return _json(stored.conversation(id_, created, metadata))
@@ -82,7 +82,7 @@ def _add_items(routes: APIRouter, site: AppState) -> None:
         related = await kept(store_conversations.related, caller, conversation_id, *stored.related_ids(given))
         unseal = await site.responses.unsealer(_COMPACTION in body)
         items, media = stored.checked_items(given, body, http.state.id.removeprefix("req_"), unseal, related)
-        known = KnownMedia(await attended(http, site.media.fetch(media)))
+        known = KnownMedia(await cancel_on_disconnect(http, site.media.fetch(media)))
         await kept(store_conversations.add_items, caller, conversation_id, items, known=known)
         added = [(item["id"], msgspec.json.encode(item)) for item in items]
         return Response(openai_stored.page(added), media_type="application/json")

@@ -17,10 +17,10 @@ from orchard.gateway.replies.warnings import unserved, warn
 from orchard.gateway.responses.background import Run, unpack
 from orchard.gateway.responses.socket import ResponsesSocket
 from orchard.gateway.routes.app_state import AppState
+from orchard.gateway.routes.disconnect import cancel_on_disconnect
 from orchard.gateway.routes.openapi import generation
 from orchard.gateway.routes.paging import NewestFirst
 from orchard.gateway.store import responses as store_responses
-from orchard.gateway.summarize import internal_request
 
 _SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 _KEEP_ALIVE = b": keep-alive\n\n"
@@ -41,7 +41,7 @@ def add(routes: APIRouter, site: AppState) -> None:
         """Count the tokens that the input of a response would have."""
         draft = parse(await site.bodies.read(http), default=site.pool.only())
         counting = site.responses.count(http.state.caller, draft, http.state.id)
-        tokens = await internal_request.attended(http, counting)
+        tokens = await cancel_on_disconnect(http, counting)
         return Response(counted(tokens), media_type=_JSON)
 
     @routes.post("/responses/compact", **generation(COMPACT_BODY.schema()))
@@ -50,7 +50,7 @@ def add(routes: APIRouter, site: AppState) -> None:
         draft = parse_compact(await site.bodies.read(http), site.pool.only())
         header = http.headers.get(PRIORITY_HEADER)
         work = site.responses.compact(http.state.caller, draft, http.state.id, header)
-        return Response(await internal_request.attended(http, work), media_type=_JSON)
+        return Response(await cancel_on_disconnect(http, work), media_type=_JSON)
 
     @routes.websocket("/responses")
     async def create_responses(socket: WebSocket) -> None:
@@ -104,7 +104,7 @@ async def answer(site: AppState, http: Request, model: str | None = None) -> Res
     draft = parse(await site.bodies.read(http), model, site.pool.only())
     header = http.headers.get(PRIORITY_HEADER)
     caller = http.state.caller
-    call = await internal_request.attended(http, site.responses.prepare(caller, draft, http.state.id, header))
+    call = await cancel_on_disconnect(http, site.responses.prepare(caller, draft, http.state.id, header))
     if call.unserved:
         warn(http.scope, unserved(call.unserved))
     if not draft.body.background:
