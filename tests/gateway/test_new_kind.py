@@ -195,7 +195,7 @@ async def test_a_kind_has_an_environment_of_its_own(
 async def test_a_kind_that_only_a_download_reveals_gets_no_other_tasks() -> None:
     for backend, task in ((FAKE, ToyEmbed(("a",))), (TOY, Generate()), (TEXT, Embed(("a",)))):
         stream = EventStream()
-        WorkerProcess(backend, Settings()).submit(Request("req_1", "m", task), stream)
+        WorkerProcess(backend, Settings()).send_request(Request("req_1", "m", task), stream)
         (failed,) = await stream.next(1)
         assert failed.kind == "invalid_request"  # type: ignore[union-attr]
         assert f"and no {task.gives}; it is served at" in failed.message  # type: ignore[union-attr]

@@ -133,7 +133,7 @@ class Responses:
         call = await self.prepare(caller, draft, request_id, None)
         request = replace(call.request, task=Count(generation(call.request)))
         if not call.droppable():  # otherwise an answer would drop messages, so the input may be too long
-            request = self._overflow.as_answered(request)
+            request = self._overflow.limit_count(request)
         return await internal_request.count(self.pool, request)
 
     async def compact(self, caller: Caller, draft: Draft, request_id: str, priority: str | None) -> bytes:
@@ -174,7 +174,8 @@ class Responses:
             else:
                 least = dropped + 1
             dropped = (least + most) // 2
-        return self._overflow.open(call.without_oldest(most) if most else call.request)
+        request = call.without_oldest(most) if most else call.request
+        return self._overflow.wrap(request, self.pool.stream(request))
 
     async def begin(self, caller: Caller, call: ResponseCall) -> Run:
         """Make a response in the background. Raise OrchardError if it can't begin, or can't be stored."""

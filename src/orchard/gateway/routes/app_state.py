@@ -62,7 +62,7 @@ class AppState:
             entry.check(type(request.task))
             entry.check_media(unresolved(request))
             request = (await cancel_on_disconnect(http, self.media.resolve(request))).request
-        return self.overflow.open(request)
+        return self.overflow.wrap(request, self.pool.stream(request))
 
     async def answer(
         self,

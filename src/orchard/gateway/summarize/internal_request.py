@@ -15,7 +15,7 @@ from orchard.gateway.replies.event_stream import whole
 
 async def ask(pool: Pool, request: Request) -> Collected:
     """Return the whole answer; cancelling ends the request. Raise OrchardError if it fails."""
-    stream = pool.open(request)
+    stream = pool.stream(request)
     try:
         return await whole(stream)
     finally:
