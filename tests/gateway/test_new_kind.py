@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from orchard.cli import setup
 from orchard.cli.settings.table import table
-from orchard.config import ModelSettings, Settings
+from orchard.config import ModelSettings, Settings, with_kinds
 from orchard.core.request import Request
 from orchard.core.tasks.embed import Embed
 from orchard.core.tasks.generate import Generate
@@ -87,22 +87,15 @@ async def test_a_model_of_the_new_kind_is_found_loaded_on_demand_and_counted(toy
     assert 'orchard_units_total{model="bear",unit="toys"} 1.5' in lines
 
 
-class ToyModelSettings(ModelSettings, frozen=True, kw_only=True):
-    toy: ToyOptions = ToyOptions()
-
-
-class ToySettings(Settings, frozen=True, kw_only=True):
-    toy: ToyOptions = ToyOptions()
-
-
 def test_options_of_the_new_kind_are_settings(settings: Settings) -> None:
-    rows = table({ToyModelSettings: "entry", ToySettings: "server"})
+    server, model = with_kinds(Settings), with_kinds(ModelSettings)  # as after a start with the row in the table
+    rows = table({model: "entry", server: "server"})
     assert [(row.homes, row.scope) for row in rows if row.name == "size"] == [((ToyOptions,), "all")]
     folder = settings.model_dir
-    own = ToyModelSettings(model_path=f"{folder}/bear", served_model_name="own", toy=ToyOptions(size=2))
+    own = replace(model(model_path=f"{folder}/bear", served_model_name="own"), toy=ToyOptions(size=2))
     for given, size in (
-        (ToySettings(model_dir=folder, toy=ToyOptions(size=5)), 5),
-        (ToySettings(models=(own,), toy=ToyOptions(size=5)), 2),
+        (replace(server(model_dir=folder), toy=ToyOptions(size=5)), 5),
+        (replace(server(models=(own,)), toy=ToyOptions(size=5)), 2),
         (settings, 3),
     ):
         entry = next(one for one in Registry.from_settings(given).all() if one.kind == "toy")
