@@ -10,6 +10,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
+import orchard
 from orchard.cli import setup
 from orchard.cli.settings.table import table
 from orchard.config import ModelSettings, Settings, with_kinds
@@ -192,6 +193,14 @@ async def test_a_kind_that_only_a_download_reveals_gets_no_other_tasks() -> None
         (failed,) = await stream.next(1)
         assert failed.kind == "invalid_request"  # type: ignore[union-attr]
         assert f"and no {task.gives}; it is served at" in failed.message  # type: ignore[union-attr]
+
+
+def test_a_kind_is_named_only_where_it_is_written() -> None:
+    """Beside its backend: its task, its dialect, its row of kinds and its row of routes."""
+    package = Path(orchard.__file__).parent
+    files = {file.relative_to(package) for file in package.rglob("*.py") if "rerank" in file.read_text().lower()}
+    named = {file.as_posix() for file in files if file.parts[0] != "backends"}
+    assert named == {"core/tasks/rerank.py", "dialects/openai/rerank.py", "kinds.py", "gateway/routes/table.py"}
 
 
 def test_every_address_that_errors_name_is_a_route() -> None:
