@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 import httpx
+from msgspec.structs import replace
 from tests.images.conftest import TINY, draw, python, run_tiny
 from tests.support.serving import serve
 
@@ -64,8 +65,8 @@ async def measure(given: argparse.Namespace, folder: Path) -> dict[str, object]:
     model = folder / _FAMILY
     run_tiny("build", _FAMILY, str(model))
     narrow_environment(folder / "cache")
-    painter = ModelSettings(
-        model_path=str(model), served_model_name="painter", images=ImageOptions(config_name=_PRESET)
+    painter = replace(
+        ModelSettings(model_path=str(model), served_model_name="painter"), image=ImageOptions(config_name=_PRESET)
     )
     talker = ModelSettings(model_path=given.chat, served_model_name="chat")
     environment = {"ORCHARD_CACHE_DIR": str(folder / "cache")}

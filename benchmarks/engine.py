@@ -81,7 +81,7 @@ class Driven:
         self._runs += 1
         jobs = [self._job(row, context, mixed) for row in range(rows)]
         for job in jobs:
-            self._engine.submit(job)
+            self._engine.add_job(job)
         return jobs
 
     def _wait_for(self, jobs: list[Job], tokens: int) -> None:

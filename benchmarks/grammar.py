@@ -82,7 +82,7 @@ class Driven:
         jobs = [self._job(row, context, grammar) for row, grammar in enumerate(grammars)]
         counts = dict.fromkeys((job.id for job in jobs), 0)
         for job in jobs:
-            self._engine.submit(job)
+            self._engine.add_job(job)
         started, before = 0.0, 0
         while not started or sum(counts.values()) - before < len(jobs) * steps:
             now, step = self._steps.get()

@@ -219,7 +219,7 @@ class Contender:
         self._jobs += len(asked)
         answers: dict[str, list[int]] = {id_: [] for id_ in ids}
         for id_, one in zip(ids, asked, strict=True):
-            self._engine.submit(
+            self._engine.add_job(
                 Job(id_, one.prompt, one.params, one.max_tokens, grammar=one.grammar, prediction=one.prediction)
             )
         ended, first, last, before, busy = 0, 0.0, 0.0, 0, True

@@ -115,7 +115,6 @@ PACKAGES = {
         "gateway.pool",
         "gateway.replies",
         "gateway.responses",
-        "gateway.store",
         "gateway.summarize",
     },
     "gateway.store": {"gateway", "gateway.media"},

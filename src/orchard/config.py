@@ -3,9 +3,9 @@
 A setting is one field, here or there; the command line derives the rest from it (`orchard.cli.settings.table`).
 """
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, cast
 
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct, defstruct, structs
 
 from orchard.core.request import LoadOptions, Overflow
 from orchard.core.setting import (
@@ -21,12 +21,10 @@ from orchard.core.setting import (
     unset,
     written_as,
 )
-from orchard.core.tasks.embed import EmbeddingOptions
-from orchard.core.tasks.images import ImageOptions
-from orchard.core.tasks.rerank import RerankOptions
-from orchard.core.tasks.speak import SpeechOptions
 from orchard.core.tasks.text_options import TextOptions
 from orchard.kinds import KINDS
+
+S = TypeVar("S", bound=Struct)
 
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 if TYPE_CHECKING:
@@ -48,6 +46,23 @@ Ttl = Annotated[
 ]
 
 
+def with_kinds(settings: type[S]) -> type[S]:
+    """Add a field for the load options of each kind of model, named after the first kind that has them."""
+    names: dict[type[LoadOptions], str] = {}
+    for name, kind in KINDS.items():
+        names.setdefault(kind.backend.options, name)
+    known = {field.type for field in structs.fields(settings)}
+    new = [(name, options, options()) for options, name in names.items() if options not in known]
+    about = {"__doc__": settings.__doc__}
+    return cast(
+        type[S],
+        defstruct(
+            settings.__name__, new, bases=(settings,), module=__name__, namespace=about, frozen=True, kw_only=True
+        ),
+    )
+
+
+@with_kinds
 class ModelSettings(Struct, frozen=True, kw_only=True):
     """A model that the configuration or the command line names."""
 
@@ -86,12 +101,9 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     pinned: Annotated[bool, setting("models", "Never unload the model to make room for another.")] = False
     ttl: Ttl = None
     text: TextOptions = TextOptions()
-    embeddings: EmbeddingOptions = EmbeddingOptions()
-    rerank: RerankOptions = RerankOptions()
-    images: ImageOptions = ImageOptions()
-    speech: SpeechOptions = SpeechOptions()
 
 
+@with_kinds
 class Settings(Struct, frozen=True, kw_only=True):
     """What the gateway needs to know. Sizes are in bytes, times in seconds."""
 
@@ -251,10 +263,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = 15.0
     cache_timeout: Annotated[Seconds, setting("limits", "Seconds to wait for a model's report on its cache.")] = 5.0
     text: TextOptions = TextOptions()
-    """How models that `models` does not name are run. As there, each kind of model has its own field."""
-    embeddings: EmbeddingOptions = EmbeddingOptions()
-    rerank: RerankOptions = RerankOptions()
-    images: ImageOptions = ImageOptions()
+    """How models that `models` does not name are run."""
 
     def __post_init__(self) -> None:
         """Raise ValueError if a group of `prompt_cache_sharing` has a key that the server doesn't know, or another has.

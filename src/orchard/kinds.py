@@ -139,14 +139,18 @@ class ModelKind(Struct, frozen=True):
     """A kind of model.
 
     `recognises` is called with a config.json and the names of the files and folders beside it. `types` are the kind's
-    names in the configuration. `weights` matches the files of weights; `in_folders`: they are in sub-folders.
-    `has_tokenizer`: its models can do nothing without the files of a tokenizer. `convert`: the command that makes such
-    models from PyTorch's.
+    names in the configuration. /v1/models shows `inputs` and `output`, OpenRouter's words for the modalities, and
+    `listed_type`, LM Studio's word for the kind (empty: the same as `output`). `weights` matches the files of weights;
+    `in_folders`: they are in sub-folders. `has_tokenizer`: its models can do nothing without the files of a tokenizer.
+    `convert`: the command that makes such models from PyTorch's.
     """
 
     backend: Backend
     recognises: Callable[[Mapping[str, Any], Collection[str]], bool]
     types: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ("text",)
+    output: str = "text"
+    listed_type: str = ""
     weights: re.Pattern[str] = _WEIGHTS
     in_folders: bool = False
     has_tokenizer: bool = False
@@ -192,26 +196,43 @@ IMAGE = Backend(
 )
 
 KINDS: dict[str, ModelKind] = {
-    "fake": ModelKind(FAKE, lambda config, files: False),
+    "fake": ModelKind(FAKE, lambda config, files: False, listed_type="llm"),
     "text": ModelKind(
-        TEXT, lambda config, files: True, ("lm",), _TEXT_WEIGHTS, has_tokenizer=True, convert="mlx_lm.convert"
+        TEXT,
+        lambda config, files: True,
+        ("lm",),
+        listed_type="llm",
+        weights=_TEXT_WEIGHTS,
+        has_tokenizer=True,
+        convert="mlx_lm.convert",
     ),
     "vision": ModelKind(
         VISION,
         lambda config, files: any(config.get(key) for key in _MEDIA_KEYS),
         ("multimodal",),
-        _TEXT_WEIGHTS,
+        ("text", "image"),
+        listed_type="vlm",
+        weights=_TEXT_WEIGHTS,
         has_tokenizer=True,
         convert="mlx_vlm.convert",
     ),
-    "embeddings": ModelKind(EMBEDDINGS, _embeds, ("embeddings",), has_tokenizer=True),
-    "rerank": ModelKind(RERANK, _reranks, ("rerank",), has_tokenizer=True),
-    "transcription": ModelKind(TRANSCRIPTION, _transcribes, ("transcription", "whisper")),
-    "speech": ModelKind(SPEECH, lambda config, files: str(config.get("model_type")) in _SPEAKERS, ("speech",)),
+    "embeddings": ModelKind(EMBEDDINGS, _embeds, ("embeddings",), output="embeddings", has_tokenizer=True),
+    "rerank": ModelKind(RERANK, _reranks, ("rerank",), output="rerank", has_tokenizer=True),
+    "transcription": ModelKind(
+        TRANSCRIPTION, _transcribes, ("transcription", "whisper"), ("audio",), output="transcription"
+    ),
+    "speech": ModelKind(
+        SPEECH,
+        lambda config, files: str(config.get("model_type")) in _SPEAKERS,
+        ("speech",),
+        output="speech",
+    ),
     "image": ModelKind(
         IMAGE,
         lambda config, files: "model_index.json" in files or set(files) >= _IMAGE_FOLDERS,
         ("image-generation", "image-edit"),
+        ("text", "image"),
+        output="image",
         in_folders=True,
     ),
 }

@@ -40,7 +40,7 @@ class Running:
 
     def cached(self, prompt: list[int]) -> int:
         """Run a job; return how many tokens of its prompt were cached."""
-        self.engine.submit(Job("a", prompt, GREEDY, 4))
+        self.engine.add_job(Job("a", prompt, GREEDY, 4))
         (begun,) = [begun for step in self.until_idle() for begun in step.begun]
         return begun.cached_tokens
 
@@ -53,7 +53,7 @@ class Running:
 
 def test_jobs_run_in_the_engines_thread_and_it_ends(model_folder: Path) -> None:
     running = Running(model_folder)
-    running.engine.submit(Job("a", [1, 2, 3], GREEDY, 4))
+    running.engine.add_job(Job("a", [1, 2, 3], GREEDY, 4))
     steps = running.until_idle()
     assert sum(len(step.drawn) for step in steps) == 4
     assert running.thread is not None
@@ -64,7 +64,7 @@ def test_jobs_run_in_the_engines_thread_and_it_ends(model_folder: Path) -> None:
 
 def test_a_cancelled_job_stops_before_its_end(model_folder: Path) -> None:
     running = Running(model_folder)
-    running.engine.submit(Job("a", [1, 2, 3], GREEDY, 10**9))
+    running.engine.add_job(Job("a", [1, 2, 3], GREEDY, 10**9))
     while not running.steps.get(timeout=30).drawn:
         pass
     running.engine.cancel("a")
@@ -86,7 +86,7 @@ def test_a_job_that_is_cancelled_while_its_prompt_is_fetched_never_runs(
     monkeypatch.setattr(KVStore, "fetch", fetch)
     running = Running(model_folder)
     for name in ("a", "b"):
-        running.engine.submit(Job(name, [1, 2, 3], GREEDY, 4))
+        running.engine.add_job(Job(name, [1, 2, 3], GREEDY, 4))
     running.engine.cancel("a")
     for _ in range(2):
         fetches.get(timeout=30)()
@@ -102,7 +102,7 @@ def test_the_model_is_freed(model_folder: Path) -> None:
     del loaded
     engine: Engine[TextModel] = Engine(models.pop, lambda step: None, TextOptions())
     engine.start()
-    engine.submit(Job("a", [1, 2, 3], GREEDY, 10**9))
+    engine.add_job(Job("a", [1, 2, 3], GREEDY, 10**9))
     engine.close()
     assert engine.join(30)
     gc.collect()
@@ -120,7 +120,7 @@ def test_one_thread_serves_one_model_after_the_other(model_folder: Path) -> None
     threads = set()
     for _ in range(3):
         running = Running(model_folder)
-        running.engine.submit(Job("a", [1, 2, 3], GREEDY, 4))
+        running.engine.add_job(Job("a", [1, 2, 3], GREEDY, 4))
         running.until_idle()
         threads.add(running.thread)
         running.engine.close()
@@ -194,7 +194,7 @@ def test_memory_is_limited_while_it_runs(model_folder: Path) -> None:
         running.engine.limit_memory(running.engine.weights_bytes + given, running.engine.weights_bytes + given)
         running.engine.report(numbers.put)
         assert numbers.get(timeout=30)["budget_bytes"] == given // 4
-    running.engine.submit(Job("a", [1, 2, 3], GREEDY, 4))
+    running.engine.add_job(Job("a", [1, 2, 3], GREEDY, 4))
     (broken,) = next(step.broken for step in running.until_idle() if step.broken)
     assert broken.too_large
     assert "there are at most 0 for all requests" in broken.message
@@ -239,7 +239,7 @@ def broken(self):
     raise RuntimeError("the runner is broken")
 
 Runner.step = broken
-engine.submit(Job("a", [1, 2], SamplingParams(seed=0), 4))
+engine.add_job(Job("a", [1, 2], SamplingParams(seed=0), 4))
 engine.join(60)
 print("still alive")
 """
@@ -262,7 +262,7 @@ from orchard.engine.sampling.params import SamplingParams
 
 engine = Engine(lambda: load(sys.argv[1]), lambda step: None, TextOptions())
 engine.start().result()
-engine.submit(Job("a", [1, 2], SamplingParams(seed=0), 10**9))
+engine.add_job(Job("a", [1, 2], SamplingParams(seed=0), 10**9))
 """
 
 

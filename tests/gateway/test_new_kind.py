@@ -10,9 +10,10 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
+import orchard
 from orchard.cli import setup
 from orchard.cli.settings.table import table
-from orchard.config import ModelSettings, Settings
+from orchard.config import ModelSettings, Settings, with_kinds
 from orchard.core.request import Request
 from orchard.core.tasks.embed import Embed
 from orchard.core.tasks.generate import Generate
@@ -87,22 +88,15 @@ async def test_a_model_of_the_new_kind_is_found_loaded_on_demand_and_counted(toy
     assert 'orchard_units_total{model="bear",unit="toys"} 1.5' in lines
 
 
-class ToyModelSettings(ModelSettings, frozen=True, kw_only=True):
-    toy: ToyOptions = ToyOptions()
-
-
-class ToySettings(Settings, frozen=True, kw_only=True):
-    toy: ToyOptions = ToyOptions()
-
-
 def test_options_of_the_new_kind_are_settings(settings: Settings) -> None:
-    rows = table({ToyModelSettings: "entry", ToySettings: "server"})
+    server, model = with_kinds(Settings), with_kinds(ModelSettings)  # as after a start with the row in the table
+    rows = table({model: "entry", server: "server"})
     assert [(row.homes, row.scope) for row in rows if row.name == "size"] == [((ToyOptions,), "all")]
     folder = settings.model_dir
-    own = ToyModelSettings(model_path=f"{folder}/bear", served_model_name="own", toy=ToyOptions(size=2))
+    own = replace(model(model_path=f"{folder}/bear", served_model_name="own"), toy=ToyOptions(size=2))
     for given, size in (
-        (ToySettings(model_dir=folder, toy=ToyOptions(size=5)), 5),
-        (ToySettings(models=(own,), toy=ToyOptions(size=5)), 2),
+        (replace(server(model_dir=folder), toy=ToyOptions(size=5)), 5),
+        (replace(server(models=(own,)), toy=ToyOptions(size=5)), 2),
         (settings, 3),
     ):
         entry = next(one for one in Registry.from_settings(given).all() if one.kind == "toy")
@@ -195,10 +189,18 @@ async def test_a_kind_has_an_environment_of_its_own(
 async def test_a_kind_that_only_a_download_reveals_gets_no_other_tasks() -> None:
     for backend, task in ((FAKE, ToyEmbed(("a",))), (TOY, Generate()), (TEXT, Embed(("a",)))):
         stream = EventStream()
-        WorkerProcess(backend, Settings()).submit(Request("req_1", "m", task), stream)
+        WorkerProcess(backend, Settings()).send_request(Request("req_1", "m", task), stream)
         (failed,) = await stream.next(1)
         assert failed.kind == "invalid_request"  # type: ignore[union-attr]
         assert f"and no {task.gives}; it is served at" in failed.message  # type: ignore[union-attr]
+
+
+def test_a_kind_is_named_only_where_it_is_written() -> None:
+    """Beside its backend: its task, its dialect, its row of kinds and its row of routes."""
+    package = Path(orchard.__file__).parent
+    files = {file.relative_to(package) for file in package.rglob("*.py") if "rerank" in file.read_text().lower()}
+    named = {file.as_posix() for file in files if file.parts[0] != "backends"}
+    assert named == {"core/tasks/rerank.py", "dialects/openai/rerank.py", "kinds.py", "gateway/routes/table.py"}
 
 
 def test_every_address_that_errors_name_is_a_route() -> None:

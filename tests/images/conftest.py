@@ -73,7 +73,7 @@ class ImageWorker:
     def submit(self, task: Task, priority: Priority = "normal") -> EventStream:
         self._count += 1
         stream = EventStream()
-        self.process.submit(Request(f"request-{self._count}", "tiny", task, priority), stream)
+        self.process.send_request(Request(f"request-{self._count}", "tiny", task, priority), stream)
         return stream
 
     async def events(self, task: Task) -> list[Event]:

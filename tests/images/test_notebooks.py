@@ -14,6 +14,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from msgspec.structs import replace
 from tools.notebooks import names
 
 from orchard.config import ModelSettings
@@ -40,7 +41,9 @@ def test_there_is_a_server_for_every_notebook() -> None:
 @pytest.mark.parametrize("notebook", MODELS)
 def test_notebooks_about_images_run(notebook: str, tiny: Callable[[str], Path], tmp_path: Path) -> None:
     models = [
-        ModelSettings(model_path=str(tiny(family)), served_model_name=name, images=ImageOptions(config_name=preset))
+        replace(
+            ModelSettings(model_path=str(tiny(family)), served_model_name=name), image=ImageOptions(config_name=preset)
+        )
         for name, family, preset in MODELS[notebook]
     ]
     out = tmp_path / "shown"

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from openai import OpenAI
 
 from orchard.config import ModelSettings
@@ -23,7 +24,9 @@ MODELS = {"painter": ("z-image", "z-image-turbo"), "filler": ("flux1-fill", "flu
 @pytest.fixture(scope="module")
 def server(tiny: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     models = [
-        ModelSettings(model_path=str(tiny(family)), served_model_name=name, images=ImageOptions(config_name=preset))
+        replace(
+            ModelSettings(model_path=str(tiny(family)), served_model_name=name), image=ImageOptions(config_name=preset)
+        )
         for name, (family, preset) in MODELS.items()
     ]
     with serve_tiny(tmp_path_factory.mktemp("cache"), *models) as running:

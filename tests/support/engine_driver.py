@@ -76,7 +76,7 @@ class _Run:
 
     def join(self, job: Job) -> None:
         if job.id not in self.gone:
-            self.engine.submit(msgspec.structs.replace(job, id=self.prefix + job.id))
+            self.engine.add_job(msgspec.structs.replace(job, id=self.prefix + job.id))
 
     def leave(self, leave: Leave) -> None:
         open_ = self.open[leave.job]

@@ -52,7 +52,7 @@ class StubEngine:
         ready.set_result(self._load())
         return ready
 
-    def submit(self, job: Job) -> None:
+    def add_job(self, job: Job) -> None:
         self.jobs.append(job)
         self._news.set()
 

@@ -18,6 +18,8 @@ from orchard.cli.config import registry_of
 from orchard.cli.settings.layers import Places
 from orchard.cli.settings.values import printable
 from orchard.config import Settings
+from orchard.core.tasks.generate import Generate
+from orchard.kinds import KINDS
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -30,16 +32,6 @@ _OPEN_FILES = 10240
 _MOST_NAMES = 4
 _MOST_NOT_SERVED = 10
 _BAR_COLUMNS = 24
-# The arguments of `curl`, after the URL, that try out a model that doesn't chat.
-_JSON = "-H 'content-type: application/json' -d"
-_EXAMPLES = {
-    "embeddings": ("embeddings", _JSON + """ '{{"model": {name}, "input": "Hello"}}'"""),
-    "rerank": ("rerank", _JSON + """ '{{"model": {name}, "query": "fruit", "documents": ["an apple", "a car"]}}'"""),
-    "transcription": ("audio/transcriptions", "-F model={name} -F file=@recording.wav"),
-    "speech": ("audio/speech", _JSON + """ '{{"model": {name}, "input": "Hello"}}' -o hello.mp3"""),
-    "image": ("images/generations", _JSON + """ '{{"model": {name}, "prompt": "A tree"}}'"""),
-}
-_CHAT = ("chat/completions", _JSON + """ '{{"model": {name}, "messages": [{{"role": "user", "content": "Hello"}}]}}'""")
 
 
 def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None = None) -> None:
@@ -105,14 +97,15 @@ def banner(kinds: Mapping[str, str], url: str, *, has_keys: bool = False) -> str
     option = "" if url == url_of(default.host, default.port) else f" --url {url}"
     key = '-H "authorization: Bearer $ORCHARD_API_KEY" ' if has_keys else ""
     sdk_key = "and one of its API keys" if has_keys else "any API key"
-    name = next((one for one, kind in kinds.items() if kind not in _EXAMPLES), models[0])
-    address, content = _EXAMPLES.get(kinds[name], _CHAT)
-    chat = f"  talk to it    {_own_name()} chat{option}\n" if address == _CHAT[0] else ""
+    tasks = {name: KINDS[kind].backend.tasks[0] for name, kind in kinds.items()}
+    name = next((name for name, task in tasks.items() if task is Generate), models[0])
+    task, content = tasks[name], tasks[name].example.replace("{name}", json.dumps(name))
+    chat = f"  talk to it    {_own_name()} chat{option}\n" if task is Generate else ""
     tiny = f", which is tiny\n  a real model  {_own_name()} pull {REAL_MODEL}" if models == [DEMO] else ""
     return f"""\
 Orchard {__version__} listens at {url}
   models        {names}{tiny}
-{chat}  ask it        curl {url}/v1/{address} {key}{content.format(name=json.dumps(name))}
+{chat}  ask it        curl {url}{task.addresses[0]} {key}{content}
   OpenAI SDKs   base_url="{url}/v1", {sdk_key}
   reference     {url}/docs
 Ctrl-C stops it."""

@@ -14,6 +14,7 @@ from msgspec import Struct, field, msgpack
 from msgspec.structs import replace
 
 from orchard.core.errors import FailureKind, OrchardError
+from orchard.core.sampling_values import NEUTRAL
 
 S = TypeVar("S", bound=Struct)
 
@@ -74,10 +75,10 @@ class Summary(Struct, frozen=True, array_like=True):
 class SettledSampling(Struct, frozen=True, array_like=True):
     """How tokens are sampled: as the request says, else by the model's own defaults, else by neutral values."""
 
-    temperature: float = 1.0
-    top_p: float = 1.0
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
+    temperature: float = NEUTRAL.temperature
+    top_p: float = NEUTRAL.top_p
+    presence_penalty: float = NEUTRAL.presence_penalty
+    frequency_penalty: float = NEUTRAL.frequency_penalty
 
 
 class Started(Struct, frozen=True, array_like=True, tag="started"):

@@ -9,6 +9,9 @@ from orchard.core.setting import Positive
 Priority = Literal["interactive", "normal", "background"]
 Overflow = Literal["error", "summarize"]
 
+JSON_BODY = "-H 'content-type: application/json' -d"
+"""The arguments of `curl` before a body in JSON."""
+
 _LEAST_TOKENS = 32  # of a pass: one of fewer takes hardly less memory
 
 
@@ -19,6 +22,8 @@ class Task(Struct, frozen=True):
     """What an answer consists of, for the error of a model that can't do the task."""
     addresses: ClassVar[tuple[str, ...]]
     """The URL paths for the task, for the error of a request that wants something else from such a model."""
+    example: ClassVar[str] = ""
+    """The arguments of `curl`, after the first of the addresses, that try the task; `{name}`: the model's, in JSON."""
     unit: ClassVar[str] = ""
     """What `Usage.units` counts besides tokens, such as texts or seconds of audio; empty: nothing."""
     option: ClassVar[str] = ""

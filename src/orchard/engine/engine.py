@@ -125,7 +125,7 @@ class Engine(Generic[M]):
         self._begin_work()
         self._progress(_LOADING_SHARE * fraction)
 
-    def submit(self, job: Job) -> None:
+    def add_job(self, job: Job) -> None:
         """Queue a job. It must be valid: every token id in the vocabulary, at most `max_rows` choices."""
         self._inbox.put(lambda runner: self._add(runner, job))
 

@@ -194,13 +194,13 @@ async def test_a_prediction_is_not_counted_in_what_the_model_thinks(echo: Caller
 
 async def test_the_engine_is_told_what_to_propose(echo: Caller, model: TextModel, monkeypatch: Any) -> None:
     jobs: list[Job] = []
-    submit = Engine.submit
+    add_job = Engine.add_job
 
     def spied(engine: Engine[Any], job: Job) -> None:
         jobs.append(job)
-        submit(engine, job)
+        add_job(engine, job)
 
-    monkeypatch.setattr(Engine, "submit", spied)
+    monkeypatch.setattr(Engine, "add_job", spied)
     await echo.ask("a", ask("Hi", prediction="The sea", speculates=False))
     await echo.ask("b", ask("Hi"))
     assert [(job.prediction, job.speculates) for job in jobs] == [

@@ -38,7 +38,7 @@ def demo(**text: Any) -> Settings:
         "text": TextOptions(**text),
         "embeddings": EmbeddingOptions(**shared),
         "rerank": RerankOptions(**shared),
-        "images": ImageOptions(**shared),
+        "image": ImageOptions(**shared),
     }
     return Settings(models=(ModelSettings(model_path="demo", **options),), **options)
 
@@ -532,9 +532,10 @@ class TestTable:
         assert {name for name, scope in found.items() if scope not in scopes} == set()
 
     def test_every_setting_of_the_server_can_be_set(self) -> None:
+        kinds = {"text", "embeddings", "rerank", "transcription", "speech", "image"}
         for home, own in (
-            (Settings, {"models", "text", "embeddings", "rerank", "images"}),
-            (ModelSettings, {"text", "embeddings", "rerank", "images", "speech"}),
+            (Settings, {"models", *kinds}),
+            (ModelSettings, kinds),
             (EmbeddingOptions, {"memory_limit", "halvings"}),
             (RerankOptions, {"memory_limit", "halvings"}),
             (ImageOptions, {"memory_limit", "halvings"}),

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from orchard.config import ModelSettings, Settings
+from orchard.config import ModelSettings, Settings, options_of
 from orchard.core.errors import OrchardError
 from orchard.core.request import Adapter
 from orchard.core.tasks.images import ImageOptions
@@ -407,12 +408,12 @@ def test_a_model_of_images_is_recognised_and_has_options_of_its_own(cache: Path)
     snapshot = cache_model(cache, "org/a", config={})
     (snapshot / "model_index.json").touch()
     images = ImageOptions(quantize=8)
-    registry = Registry.from_settings(Settings(images=images))
+    registry = Registry.from_settings(replace(Settings(), image=images))
     entry = registry.find("org/a")
     assert (entry.kind, entry.backend, entry.options) == ("image", IMAGE, images)
-    own = ModelSettings(model_path="org/a", images=ImageOptions(config_name="flux-dev"))
-    entry = Registry.from_settings(Settings(models=(own,), images=images)).find("org/a")
-    assert entry.options == own.images
+    own = replace(ModelSettings(model_path="org/a"), image=ImageOptions(config_name="flux-dev"))
+    entry = Registry.from_settings(replace(Settings(models=(own,)), image=images)).find("org/a")
+    assert entry.options == options_of(own, ImageOptions)
 
 
 def test_a_vision_model_has_a_backend_of_its_own(cache: Path) -> None:

@@ -77,7 +77,7 @@ class Stage:
     def open(self, model: str, pieces: int = 1, ttl: float | None = None) -> EventStream:
         self.numbers += 1
         task = Generate((Message("user", (TextPart("hi"),)),), sampling=Sampling(top_k=pieces))
-        return self.pool.open(Request(f"req_{self.numbers}", model, task, ttl=ttl))
+        return self.pool.stream(Request(f"req_{self.numbers}", model, task, ttl=ttl))
 
     async def ask(self, model: str, pieces: int = 1, ttl: float | None = None) -> list[Event]:
         return await self.read(self.open(model, pieces, ttl))

@@ -237,7 +237,7 @@ class Walk:
 
     async def _call(self, request: Request, whole: bool, patience: float) -> None:
         """Ask, and check that the answer comes once, whole and in order, or fails for a good reason."""
-        stream = self.pool.open(request)
+        stream = self.pool.stream(request)
         text, started, ended = "", False, False
 
         def forget() -> None:

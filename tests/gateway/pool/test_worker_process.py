@@ -118,7 +118,7 @@ def test_what_guesses_brought_is_known_once_an_answer_has_ended() -> None:
     one, stream = Program(""), EventStream()
     seen: list[SpeculationReport] = []
     stream.on_events = lambda _: seen.append(one.speculation)
-    one.submit(Request("a", "m", Generate((Message("user", (TextPart("Hi"),)),))), stream)
+    one.send_request(Request("a", "m", Generate((Message("user", (TextPart("Hi"),)),))), stream)
     one._receive(wire.Step([("a", [Started(1), Finished(("stop",), Usage(1, 1))])], 0, 0, brought))
     assert stream.finished
     assert seen == [brought]

@@ -165,6 +165,6 @@ async def test_what_nobody_waits_for_any_more_is_stored_only_in_the_background(b
     async def unkept(_: object, record: ResponseRecord) -> None:
         kept.append(record)
 
-    responses = SimpleNamespace(unkept=unkept)
+    responses = SimpleNamespace(try_transact=unkept)
     assert await Responses.keep(cast(Responses, responses), ANYONE, call, encoder) is None
     assert [record.response["status"] for record in kept] == ["cancelled"] * background

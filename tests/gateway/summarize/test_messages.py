@@ -14,6 +14,7 @@ from orchard.core.tasks.generate import (
     ToolCallPart,
     ToolResultPart,
 )
+from orchard.core.tasks.text_options import SamplingDefaults
 from orchard.gateway.summarize.messages import KEPT, LongConversation, ReadPosition, keys, piece, summariser
 
 PARTS = st.one_of(
@@ -174,5 +175,7 @@ def test_the_summariser_is_asked_plainly() -> None:
     assert part.text.index("They had met.") < part.text.index("User: Hi") < part.text.index("at most 60 words")
     assert "<summary>" not in str(summariser("User: Hi", "", 100))
     assert (task.max_tokens, task.sampling.temperature, task.n, task.tools, task.stop) == (100, 0.0, 1, (), ())
+    left = [name for name in SamplingDefaults.__struct_fields__ if getattr(task.sampling, name) is None]
+    assert left == ["seed"], "only the seed is left to the model's defaults"
     assert task.template_args == {"enable_thinking": False}
     assert Generate().grammar is task.grammar is None

@@ -57,7 +57,7 @@ class WordPool:
     def find(self, _: str, adapter: str | None = None) -> Model:
         return self.model
 
-    def open(self, request: Request) -> EventStream:
+    def stream(self, request: Request) -> EventStream:
         stream = EventStream()
         stream.on_drop = lambda: self.dropped.append(request.id)
         self.requests.append(request)
@@ -141,6 +141,10 @@ def overflow(pool: WordPool) -> Overflow:
     return Overflow(cast(Pool, pool), Settings())
 
 
+def begin(overflow: Overflow, request: Request) -> EventStream:
+    return overflow.wrap(request, overflow.pool.stream(request))
+
+
 async def read(stream: EventStream) -> tuple[Started, Collected]:
     events: list[Event] = []
     while not (events and isinstance(events[-1], Finished | Failed)):
@@ -160,14 +164,14 @@ async def settled() -> None:
 
 
 async def made(overflow: Overflow, messages: list[Message], request_id: str = "req_1") -> Summary | None:
-    started, result = await read(overflow.open(asks(messages, request_id)))
+    started, result = await read(begin(overflow, asks(messages, request_id)))
     assert result.summary == started.summary
     return started.summary
 
 
 async def refusal(overflow: Overflow, request: Request) -> OrchardError:
     with pytest.raises(OrchardError) as caught:
-        await read(overflow.open(request))
+        await read(begin(overflow, request))
     return caught.value
 
 
@@ -198,14 +202,14 @@ async def test_what_is_counted_must_fit_where_nothing_would_be_summarised(pool: 
     ]
     for settings, own, must_fit in cases:
         task = generation(asks(talk(2)))
-        Overflow(cast(Pool, pool), settings).open(Request("req_1", "model", Count(task), overflow=own))
-        assert pool.requests[-1].task == Count(task, must_fit=must_fit)
+        counting = Request("req_1", "model", Count(task), overflow=own)
+        assert Overflow(cast(Pool, pool), settings).limit_count(counting).task == Count(task, must_fit=must_fit)
 
 
 async def test_older_messages_are_summarised(pool: WordPool) -> None:
     overflow = Overflow(cast(Pool, pool), Settings(context_overflow="summarize"))
     messages = talk(25)
-    started, result = await read(overflow.open(Request("req_1", "model", Generate((RULES, *messages)))))
+    started, result = await read(begin(overflow, Request("req_1", "model", Generate((RULES, *messages)))))
     assert started.summary == result.summary
     assert started.summary
     assert started.summary.messages == 19
@@ -255,7 +259,7 @@ async def test_the_next_turn_pays_nothing_and_keeps_the_cut(pool: WordPool, over
 async def test_summaries_are_not_shared_with_other_scopes(pool: WordPool, overflow: Overflow) -> None:
     spent = []
     for scope in ("ann", "ben", "ann"):
-        started, _ = await read(overflow.open(asks(talk(25), cache_scope=scope)))
+        started, _ = await read(begin(overflow, asks(talk(25), cache_scope=scope)))
         assert started.summary
         spent.append(started.summary.prompt_tokens)
     assert spent[0] == spent[1] > spent[2] == 0
@@ -288,7 +292,7 @@ async def test_room_is_left_for_the_answer(pool: WordPool, overflow: Overflow) -
 
 async def test_two_share_what_they_need_at_once(pool: WordPool, overflow: Overflow) -> None:
     pool.holds = True
-    streams = [overflow.open(asks(talk(25), f"req_{i}")) for i in range(2)]
+    streams = [begin(overflow, asks(talk(25), f"req_{i}")) for i in range(2)]
     waiting = [asyncio.create_task(read(stream)) for stream in streams]
     await settled()
     pool.holds = False
@@ -306,7 +310,7 @@ async def test_two_share_what_they_need_at_once(pool: WordPool, overflow: Overfl
 
 async def test_whoever_leaves_ends_only_what_nobody_waits_for(pool: WordPool, overflow: Overflow) -> None:
     pool.holds = True
-    streams = [overflow.open(asks(talk(25), f"req_{i}")) for i in range(2)]
+    streams = [begin(overflow, asks(talk(25), f"req_{i}")) for i in range(2)]
     waiting = [asyncio.create_task(stream.next(10)) for stream in streams]
     await settled()
     assert streams[0].waits_for() == "summarising earlier messages"
@@ -326,7 +330,7 @@ async def test_whoever_leaves_ends_only_what_nobody_waits_for(pool: WordPool, ov
 
 async def test_a_reader_that_gives_up_for_a_while_loses_nothing(pool: WordPool, overflow: Overflow) -> None:
     pool.holds = True
-    stream = overflow.open(asks(talk(25)))
+    stream = begin(overflow, asks(talk(25)))
     assert await stream.next(0.01) == []
     assert await stream.next(0.01) == []
     pool.holds = False
@@ -340,7 +344,7 @@ async def test_a_reader_that_gives_up_for_a_while_loses_nothing(pool: WordPool, 
 async def test_an_answer_that_restarts_tells_of_the_summary_again(pool: WordPool, overflow: Overflow) -> None:
     """The process died in the midst of it, and a new one has the request now."""
     request = asks(talk(25))
-    stream = overflow.open(request)
+    stream = begin(overflow, request)
     forgotten: list[str] = []
     stream.may_restart(lambda: forgotten.append("all"))
     pool.unfinished = request.id

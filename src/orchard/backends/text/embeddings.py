@@ -186,7 +186,7 @@ class TextEmbeddings:
 
     def _go_on(self, live: _EmbeddedRequest) -> None:
         for job in live.next_jobs():
-            self._engine.submit(job)
+            self._engine.add_job(job)
 
 
 def request_of(job: str) -> str:

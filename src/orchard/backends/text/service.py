@@ -326,7 +326,7 @@ class TextService(Service):
         if prepared.prediction:
             predicted = PredictedText(prepared.prediction)
             live.predictions = [PredictionUse(predicted) for _ in live.answers]
-        self._engine.submit(
+        self._engine.add_job(
             Job(
                 request.id,
                 prepared.tokens,

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart
-from orchard.core.request import Task
+from orchard.core.request import JSON_BODY, Task
 from orchard.core.setting import EmbeddingsTruncate, setting, unset
 from orchard.core.tasks.batch_options import BatchOptions
 from orchard.core.tasks.generate import Generate, TextPart
@@ -37,6 +37,7 @@ class Embed(Task, frozen=True, tag="embed"):
 
     gives: ClassVar[str] = "embeddings"
     addresses: ClassVar[tuple[str, ...]] = ("/v1/embeddings",)
+    example: ClassVar[str] = JSON_BODY + """ '{"model": {name}, "input": "Hello"}'"""
     unit: ClassVar[str] = "texts"
     option: ClassVar[str] = "embeddings"
 

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from orchard.core.media import MediaPart
-from orchard.core.request import Request, Task
+from orchard.core.request import JSON_BODY, Request, Task
 from orchard.core.tasks.text_options import SamplingDefaults
 
 # A user message, which every template accepts first. It must not look like what the user says now.
@@ -127,6 +127,7 @@ class Generate(Task, frozen=True, tag="generate"):
         "/v1/responses",
         "/v1/messages",
     )
+    example: ClassVar[str] = JSON_BODY + """ '{"model": {name}, "messages": [{"role": "user", "content": "Hello"}]}'"""
     draws_tokens: ClassVar[bool] = True
 
     messages: tuple[Message, ...] = ()

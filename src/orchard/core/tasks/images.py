@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from orchard.core.events import Output
 from orchard.core.media import MediaPart
-from orchard.core.request import LoadOptions, Task
+from orchard.core.request import JSON_BODY, LoadOptions, Task
 from orchard.core.setting import Name, Names, QueueSize, setting, unset, written_as
 
 ImageFormat = Literal["png", "jpeg", "webp"]
@@ -59,6 +59,7 @@ class GenerateImages(ImageTask, frozen=True, kw_only=True, tag="generate_images"
 
     gives: ClassVar[str] = "images"
     addresses: ClassVar[tuple[str, ...]] = ("/v1/images/generations",)
+    example: ClassVar[str] = JSON_BODY + """ '{"model": {name}, "prompt": "A tree"}'"""
 
 
 class EditImages(ImageTask, frozen=True, kw_only=True, tag="edit_images"):

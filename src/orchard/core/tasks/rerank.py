@@ -5,7 +5,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from orchard.core.errors import OrchardError
-from orchard.core.request import Task
+from orchard.core.request import JSON_BODY, Task
 from orchard.core.tasks.batch_options import BatchOptions
 
 MAX_PIECES = 2048
@@ -25,6 +25,9 @@ class Rerank(Task, frozen=True, tag="rerank"):
 
     gives: ClassVar[str] = "relevance scores"
     addresses: ClassVar[tuple[str, ...]] = ("/v1/rerank", "/v1/score")
+    example: ClassVar[str] = (
+        JSON_BODY + """ '{"model": {name}, "query": "fruit", "documents": ["an apple", "a car"]}'"""
+    )
     unit: ClassVar[str] = "documents"
 
     queries: tuple[str, ...]

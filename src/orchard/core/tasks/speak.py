@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Struct, field
 
-from orchard.core.request import LoadOptions, Task
+from orchard.core.request import JSON_BODY, LoadOptions, Task
 from orchard.core.setting import setting, unset, written_as
 
 SoundFormat = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
@@ -24,6 +24,7 @@ class Speak(Task, frozen=True, tag="speak"):
 
     gives: ClassVar[str] = "speech"
     addresses: ClassVar[tuple[str, ...]] = ("/v1/audio/speech",)
+    example: ClassVar[str] = JSON_BODY + """ '{"model": {name}, "input": "Hello"}' -o hello.mp3"""
     unit: ClassVar[str] = "seconds of speech"
 
     text: str

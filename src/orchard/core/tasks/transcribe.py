@@ -31,6 +31,7 @@ class Transcribe(Task, frozen=True, tag="transcribe"):
 
     gives: ClassVar[str] = "transcriptions"
     addresses: ClassVar[tuple[str, ...]] = ("/v1/audio/transcriptions", "/v1/audio/translations")
+    example: ClassVar[str] = "-F model={name} -F file=@recording.wav"
     unit: ClassVar[str] = "seconds of audio"
 
     path: str

@@ -2,8 +2,10 @@
 
 from msgspec import Struct, field
 
+from orchard.core.sampling_values import SamplingValues
 
-class SamplingParams(Struct, frozen=True):
+
+class SamplingParams(SamplingValues, frozen=True, kw_only=True):
     """How a job's tokens are drawn. All defaults are resolved; `top_logprobs` None: no logprobs.
 
     `seed` is any integer; together with the choice's number and the token's number it determines every draw. A
@@ -16,18 +18,6 @@ class SamplingParams(Struct, frozen=True):
     """
 
     seed: int
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = 0
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
-    repetition_context_size: int = 0
-    presence_context_size: int = 0
-    frequency_context_size: int = 0
-    xtc_probability: float = 0.0
-    xtc_threshold: float = 0.1
     xtc_keep: tuple[int, ...] = ()
     thinking_budget: int | None = None
     think_start: int = -1

@@ -4,6 +4,8 @@ import difflib
 import re
 from collections.abc import Collection
 
+from orchard.kinds import KINDS
+
 _MOST_SHOWN = 200
 # Longer than any route.
 _MOST_CHARS = 1000
@@ -12,10 +14,10 @@ _ALIKE = 0.88
 # Parameters of a route that may contain slashes, and others.
 _PATH, _NAME = re.compile(r"\{\w+:path\}"), re.compile(r"\{\w+\}")
 
-_SERVED_KINDS = "text, vision, transcription, speech, image, embedding and rerank models are"
+*_KINDS, _LAST_KIND = (name for name, kind in KINDS.items() if kind.types)
 # By a segment of the path that no route has.
 _NOT_SERVED = {
-    "realtime": f"realtime sessions are not served yet; {_SERVED_KINDS}",
+    "realtime": f"realtime sessions are not served yet; {', '.join(_KINDS)} and {_LAST_KIND} models are",
     "assistants": "assistants and threads are not served; /v1/responses and /v1/conversations are",
     "threads": "assistants and threads are not served; /v1/responses and /v1/conversations are",
     "batches": "batches are not served; send the requests one by one, as many at once as you like",

@@ -112,7 +112,7 @@ class Pool:
         model = self.models.get(name)
         return model if model and model.worker else self._model(self.registry.named(name))
 
-    def open(self, *requests: Request) -> EventStream:
+    def stream(self, *requests: Request) -> EventStream:
         """Begin a request, or several as one, and return the stream of events, which the caller closes.
 
         Raise OrchardError if one of them can't begin.
@@ -128,7 +128,7 @@ class Pool:
             merge = Merge([request.task.choices for request in requests])
             stream, parts = merge.stream, merge.parts
         for model, request, part in zip(models, requests, parts, strict=True):
-            model.submit(request, part)
+            model.enqueue(request, part)
         return stream
 
     async def unload_all(self) -> list[str]:

@@ -105,7 +105,7 @@ class ServedModel:
             return await self.worker.cache(request_id)
         return CacheState()
 
-    def submit(self, request: Request, stream: EventStream) -> None:
+    def enqueue(self, request: Request, stream: EventStream) -> None:
         """Give a request to the process, once it is ready. Push a failure if the model rejects requests."""
         # Count a model that must be downloaded first without a name, because it may not exist.
         meter = self._host.metrics.meter(request, self.entry.id if self.entry.path else "")
@@ -116,7 +116,7 @@ class ServedModel:
         self.requests.add(request, stream, meter)
         self._stay()
         if self.state is ModelState.READY:
-            self._submit_waiting()
+            self._send_waiting()
         else:
             self._seek()
 
@@ -203,7 +203,7 @@ class ServedModel:
         elif not held and self.state is ModelState.HELD:
             self._become(ModelState.READY)
             self._load_waiters.tell()
-            self._submit_waiting()
+            self._send_waiting()
 
     def evict(self, why: str) -> None:
         """Free its memory. Another model may reuse its process. Requests that are stuck in the process wait again."""
@@ -286,11 +286,11 @@ class ServedModel:
 
     # Its requests
 
-    def _submit_waiting(self) -> None:
+    def _send_waiting(self) -> None:
         assert self.worker
         for lease in self.requests.take():
             self._idle.stop()
-            self.worker.submit(lease.request, lease.stream)
+            self.worker.send_request(lease.request, lease.stream)
 
     def _released(self, lease: Lease, was_submitted: bool) -> None:
         if lease.stream.finished:
@@ -367,7 +367,7 @@ class ServedModel:
         self._asked_at = None
         self.restarts.loaded()
         self._load_waiters.tell()
-        self._submit_waiting()
+        self._send_waiting()
         if self._unload_waiters:
             self._become(ModelState.LEAVING)
         self._rest()

@@ -190,8 +190,8 @@ class WorkerProcess:
         """Limit the memory of the model from now on: see `wire.LimitMemory`. It must be loading or ready."""
         self._send(wire.LimitMemory(memory_bytes, most_bytes))
 
-    def submit(self, request: Request, stream: EventStream) -> None:
-        """Submit a request; its events go to `stream`, and closing the stream cancels it."""
+    def send_request(self, request: Request, stream: EventStream) -> None:
+        """Send a request; its events go to `stream`, and closing the stream cancels it."""
         try:
             self.backend.check(self.name, type(request.task), self._options)
         except OrchardError as error:  # the model's kind was unknown before its download

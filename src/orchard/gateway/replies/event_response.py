@@ -78,7 +78,7 @@ class EventResponse(Response):
             self._stream.close()
 
     async def _watch(self, receive: Receive) -> None:
-        await disconnected(receive)
+        await wait_for_disconnect(receive)
         self._stream.close(_GONE)
 
     async def _whole(self, answer: Callable[[Collected], bytes]) -> Response:
@@ -107,7 +107,7 @@ class EventResponse(Response):
         return body
 
 
-async def disconnected(receive: Receive) -> None:
+async def wait_for_disconnect(receive: Receive) -> None:
     """Return once the client has disconnected. The body of its request must have been read."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -11,7 +11,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import msgspec
 from msgspec.structs import replace
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from orchard.config import Settings
@@ -28,10 +28,11 @@ from orchard.gateway.media.resolver import MediaResolver, unresolved
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_response import EventResponse, not_stored_header, summary_header
 from orchard.gateway.replies.event_stream import EventStream
-from orchard.gateway.responses.background import Run
+from orchard.gateway.responses.background import Run, unpack
+from orchard.gateway.responses.stored import StoredCompletions, StoredConversations
 from orchard.gateway.store import responses as store_responses
 from orchard.gateway.store.database import DAMAGE
-from orchard.gateway.store.items import Extent, Fields
+from orchard.gateway.store.items import Extent, Fields, Page, PageQuery
 from orchard.gateway.store.media import KnownMedia, restored
 from orchard.gateway.store.responses import RUNNING, Past, ResponseRecord
 from orchard.gateway.store.side_files import Owner, SealKey
@@ -46,11 +47,17 @@ T = TypeVar("T")
 
 _SWEEP_SECONDS = 30.0
 _COMPACTION = b'"compaction"'
+_JSON = "application/json"
+_SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+_KEEP_ALIVE = b": keep-alive\n\n"
 _LOST = "the server that ran this response ended before it was done, or could not store it"
 
 
 class Responses:
-    """The responses of one server: those that it makes, and those that it stores."""
+    """The responses of one server: those that it makes, and those that it stores.
+
+    Routes reach the store only through this.
+    """
 
     def __init__(self, pool: Pool, settings: Settings, overflow: Overflow, media: MediaResolver) -> None:
         self.pool = pool
@@ -59,6 +66,8 @@ class Responses:
         self._overflow = overflow
         self._store = ResponseStore(settings)
         self._owner = Owner(self._store.file.path)
+        self.conversations = StoredConversations(self.transact)
+        self.completions = StoredCompletions(self.transact)
         self._seal_key = SealKey(self._store.file.path)
         self._runs: dict[str, Run] = {}
         self._gone_on_from: Counter[str] = Counter()
@@ -79,16 +88,18 @@ class Responses:
         self._thread.shutdown()
         self._owner.release()
 
-    async def kept(self, function: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def transact(
+        self, function: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         """Call a function of the store, in its thread and in a transaction. Raise OrchardError if it fails."""
         return await self._work(partial(self._store.run, function, *args, **kwargs))
 
-    async def unkept(
+    async def try_transact(
         self, function: Callable[Concatenate[Transaction, P], None], *args: P.args, **kwargs: P.kwargs
     ) -> OrchardError | None:
         """Store an answer. Return the error if that fails, because the answer can still be sent."""
         try:
-            await self.kept(function, *args, **kwargs)
+            await self.transact(function, *args, **kwargs)
         except OrchardError as error:
             return error
         return None
@@ -133,7 +144,7 @@ class Responses:
         call = await self.prepare(caller, draft, request_id, None)
         request = replace(call.request, task=Count(generation(call.request)))
         if not call.droppable():  # otherwise an answer would drop messages, so the input may be too long
-            request = self._overflow.as_answered(request)
+            request = self._overflow.limit_count(request)
         return await internal_request.count(self.pool, request)
 
     async def compact(self, caller: Caller, draft: Draft, request_id: str, priority: str | None) -> bytes:
@@ -157,7 +168,10 @@ class Responses:
         return partial(unseal, key=await self._work(self._seal_key.load)) if needed else unknown
 
     async def answer(self, caller: Caller, call: ResponseCall) -> Response:
-        """Make a response while the caller waits. Raise OrchardError if it can't begin."""
+        """Make a response, while the caller waits or in the background. Raise OrchardError if it can't begin."""
+        if call.body.background:
+            run = await self._begin(caller, call)
+            return self._follow(run) if call.body.stream else Response(run.encoder.body(), media_type=_JSON)
         with self.going_on_from(call):
             stream = await self.open(call)
         return _Answer(self, stream, caller, call)
@@ -174,9 +188,10 @@ class Responses:
             else:
                 least = dropped + 1
             dropped = (least + most) // 2
-        return self._overflow.open(call.without_oldest(most) if most else call.request)
+        request = call.without_oldest(most) if most else call.request
+        return self._overflow.wrap(request, self.pool.stream(request))
 
-    async def begin(self, caller: Caller, call: ResponseCall) -> Run:
+    async def _begin(self, caller: Caller, call: ResponseCall) -> Run:
         """Make a response in the background. Raise OrchardError if it can't begin, or can't be stored."""
         await self._work(self._owner.hold)
         most = self.settings.responses_max_background
@@ -197,9 +212,9 @@ class Responses:
         if not task.cancelled() and (error := task.exception()):
             log.error("response %s broke", id_, exc_info=error)
 
-    async def stop(self, caller: Caller, id_: str) -> None:
+    async def _stop(self, caller: Caller, id_: str) -> None:
         """End a background response if this server runs it, and wait until it is stored."""
-        if run := self.run(caller, id_):
+        if run := self._run(caller, id_):
             await run.stop()
 
     async def keep(
@@ -215,24 +230,64 @@ class Responses:
         owner = None if encoder.ended else self._owner.token
         media = KnownMedia(call.fetched, call.kept)
         record = ResponseRecord(encoder.response(), call.input, caller.user, owner, events, media)
-        return await self.unkept(store_responses.save, record)
+        return await self.try_transact(store_responses.save, record)
 
-    def run(self, caller: Caller, id_: str) -> Run | None:
+    def _run(self, caller: Caller, id_: str) -> Run | None:
         """Return the run of a background response if this server runs it and the caller may see it."""
         run = self._runs.get(id_)
         return run if run and caller.sees(run.user) else None
 
-    async def settled(self, caller: Caller, id_: str) -> Fields:
+    async def load(self, caller: Caller, id_: str) -> bytes:
+        """Return a response as JSON: the state of one that this server runs, else what is stored."""
+        run = self._run(caller, id_)
+        return run.encoder.body() if run else msgspec.json.encode(await self._settled(caller, id_))
+
+    async def stream(self, caller: Caller, id_: str, after: int) -> Response:
+        """Return the events after number `after` of a response that runs, or has run, in the background."""
+        if run := self._run(caller, id_):
+            return self._follow(run, after)
+        packed = await self.transact(store_responses.events, caller, id_)
+        if packed is None:
+            message = f"response '{id_}' has no stream: only what runs in the background can be streamed later"
+            raise OrchardError("invalid_request", message, param="stream")
+        return Response(unpack(packed, after), headers=_SSE)
+
+    def _follow(self, run: Run, after: int = -1) -> Response:
+        events = run.follow(after, self.settings.keep_alive_interval)
+        return StreamingResponse((told or _KEEP_ALIVE async for told in events), headers=_SSE)
+
+    async def input_items(self, caller: Caller, id_: str, wanted: PageQuery) -> Page:
+        """Return a page of the input items of a response, including those of the responses that it continues."""
+        return await self.transact(store_responses.input_items, caller, id_, wanted)
+
+    async def delete(self, caller: Caller, id_: str) -> None:
+        """Delete a response; cancel it if it is running."""
+        await self._stop(caller, id_)
+        await self.transact(store_responses.delete, caller, id_)
+
+    async def cancel(self, caller: Caller, id_: str) -> bytes:
+        """Cancel a background response, and return it as JSON. One that has ended does not change."""
+        await self._stop(caller, id_)
+        found = await self._settled(caller, id_)
+        if not found["background"]:
+            message = f"response '{id_}' does not run in the background; only such responses can be cancelled"
+            raise OrchardError("invalid_request", message)
+        if found["status"] in RUNNING:
+            message = f"response '{id_}' runs in another server, which can cancel it"
+            raise OrchardError("invalid_request", message)
+        return msgspec.json.encode(found)
+
+    async def _settled(self, caller: Caller, id_: str) -> Fields:
         """Return a stored response that this server does not run.
 
         If it is stored as running, but its server has ended or could not store its end, mark it as failed.
         """
-        found, owner = await self.kept(store_responses.load, caller, id_)
+        found, owner = await self.transact(store_responses.load, caller, id_)
         if found["status"] in RUNNING:
             owner = owner or self._owner.token
             if owner == self._owner.token or not await self._work(partial(self._owner.lives, owner)):
-                await self.kept(store_responses.fail, caller, id_, _LOST)
-                found, _ = await self.kept(store_responses.load, caller, id_)
+                await self.transact(store_responses.fail, caller, id_, _LOST)
+                found, _ = await self.transact(store_responses.load, caller, id_)
         return found
 
     async def _work(self, work: Callable[[], T]) -> T:
@@ -244,7 +299,7 @@ class Responses:
         previous, conversation = draft.body.previous_response_id, draft.body.conversation_id
         if not (previous or conversation or draft.references):
             return Past([], {})
-        return await self.kept(store_responses.past, caller, previous, conversation, draft.references)
+        return await self.transact(store_responses.past, caller, previous, conversation, draft.references)
 
     async def _sweep(self) -> None:
         while True:
@@ -289,7 +344,7 @@ class _Answer(EventResponse):
         if error := await self._responses.keep(self._caller, self._call, self._encoder):
             self._encoder.unstored(b"")
             headers |= not_stored_header(error)
-        return Response(self._encoder.body(), headers=headers, media_type="application/json")
+        return Response(self._encoder.body(), headers=headers, media_type=_JSON)
 
     def _begin_anew(self) -> None:
         self._encoder = ResponseEncoder(self._call)

@@ -47,7 +47,7 @@ class StoredChat(EventResponse):
         """Store the answer; return the error if that fails."""
         stored = self._asked.completion(completion, self._call.request.id)
         messages = self._asked.listed(self._call.completion_id)
-        return await self._responses.unkept(store_completions.save, self._caller, stored, messages)
+        return await self._responses.try_transact(store_completions.save, self._caller, stored, messages)
 
 
 class _GatheringEncoder:

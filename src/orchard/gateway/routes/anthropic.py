@@ -53,7 +53,7 @@ def add(routes: APIRouter, site: AppState) -> None:
         """Count the tokens of a prompt: https://platform.claude.com/docs/en/api/messages/count_tokens."""
         body = await site.bodies.read(http)
         request = parse_count(body, http.state.id, stable_prompts=stable, default=site.pool.only())
-        return await site.answer(http, request, token_count)
+        return await site.answer(http, site.overflow.limit_count(request), token_count)
 
     _add_models(routes, site)
 

@@ -24,7 +24,7 @@ from orchard.gateway.replies.event_response import Encoder, EventResponse
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.replies.file_response import FileResponse, WritesFile
 from orchard.gateway.responses.service import Responses
-from orchard.gateway.summarize.internal_request import attended
+from orchard.gateway.routes.disconnect import cancel_on_disconnect
 from orchard.gateway.summarize.overflow import Overflow
 
 
@@ -61,8 +61,8 @@ class AppState:
             entry = self.pool.find(request.model, request.adapter).entry
             entry.check(type(request.task))
             entry.check_media(unresolved(request))
-            request = (await attended(http, self.media.resolve(request))).request
-        return self.overflow.open(request)
+            request = (await cancel_on_disconnect(http, self.media.resolve(request))).request
+        return self.overflow.wrap(request, self.pool.stream(request))
 
     async def answer(
         self,

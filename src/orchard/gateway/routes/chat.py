@@ -12,11 +12,10 @@ from orchard.dialects.openai.chat.encode import ChatEncoder
 from orchard.dialects.openai.chat.parse import parse
 from orchard.dialects.openai.chat.schema import BODY
 from orchard.dialects.openai.chat.stored import parse_asked
+from orchard.gateway.responses.paging import OldestFirst
 from orchard.gateway.responses.stored_chat import StoredChat
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
-from orchard.gateway.routes.paging import OldestFirst
-from orchard.gateway.store import completions as store_completions
 
 _JSON = "application/json"
 _METADATA = re.compile(r"metadata\[(.+)\]", re.DOTALL)
@@ -35,38 +34,38 @@ def add(routes: APIRouter, site: AppState) -> None:
 
 def _add_stored(routes: APIRouter, site: AppState) -> None:
     every, one = "/chat/completions", "/chat/completions/{completion_id}"
-    kept = site.responses.kept
+    completions = site.responses.completions
 
     @routes.get(every, response_class=Response)
     async def list_completions(http: Request, wanted: OldestFirst, model: str | None = None) -> Response:
         """List stored completions, of one model or with some metadata: `metadata[key]=value`, which may be repeated."""
         named = ((_METADATA.fullmatch(name), value) for name, value in http.query_params.multi_items())
         metadata = {match[1]: value for match, value in named if match}
-        found = await kept(store_completions.completions, http.state.caller, model, metadata, wanted)
+        found = await completions.search(http.state.caller, model, metadata, wanted)
         return Response(stored.page(found.items, found.more), media_type=_JSON)
 
     @routes.get(one, response_class=Response)
     async def get_completion(http: Request, completion_id: str) -> Response:
         """Return a stored completion."""
-        return Response(await kept(store_completions.load, http.state.caller, completion_id), media_type=_JSON)
+        return Response(await completions.load(http.state.caller, completion_id), media_type=_JSON)
 
     @routes.post(one, **generation(schema(stored.MetadataUpdate), parameters=()))
     async def update_completion(http: Request, completion_id: str) -> Response:
         """Replace a stored completion's metadata."""
         metadata = stored.new_metadata(await site.bodies.read(http))
-        found = await kept(store_completions.update, http.state.caller, completion_id, metadata)
+        found = await completions.update(http.state.caller, completion_id, metadata)
         return Response(found, media_type=_JSON)
 
     @routes.delete(one, response_class=Response)
     async def delete_completion(http: Request, completion_id: str) -> Response:
         """Forget a stored completion."""
-        await kept(store_completions.delete, http.state.caller, completion_id)
+        await completions.delete(http.state.caller, completion_id)
         return Response(stored.deleted(completion_id, "chat.completion.deleted"), media_type=_JSON)
 
     @routes.get(f"{one}/messages", response_class=Response)
     async def list_messages(http: Request, completion_id: str, wanted: OldestFirst) -> Response:
         """List the messages that a stored completion answers."""
-        found = await kept(store_completions.messages, http.state.caller, completion_id, wanted)
+        found = await completions.messages(http.state.caller, completion_id, wanted)
         return Response(stored.page(found.items, found.more), media_type=_JSON)
 
 

@@ -27,6 +27,6 @@ async def answer(site: AppState, http: Request, model: str | None = None) -> Res
     header = http.headers.get(PRIORITY_HEADER)
     body = await site.bodies.read(http)
     call = parse(body, http.state.id, header, model=model, default=site.pool.only())
-    stream = site.pool.open(*map(http.state.caller.sign, call.requests))  # as one, the choices one after the other
+    stream = site.pool.stream(*map(http.state.caller.sign, call.requests))  # as one, the choices one after the other
     keep_alive = site.settings.keep_alive_interval
     return EventResponse(stream, CompletionEncoder(call) if call.stream else call.complete, keep_alive)

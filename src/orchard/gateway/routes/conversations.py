@@ -12,12 +12,10 @@ from orchard.dialects.common.fields import schema
 from orchard.dialects.openai import stored as openai_stored
 from orchard.dialects.openai.responses import stored
 from orchard.dialects.openai.responses.schema import ConversationBody, ItemsBody
+from orchard.gateway.responses.paging import NewestFirst
 from orchard.gateway.routes.app_state import AppState
+from orchard.gateway.routes.disconnect import cancel_on_disconnect
 from orchard.gateway.routes.openapi import generation
-from orchard.gateway.routes.paging import NewestFirst
-from orchard.gateway.store import conversations as store_conversations
-from orchard.gateway.store.media import KnownMedia
-from orchard.gateway.summarize.internal_request import attended
 
 _COMPACTION = b"compaction"
 
@@ -29,7 +27,7 @@ def add(routes: APIRouter, site: AppState) -> None:
 
 
 def _add_conversations(routes: APIRouter, site: AppState) -> None:
-    one = "/conversations/{conversation_id}"
+    one, conversations = "/conversations/{conversation_id}", site.responses.conversations
 
     @routes.post("/conversations", **_described(ConversationBody))
     async def create_conversation(http: Request) -> Response:
@@ -38,39 +36,38 @@ def _add_conversations(routes: APIRouter, site: AppState) -> None:
         body = await site.bodies.read(http)
         unseal = await site.responses.unsealer(_COMPACTION in body)
         metadata, items, media = stored.new_conversation(body, hex_id, unseal)
-        known = KnownMedia(await attended(http, site.media.fetch(media)))
+        fetched = await cancel_on_disconnect(http, site.media.fetch(media))
         id_, caller = f"conv_{hex_id}", http.state.caller
-        created = await site.responses.kept(store_conversations.create, caller, id_, metadata, items, known=known)
+        created = await conversations.create(caller, id_, metadata, items, fetched=fetched)
         return _json(stored.conversation(id_, created, metadata))
 
     @routes.get(one, response_class=Response)
     async def get_conversation(http: Request, conversation_id: str) -> Response:
         """Return a conversation."""
-        found = await site.responses.kept(store_conversations.load, http.state.caller, conversation_id)
+        found = await conversations.load(http.state.caller, conversation_id)
         return _json(stored.conversation(conversation_id, *found))
 
     @routes.post(one, **_described(openai_stored.MetadataUpdate))
     async def update_conversation(http: Request, conversation_id: str) -> Response:
         """Replace a conversation's metadata."""
         metadata = openai_stored.new_metadata(await site.bodies.read(http))
-        kept = store_conversations.update
-        created = await site.responses.kept(kept, http.state.caller, conversation_id, metadata)
+        created = await conversations.update(http.state.caller, conversation_id, metadata)
         return _json(stored.conversation(conversation_id, created, metadata))
 
     @routes.delete(one, response_class=Response)
     async def delete_conversation(http: Request, conversation_id: str) -> Response:
         """Delete a conversation, with its items and its responses."""
-        await site.responses.kept(store_conversations.delete, http.state.caller, conversation_id)
+        await conversations.delete(http.state.caller, conversation_id)
         return Response(openai_stored.deleted(conversation_id, "conversation.deleted"), media_type="application/json")
 
 
 def _add_items(routes: APIRouter, site: AppState) -> None:
-    all_items = "/conversations/{conversation_id}/items"
+    all_items, conversations = "/conversations/{conversation_id}/items", site.responses.conversations
 
     @routes.get(all_items, response_class=Response)
     async def list_items(http: Request, conversation_id: str, wanted: NewestFirst) -> Response:
         """List a conversation's items."""
-        found = await site.responses.kept(store_conversations.items, http.state.caller, conversation_id, wanted)
+        found = await conversations.items(http.state.caller, conversation_id, wanted)
         return Response(openai_stored.page(found.items, found.more), media_type="application/json")
 
     @routes.post(all_items, **_described(ItemsBody))
@@ -78,26 +75,26 @@ def _add_items(routes: APIRouter, site: AppState) -> None:
         """Add items to a conversation."""
         body = await site.bodies.read(http)
         given = stored.added_items(body)
-        caller, kept = http.state.caller, site.responses.kept
-        related = await kept(store_conversations.related, caller, conversation_id, *stored.related_ids(given))
+        caller = http.state.caller
+        related = await conversations.related(caller, conversation_id, *stored.related_ids(given))
         unseal = await site.responses.unsealer(_COMPACTION in body)
         items, media = stored.checked_items(given, body, http.state.id.removeprefix("req_"), unseal, related)
-        known = KnownMedia(await attended(http, site.media.fetch(media)))
-        await kept(store_conversations.add_items, caller, conversation_id, items, known=known)
+        fetched = await cancel_on_disconnect(http, site.media.fetch(media))
+        await conversations.add_items(caller, conversation_id, items, fetched=fetched)
         added = [(item["id"], msgspec.json.encode(item)) for item in items]
         return Response(openai_stored.page(added), media_type="application/json")
 
     @routes.get(f"{all_items}/{{item_id}}", response_class=Response)
     async def get_item(http: Request, conversation_id: str, item_id: str) -> Response:
         """Return one item of a conversation."""
-        item = await site.responses.kept(store_conversations.item, http.state.caller, conversation_id, item_id)
+        item = await conversations.item(http.state.caller, conversation_id, item_id)
         return Response(item, media_type="application/json")
 
     @routes.delete(f"{all_items}/{{item_id}}", response_class=Response)
     async def delete_item(http: Request, conversation_id: str, item_id: str) -> Response:
         """Delete an item of a conversation."""
-        await site.responses.kept(store_conversations.delete_item, http.state.caller, conversation_id, item_id)
-        found = await site.responses.kept(store_conversations.load, http.state.caller, conversation_id)
+        await conversations.delete_item(http.state.caller, conversation_id, item_id)
+        found = await conversations.load(http.state.caller, conversation_id)
         return _json(stored.conversation(conversation_id, *found))
 
 

@@ -10,18 +10,9 @@ from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.routes.app_state import AppState
+from orchard.kinds import KINDS
 
 _OWNER = "orchard"
-# By kind: LM Studio's type, and OpenRouter's modalities: inputs and the output.
-_READ: dict[str, tuple[str, tuple[str, ...], str]] = {
-    "text": ("llm", ("text",), "text"),
-    "vision": ("vlm", ("text", "image"), "text"),
-    "embeddings": ("embeddings", ("text",), "embeddings"),
-    "rerank": ("rerank", ("text",), "rerank"),
-    "transcription": ("transcription", ("audio",), "transcription"),
-    "speech": ("speech", ("text",), "speech"),
-    "image": ("image", ("text", "image"), "image"),
-}
 
 
 def add(routes: APIRouter, site: AppState) -> None:
@@ -82,7 +73,7 @@ def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
     model = pool.models.get(entry.id)
     now = model.status if model else ModelStatus(state="unloaded")
     state = now.state if model or entry.path else "not_downloaded"
-    type_, inputs, output = _READ.get(entry.kind, _READ["text"])
+    kind, inputs = KINDS[entry.kind], KINDS[entry.kind].inputs
     if entry.kind == "vision" and (media := now.details.get("media")) is not None:
         inputs = ("text", *media)
     return {
@@ -94,8 +85,8 @@ def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
         "base": entry.base,
         "aliases": entry.aliases,
         "kind": entry.kind,
-        "type": type_,
-        "architecture": {"input_modalities": inputs, "output_modalities": [output]},
+        "type": kind.listed_type or kind.output,
+        "architecture": {"input_modalities": inputs, "output_modalities": [kind.output]},
         "context_window": entry.context_window,
         "context_length": entry.context_window,
         "max_model_len": entry.context_window,

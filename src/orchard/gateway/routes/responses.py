@@ -1,29 +1,22 @@
 """OpenAI's Responses, created and stored."""
 
-import msgspec
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.websockets import WebSocket
 
-from orchard.core.errors import OrchardError
 from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.dialects.openai import stored
 from orchard.dialects.openai.responses.encode import counted
 from orchard.dialects.openai.responses.parse import parse, parse_compact
 from orchard.dialects.openai.responses.schema import BODY, COMPACT_BODY
-from orchard.gateway.caller import Caller
 from orchard.gateway.replies.warnings import unserved, warn
-from orchard.gateway.responses.background import Run, unpack
+from orchard.gateway.responses.paging import NewestFirst
 from orchard.gateway.responses.socket import ResponsesSocket
 from orchard.gateway.routes.app_state import AppState
+from orchard.gateway.routes.disconnect import cancel_on_disconnect
 from orchard.gateway.routes.openapi import generation
-from orchard.gateway.routes.paging import NewestFirst
-from orchard.gateway.store import responses as store_responses
-from orchard.gateway.summarize import internal_request
 
-_SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
-_KEEP_ALIVE = b": keep-alive\n\n"
 _JSON = "application/json"
 
 
@@ -41,7 +34,7 @@ def add(routes: APIRouter, site: AppState) -> None:
         """Count the tokens that the input of a response would have."""
         draft = parse(await site.bodies.read(http), default=site.pool.only())
         counting = site.responses.count(http.state.caller, draft, http.state.id)
-        tokens = await internal_request.attended(http, counting)
+        tokens = await cancel_on_disconnect(http, counting)
         return Response(counted(tokens), media_type=_JSON)
 
     @routes.post("/responses/compact", **generation(COMPACT_BODY.schema()))
@@ -50,7 +43,7 @@ def add(routes: APIRouter, site: AppState) -> None:
         draft = parse_compact(await site.bodies.read(http), site.pool.only())
         header = http.headers.get(PRIORITY_HEADER)
         work = site.responses.compact(http.state.caller, draft, http.state.id, header)
-        return Response(await internal_request.attended(http, work), media_type=_JSON)
+        return Response(await cancel_on_disconnect(http, work), media_type=_JSON)
 
     @routes.websocket("/responses")
     async def create_responses(socket: WebSocket) -> None:
@@ -66,36 +59,24 @@ def _add_stored(routes: APIRouter, site: AppState) -> None:
     async def get_response(http: Request, response_id: str, stream: bool = False, starting_after: int = -1) -> Response:
         """Return a stored response; with `stream`, the events of one that runs in the background."""
         if stream:
-            return await _stream(site, http.state.caller, response_id, max(-1, starting_after))
-        if run := site.responses.run(http.state.caller, response_id):
-            return Response(run.encoder.body(), media_type=_JSON)
-        found = await site.responses.settled(http.state.caller, response_id)
-        return Response(msgspec.json.encode(found), media_type=_JSON)
+            return await site.responses.stream(http.state.caller, response_id, max(-1, starting_after))
+        return Response(await site.responses.load(http.state.caller, response_id), media_type=_JSON)
 
     @routes.delete(one, response_class=Response)
     async def delete_response(http: Request, response_id: str) -> Response:
         """Delete a response; cancel it if it is running."""
-        await site.responses.stop(http.state.caller, response_id)
-        await site.responses.kept(store_responses.delete, http.state.caller, response_id)
+        await site.responses.delete(http.state.caller, response_id)
         return Response(stored.deleted(response_id, "response"), media_type=_JSON)
 
     @routes.post(f"{one}/cancel", response_class=Response)
     async def cancel_response(http: Request, response_id: str) -> Response:
         """Cancel a background response. One that has ended does not change."""
-        await site.responses.stop(http.state.caller, response_id)
-        found = await site.responses.settled(http.state.caller, response_id)
-        if not found["background"]:
-            message = f"response '{response_id}' does not run in the background; only such responses can be cancelled"
-            raise OrchardError("invalid_request", message)
-        if found["status"] in ("queued", "in_progress"):
-            message = f"response '{response_id}' runs in another server, which can cancel it"
-            raise OrchardError("invalid_request", message)
-        return Response(msgspec.json.encode(found), media_type=_JSON)
+        return Response(await site.responses.cancel(http.state.caller, response_id), media_type=_JSON)
 
     @routes.get(f"{one}/input_items", response_class=Response)
     async def list_input_items(http: Request, response_id: str, wanted: NewestFirst) -> Response:
         """List the input items of a response, including the items of the responses that it continues."""
-        found = await site.responses.kept(store_responses.input_items, http.state.caller, response_id, wanted)
+        found = await site.responses.input_items(http.state.caller, response_id, wanted)
         return Response(stored.page(found.items, found.more), media_type=_JSON)
 
 
@@ -104,27 +85,7 @@ async def answer(site: AppState, http: Request, model: str | None = None) -> Res
     draft = parse(await site.bodies.read(http), model, site.pool.only())
     header = http.headers.get(PRIORITY_HEADER)
     caller = http.state.caller
-    call = await internal_request.attended(http, site.responses.prepare(caller, draft, http.state.id, header))
+    call = await cancel_on_disconnect(http, site.responses.prepare(caller, draft, http.state.id, header))
     if call.unserved:
         warn(http.scope, unserved(call.unserved))
-    if not draft.body.background:
-        return await site.responses.answer(caller, call)
-    run = await site.responses.begin(caller, call)
-    if draft.body.stream:
-        return _following(run, -1, site.settings.keep_alive_interval)
-    return Response(run.encoder.body(), media_type=_JSON)
-
-
-async def _stream(site: AppState, caller: Caller, id_: str, after: int) -> Response:
-    if run := site.responses.run(caller, id_):
-        return _following(run, after, site.settings.keep_alive_interval)
-    packed = await site.responses.kept(store_responses.events, caller, id_)
-    if packed is None:
-        message = f"response '{id_}' has no stream: only what runs in the background can be streamed later"
-        raise OrchardError("invalid_request", message, param="stream")
-    return Response(unpack(packed, after), headers=_SSE)
-
-
-def _following(run: Run, after: int, keep_alive: float) -> Response:
-    told = (events or _KEEP_ALIVE async for events in run.follow(after, keep_alive))
-    return StreamingResponse(told, headers=_SSE)
+    return await site.responses.answer(caller, call)

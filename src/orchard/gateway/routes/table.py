@@ -1,12 +1,15 @@
 """The table of all routes: their files, their path prefixes, and the dialects of their errors."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter
 
+from orchard.core.tasks.rerank import Rerank
 from orchard.dialects.anthropic import errors as anthropic_errors
 from orchard.dialects.openai import errors as openai_errors
+from orchard.dialects.openai import rerank
 from orchard.dialects.openai.responses import errors as responses_errors
 from orchard.gateway.replies.errors import Fail
 from orchard.gateway.routes import (
@@ -19,7 +22,6 @@ from orchard.gateway.routes import (
     images,
     models,
     realtime,
-    rerank,
     responses,
     server,
     speech,
@@ -27,6 +29,7 @@ from orchard.gateway.routes import (
 )
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import OPENAI_ERROR
+from orchard.gateway.routes.task_route import task_route
 
 
 class RouteGroup(NamedTuple):
@@ -46,10 +49,13 @@ class RouteGroup(NamedTuple):
 
 
 _OPENAI = ("/v1", "")
-_RERANK = ("/v1", "", "/v2")  # the last is Cohere's
+_COHERE = ("/v2",)
 _AZURE = ("/openai", "/openai/v1")
 _DEPLOYMENT = ("/openai/deployments/{deployment:path}",)
 _AZURE_AI = ("/models",)
+
+_RERANK = "Order documents by their relevance to a query: https://docs.cohere.com/reference/rerank."
+_SCORE = "Score pairs of texts: https://docs.vllm.ai/en/latest/models/pooling_models/scoring."
 
 # If two routes have the same URL, the first one answers.
 ROUTES: list[RouteGroup] = [
@@ -65,8 +71,26 @@ ROUTES: list[RouteGroup] = [
     RouteGroup(completions.add, openai_errors.fail, _OPENAI, ("/completions",), "OpenAI"),
     RouteGroup(embeddings.add, openai_errors.fail, _OPENAI, ("/embeddings",), "OpenAI"),
     RouteGroup(speech.add, openai_errors.fail, _OPENAI, ("/audio/speech",), "OpenAI"),
-    RouteGroup(rerank.add, openai_errors.fail, _RERANK, ("/rerank",), "Reranking"),
-    RouteGroup(rerank.add_score, openai_errors.fail, _OPENAI, ("/score",), "Reranking"),
+    RouteGroup(
+        task_route("/rerank", _RERANK, Rerank, rerank.BODY, rerank.parse),
+        openai_errors.fail,
+        _OPENAI,
+        ("/rerank",),
+        "Reranking",
+    ),
+    RouteGroup(
+        task_route("/rerank", _RERANK, Rerank, rerank.BODY, partial(rerank.parse, version="2")),
+        openai_errors.fail,
+        _COHERE,
+        ("/rerank",),
+    ),
+    RouteGroup(
+        task_route("/score", _SCORE, Rerank, rerank.BODY, rerank.parse),
+        openai_errors.fail,
+        _OPENAI,
+        ("/score",),
+        "Reranking",
+    ),
     RouteGroup(
         transcriptions.add,
         openai_errors.fail,

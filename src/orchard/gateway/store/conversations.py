@@ -1,14 +1,14 @@
 """Stored conversations and their items. Functions raise OrchardError ("conversation_not_found") also for what the
 caller may not see."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from orchard.core.errors import OrchardError
+from orchard.core.media import MediaPart
 from orchard.gateway.caller import Caller
 from orchard.gateway.store import items as store_items
-from orchard.gateway.store import media as store_media
 from orchard.gateway.store.items import Fields, Page, PageQuery
 from orchard.gateway.store.media import KnownMedia
 from orchard.gateway.store.store import Transaction
@@ -34,14 +34,14 @@ def create(
     metadata: Fields,
     items: Sequence[Fields],
     *,
-    known: KnownMedia = store_media.NONE,
+    fetched: Mapping[str, MediaPart] = {},
 ) -> float:
-    """Create a conversation; return the time in seconds since the epoch. `known` are media of the items.
+    """Create a conversation; return the time in seconds since the epoch. `fetched` are the media of the items, by URL.
 
     Raise OrchardError ("payload_too_large").
     """
     created = tx.store.begin(tx.db, id_, caller.user, metadata)
-    _add(tx, id_, items, known)
+    _add(tx, id_, items, fetched)
     return created
 
 
@@ -73,14 +73,14 @@ def related(tx: Transaction, caller: Caller, id_: str, ids: Sequence[str], calls
 
 
 def add_items(
-    tx: Transaction, caller: Caller, id_: str, items: Sequence[Fields], *, known: KnownMedia = store_media.NONE
+    tx: Transaction, caller: Caller, id_: str, items: Sequence[Fields], *, fetched: Mapping[str, MediaPart] = {}
 ) -> None:
-    """Add items to a conversation; `known` are media of the items.
+    """Add items to a conversation; `fetched` are the media of the items, by URL.
 
     Raise OrchardError ("payload_too_large") if the conversation would be too large.
     """
     tx.find(LIVE, "conversation_not_found", caller, id_)
-    _add(tx, id_, items, known)
+    _add(tx, id_, items, fetched)
 
 
 def items(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
@@ -105,7 +105,7 @@ def delete_item(tx: Transaction, caller: Caller, id_: str, item_id: str) -> None
         raise OrchardError("item_not_found", f"no item '{item_id}' in conversation '{id_}'")
 
 
-def _add(tx: Transaction, id_: str, items: Sequence[Fields], known: KnownMedia) -> None:
-    store_items.insert(tx.db, id_, items, known)
+def _add(tx: Transaction, id_: str, items: Sequence[Fields], fetched: Mapping[str, MediaPart]) -> None:
+    store_items.insert(tx.db, id_, items, KnownMedia(fetched))
     store_items.extent(tx.db, store_items.THREAD, id_).check(f"conversation '{id_}'", tx.store.max_past_bytes)
     tx.store.written(tx.db, id_)

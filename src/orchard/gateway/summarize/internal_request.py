@@ -1,50 +1,21 @@
 """Requests that the gateway itself makes for a waiting caller."""
 
-import asyncio
 import itertools
-from collections.abc import Awaitable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable
 
 from msgspec.structs import replace
-from starlette.requests import Request as HttpRequest
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Count, Generate
 from orchard.gateway.pool.pool import Pool
-from orchard.gateway.replies.event_response import disconnected
 from orchard.gateway.replies.event_stream import whole
-
-T = TypeVar("T")
-
-
-async def attended(http: HttpRequest, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of `work`; cancel it if the caller disconnects. The body of the request must have been read.
-
-    Raise OrchardError ("cancelled") if the caller disconnects, and the errors of `work`.
-    """
-    task, watch = asyncio.create_task(work), asyncio.create_task(disconnected(http.receive))
-    try:
-        await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            task.add_done_callback(_passed_over)
-            raise OrchardError("cancelled", "the client closed the connection")
-        return task.result()
-    finally:
-        task.cancel()
-        watch.cancel()
-
-
-def _passed_over(task: asyncio.Task[Any]) -> None:
-    """Retrieve the error of work that nobody awaits, which may have failed before it was cancelled."""
-    if not task.cancelled():
-        task.exception()  # asyncio would log it otherwise
 
 
 async def ask(pool: Pool, request: Request) -> Collected:
     """Return the whole answer; cancelling ends the request. Raise OrchardError if it fails."""
-    stream = pool.open(request)
+    stream = pool.stream(request)
     try:
         return await whole(stream)
     finally:

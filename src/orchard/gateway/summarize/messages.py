@@ -4,9 +4,10 @@ import hashlib
 import itertools
 from collections.abc import Iterable, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from orchard.core.media import MediaPart
+from orchard.core.sampling_values import NEUTRAL
 from orchard.core.tasks import generate
 
 KEPT = 6
@@ -22,10 +23,8 @@ _TASK = (
 )
 _EARLIER = "Summary of what came before this part:\n<summary>\n{earlier}\n</summary>"
 _QUOTED = "{what}\n<conversation>\n{transcript}\n</conversation>"
-# Greedy, whatever the model's defaults are.
-_PLAIN = generate.Sampling(
-    temperature=0.0, repetition_penalty=1.0, presence_penalty=0.0, frequency_penalty=0.0, xtc_probability=0.0
-)
+# Greedy, and else neutral, whatever the model's defaults are.
+_GREEDY = generate.Sampling(**{**structs.asdict(NEUTRAL), "temperature": 0.0})
 _WISHES = (
     "Summarise {what}, in the language that is spoken in it. Keep what the assistant will need: what the user wants, "
     "likes and forbids, facts, names, numbers, paths, decisions with their reasons, what tools found, what was done, "
@@ -166,7 +165,7 @@ def summariser(
     ]
     return generate.Generate(
         (*guides, generate.Message("user", (generate.TextPart("\n\n".join(texts)),))),
-        sampling=_PLAIN,
+        sampling=_GREEDY,
         max_tokens=max_tokens,
         # Some templates can't turn thinking off: then it ends at once.
         template_args={"enable_thinking": False},

@@ -47,19 +47,18 @@ class Overflow:
         self._otherwise = settings.context_overflow
         self._summaries = Summaries()
 
-    def open(self, request: Request) -> EventStream:
-        """Begin a request, and return its stream, which the caller closes. Raise OrchardError if it can't begin."""
-        stream = self.pool.open(self.as_answered(request))
+    def wrap(self, request: Request, stream: EventStream) -> EventStream:
+        """Return the stream of a request; if its conversation may be shortened, one that does it where needed."""
         task = request.task
         if not self._is_wanted(request) or not isinstance(task, Generate) or task.prompt is not None:
             return stream
         return _Shortening(self, request, stream)
 
-    def as_answered(self, request: Request) -> Request:
-        """Return the request. If it counts tokens, it must fit into the window, unless summaries are on."""
-        if not isinstance(request.task, Count) or self._is_wanted(request):
+    def limit_count(self, request: Request) -> Request:
+        """Return a request to count tokens. They must fit into the window, unless summaries are on."""
+        if self._is_wanted(request):
             return request
-        return replace(request, task=Count(request.task.of, must_fit=True))
+        return replace(request, task=Count(generation(request), must_fit=True))
 
     def _is_wanted(self, request: Request) -> bool:
         return (request.overflow or self._otherwise) == "summarize"
@@ -204,7 +203,7 @@ class _Shortening(EventStream):
             if self._closed:
                 raise self._closed.error()
             found = work.result()
-            self._inner, self._summary = self._overflow.pool.open(found.request), found.summary
+            self._inner, self._summary = self._overflow.pool.stream(found.request), found.summary
             self._inner.may_restart(self.forget)
         except OrchardError as error:
             self._inner = EventStream()

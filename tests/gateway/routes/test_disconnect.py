@@ -7,7 +7,7 @@ import pytest
 from starlette.requests import Request
 
 from orchard.core.errors import OrchardError
-from orchard.gateway.summarize.internal_request import attended
+from orchard.gateway.routes.disconnect import cancel_on_disconnect
 
 
 class Client:
@@ -32,7 +32,7 @@ async def test_work_ends_when_its_caller_leaves() -> None:
         finally:
             ended.set()
 
-    waiting = asyncio.create_task(attended(client.http, work()))
+    waiting = asyncio.create_task(cancel_on_disconnect(client.http, work()))
     await begun.wait()
     assert not waiting.done()
     client.left.set()
@@ -53,7 +53,7 @@ async def test_a_failure_of_work_whose_caller_has_left_is_not_logged(caplog: pyt
 
     client.left.set()
     with pytest.raises(OrchardError, match="closed"):
-        await attended(client.http, work())
+        await cancel_on_disconnect(client.http, work())
     await asyncio.sleep(0)
     gc.collect()  # asyncio tells when it forgets the work
     assert not caplog.records
@@ -65,6 +65,6 @@ async def test_work_that_is_waited_for_brings_its_result_or_its_error() -> None:
             raise error
         return 7
 
-    assert await attended(Client().http, work()) == 7
+    assert await cancel_on_disconnect(Client().http, work()) == 7
     with pytest.raises(OrchardError, match="too long"):
-        await attended(Client().http, work(OrchardError("context_length_exceeded", "too long")))
+        await cancel_on_disconnect(Client().http, work(OrchardError("context_length_exceeded", "too long")))
