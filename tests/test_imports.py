@@ -25,7 +25,7 @@ class Room(NamedTuple):
 
 
 MLX = {"mlx", "mlx_lm", "mlx_vlm", "mlx_audio", "transformers", "tokenizers", "numpy"}
-MEDIA = {"PIL", "cv2", "miniaudio", "scipy", "soundfile"}
+MEDIA = {"PIL", "miniaudio", "scipy", "soundfile"}
 WEB = {"fastapi", "starlette", "uvicorn", "uvloop", "httptools", "httpx", "python_multipart"}
 
 LAW = {
@@ -67,7 +67,7 @@ PACKAGES = {
     "backends.audio": {"backends", "backends.audio.vocabulary"},  # Whisper's tokenizer, where a folder has none
     "backends.embeddings": {"backends"},
     "backends.images": {"backends"},
-    "backends.vision": {"backends"},
+    "backends.vision": {"backends", "backends.audio"},  # ffmpeg decodes videos, too
     "cli": {"cli.settings"},
     "core.tasks": {"core"},
     "dialects.openai": {"dialects.common", "dialects.openai.chat"},  # embeddings of conversations, as chat reads them

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import cv2
 import mlx.core as mx
 import mlx_vlm
 import numpy as np
@@ -32,7 +31,7 @@ from orchard.kinds import VISION
 from orchard.worker import text_service, vision_service
 from orchard.worker.vision_service import VisionService
 from tests.support.examples import some
-from tests.support.media import picture, png, sound, wav
+from tests.support.media import LOSSLESS, picture, png, sound, wav, write_film
 from tests.support.vision_families import FAMILIES
 from tests.support.vision_models import load_reference, prompt
 from tests.support.worker_caller import Caller, serving
@@ -393,12 +392,8 @@ async def test_media_wait_until_there_is_room_for_what_is_made_of_them(
 
 def film_file(tmp_path: Path) -> Path:
     """A film of 12 frames, 4 of them a second, without loss."""
-    file = tmp_path / "film.avi"
-    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*"FFV1"), 4.0, (48, 32))
-    for seed in range(12):
-        writer.write(cv2.cvtColor(np.asarray(picture(seed)), cv2.COLOR_RGB2BGR))
-    writer.release()
-    return file
+    frames = np.stack([np.asarray(picture(seed)) for seed in range(12)]).transpose(0, 3, 1, 2)
+    return write_film(tmp_path / "film.avi", frames, 4.0, *LOSSLESS)
 
 
 def video(file: Path, **options: Any) -> MediaPart:

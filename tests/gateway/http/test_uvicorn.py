@@ -1,6 +1,7 @@
 """What Orchard uses inside of uvicorn, which any version may change: `pyproject.toml` bounds it from above.
 
-To raise the bound, install the new version and read what fails here; then run the tests of this folder and tests/attack.
+To raise the bound, install the new version and read what fails here. Then run the tests of this folder and those of
+tests/attack.
 """
 
 import ast
