@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -70,7 +70,7 @@ class FilmHead(Struct, frozen=True):
     frame: tuple[int, int]
 
 
-class _Video(NamedTuple):
+class _Video(Struct, frozen=True):
     """How many frames a video has, how many a second, and its width and height as it is shown."""
 
     count: int
@@ -78,7 +78,7 @@ class _Video(NamedTuple):
     size: tuple[int, int]
 
 
-class _Packets(NamedTuple):
+class _Packets(Struct, frozen=True):
     """What ffmpeg tells of a video without decoding it: how many packets there are, and the seconds that they last.
 
     `rate` is rounded. `length`: the seconds that the file lasts, rounded. None: it doesn't say.
@@ -120,7 +120,7 @@ def read_film(question: bytes) -> Iterator[bytes]:
 
 
 def _head(video: _Video, request: FilmRequest) -> FilmHead:
-    count, rate, (width, height) = video
+    count, rate, (width, height) = video.count, video.rate, video.size
     if min(count, width, height) <= 0 or not 0 < rate < 1e6:
         raise ValueError(_BROKEN)
     if width * height > MAX_PIXELS:
