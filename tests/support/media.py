@@ -85,3 +85,39 @@ def write_film(file: Path, frames: NDArray[np.uint8], rate: float, *arguments: s
     command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", *raw, *arguments, str(file)]
     subprocess.run(command, input=frames.transpose(0, 2, 3, 1).tobytes(), check=True)
     return file
+
+
+class StubOpenCV:
+    """What mlx-vlm's `load_video` uses of OpenCV, which isn't installed. Each file has these frames.
+
+    The constants are not names of what is asked for, but the answers.
+    """
+
+    CAP_PROP_POS_FRAMES = COLOR_BGR2RGB = -1
+
+    def __init__(self, frames: list[Image.Image], rate: float) -> None:
+        self._frames = frames
+        self._place = 0
+        self.CAP_PROP_FRAME_COUNT, self.CAP_PROP_FPS = len(frames), rate
+        self.CAP_PROP_FRAME_WIDTH, self.CAP_PROP_FRAME_HEIGHT = frames[0].size
+
+    def VideoCapture(self, _: str) -> "StubOpenCV":
+        return self
+
+    def isOpened(self) -> bool:
+        return True
+
+    def get(self, answer: float) -> float:
+        return answer
+
+    def set(self, _: int, place: int) -> None:
+        self._place = place
+
+    def read(self) -> tuple[bool, NDArray[np.uint8]]:
+        return True, np.asarray(self._frames[self._place])
+
+    def cvtColor(self, frame: NDArray[np.uint8], _: int) -> NDArray[np.uint8]:
+        return frame
+
+    def release(self) -> None:
+        pass

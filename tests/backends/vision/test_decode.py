@@ -25,7 +25,7 @@ from orchard.backends.vision.resize import fitted, resized
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
 from tests.support.bombs import film_of, jpeg_of_scans
-from tests.support.media import LOSSLESS, SAMPLE_RATE, film_in, heard, picture, png, sound, wav
+from tests.support.media import LOSSLESS, SAMPLE_RATE, StubOpenCV, film_in, heard, picture, png, sound, wav
 from tests.support.sounds import encoded
 
 PARAM = "messages[0].content[1]"
@@ -231,39 +231,9 @@ def film_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return film_in(tmp_path_factory.mktemp("films") / "film.avi", *LOSSLESS)
 
 
-class StubOpenCV:
-    """What mlx-vlm uses of OpenCV, which reads `film_file`. A constant stands for its value."""
-
-    CAP_PROP_FRAME_COUNT, CAP_PROP_FPS, CAP_PROP_FRAME_WIDTH, CAP_PROP_FRAME_HEIGHT = 20, 5.0, 48, 32
-    CAP_PROP_POS_FRAMES = COLOR_BGR2RGB = -1
-    place = 0
-
-    def VideoCapture(self, path: str) -> "StubOpenCV":
-        assert path.endswith("film.avi")
-        return self
-
-    def isOpened(self) -> bool:
-        return True
-
-    def get(self, value: float) -> float:
-        return value
-
-    def set(self, _: float, place: int) -> None:
-        self.place = place
-
-    def read(self) -> tuple[bool, Any]:
-        return True, np.asarray(picture(self.place))
-
-    def cvtColor(self, frame: Any, _: float) -> Any:
-        return frame
-
-    def release(self) -> None:
-        pass
-
-
 @pytest.mark.parametrize("asked", [{}, {"fps": 1.0}, {"fps": 60.0}, {"fps": 5.0, "max_frames": 7}, {"min_frames": 12}])
 def test_frames_are_those_of_mlx_vlm(film_file: Path, asked: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cv2", StubOpenCV())
+    monkeypatch.setitem(sys.modules, "cv2", StubOpenCV([picture(seed) for seed in range(20)], 5.0))
     sampling = VideoSampling(**asked).merge(DEFAULT_VIDEO_SAMPLING)
     frames, metadata = load_video(str(film_file), sampling)
     film = FILMS.decode(part(film_file.read_bytes(), "video"), sampling)
