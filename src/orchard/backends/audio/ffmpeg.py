@@ -16,7 +16,7 @@ MISSING = (
 )
 _FOLDERS = ("/opt/homebrew/bin", "/usr/local/bin")  # a server that launchd starts has neither in its PATH
 _PIECE_BYTES = 65_536
-_WORDS_BYTES = 65_536
+_WORDS_BYTES = 2**18
 # "[in#0/mov @ 0x55] [dec:aac @ 0x56] ", and "Terminating thread with return code -22 (Invalid argument)".
 _WHERE = re.compile(r"(\[[^\]]* @ 0x[0-9a-f]+\] )+")
 _CODE = re.compile(r".* -?\d+ \((.+)\)")

@@ -150,7 +150,7 @@ def _described(path: str) -> _Video:
     packets = _packets(path)
     try:
         with _run(path, [*_EACH, "-frames:v", "1", "-f", "framecrc"]) as program:
-            fields = dict(line[1:].split(": ") for line in _lines(program) if line.startswith("#"))
+            fields = dict(line[1:].split(": ", 1) for line in _lines(program) if line.startswith("#"))
         base_rate = float(1 / Fraction(fields["tb 0"]))
         width, height = fields["dimensions 0"].split("x")  # turned upright
     except (FfmpegError, KeyError, ValueError, ZeroDivisionError) as error:
@@ -162,8 +162,9 @@ def _described(path: str) -> _Video:
 def _packets(path: str) -> _Packets:
     """Read a video to its end. Raise ValueError if that is not possible."""
     count, length, unit = 0, 0, "0/1"
+    copied = ["-map", "0:V:0", "-c", "copy", "-copyinkf", "-map_metadata", "-1", "-map_chapters", "-1"]
     try:
-        with _run(path, ["-xerror", "-map", "0:V:0", "-c", "copy", "-copyinkf", "-f", "framecrc"], "info") as program:
+        with _run(path, ["-xerror", *copied, "-f", "framecrc"], "info") as program:
             for line in _lines(program):
                 if line.startswith("#tb 0: "):
                     unit = line.removeprefix("#tb 0: ")
