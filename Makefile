@@ -9,7 +9,8 @@ UV := uv=$$(command -v uv) || uv=$(VENV)/bin/uv; $$uv
 HEADER := mlx/backend/cpu/compiled_preamble.h
 PRECOMPILE := cd $(VENV)/lib/python3*/site-packages/mlx/include && rm -f $(HEADER).gch && \
 	if [ "$$(uname)" = Linux ] && command -v g++ >/dev/null; then g++ -std=c++17 -O3 -Wall -fPIC -w -I . $(HEADER); fi
-INSTALL = $(UV) pip install --python $(PYTHON) --constraint constraints.txt --editable '.[all]' $1 && { $(PRECOMPILE) || true; }
+OVERRIDES := --overrides packaging/overrides.txt
+INSTALL = $(UV) pip install --python $(PYTHON) --constraint constraints.txt $(OVERRIDES) --editable '.[all]' $1 && { $(PRECOMPILE) || true; }
 # The complete list of an environment of its own ($1) on a platform ($2, which uv calls $3).
 LIST = { echo "\# What 'orchard setup $1' installs. 'make lock' writes this file." && \
 	export MACOSX_DEPLOYMENT_TARGET=14.0 && \
@@ -77,7 +78,8 @@ bench: $(VENV)/.dev ## run every benchmark; each prints JSON lines
 
 lock: $(PYTHON) ## bring constraints.txt to the newest versions
 	@{ echo "# The exact versions that make installs. 'make lock' writes this file." && \
-	  $(UV) pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --all-extras --group dev pyproject.toml; \
+	  $(UV) pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate $(OVERRIDES) --all-extras --group dev \
+	  pyproject.toml; \
 	} > $(VENV)/constraints.txt && mv $(VENV)/constraints.txt constraints.txt
 	@$(call LIST,images,linux,x86_64-manylinux_2_35)
 	@$(call LIST,images,darwin,aarch64-apple-darwin)
@@ -90,12 +92,12 @@ clean: ## remove the virtual environment and every cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The two stamps make a second run start at once: they are out of date only when there may be something to install.
-$(VENV)/.serve: $(PYTHON) pyproject.toml constraints.txt
+$(VENV)/.serve: $(PYTHON) pyproject.toml constraints.txt packaging/overrides.txt
 	@echo "Installing Orchard and what it needs into $(VENV)"
 	@$(call INSTALL)
 	@touch $@
 
-$(VENV)/.dev: $(PYTHON) pyproject.toml constraints.txt
+$(VENV)/.dev: $(PYTHON) pyproject.toml constraints.txt packaging/overrides.txt
 	@echo "Installing Orchard and its development tools into $(VENV)"
 	@$(call INSTALL,--group dev)
 	@touch $@ $(VENV)/.serve

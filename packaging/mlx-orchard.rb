@@ -28,7 +28,8 @@ class MlxOrchard < Formula
     environment = libexec/"environment"
     system uv, "venv", "--clear", "--python", formula_opt_bin("python@3.13")/"python3.13", environment
     system uv, "pip", "install", "--python", environment/"bin/python",
-           "--constraint", libexec/"constraints.txt", "#{libexec}[all]"
+           "--constraint", libexec/"constraints.txt", "--overrides", libexec/"packaging/overrides.txt",
+           "#{libexec}[all]"
   end
 
   service do

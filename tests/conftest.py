@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from orchard.worker import quick_transformers
 from tests.support.examples import is_deep
+from tests.support.sounds import use_ffmpeg
 
 # Speed is measured in benchmarks/, not here: a busy machine is no reason to fail.
 _ANY_SPEED: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -35,7 +36,8 @@ if (_worker := os.environ.get("PYTEST_XDIST_WORKER")) and sys.platform == "linux
 
 @pytest.fixture(scope="session", autouse=True)
 def _environment(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What is found out about models is remembered in a folder of the tests' own, and no certificate is trusted.
+    """What is found out about models is remembered in a folder of the tests' own, ffmpeg is the package's, and no
+    certificate is trusted.
 
     All workers share it, as loading a bundled model takes twice the time where it must be found out. No test uses TLS,
     and for each HTTP client, reading the certificates takes longer than most requests.
@@ -46,6 +48,7 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> None:
         shared.mkdir(exist_ok=True)
         (cache / "models").symlink_to(shared)
     os.environ["ORCHARD_CACHE_DIR"] = str(cache)
+    use_ffmpeg(pytest.MonkeyPatch(), tmp_path_factory.mktemp("bin"))
     os.environ.pop("SSL_CERT_FILE", None)
     os.environ["SSL_CERT_DIR"] = str(tmp_path_factory.mktemp("no-certificates"))
 

@@ -25,7 +25,7 @@ class Room(NamedTuple):
 
 
 MLX = {"mlx", "mlx_lm", "mlx_vlm", "mlx_audio", "transformers", "tokenizers", "numpy"}
-MEDIA = {"PIL", "cv2", "miniaudio", "scipy", "soundfile"}
+MEDIA = {"PIL", "miniaudio", "scipy", "soundfile"}
 WEB = {"fastapi", "starlette", "uvicorn", "uvloop", "httptools", "httpx", "python_multipart"}
 
 # A row of a folder within a room says what it may import beside what its room may.

@@ -80,6 +80,13 @@ def _grow() -> Iterator[bytes]:
     yield b""
 
 
+def _start_another() -> Iterator[bytes]:
+    code = f"import time; kept = b'x' * {200 * 2**20}; time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code]) as child:
+        yield b"%d" % child.pid
+        _wait()
+
+
 kept: list[bytes] = []
 _WORK: dict[bytes, Callable[[], Iterator[bytes]]] = {
     b"refuse": _refuse,
@@ -92,6 +99,7 @@ _WORK: dict[bytes, Callable[[], Iterator[bytes]]] = {
     b"count": _count,
     b"count for ever": _count_for_ever,
     b"grow": _grow,
+    b"start another": _start_another,
 }
 
 
@@ -172,6 +180,27 @@ def test_memory_is_limited_where_address_space_is_not(process: HelperProcess) ->
     process.limits = LIMITS._replace(memory_bytes=2**20)
     with pytest.raises(TooLargeError):
         asked(process, b"wait")
+
+
+@pytest.mark.parametrize(
+    ("limits", "error"),
+    [(LIMITS._replace(seconds=1.0), TooSlowError), (LIMITS._replace(memory_bytes=150 * 2**20), TooLargeError)],
+)
+def test_what_it_starts_counts_and_ends_with_it(
+    process: HelperProcess, limits: HelperLimits, error: type[Exception]
+) -> None:
+    asked(process, b"")
+    process.limits = limits
+    found: list[bytes] = []
+    with pytest.raises(error):
+        found.extend(map(bytes, process.ask(b"start another")))
+    for _ in range(1000):
+        with suppress(psutil.NoSuchProcess):
+            if psutil.Process(int(found[1])).status() != psutil.STATUS_ZOMBIE:
+                threading.Event().wait(0.01)
+                continue
+        return
+    pytest.fail("the process that it started goes on")
 
 
 async def test_work_that_nobody_waits_for_is_given_up(process: HelperProcess) -> None:

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from openai import AzureOpenAI, OpenAI
 
-from orchard.backends.audio.ffmpeg import Ffmpeg
+from orchard.backends.ffmpeg import Ffmpeg
 from orchard.core.tasks.speak import RATE
 from orchard.core.voices import OPENAI_VOICES
 from orchard.gateway.models.registry import resolve

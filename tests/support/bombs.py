@@ -66,15 +66,15 @@ def jpeg_of_scans(width: int, height: int, scans: int) -> bytes:
     return file[:-2] + last * scans + file[-2:]
 
 
-def film_of(picture: bytes) -> bytes:
-    """Make an AVI whose two frames are this JPEG."""
+def film_of(picture: bytes, second: bytes | None = None) -> bytes:
+    """Make an AVI whose two frames are this JPEG, or this one and a second."""
     width, height = Image.open(io.BytesIO(picture)).size
     head = struct.pack("<14I", 200_000, 0, 0, 0, 2, 0, 1, len(picture), width, height, 0, 0, 0, 0)
     stream = b"vidsMJPG" + struct.pack("<10I4H", 0, 0, 0, 1, 5, 0, 2, len(picture), 0, 0, 0, 0, width, height)
     kind = struct.pack("<IiiHH4s5I", 40, width, height, 1, 24, b"MJPG", 0, 0, 0, 0, 0)
     streams = _chunk(b"LIST", b"strl" + _chunk(b"strh", stream) + _chunk(b"strf", kind))
     lists = _chunk(b"LIST", b"hdrl" + _chunk(b"avih", head) + streams)
-    lists += _chunk(b"LIST", b"movi" + _chunk(b"00dc", picture) * 2)
+    lists += _chunk(b"LIST", b"movi" + _chunk(b"00dc", picture) + _chunk(b"00dc", second or picture))
     return _chunk(b"RIFF", b"AVI " + lists)
 
 

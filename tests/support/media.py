@@ -1,16 +1,18 @@
 """Pictures, sounds and films of noise: no two of different seeds are alike in any part."""
 
 import io
+import subprocess
 import tempfile
 import wave
 from pathlib import Path
 
-import cv2
+import imageio_ffmpeg
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 SAMPLE_RATE = 16_000
+LOSSLESS = ("-c:v", "ffv1", "-pix_fmt", "bgr0")
 
 
 def picture(seed: int, height: int = 32, width: int = 48) -> Image.Image:
@@ -67,21 +69,55 @@ def film(seed: int, frames: int = 4, height: int = 32, width: int = 48) -> NDArr
 
 def video(frames: NDArray[np.uint8], rate: float = 2.0) -> bytes:
     """Write frames (frames, 3, height, width) as a film of so many a second, without loss."""
-    height, width = frames.shape[2:]
     with tempfile.TemporaryDirectory() as folder:
-        name = f"{folder}/film.avi"
-        writer = cv2.VideoWriter(name, cv2.VideoWriter.fourcc(*"FFV1"), rate, (width, height))
-        for frame in frames:
-            writer.write(np.ascontiguousarray(frame.transpose(1, 2, 0)[..., ::-1]))
-        writer.release()
-        with open(name, "rb") as file:
-            return file.read()
+        return write_film(Path(folder, "film.avi"), frames, rate, *LOSSLESS).read_bytes()
 
 
-def film_in(file: Path, code: str) -> Path:
-    """Write a film of 20 frames, 5 of them a second."""
-    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*code), 5.0, (48, 32))
-    for seed in range(20):
-        writer.write(cv2.cvtColor(np.asarray(picture(seed)), cv2.COLOR_RGB2BGR))
-    writer.release()
+def film_in(file: Path, *arguments: str) -> Path:
+    """Write a film of 20 frames, 5 of them a second, as ffmpeg encodes it with these arguments."""
+    frames = np.stack([np.asarray(picture(seed)) for seed in range(20)]).transpose(0, 3, 1, 2)
+    return write_film(file, frames, 5.0, *arguments)
+
+
+def write_film(file: Path, frames: NDArray[np.uint8], rate: float, *arguments: str) -> Path:
+    height, width = frames.shape[2:]
+    raw = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(rate), "-i", "pipe:0"]
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", *raw, *arguments, str(file)]
+    subprocess.run(command, input=frames.transpose(0, 2, 3, 1).tobytes(), check=True)
     return file
+
+
+class StubOpenCV:
+    """What mlx-vlm's `load_video` uses of OpenCV, which isn't installed. Each file has these frames.
+
+    The constants are not names of what is asked for, but the answers.
+    """
+
+    CAP_PROP_POS_FRAMES = COLOR_BGR2RGB = -1
+
+    def __init__(self, frames: list[Image.Image], rate: float) -> None:
+        self._frames = frames
+        self._place = 0
+        self.CAP_PROP_FRAME_COUNT, self.CAP_PROP_FPS = len(frames), rate
+        self.CAP_PROP_FRAME_WIDTH, self.CAP_PROP_FRAME_HEIGHT = frames[0].size
+
+    def VideoCapture(self, _: str) -> "StubOpenCV":
+        return self
+
+    def isOpened(self) -> bool:
+        return True
+
+    def get(self, answer: float) -> float:
+        return answer
+
+    def set(self, _: int, place: int) -> None:
+        self._place = place
+
+    def read(self) -> tuple[bool, NDArray[np.uint8]]:
+        return True, np.asarray(self._frames[self._place])
+
+    def cvtColor(self, frame: NDArray[np.uint8], _: int) -> NDArray[np.uint8]:
+        return frame
+
+    def release(self) -> None:
+        pass

@@ -77,13 +77,17 @@ class _Running(NamedTuple):
     socket: Connection
 
     def end(self) -> int:
-        """Kill the process and return how it ended."""
-        self.process.kill()
+        """Kill the process, and those that it has started; return how it ended."""
+        if self.process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):  # macOS permits no signal to one that has ended
+                os.killpg(self.process.pid, signal.SIGKILL)
         return self.process.wait()
 
-    def resident_bytes(self) -> int:
+    def resident_bytes(self, *, of_children: bool = True) -> int:
         with suppress(psutil.Error):
-            return int(psutil.Process(self.process.pid).memory_info().rss)
+            process = psutil.Process(self.process.pid)
+            children = process.children(recursive=True) if of_children else []
+            return sum(int(one.memory_info().rss) for one in (process, *children))
         return 0
 
 
@@ -97,6 +101,7 @@ class HelperProcess:
         self._given = given
         self._last: _Running | None = None
         self._idle = False
+        self._look_at = 0.0
 
     def ask(self, question: bytes) -> Iterator[memoryview]:
         """Yield the pieces of the answer.
@@ -109,13 +114,14 @@ class HelperProcess:
             self.close()  # an answer that was not read to its end may still be written
             running = self._last = self._start()
         self._idle = False
-        deadline = time.monotonic() + self.limits.seconds
+        begin = time.monotonic()
+        self._look_at, deadline = begin + _LOOK_SECONDS, begin + self.limits.seconds
         ended = False
         try:
             running.socket.send_bytes(question)
             while (reply := self._reply(running, deadline)).end is None:
                 yield reply.piece
-            ended = running.resident_bytes() < _IDLE_BYTES
+            ended = running.resident_bytes(of_children=False) < _IDLE_BYTES
         except (EOFError, OSError):
             raise TooSlowError if running.end() == -signal.SIGPROF else TooLargeError from None
         finally:
@@ -139,7 +145,10 @@ class HelperProcess:
         ours, its = Pipe()
         with its:
             process = subprocess.Popen(
-                [sys.executable, "-m", module, self._work, *limits], stdin=its.fileno(), env=os.environ | _FRUGAL
+                [sys.executable, "-m", module, self._work, *limits],
+                stdin=its.fileno(),
+                env=os.environ | _FRUGAL,
+                process_group=0,
             )
         with suppress(OSError):
             ours.send_bytes(self._given)
@@ -149,10 +158,12 @@ class HelperProcess:
         while True:
             ready = running.socket.poll(_LOOK_SECONDS)
             check_given_up()
-            if time.monotonic() > deadline:
+            if (now := time.monotonic()) > deadline:
                 raise TooSlowError
-            if running.resident_bytes() > self.limits.memory_bytes:
-                raise TooLargeError
+            if now >= self._look_at:
+                self._look_at = now + _LOOK_SECONDS  # to look takes longer than many a piece
+                if running.resident_bytes() > self.limits.memory_bytes:
+                    raise TooLargeError
             if ready:
                 return _replies.decode(running.socket.recv_bytes())
 

@@ -179,7 +179,8 @@ def _mlx(seen: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("ok", "ffmpeg", seen["ffmpeg"])
     else:
         advice = "Install ffmpeg (macOS: brew install ffmpeg; Debian, Ubuntu: apt install ffmpeg)."
-        yield Finding("warning", "ffmpeg", "ffmpeg is missing; WAV, MP3 and FLAC audio can be read without it", advice)
+        lack = "ffmpeg is missing; without it, no videos can be read, and of audio only WAV, MP3 and FLAC"
+        yield Finding("warning", "ffmpeg", lack, advice)
     if sys.platform == "darwin" and seen["backend"] == "cpu":
         yield Finding("warning", "Metal", "MLX finds no Metal device", "Use a Python made for Apple Silicon (arm64).")
     if sys.platform == "linux" and seen["backend"] == "cpu" and not shutil.which("g++"):

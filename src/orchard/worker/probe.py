@@ -10,7 +10,7 @@ from typing import Any
 import mlx.core as mx
 
 from orchard import system_memory
-from orchard.backends.audio import ffmpeg
+from orchard.backends import ffmpeg
 from orchard.device import memory as device_memory
 
 GPU_BACKENDS = (("metal", mx.metal), ("cuda", mx.cuda))

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from orchard.backends import ffmpeg
 from orchard.backends.audio import decode as decoding
-from orchard.backends.audio import ffmpeg
 from orchard.backends.audio.decode import RATE, SilentError, decode
 from orchard.backends.resampling import Samples
 from orchard.core.errors import OrchardError

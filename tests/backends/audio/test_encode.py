@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from orchard.backends.audio import encode
 from orchard.backends.audio.encode import open_encoder
-from orchard.backends.audio.ffmpeg import Ffmpeg
+from orchard.backends.ffmpeg import Ffmpeg
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.speak import RATE, SoundFormat
 from tests.support.sounds import use_ffmpeg

@@ -13,10 +13,10 @@ import pytest
 
 from orchard.backends.audio import encode, speech
 from orchard.backends.audio.encode import open_encoder
-from orchard.backends.audio.ffmpeg import FfmpegError
 from orchard.backends.audio.passages import passages
 from orchard.backends.audio.speakers import Instructions, Spoken, load_speaker
 from orchard.backends.audio.speech import MAX_REQUESTS, SpeechService
+from orchard.backends.ffmpeg import FfmpegError
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
 from orchard.core.request import Priority, Request, Sender

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -172,6 +173,21 @@ def test_an_architecture_of_mlx_lm_only_has_no_media(folder: Path) -> None:
     edit(folder / "config.json", model_type="frobnicator")
     with pytest.raises(NoMedia, match=r"mlx-vlm does not know its architecture .*frobnicator"):
         load(str(folder))
+
+
+def test_a_kind_that_needs_another_package_says_which(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which `packaging/overrides.txt` leaves out."""
+    for name in [name for name in sys.modules if name.startswith("mlx_vlm.models.multi_modality")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    edit(folder / "config.json", model_type="multi_modality")
+    with pytest.raises(
+        OrchardError,
+        match=r"needs the package opencv-python for models of the kind 'multi_modality'.*"
+        r"uv pip install opencv-python, or pip install opencv-python",
+    ) as caught:
+        load(str(folder))
+    assert caught.value.kind == "model_failed"
 
 
 def test_media_that_mlx_vlm_reads_wrongly_are_not_taken(

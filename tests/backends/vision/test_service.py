@@ -4,11 +4,11 @@ import asyncio
 import logging
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import cv2
 import mlx.core as mx
 import mlx_vlm
 import numpy as np
@@ -33,7 +33,7 @@ from orchard.engine import calibration
 from orchard.gateway.pool.worker_process import WorkerProcess
 from orchard.kinds import VISION
 from tests.support.examples import some
-from tests.support.media import picture, png, sound, wav
+from tests.support.media import LOSSLESS, StubOpenCV, picture, png, sound, wav, write_film
 from tests.support.vision_families import FAMILIES
 from tests.support.vision_models import load_reference, prompt
 from tests.support.worker_caller import Caller, serving
@@ -392,14 +392,10 @@ async def test_media_wait_until_there_is_room_for_what_is_made_of_them(
         assert caller.service._media_bytes() == 0
 
 
-def film_file(tmp_path: Path) -> Path:
-    """A film of 12 frames, 4 of them a second, without loss."""
-    file = tmp_path / "film.avi"
-    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*"FFV1"), 4.0, (48, 32))
-    for seed in range(12):
-        writer.write(cv2.cvtColor(np.asarray(picture(seed)), cv2.COLOR_RGB2BGR))
-    writer.release()
-    return file
+def film_file(tmp_path: Path, pictures: list[Image.Image]) -> Path:
+    """A film of 4 frames a second, without loss."""
+    frames = np.stack([np.asarray(shown) for shown in pictures]).transpose(0, 3, 1, 2)
+    return write_film(tmp_path / "film.avi", frames, 4.0, *LOSSLESS)
 
 
 def video(file: Path, **options: Any) -> MediaPart:
@@ -412,7 +408,9 @@ async def test_an_answer_about_a_film_is_that_of_mlx_vlm(
 ) -> None:
     if name == "qwen3_omni_moe":  # mlx-vlm 0.7.10 counts frames, not seconds: see test_mrope.py
         monkeypatch.setattr(vision_model, "_tokens_per_second", lambda config: 0.0)
-    file = film_file(tmp_path)
+    pictures = [picture(seed) for seed in range(12)]
+    file = film_file(tmp_path, pictures)
+    monkeypatch.setitem(sys.modules, "cv2", StubOpenCV(pictures, 4.0))
     model, processor = load_reference(vision_folder(name))
     besides = [image(1)] if name != "qwen3_5" else []  # mlx-vlm 0.7.10 fails on a film and a picture together
     text = prompt(processor, "video", *(part.kind for part in besides))

@@ -6,7 +6,7 @@ from typing import Any
 import miniaudio
 import numpy as np
 
-from orchard.backends.audio import ffmpeg
+from orchard.backends import ffmpeg
 from orchard.backends.resampling import Samples, resampled
 from orchard.backends.sound_files import DataSize, UnfitSoundError, check_wav, read_info
 from orchard.core.errors import OrchardError

@@ -7,7 +7,7 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from orchard.backends.audio.ffmpeg import MISSING, Ffmpeg, FfmpegError, find
+from orchard.backends.ffmpeg import MISSING, Ffmpeg, FfmpegError, find
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.speak import RATE, SoundFormat
 

@@ -9,9 +9,9 @@ import mlx.core as mx
 import numpy as np
 
 from orchard.backends.audio import encode
-from orchard.backends.audio.ffmpeg import FfmpegError
 from orchard.backends.audio.passages import passages
 from orchard.backends.audio.speakers import Speaker, Spoken, load_speaker
+from orchard.backends.ffmpeg import FfmpegError
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress
 from orchard.backends.turns import TurnService
 from orchard.core.errors import OrchardError

@@ -110,7 +110,7 @@ class FilmDecoder:
         decoding it takes too much.
         """
         sampled = msgspec.convert(asdict(sampling), FrameSampling)
-        # OpenCV only reads files. The folder has no other file that a name in a hostile file could refer to.
+        # ffmpeg seeks in the file. The folder has no other file that a name in a hostile file could refer to.
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "video")
             file.write_bytes(part.data)

@@ -1,15 +1,19 @@
-"""Decodes videos with OpenCV's FFmpeg, in a process of its own: see `helper_process`. This file imports no MLX."""
+"""Decodes videos with ffmpeg, in a process of its own: see `helper_process`. This file imports no MLX."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from contextlib import suppress
+from fractions import Fraction
+from typing import Literal
 
-import cv2
 import msgspec
 import numpy as np
 from msgspec import Struct
 from PIL import Image
 
+from orchard.backends import ffmpeg
+from orchard.backends.ffmpeg import Ffmpeg, FfmpegError
 from orchard.backends.helper_process import Answer, HelperLimits
 from orchard.backends.vision.resize import fitted, resized
 from orchard.core.media import MAX_FRAMES, MAX_PIXELS, MediaOptions
@@ -20,10 +24,21 @@ MOST_RATIO = 200
 _THREADS = min(os.cpu_count() or 1, 8)  # each holds frames
 LIMITS = HelperLimits(cpu_seconds=60.0 * _THREADS, seconds=60.0, memory_bytes=4 * 2**30)
 """What decoding one video may take."""
-# What FFmpeg may read. A playlist would make it open other files, and so would a list of files to put together.
+# What ffmpeg may read. A playlist would make it open other files, and so would a list of files to put together.
 _FORMATS = "asf,avi,flv,ivf,m4v,matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,mpeg,mpegts,mpegvideo,mxf,nut,ogg"
-os.environ["OPENCV_FFMPEG_CAPTURE_OPTIONS"] = f"format_whitelist;{_FORMATS}|protocol_whitelist;file"
-os.environ["OPENCV_FFMPEG_LOGLEVEL"] = "-8"  # it writes a line for each mistake in a file
+_COUNTED_FORMATS = ("avi", "mov")  # they say how many frames there are; others say only how long a file is
+_BROKEN = "it is not a video that can be read, or it is broken"
+# Of "Input #0, mov,mp4,m4a, from 'file:a':", "  Duration: 00:01:02.40, start: 0.0", and then, of the output,
+# "  Stream #0:0(und): Video: h264, yuv420p, 176x144, q=2-31, 29.97 fps, 30k tbn".
+_WORDS = re.compile(
+    r"^Input #0, (?P<format>\w+)(.*?^  Duration: (?P<hours>\d+):(?P<minutes>\d\d):(?P<seconds>\d\d\.\d\d))?"
+    r".*^Output #0(.*?^ +Stream #0:0[^\n]* (?P<rate>[\d.]+)(?P<thousands>k?) fps)?",
+    re.MULTILINE | re.DOTALL,
+)
+_EACH = ["-map", "0:V:0", "-fps_mode", "passthrough"]  # frames are neither repeated nor left out
+_NO_OPTION = "Option not found"
+_TOO_OLD = "the server's ffmpeg is too old. Install version 5.1 or newer"
+_ROUNDING = 0.006  # of seconds, and of frames a second
 
 
 class FrameSampling(Struct, frozen=True):
@@ -55,45 +70,59 @@ class FilmHead(Struct, frozen=True):
     frame: tuple[int, int]
 
 
+class _Video(Struct, frozen=True):
+    """How many frames a video has, how many a second, and its width and height as it is shown."""
+
+    count: int
+    rate: float
+    size: tuple[int, int]
+
+
+class _Packets(Struct, frozen=True):
+    """What ffmpeg tells of a video without decoding it: how many packets there are, and the seconds that they last.
+
+    `rate` is rounded. `length`: the seconds that the file lasts, rounded. None: it doesn't say.
+    """
+
+    format: str
+    count: int
+    seconds: Fraction
+    rate: float | None
+    length: float | None
+
+
 _encoder = msgspec.msgpack.Encoder()
 _requests = msgspec.msgpack.Decoder(FilmRequest)
 
 
 def make_answer(_: bytes) -> Answer:
     """Return what decodes videos in the process."""
-    cv2.setNumThreads(1)
     return read_film
 
 
 def read_film(question: bytes) -> Iterator[bytes]:
     """Yield a video's `FilmHead`, and then its frames (3, height, width). `question`: a `FilmRequest`.
 
-    Raise ValueError with the reason if it is broken, too short or too large.
+    Raise ValueError with the reason if it is broken, too short or too large, or if ffmpeg is missing.
     """
     request = _requests.decode(question)
-    film = cv2.VideoCapture(request.path, cv2.CAP_FFMPEG, [cv2.CAP_PROP_N_THREADS, _THREADS])
-    try:
-        head = _head(film, request)
-        yield _encoder.encode(head)
-        found = 0
-        for frame in _frames(film, head.wanted):
-            picture = resized(Image.fromarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB)), request.options)
-            if (picture.height, picture.width) != head.frame:
-                raise ValueError("its frames differ in size")
-            yield np.asarray(picture).transpose(2, 0, 1).tobytes()
-            found += 1
-        if found < len(head.wanted):
-            last = head.wanted[found]
-            raise ValueError(f"it is broken or truncated: frame {last} of {head.count} can't be read")
-    finally:
-        film.release()
+    if ffmpeg.find() is None:
+        raise ValueError(ffmpeg.MISSING)
+    head = _head(_described(request.path), request)
+    yield _encoder.encode(head)
+    found = 0
+    for frame in _frames(request.path, head):
+        yield np.asarray(resized(frame, request.options)).transpose(2, 0, 1).tobytes()
+        found += 1
+    if found < len(head.wanted):
+        last = head.wanted[found]
+        raise ValueError(f"it is broken or truncated: frame {last} of {head.count} can't be read")
 
 
-def _head(film: Any, request: FilmRequest) -> FilmHead:
-    count, rate = int(film.get(cv2.CAP_PROP_FRAME_COUNT)), film.get(cv2.CAP_PROP_FPS)
-    width, height = int(film.get(cv2.CAP_PROP_FRAME_WIDTH)), int(film.get(cv2.CAP_PROP_FRAME_HEIGHT))
-    if not film.isOpened() or min(count, width, height) <= 0 or not 0 < rate < 1e6:
-        raise ValueError("it is not a video that can be read, or it is broken")
+def _head(video: _Video, request: FilmRequest) -> FilmHead:
+    count, rate, (width, height) = video.count, video.rate, video.size
+    if min(count, width, height) <= 0 or not 0 < rate < 1e6:
+        raise ValueError(_BROKEN)
     if width * height > MAX_PIXELS:
         raise ValueError(f"it has {width:,} x {height:,} pixels, and at most {MAX_PIXELS:,} are allowed")
     if max(width, height) > MOST_RATIO * min(width, height):
@@ -111,22 +140,96 @@ def _head(film: Any, request: FilmRequest) -> FilmHead:
     return FilmHead(count, rate, (width, height), wanted, frame)
 
 
-def _frames(film: Any, wanted: Sequence[int]) -> Iterator[Any]:
-    """Yield the frames with these ascending numbers, until one can't be read.
+def _run(path: str, arguments: Sequence[str], level: Literal["error", "info"] = "error") -> Ffmpeg:
+    reads = ["-protocol_whitelist", "file", "-format_whitelist", _FORMATS, "-threads", str(_THREADS)]
+    every = ["-filter_threads", "1", *reads, "-i", f"file:{path}"]
+    return Ffmpeg([*every, *arguments, "pipe:1"], level=level, cpu_seconds=int(LIMITS.cpu_seconds))
 
-    All frames before the last are decoded once: to seek one, OpenCV decodes from the last key frame on, which may be
-    the first of the video.
-    """
-    place = -1
-    for index in wanted:
-        while place < index:
-            if not film.grab():
-                return
-            place += 1
-        found, frame = film.retrieve()
-        if not found:
-            return
-        yield frame
+
+def _described(path: str) -> _Video:
+    packets = _packets(path)
+    try:
+        with _run(path, [*_EACH, "-frames:v", "1", "-f", "framecrc"]) as program:
+            fields = dict(line[1:].split(": ", 1) for line in _lines(program) if line.startswith("#"))
+        base_rate = float(1 / Fraction(fields["tb 0"]))
+        width, height = fields["dimensions 0"].split("x")  # turned upright
+    except (FfmpegError, KeyError, ValueError, ZeroDivisionError) as error:
+        raise ValueError(_TOO_OLD if str(error) == _NO_OPTION else _BROKEN) from error
+    rate = _rate(packets, base_rate)
+    return _Video(_frame_count(packets, rate), rate, (int(width), int(height)))
+
+
+def _packets(path: str) -> _Packets:
+    """Read a video to its end. Raise ValueError if that is not possible."""
+    count, length, unit = 0, 0, "0/1"
+    copied = ["-map", "0:V:0", "-c", "copy", "-copyinkf", "-map_metadata", "-1", "-map_chapters", "-1"]
+    try:
+        with _run(path, ["-xerror", *copied, "-f", "framecrc"], "info") as program:
+            for line in _lines(program):
+                if line.startswith("#tb 0: "):
+                    unit = line.removeprefix("#tb 0: ")
+                elif not line.startswith("#"):  # stream, decoding time, time, duration, bytes, checksum
+                    count += 1
+                    length += int(line.split(",")[3])
+    except FfmpegError as error:
+        raise ValueError("it is broken or truncated" if count else _BROKEN) from error
+    if not (said := _WORDS.search(program.words)):
+        raise ValueError(_BROKEN)
+    return _Packets(
+        format=said["format"],
+        count=count,
+        seconds=length * Fraction(unit),
+        rate=float(said["rate"]) * (1000 if said["thousands"] else 1) if said["rate"] else None,
+        length=_seconds(said) if said["hours"] else None,
+    )
+
+
+def _seconds(said: re.Match[str]) -> float:
+    return int(said["hours"]) * 3600 + int(said["minutes"]) * 60 + float(said["seconds"])
+
+
+def _rate(packets: _Packets, base_rate: float) -> float:
+    """Return the mean of frames a second. `base_rate`: the exact rate of a video with a constant one."""
+    if packets.rate is None:
+        return base_rate
+    exact = [base_rate, float(packets.count / packets.seconds)] if packets.seconds > 0 else [base_rate]
+    return next((rate for rate in exact if abs(rate - packets.rate) < _ROUNDING), packets.rate)
+
+
+def _frame_count(packets: _Packets, rate: float) -> int:
+    """Return how many frames a video has; not every packet contains one that is shown."""
+    if packets.length is None or packets.format in _COUNTED_FORMATS:
+        return packets.count
+    frames = packets.length * rate
+    return packets.count if abs(packets.count - frames) <= _ROUNDING * rate else int(frames + 0.5)
+
+
+def _lines(program: Ffmpeg) -> Iterator[str]:
+    rest = ""
+    for piece in program.rest():
+        *whole, rest = (rest + piece.decode("ascii", "replace")).split("\n")
+        yield from whole
+
+
+def _frames(path: str, head: FilmHead) -> Iterator[Image.Image]:
+    """Yield the frames that the head names, until one can't be read. All before the last are decoded once."""
+    chosen = ["-vf", f"select='{_choice(head.wanted)}'", "-frames:v", str(len(head.wanted))]
+    size = 3 * head.size[0] * head.size[1]
+    data = bytearray()
+    with suppress(FfmpegError), _run(path, [*_EACH, *chosen, "-f", "rawvideo", "-pix_fmt", "rgb24"]) as program:
+        for piece in program.rest():
+            data += piece
+            while len(data) >= size:
+                yield Image.frombytes("RGB", head.size, bytes(data[:size]))
+                del data[:size]
+
+
+def _choice(wanted: Sequence[int]) -> str:
+    """Return an expression for ffmpeg's `select` that is 1 for these ascending numbers. A sum would nest too deep."""
+    if len(wanted) == 1:
+        return f"eq(n,{wanted[0]})"
+    middle = len(wanted) // 2
+    return f"if(lt(n,{wanted[middle]}),{_choice(wanted[:middle])},{_choice(wanted[middle:])})"
 
 
 def sampled_frames(count: int, rate: float, sampling: FrameSampling) -> list[int]:

@@ -23,6 +23,7 @@ from orchard.backends.vision.encoder import MOST_FEATURE_BYTES, MediaEncoder, Pl
 from orchard.backends.vision.inputs import MOST_INPUT_BYTES, MediaReader, Medium
 from orchard.backends.vision.position_scale import PositionScale, scale_by_row
 from orchard.backends.vision.shared_keys import mend
+from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.model import Embedded, PlacedRows, Sliced
 from orchard.engine.memory import limit
@@ -282,9 +283,18 @@ def _tokens_per_second(config: Mapping[str, Any]) -> float:
 
 
 def _processor(folder: Path, config: Mapping[str, Any]) -> Any:
-    """Load a folder's processor. Raise NoMedia if mlx-vlm doesn't know the model or the folder lacks its files."""
+    """Load a folder's processor. Raise NoMedia if mlx-vlm doesn't know the model or the folder lacks its files.
+
+    Raise OrchardError("model_failed") if a package is missing that mlx-vlm needs for this kind of model only.
+    """
     try:
         mlx_vlm.utils.get_model_and_args(dict(config))  # mlx-vlm's own module; code in the folder is never run
+    except ModuleNotFoundError as error:
+        module = str(error.name).partition(".")[0]
+        package = {"cv2": "opencv-python"}.get(module, module)
+        needs = f"mlx-vlm needs the package {package} for models of the kind {config['model_type']!r}"
+        install = f"uv pip install {package}, or pip install {package}"
+        raise OrchardError("model_failed", f"{needs}. Install it in Orchard's environment: {install}") from error
     except (ValueError, KeyError, ImportError) as error:
         raise NoMedia(f"mlx-vlm does not know its architecture ({error})") from error
     if not _has_media_weights(folder):

@@ -1,4 +1,4 @@
-"""Runs ffmpeg, through pipes that never block, for audio formats that no library here reads or writes."""
+"""Runs ffmpeg, through pipes that never block, for videos, and audio formats that no library here reads or writes."""
 
 import os
 import re
@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from types import TracebackType
+from typing import Literal
 
 STALL_SECONDS = 60.0
 """How long ffmpeg may neither read nor write while the caller waits for it."""
@@ -15,7 +16,7 @@ MISSING = (
 )
 _FOLDERS = ("/opt/homebrew/bin", "/usr/local/bin")  # a server that launchd starts has neither in its PATH
 _PIECE_BYTES = 65_536
-_WORDS_BYTES = 4_096
+_WORDS_BYTES = 2**18
 # "[in#0/mov @ 0x55] [dec:aac @ 0x56] ", and "Terminating thread with return code -22 (Invalid argument)".
 _WHERE = re.compile(r"(\[[^\]]* @ 0x[0-9a-f]+\] )+")
 _CODE = re.compile(r".* -?\d+ \((.+)\)")
@@ -34,19 +35,22 @@ def find() -> str | None:
 class Ffmpeg:
     """One run of ffmpeg, which is killed when the context ends. If this process dies, ffmpeg ends with its pipes.
 
-    In the arguments, `pipe:0` is the data from `feed`, and `pipe:1` is the output. Raise FfmpegError if ffmpeg is
-    missing or can't be started.
+    In the arguments, `pipe:0` is the data from `feed`, and `pipe:1` is the output. `cpu_seconds`: when it ends even if
+    it never reads or writes. Raise FfmpegError if ffmpeg is missing or can't be started.
     """
 
-    def __init__(self, arguments: Sequence[str]) -> None:
+    def __init__(
+        self, arguments: Sequence[str], *, level: Literal["error", "info"] = "error", cpu_seconds: int | None = None
+    ) -> None:
         program = find()
         if program is None:
             raise FfmpegError(MISSING)
-        limits = ["-nostdin", "-hide_banner", "-nostats", "-v", "error", "-max_alloc", str(_MOST_ALLOCATED)]
+        limits = ["-nostdin", "-hide_banner", "-nostats", "-v", level, "-max_alloc", str(_MOST_ALLOCATED)]
+        limited = ["/bin/sh", "-c", 'ulimit -t "$0" && exec "$@"', str(cpu_seconds)] if cpu_seconds else []
         self._words = b""
         try:
             self._process = subprocess.Popen(
-                [program, *limits, *arguments],
+                [*limited, program, *limits, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -108,6 +112,11 @@ class Ffmpeg:
         if self._process.wait():
             raise FfmpegError(self._reason())
 
+    @property
+    def words(self) -> str:
+        """The end of its error output."""
+        return self._words.decode(errors="replace")
+
     def _ready(self) -> set[int]:
         found = {key.fd for key, _ in self._waiting.select(STALL_SECONDS)}
         if not found:
@@ -129,7 +138,7 @@ class Ffmpeg:
 
     def _reason(self) -> str:
         """Return why it failed: the last line of its error output, without paths, addresses and codes before it."""
-        lines = self._words.decode(errors="replace").strip().splitlines()
+        lines = self.words.strip().splitlines()
         if not lines:
             return f"ffmpeg ended with {self._process.returncode}"
         said = _WHERE.sub("", lines[-1], count=1).rpartition(": ")[2]

@@ -5,8 +5,8 @@ import numpy as np
 import psutil
 import pytest
 
-from orchard.backends.audio import ffmpeg
-from orchard.backends.audio.ffmpeg import Ffmpeg, FfmpegError
+from orchard.backends import ffmpeg
+from orchard.backends.ffmpeg import Ffmpeg, FfmpegError
 from tests.support.sounds import program_called, use_ffmpeg
 
 RAW = ["-f", "f32le", "-ar", "16000", "-ac", "1"]
@@ -119,3 +119,9 @@ def test_leaving_it_early_kills_it_and_closes_its_pipes() -> None:
         (child,) = set(psutil.Process().children()) - others
     assert not child.is_running()
     assert set(os.listdir("/dev/fd")) == before
+
+
+def test_a_limit_on_cpu_time_ends_what_never_writes(stub: Path) -> None:
+    program_called(stub, "ffmpeg", "while :; do :; done")
+    with Ffmpeg(TO_FLAC, cpu_seconds=1) as program, pytest.raises(FfmpegError, match="ffmpeg ended with -"):
+        list(program.rest())
