@@ -1,11 +1,13 @@
 """What a step takes beside weights and rows: the estimate is high, and no step takes more than was planned."""
 
 import mlx.core as mx
+from hypothesis import given
+from hypothesis import strategies as st
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import step_work
 from orchard.engine.batching.model import LanguageModel
-from orchard.engine.ticket import Limits
+from orchard.engine.ticket import Limits, StepWork
 from tests.support.engine_driver import greedy, prompt
 from tests.support.tiny_models import Other, make_runner, network, run
 
@@ -17,6 +19,15 @@ def test_the_estimate_is_above_what_is_measured() -> None:
     assert 0 < measured.place <= estimate.place
     assert measured.row > 0
     assert step_work.measure(model, TextOptions(kv_bits=8, kv_group_size=32)).place == estimate.place
+
+
+@given(token=st.integers(1, 50), place=st.integers(0, 3), wide=st.integers(0, 10_000), nbytes=st.integers(-10, 40_000))
+def test_the_largest_chunk_that_fits(token: int, place: int, wide: int, nbytes: int) -> None:
+    """A pass of many tokens takes more, so it may be that few tokens fit and many don't."""
+    work = StepWork(token=token, place=place, wide=wide)
+    fitting = work.tokens(nbytes, 7)
+    assert fitting == 0 or work.chunk(fitting, 7) <= nbytes
+    assert work.chunk(fitting + 1, 7) > nbytes
 
 
 def test_a_model_without_known_shapes_is_taken_for_a_large_one() -> None:

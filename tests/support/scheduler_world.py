@@ -323,7 +323,8 @@ def some_work(rng: random.Random, limits: Limits) -> StepWork:
     """What a step takes beside the rows: up to a good part of the memory for a chunk of a long prompt."""
     part = limits.memory_bytes // 100
     token = rng.choice([0, 1, part // limits.chunk])
-    return StepWork(rng.choice([0, 1, part]), token, rng.choice([0, 0, 1]), rng.choice([0.0, 0.25]))
+    wide = rng.choice([0, 0, part])
+    return StepWork(rng.choice([0, 1, part]), token, rng.choice([0, 0, 1]), wide, rng.choice([0.0, 0.25]))
 
 
 def some_limits(rng: random.Random) -> Limits:

@@ -15,7 +15,7 @@ from orchard.engine.batching.kv_cache import KVStore, layers
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.sampling.sampler import Sampler
-from orchard.engine.ticket import StepWork
+from orchard.engine.ticket import FEW_TOKENS, StepWork
 
 _ITEMSIZE = 4  # models may compute in float32, whatever their weights are
 _ARRAYS = 12  # as wide as the widest layer, that exist at once
@@ -25,8 +25,9 @@ _MANY_HEADS = 64
 _WIDE = 16384
 _LAYER_COPIES = 3  # of a layer's keys and values: the old array, padded, and joined with others
 _MARGIN = 1.25  # buffers are rounded up, and their order may differ
-_COUNTS = (64, 256)
-_COUNTS_ON_CPU = (16, 64)
+_COUNTS = (FEW_TOKENS, 4 * FEW_TOKENS, 16 * FEW_TOKENS)
+_COUNTS_ON_CPU = (16, 64)  # a longer pass would take seconds
+_RUNS = 2  # kernels that are compiled in the first run make the device wait, so that less exists at once
 _ROWS = 4
 
 
@@ -56,16 +57,20 @@ def _heads(network: Any) -> Iterator[int]:
 def measure(model: LanguageModel, options: TextOptions) -> StepWork:
     """Measure the bytes where MLX counts them, and take the estimate for the rest."""
     known = estimate(model)
-    few, many = _COUNTS if mx.default_device() == mx.gpu else _COUNTS_ON_CPU
+    counts = _COUNTS if mx.default_device() == mx.gpu else _COUNTS_ON_CPU
     store = KVStore(model, options)
-    each = [_chunk_bytes(model, store, count) / count for count in (few, many)]
-    place = max((each[1] - each[0]) / (many - few), 0.0)
-    token = max(each[0] - place * few, 0.0)
+    taken = {count: max(_chunk_bytes(model, store, count) for _ in range(_RUNS)) for count in counts}
+    # The last two passes are computed in the same way, so they differ by their tokens and places alone.
+    *_, many, most = counts
+    token = taken[counts[0]] / counts[0]
+    place = max((taken[most] - taken[many]) / (most - many) - token, 0.0) / (most + many)
+    each = {count: token + place * count for count in counts}
     return StepWork(
         row=int(_MARGIN * _row_bytes(model.vocab_size)) or known.row,
         token=int(_MARGIN * token) or known.token,
         # Attention to a quantised KV cache keeps its scores, and it may begin later.
         place=known.place if options.kv_bits else min(int(_MARGIN * place) + 1, known.place),
+        wide=int(_MARGIN * max(taken[count] - count * each[count] for count in counts)),
         copies=known.copies,
     )
 

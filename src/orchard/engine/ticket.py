@@ -6,6 +6,8 @@ from orchard.core.request import Priority, Sender
 
 LEAST_CHUNK = 16
 """How many tokens of a prompt a step can always read: chunks get smaller when memory is short, but not smaller."""
+FEW_TOKENS = 64
+"""A pass of more tokens may be computed in another way: see `StepWork.wide`."""
 _ANY = 2**62
 RANKS: dict[Priority, int] = {"interactive": 0, "normal": 1, "background": 2}
 
@@ -14,23 +16,27 @@ class StepWork(Struct, frozen=True):
     """The bytes that a step takes beside weights and rows, at most.
 
     `row`: of each token that is drawn: its logits, and what is computed from them. `token`: of each token in a pass.
-    `place`: of each prompt token for each place that it attends to, if attention keeps its scores. `copies`: the part
-    of all rows that is copied at once when rows join a batch or a batch grows.
+    `place`: of each prompt token for each place that it attends to, if attention keeps its scores. `wide`: of a pass of
+    more than `FEW_TOKENS` tokens beside these, as for weights that it unpacks. `copies`: the part of all rows that is
+    copied at once when rows join a batch or a batch grows.
     """
 
     row: int = 0
     token: int = 0
     place: int = 0
+    wide: int = 0
     copies: float = 0.0
 
     def chunk(self, tokens: int, length: int) -> int:
         """Return the bytes of reading so many tokens of a prompt of this length."""
-        return tokens * (self.token + self.place * length)
+        return tokens * (self.token + self.place * length) + (self.wide if tokens > FEW_TOKENS else 0)
 
     def tokens(self, nbytes: int, length: int) -> int:
         """Return how many tokens of a prompt of this length can be read with so many bytes."""
-        each = self.chunk(1, length)
-        return max(nbytes, 0) // each if each else _ANY
+        if not (each := self.token + self.place * length):
+            return _ANY
+        few = min(max(nbytes, 0) // each, FEW_TOKENS)
+        return max(few, (nbytes - self.wide) // each)
 
 
 class Limits(Struct, frozen=True):
