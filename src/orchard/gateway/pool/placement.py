@@ -143,6 +143,15 @@ def choose_turn(
     return next((one for one in [*([current] if current else []), *waiting] if _can_run(one, placed, now)), None)
 
 
+def next_turn(
+    current: MemoryTurn | None, starved: Sequence[MemoryTurn], placed: Sequence[ResidentModel], now: int | None
+) -> MemoryTurn | None:
+    """Return the turn that goes on, or that begins once the answers have ended that could not go on even alone."""
+    alone = [replace(one, begun=False) for one in placed]
+    stuck = {one.model for one in starved if not _can_run(one, alone, now)}
+    return choose_turn(current, starved, [replace(one, begun=one.begun and one.id not in stuck) for one in placed], now)
+
+
 def _can_run(turn: MemoryTurn, placed: Sequence[ResidentModel], now: int | None) -> bool:
     """Return whether there is enough memory once all other models that may go have gone."""
     others = [one for one in placed if one.id != turn.model and one.state != "unloading"]

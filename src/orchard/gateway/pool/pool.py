@@ -179,6 +179,13 @@ class Pool:
         if self._queue or self._turn or self._starved:
             self._plan_soon()
 
+    def is_next(self, request_id: str) -> bool:
+        """Whether a starved request gets its memory next, once those have ended that can't run even alone."""
+        self._take_turns()  # for others may have ended at this very moment
+        self._plan_soon()
+        turn = placement.next_turn(self._turn, self._starved, self._placed, self.memory.bytes)
+        return turn is not None and turn.request == request_id
+
     def _plan_soon(self) -> None:
         if self._settling is None:
             self._settling = asyncio.get_running_loop().call_soon(self._settle)
@@ -243,8 +250,7 @@ class Pool:
         if budget is None:
             return
         slack = self.processes.limit or 0 if self.memory.elastic else self.memory.slack
-        placed = [self._resident(model) for model in self.models.values() if model.worker]
-        for id_, why in placement.shed(placed, budget, slack).items():
+        for id_, why in placement.shed(self._placed, budget, slack).items():
             self.models[id_].evict(why)
 
     def _first(self) -> list[ServedModel]:
@@ -282,6 +288,11 @@ class Pool:
             resident=entry.configured and not entry.on_demand,
         )
 
+    @property
+    def _placed(self) -> list[ResidentModel]:
+        """The models that take memory."""
+        return [self._resident(model) for model in self.models.values() if model.worker]
+
     def _settle(self) -> None:
         """Load the waiting models for which there is room, and make room for others."""
         self._settling = None
@@ -292,8 +303,7 @@ class Pool:
         self._take_turns()
         self._queue = {id_: model for id_, model in self._queue.items() if model.waits}
         waiting = [self._resident(model) for model in self._queue.values() if model.worker is None]
-        placed = [self._resident(model) for model in self.models.values() if model.worker]
-        plan = placement.plan(waiting, placed, self._most, self.processes.limit, self.memory.bytes)
+        plan = placement.plan(waiting, self._placed, self._most, self.processes.limit, self.memory.bytes)
         for id_, reason in plan.refuse.items():
             self.models[id_].refuse_room(reason)
         for id_ in plan.drop:
@@ -326,8 +336,7 @@ class Pool:
             turn = None
         if turn:  # its request may have grown
             turn = next((one for one in starved if one.request == turn.request), turn)
-        placed = [self._resident(model) for model in self.models.values() if model.worker]
-        self._turn = chosen = placement.choose_turn(turn, starved, placed, self.memory.bytes)
+        self._turn = chosen = placement.choose_turn(turn, starved, self._placed, self.memory.bytes)
         if chosen and chosen != turn:
             log.info("%s gets %s bytes until a request that waits for them ends", chosen.model, f"{chosen.bytes:,}")
 

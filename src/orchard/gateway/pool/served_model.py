@@ -306,12 +306,15 @@ class ServedModel:
             self._rest()
         self._host.released()
 
-    def _too_late(self, starved: bool) -> Failed | None:
-        """Return the failure of a request that has waited too long; None: it goes on waiting for a download.
+    def _too_late(self, starved: Lease | None) -> Failed | None:
+        """Return the failure of a request that has waited too long; None: it goes on waiting, as for a download.
 
-        `starved`: it waits for memory, in the process.
+        `starved`: the request, if it waits for memory in the process.
         """
         if starved:
+            if starved.stream.begun and not starved.late and self._host.is_next(starved.request.id):
+                starved.late = True
+                return None
             return failures.insufficient_memory(self.entry.id, self._settings.queue_timeout)
         if self.state is ModelState.DOWNLOADING:
             return None
