@@ -200,13 +200,13 @@ class Pool:
         if self.memory.elastic or self._loads:
             # The system makes room, or a load that began although little is free is to end.
             budget = max(budget, min(limit, sum(model.need for model in placed)))
-        budget -= sum(model.allowance or 0 for model in placed if model.state.shown == "unloading")
+        budget -= sum(model.need for model in placed if model.state.shown == "unloading")
         shares = placement.shares([self._resident(model) for model in stay], budget)
         # Also those that come back after a crash: else others could have their memory meanwhile, but not keep it.
         lasting = [one for one in self.models.values() if one.entry.pinned and one.state.shown not in _ABSENT]
         for model, share in sorted(zip(stay, shares, strict=True), key=lambda one: one[1] - (one[0].allowance or 0)):
             most = limit - sum(placement.need(one.weights_bytes, limit) for one in lasting if one is not model)
-            most = max(most, model.need)
+            most = min(max(most, model.need), _most(model) or limit)
             model.allow(min(share, most), most)
 
     def _look(self) -> None:
@@ -277,6 +277,7 @@ class Pool:
             weights=model.weights_bytes,
             taken=_taken(model),
             turn=turn.bytes if turn and turn.model == entry.id else 0,
+            most=_most(model),
             state=model.state.shown,
             # In another's turn, those whose requests are all stuck may go.
             busy=model.is_busy and not (turn and turn.model != entry.id and model.requests.stuck),
@@ -364,6 +365,11 @@ def _wanted(model: ServedModel) -> int:
     """Return the bytes with which the model's oldest starved request would run, if it may not take as much now."""
     wanted = model.worker.memory.wanted_bytes if model.worker and model.requests.starved else 0
     return wanted if wanted > (model.allowance or 0) else 0
+
+
+def _most(model: ServedModel) -> int | None:
+    """Return the most bytes that the model may take, if that is less than its share may be."""
+    return min(filter(None, (model.entry.options.memory_limit, model.restarts.reduction.limit)), default=None)
 
 
 def _taken(model: ServedModel) -> int:

@@ -83,7 +83,7 @@ class ServedModel:
     def need(self) -> int:
         """The least bytes of memory that it takes."""
         if self.state.shown == "unloading" and self.allowance is not None:
-            return self.allowance  # it can't be told any more to take less
+            return max(self.allowance, self.weights_bytes)  # it can't be told any more to take less
         return placement.need(self.weights_bytes, self._host.processes.limit)
 
     @property
@@ -226,8 +226,6 @@ class ServedModel:
 
     def allow(self, memory_bytes: int, most_bytes: int) -> None:
         """Let it take `memory_bytes` from now on; it could take `most_bytes` if it were alone."""
-        limits = [limit for limit in (self.entry.options.memory_limit, self.restarts.reduction.limit) if limit]
-        memory_bytes, most_bytes = min([memory_bytes, *limits]), min([most_bytes, *limits])
         if (memory_bytes, most_bytes) != (self.allowance, self._most_bytes):
             self.allowance, self._most_bytes = memory_bytes, most_bytes
             if self.worker and self.worker.phase in ("loading", "ready"):
