@@ -18,7 +18,8 @@ def test_what_has_hardly_changed_is_not_reported_again() -> None:
     assert changes.report(DeviceMemory(69 * MIB, 200 * MIB, 7 * MIB, 1, 2), use) is None
     less = DeviceMemory(68 * MIB, 200 * MIB, 7 * MIB, 1, 2)
     assert changes.report(less, use) == wire.MemoryReport(less, 5, 0, 3)
-    # Whether a request waits for memory is always news.
+    # What a request waits for is always news.
     assert changes.report(less, MemoryUse(5, 0, 3, 1)) == wire.MemoryReport(less, 5, 0, 3, 1)
-    assert changes.report(less, MemoryUse(5, 0, 3, 2)) is None
+    assert changes.report(less, MemoryUse(5, 0, 3, 2)) == wire.MemoryReport(less, 5, 0, 3, 2)
+    assert changes.report(less, MemoryUse(5, 0, 4, 2)) is None
     assert changes.report(less, MemoryUse(5, 0, 3, 0)) == wire.MemoryReport(less, 5, 0, 3)

@@ -19,7 +19,8 @@ class MemoryChanges:
         """Return the report to send, None if hardly anything has changed."""
         report = wire.MemoryReport(device, *astuple(use))
         numbers = _numbers(report)
-        if not any(map(_differs, numbers, self._last)):
+        # What a request waits for is always news: it gets no more than the gateway knows of.
+        if numbers[-1] == self._last[-1] and not any(map(_differs, numbers, self._last)):
             return None
         self._last = numbers
         return report

@@ -18,7 +18,7 @@ from orchard.backends.embeddings.embedder import Embedder, EmbeddingsService
 from orchard.backends.embeddings.networks import PassCost
 from orchard.backends.embeddings.reranker import RerankService
 from orchard.backends.embeddings.service import BatchService, PassModel, ReadText
-from orchard.backends.service import Progress
+from orchard.backends.service import MemoryUse, Progress
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started
 from orchard.core.media import MediaPart
@@ -296,13 +296,23 @@ async def test_a_text_that_is_too_long_for_the_memory_of_now_waits_for_more(stub
     await stub.ask("short", Embed(((1, 1),)))
     service.pause("long")
     assert service.starved() == []
+    assert service.memory() == MemoryUse(service._weights_bytes)
     service.resume("long")
-    assert service.starved() == ["long"]
+    stub.submit("later", Embed(((1,) * 9,)))
+    await stub.all_read()
+    assert service.starved() == ["long", "later"]
     assert not stub.ended("long")
-    service.limit_memory(service._weights_bytes + 9, service._weights_bytes + 9)
+    wanted = service.memory().wanted_bytes
+    assert wanted == service._weights_bytes + 7
+    service.limit_memory(wanted, service._weights_bytes + 9)
     await stub.until(lambda: stub.ended("long"))
     assert isinstance(stub.events["long"][-1], Finished)
+    assert service.starved() == ["later"]
+    assert service.memory().wanted_bytes == service._weights_bytes + 9
+    service.limit_memory(service._weights_bytes + 9, service._weights_bytes + 9)
+    await stub.until(lambda: stub.ended("later"))
     assert service.starved() == []
+    assert service.memory().wanted_bytes == 0
 
 
 async def test_results_of_a_pass_are_bounded(stub: Asked, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,13 +98,21 @@ def test_a_model_needs_a_little_more_than_its_weights(weights: int, budget: int 
     assert need(weights, budget) == expected
 
 
-@given(st.lists(st.integers(1, 1000), min_size=1), st.integers(1000, 10_000))
-def test_all_is_divided_and_nothing_twice(needs: list[int], budget: int) -> None:
-    shares = allowances(needs, budget)
+@given(st.lists(st.tuples(st.integers(1, 1000), st.integers(1, 12_000)), min_size=1), st.integers(1000, 10_000))
+def test_all_is_divided_and_nothing_twice(models: list[tuple[int, int]], budget: int) -> None:
+    needs, mosts = zip(*models, strict=True)
+    shares = allowances(needs, mosts, budget)
     assert sum(shares) <= budget
-    if sum(needs) <= budget:
-        assert all(share >= one for share, one in zip(shares, needs, strict=True))
-        assert sum(shares) > budget - len(needs)
+    assert all(share <= most for share, most in zip(shares, mosts, strict=True))
+    if sum(map(min, needs, mosts)) <= budget:
+        assert all(share >= least for share, least in zip(shares, map(min, needs, mosts), strict=True))
+        assert sum(shares) == min(budget, sum(mosts))
+
+
+def test_what_a_model_may_not_take_is_the_others() -> None:
+    assert shares([model("a", most=25), model("b"), model("c", need=30, most=20)], 100) == [25, 55, 20]
+    owner, other = model("owner", turn=50), model("other", most=15)
+    assert shares([owner, other], 100) == [85, 15]
 
 
 _STATES = st.sampled_from(("loading", "ready", "unloading"))
@@ -237,7 +245,7 @@ def test_during_a_turn_other_models_wait_and_none_is_refused() -> None:
     assert plan([waiting("x"), waiting("modest", modest=True)], [owner], 3, 100, 100) == PlacementPlan()
 
 
-@pytest.mark.parametrize(("turn", "expected"), [(0, [25, 25]), (30, [31, 26]), (60, [61, 11]), (90, [49, 49])])
+@pytest.mark.parametrize(("turn", "expected"), [(0, [25, 25]), (30, [31, 26]), (60, [61, 11]), (90, [49, 50])])
 def test_who_has_the_turn_gets_its_memory_once_there_is_enough(turn: int, expected: list[int]) -> None:
     owner, other = model("owner", turn=turn), model("other", busy=True, taken=25)
     assert shares([owner, other], {0: 50, 30: 57, 60: 72, 90: 99}[turn]) == expected

@@ -461,6 +461,35 @@ def test_a_smaller_limit_stays_after_an_eviction_and_when_the_share_grows(monkey
     play(monkeypatch, Stage({"a": {}, "b": {}, "c": {}}, 2), story)
 
 
+def test_what_a_model_may_not_take_any_more_is_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        await stage.ask("b")
+        stage.world.run_out(stage.process("a"))
+        await stage.ask("a")
+        assert [stage.process(model).allowance for model in "ab"] == [3000, 7000]
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 2), story)
+
+
+def test_a_model_that_goes_takes_its_weights_until_it_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may be more than it was allowed to take, since others have taken memory."""
+
+    async def story(stage: Stage) -> None:
+        running = stage.open("large", 20)
+        await stage.read(running, Started)
+        stage.world.others = 20_000
+        await asyncio.sleep(3)
+        assert (stage.process("large").allowance or 0) < 9000
+        unloading = asyncio.create_task(stage.pool.find("large").unload())
+        await stage.read(running)
+        await stage.until("large", "unloading")
+        assert stage.pool.models["large"].need == 9000
+        assert await unloading
+
+    play(monkeypatch, Stage({"large": {}}, 1), story)
+
+
 def test_a_crash_for_another_reason_leaves_the_limit_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
         await stage.ask("a")
@@ -1111,7 +1140,7 @@ def test_other_models_give_up_memory_before_a_model_gets_more(monkeypatch: pytes
         stage.world.weights = _WEIGHTS | {"a": 4000}
         await stage.ask("b")
         await stage.ask("a")  # the simulation checks the memory at every change
-        assert [stage.process(model).allowance for model in "ab"] == [6687, 3312]
+        assert [stage.process(model).allowance for model in "ab"] == [6687, 3313]
 
     play(monkeypatch, Stage({"a": {}, "b": {}}, 2), story)
 

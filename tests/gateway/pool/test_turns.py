@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from orchard.core.events import Event, Finished, Started
+from orchard.core.events import Event, Failed, Finished, Started
 from orchard.gateway.replies.event_stream import EventStream
 from tests.gateway.pool.test_pool import Stage, failure, play
 
@@ -129,6 +129,54 @@ def test_of_two_answers_that_never_fit_together_one_ends_in_time(monkeypatch: py
         stage.world.others = 0
         failed = failure(await reads[0])
         assert (failed.kind, failed.retry_after) == ("insufficient_memory", 5)
+        assert isinstance((await reads[1])[-1], Finished)
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 2, queue_timeout=60.0), story)
+
+
+@pytest.mark.parametrize(("a", "b", "others"), [(8900, 8900, 6000), (8900, 7400, 1000), (7400, 8900, 1000)])
+def test_of_two_answers_that_starve_at_the_same_moment_one_ends_in_time(
+    a: int, b: int, others: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where only one could run alone, that one runs to its end."""
+
+    async def story(stage: Stage) -> None:
+        for model in "ab":
+            await stage.ask(model)
+        streams = [large(stage, model, 100, 40) for model in "ab"]
+        for stream in streams:
+            await stage.read(stream, Started)
+        reads = [asyncio.create_task(stage.read(stream)) for stream in streams]
+        stage.world.sizes |= {"req_3": a, "req_4": b}  # they have grown
+        stage.world.others = others
+        await asyncio.sleep(5)
+        if a == b:
+            stage.world.others = 0
+        ends = [events[-1] for events in await asyncio.gather(*reads)]
+        failed, finished = sorted(ends, key=lambda end: isinstance(end, Finished))
+        assert isinstance(failed, Failed)
+        assert failed.kind == "insufficient_memory"
+        assert isinstance(finished, Finished)
+        assert a == b or finished is ends[a > b]
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 2, queue_timeout=60.0), story)
+
+
+def test_an_answer_with_the_turn_waits_twice_as_long_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another model must go for it, and finishes a long answer first."""
+
+    async def story(stage: Stage) -> None:
+        for model in "ab":
+            await stage.ask(model)
+        begun, other = large(stage, "a", 100, 40), stage.open("b", 1000)
+        await stage.read(begun, Started)
+        reads = [asyncio.create_task(stage.read(stream)) for stream in (begun, other)]
+        stage.world.sizes["req_3"] = 8900  # it has grown
+        stage.world.others = 2000
+        await asyncio.sleep(5)
+        stage.world.others = 0
+        assert failure(await reads[0]).kind == "insufficient_memory"
+        assert not reads[1].done()
         assert isinstance((await reads[1])[-1], Finished)
 
     play(monkeypatch, Stage({"a": {}, "b": {}}, 2, queue_timeout=60.0), story)

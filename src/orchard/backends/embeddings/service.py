@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from orchard.backends.beginnings import yields_of
 from orchard.backends.embeddings.waiting import Place, Waiting
-from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
+from orchard.backends.service import Emit, Heartbeat, Loaded, MemoryUse, Progress, Service
 from orchard.backends.turns import load_in
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
@@ -200,7 +200,17 @@ class BatchService(Service, Generic[B]):
 
     def starved(self) -> list[str]:
         """Return the requests that wait because a text needs more memory than there is for now."""
-        return [id_ for id_, live in self._live.items() if not live.paused and self._is_starved(live)]
+        return [live.request.id for live in self._starving]
+
+    def memory(self) -> MemoryUse:
+        """Return what the weights take, and what the oldest starved request needs."""
+        starved = self._starving
+        return MemoryUse(self._weights_bytes, wanted_bytes=self._weights_bytes + starved[0].needed if starved else 0)
+
+    @property
+    def _starving(self) -> list[_BatchedRequest]:
+        """The starved requests, the oldest first. Any thread may ask."""
+        return [live for live in list(self._live.values()) if not live.paused and self._is_starved(live)]
 
     def signs(self) -> Heartbeat:
         """Return the signs of life: a piece of work is a layer of the model, or the tokens of a few texts."""

@@ -22,5 +22,8 @@ class Host(Protocol):
     def changed(self, model: "ServedModel") -> None:
         """Plan soon, because this model waits or no longer waits, or memory may have become free."""
 
+    def is_next(self, request_id: str) -> bool:
+        """Whether a starved request gets its memory next, once those have ended that can't run even alone."""
+
     def released(self) -> None:
         """Plan soon if a model or a starved request waits, because another request has ended."""

@@ -16,11 +16,12 @@ class ResidentModel(Struct, frozen=True, kw_only=True):
     """A model as placement sees it; `need` is in bytes.
 
     `weights`: of its weights alone. `taken`: of its weights and the rows that run. `turn`: what it gets as long as it
-    has the turn; else 0. `state`: an unloading model still takes its memory. `busy`: it has requests. `begun`: requests
-    that have begun wait for memory in its process, so they would end with it. `used`: when it was last used; later is
-    higher. `modest`: it takes only free memory, and evicts no model. `bundled`: it does not count as one of the models
-    in memory, and is evicted when it is idle and another model is loaded. `resident`: it is loaded at startup, and is
-    evicted only if evicting on-demand models does not make enough room.
+    has the turn; else 0. `most`: the most that it may take; None: its share. `state`: an unloading model still takes
+    its memory. `busy`: it has requests. `begun`: requests that have begun wait for memory in its process, so they would
+    end with it. `used`: when it was last used; later is higher. `modest`: it takes only free memory, and evicts no
+    model. `bundled`: it does not count as one of the models in memory, and is evicted when it is idle and another model
+    is loaded. `resident`: it is loaded at startup, and is evicted only if evicting on-demand models does not make
+    enough room.
     """
 
     id: str
@@ -29,6 +30,7 @@ class ResidentModel(Struct, frozen=True, kw_only=True):
     weights: int = 0
     taken: int = 0
     turn: int = 0
+    most: int | None = None
     busy: bool = False
     begun: bool = False
     pinned: bool = False
@@ -111,12 +113,22 @@ def need(weights_bytes: int, budget: int | None) -> int:
     return wanted if budget is None else max(weights_bytes, min(wanted, budget))
 
 
-def allowances(needs: Sequence[int], budget: int) -> list[int]:
-    """Divide the budget between models: each gets what it needs, and an equal share of the rest."""
-    total = sum(needs)
+def allowances(needs: Sequence[int], mosts: Sequence[int], budget: int) -> list[int]:
+    """Divide the budget between models: each gets what it needs, and an equal share of the rest.
+
+    None gets more than the most that it may take (`mosts`); the others share what is left of that.
+    """
+    given = list(map(min, needs, mosts))
+    total = sum(given)
     if total > budget:  # some models take more than was known before they were loaded
-        return [max(1, budget * one // total) for one in needs]
-    return [one + (budget - total) // len(needs) for one in needs]
+        return [max(1, budget * one // total) for one in given]
+    rest = budget - total
+    models = sorted(range(len(given)), key=lambda model: mosts[model] - given[model])
+    for number, model in enumerate(models):
+        more = min(mosts[model] - given[model], rest // (len(models) - number))
+        given[model] += more
+        rest -= more
+    return given
 
 
 def shares(models: Sequence[ResidentModel], budget: int) -> list[int]:
@@ -124,11 +136,12 @@ def shares(models: Sequence[ResidentModel], budget: int) -> list[int]:
 
     Then the others keep their rows if they can, else what they need.
     """
+    mosts = [one.most or budget for one in models]
     for taken in ([_with_rows(one) for one in models], models) if any(one.turn for one in models) else ():
         needs = [max(one.need, one.turn) for one in taken]
         if sum(needs) <= budget:
-            return allowances(needs, budget)
-    return allowances([one.need for one in models], budget)
+            return allowances(needs, mosts, budget)
+    return allowances([one.need for one in models], mosts, budget)
 
 
 def choose_turn(
@@ -141,6 +154,15 @@ def choose_turn(
     """
     waiting = sorted(starved, key=lambda one: one.queued_at)
     return next((one for one in [*([current] if current else []), *waiting] if _can_run(one, placed, now)), None)
+
+
+def next_turn(
+    current: MemoryTurn | None, starved: Sequence[MemoryTurn], placed: Sequence[ResidentModel], now: int | None
+) -> MemoryTurn | None:
+    """Return the turn that goes on, or that begins once the answers have ended that could not go on even alone."""
+    alone = [replace(one, begun=False) for one in placed]
+    stuck = {one.model for one in starved if not _can_run(one, alone, now)}
+    return choose_turn(current, starved, [replace(one, begun=one.begun and one.id not in stuck) for one in placed], now)
 
 
 def _can_run(turn: MemoryTurn, placed: Sequence[ResidentModel], now: int | None) -> bool:

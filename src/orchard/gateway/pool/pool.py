@@ -179,6 +179,13 @@ class Pool:
         if self._queue or self._turn or self._starved:
             self._plan_soon()
 
+    def is_next(self, request_id: str) -> bool:
+        """Whether a starved request gets its memory next, once those have ended that can't run even alone."""
+        self._take_turns()  # for others may have ended at this very moment
+        self._plan_soon()
+        turn = placement.next_turn(self._turn, self._starved, self._placed, self.memory.bytes)
+        return turn is not None and turn.request == request_id
+
     def _plan_soon(self) -> None:
         if self._settling is None:
             self._settling = asyncio.get_running_loop().call_soon(self._settle)
@@ -193,13 +200,13 @@ class Pool:
         if self.memory.elastic or self._loads:
             # The system makes room, or a load that began although little is free is to end.
             budget = max(budget, min(limit, sum(model.need for model in placed)))
-        budget -= sum(model.allowance or 0 for model in placed if model.state.shown == "unloading")
+        budget -= sum(model.need for model in placed if model.state.shown == "unloading")
         shares = placement.shares([self._resident(model) for model in stay], budget)
         # Also those that come back after a crash: else others could have their memory meanwhile, but not keep it.
         lasting = [one for one in self.models.values() if one.entry.pinned and one.state.shown not in _ABSENT]
         for model, share in sorted(zip(stay, shares, strict=True), key=lambda one: one[1] - (one[0].allowance or 0)):
             most = limit - sum(placement.need(one.weights_bytes, limit) for one in lasting if one is not model)
-            most = max(most, model.need)
+            most = min(max(most, model.need), _most(model) or limit)
             model.allow(min(share, most), most)
 
     def _look(self) -> None:
@@ -243,8 +250,7 @@ class Pool:
         if budget is None:
             return
         slack = self.processes.limit or 0 if self.memory.elastic else self.memory.slack
-        placed = [self._resident(model) for model in self.models.values() if model.worker]
-        for id_, why in placement.shed(placed, budget, slack).items():
+        for id_, why in placement.shed(self._placed, budget, slack).items():
             self.models[id_].evict(why)
 
     def _first(self) -> list[ServedModel]:
@@ -271,6 +277,7 @@ class Pool:
             weights=model.weights_bytes,
             taken=_taken(model),
             turn=turn.bytes if turn and turn.model == entry.id else 0,
+            most=_most(model),
             state=model.state.shown,
             # In another's turn, those whose requests are all stuck may go.
             busy=model.is_busy and not (turn and turn.model != entry.id and model.requests.stuck),
@@ -282,6 +289,11 @@ class Pool:
             resident=entry.configured and not entry.on_demand,
         )
 
+    @property
+    def _placed(self) -> list[ResidentModel]:
+        """The models that take memory."""
+        return [self._resident(model) for model in self.models.values() if model.worker]
+
     def _settle(self) -> None:
         """Load the waiting models for which there is room, and make room for others."""
         self._settling = None
@@ -292,8 +304,7 @@ class Pool:
         self._take_turns()
         self._queue = {id_: model for id_, model in self._queue.items() if model.waits}
         waiting = [self._resident(model) for model in self._queue.values() if model.worker is None]
-        placed = [self._resident(model) for model in self.models.values() if model.worker]
-        plan = placement.plan(waiting, placed, self._most, self.processes.limit, self.memory.bytes)
+        plan = placement.plan(waiting, self._placed, self._most, self.processes.limit, self.memory.bytes)
         for id_, reason in plan.refuse.items():
             self.models[id_].refuse_room(reason)
         for id_ in plan.drop:
@@ -326,8 +337,7 @@ class Pool:
             turn = None
         if turn:  # its request may have grown
             turn = next((one for one in starved if one.request == turn.request), turn)
-        placed = [self._resident(model) for model in self.models.values() if model.worker]
-        self._turn = chosen = placement.choose_turn(turn, starved, placed, self.memory.bytes)
+        self._turn = chosen = placement.choose_turn(turn, starved, self._placed, self.memory.bytes)
         if chosen and chosen != turn:
             log.info("%s gets %s bytes until a request that waits for them ends", chosen.model, f"{chosen.bytes:,}")
 
@@ -355,6 +365,11 @@ def _wanted(model: ServedModel) -> int:
     """Return the bytes with which the model's oldest starved request would run, if it may not take as much now."""
     wanted = model.worker.memory.wanted_bytes if model.worker and model.requests.starved else 0
     return wanted if wanted > (model.allowance or 0) else 0
+
+
+def _most(model: ServedModel) -> int | None:
+    """Return the most bytes that the model may take, if that is less than its share may be."""
+    return min(filter(None, (model.entry.options.memory_limit, model.restarts.reduction.limit)), default=None)
 
 
 def _taken(model: ServedModel) -> int:

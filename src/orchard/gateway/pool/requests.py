@@ -17,7 +17,8 @@ class Lease(Struct, eq=False):
     """A request, until its stream is over; `timer` fires when it has waited too long.
 
     `left`: seconds that it may still wait, from `waits_since` on, when it last began to wait. `queued_at`: when it was
-    added. `replayed`: its first process died, so it goes to the next one.
+    added. `replayed`: its first process died, so it goes to the next one. `late`: it has got more time,
+    because it had the turn, or came next, when its time was over.
     """
 
     request: Request
@@ -28,6 +29,7 @@ class Lease(Struct, eq=False):
     waits_since: float = 0.0
     queued_at: float = 0.0
     replayed: bool = False
+    late: bool = False
 
     def wait(self, seconds: float) -> None:
         """Let it wait for so many seconds from now on."""
@@ -47,13 +49,13 @@ class Requests:
         self,
         timeout: float,
         note: Callable[[], str],
-        too_late: Callable[[bool], Failed | None],
+        too_late: Callable[[Lease | None], Failed | None],
         released: Callable[[Lease, bool], None],
     ) -> None:
         """`note` returns what the waiting requests wait for.
 
         A request that has not begun, or that waits for memory, after `timeout` seconds fails with the result of
-        `too_late`; None: it waits again. Its argument is whether the request waits for memory.
+        `too_late`; None: it waits again. Its argument is the request if it waits for memory in the process, else None.
         `released` is called when a stream is over; its second argument is whether a process had the request.
         """
         self._timeout = timeout
@@ -181,7 +183,7 @@ class Requests:
         starved = lease.request.id in self._starved
         if lease.stream.begun and not starved:
             return
-        if failed := self._too_late(starved):
+        if failed := self._too_late(lease if starved else None):
             lease.stream.close(failed)
         else:
             lease.wait(self._timeout)

@@ -83,7 +83,7 @@ class ServedModel:
     def need(self) -> int:
         """The least bytes of memory that it takes."""
         if self.state.shown == "unloading" and self.allowance is not None:
-            return self.allowance  # it can't be told any more to take less
+            return max(self.allowance, self.weights_bytes)  # it can't be told any more to take less
         return placement.need(self.weights_bytes, self._host.processes.limit)
 
     @property
@@ -226,8 +226,6 @@ class ServedModel:
 
     def allow(self, memory_bytes: int, most_bytes: int) -> None:
         """Let it take `memory_bytes` from now on; it could take `most_bytes` if it were alone."""
-        limits = [limit for limit in (self.entry.options.memory_limit, self.restarts.reduction.limit) if limit]
-        memory_bytes, most_bytes = min([memory_bytes, *limits]), min([most_bytes, *limits])
         if (memory_bytes, most_bytes) != (self.allowance, self._most_bytes):
             self.allowance, self._most_bytes = memory_bytes, most_bytes
             if self.worker and self.worker.phase in ("loading", "ready"):
@@ -306,12 +304,15 @@ class ServedModel:
             self._rest()
         self._host.released()
 
-    def _too_late(self, starved: bool) -> Failed | None:
-        """Return the failure of a request that has waited too long; None: it goes on waiting for a download.
+    def _too_late(self, starved: Lease | None) -> Failed | None:
+        """Return the failure of a request that has waited too long; None: it goes on waiting, as for a download.
 
-        `starved`: it waits for memory, in the process.
+        `starved`: the request, if it waits for memory in the process.
         """
         if starved:
+            if starved.stream.begun and not starved.late and self._host.is_next(starved.request.id):
+                starved.late = True
+                return None
             return failures.insufficient_memory(self.entry.id, self._settings.queue_timeout)
         if self.state is ModelState.DOWNLOADING:
             return None
