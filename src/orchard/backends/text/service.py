@@ -279,7 +279,7 @@ class TextService(Service):
                 count_shared = partial(self._prompter.shared.count, asked, prepared.tokens)
                 live.cache_scope = replace(live.cache_scope, shared=await self._prompts.do(count_shared, yields=yields))
             grammar, constraints = None, self._prompter.constraints
-            if (constraint := prepared.constraint) and constraints.known(constraint):
+            if (constraint := prepared.constraint) and constraints.is_compiled(constraint):
                 grammar = await self._prompts.do(constraints.compile, constraint)
             elif constraint:
                 grammar = await self._grammars.do(
