@@ -23,7 +23,7 @@ from orchard.backends.text import model as text
 from orchard.backends.text import mtp
 from orchard.backends.text.prompt import chat_template
 from orchard.backends.text.prompt.chat_template import ChatTemplate
-from orchard.backends.text.prompt.time_limit import within
+from orchard.backends.text.prompt.time_limit import run_with_time_limit
 from orchard.backends.vision import model as vision
 from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
@@ -281,12 +281,12 @@ def test_a_template_that_never_ends_fails_the_load_once(
 
     def watched(seconds: float, work: Callable[[], str]) -> str:
         try:
-            return within(seconds, work)
+            return run_with_time_limit(seconds, work)
         except TimeoutError:
             late.append(template)
             raise
 
-    monkeypatch.setattr(chat_template, "within", watched)
+    monkeypatch.setattr(chat_template, "run_with_time_limit", watched)
     with pytest.raises(OrchardError, match="chat template did not finish within") as raised:
         ChatTemplate(text.load(str(folder)).tokenizer, None)
     assert (raised.value.kind, len(late)) == ("model_failed", 1)

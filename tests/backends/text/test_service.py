@@ -19,7 +19,7 @@ from orchard.backends.text.grammar.writer import GrammarRequest, GrammarText
 from orchard.backends.text.model import TextModel
 from orchard.backends.text.output import ChoiceOutput
 from orchard.backends.text.prompt import chat_template
-from orchard.backends.text.prompt.prompter import Prepared, Prompter
+from orchard.backends.text.prompt.prompter import PreparedPrompt, Prompter
 from orchard.backends.text.service import TextService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Finished, Logprob, SettledSampling, Started, Text, Usage, collect
@@ -346,7 +346,7 @@ async def test_a_request_cancelled_while_it_waits_is_not_prepared(
     begun, busy, asked = threading.Event(), threading.Event(), []
     prepare = Prompter.prepare
 
-    def slow(prompter: Prompter, task: Generate, salt: bytes) -> Prepared:
+    def slow(prompter: Prompter, task: Generate, salt: bytes) -> PreparedPrompt:
         asked.append(task.max_tokens)
         begun.set()
         busy.wait(30)
@@ -414,7 +414,7 @@ async def test_the_silence_of_the_prompt_thread_is_told(caller: Caller, monkeypa
     begun, busy = threading.Event(), threading.Event()
     encode = Prompter.prepare
 
-    def hung(prompter: Prompter, task: Generate, salt: bytes) -> Prepared:
+    def hung(prompter: Prompter, task: Generate, salt: bytes) -> PreparedPrompt:
         begun.set()
         busy.wait(30)
         return encode(prompter, task, salt)

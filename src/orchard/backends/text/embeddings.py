@@ -13,7 +13,7 @@ import numpy as np
 
 from orchard.backends.beginnings import yields_of
 from orchard.backends.text.media_room import MOST_BYTES
-from orchard.backends.text.prompt.media import ReadTask
+from orchard.backends.text.prompt.media import MediaTask
 from orchard.backends.text.prompt.prompter import InputTokens, Prompter
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Finished, Output, Started, Usage
@@ -27,7 +27,7 @@ from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.engine import Engine
 from orchard.engine.sampling.params import SamplingParams
 
-Read = Callable[[Callable[[], ReadTask], Sequence[MediaPart]], Awaitable[ReadTask]]
+Read = Callable[[Callable[[], MediaTask], Sequence[MediaPart]], Awaitable[MediaTask]]
 """Calls a function that reads the given media, in the right thread and when there is memory for them."""
 
 _AT_ONCE = 8
@@ -123,7 +123,7 @@ class TextEmbeddings:
                 found = await read(partial(self._prompter.read_mixed, given, salt), parts)
                 return await self._do(found.task, self._prompter.mixed_tokens, found, param), found.media_bytes
             case Generate():
-                found = await read(partial(self._prompter.read, given, salt=salt), parts)
+                found = await read(partial(self._prompter.read_media, given, salt=salt), parts)
                 return await self._do(found.task, self._prompter.conversation_tokens, found), found.media_bytes
         return await self._do(given, partial(self._prompter.input_tokens, given, param, truncate=truncate)), 0
 

@@ -24,8 +24,8 @@ from orchard.backends.text.media_room import MOST_BYTES, SHARE, MediaRoom
 from orchard.backends.text.model import TextModel, load
 from orchard.backends.text.output import ChoiceOutput, Echo, Vocabulary
 from orchard.backends.text.prompt.chat_template import ChatTemplate
-from orchard.backends.text.prompt.media import PromptMedia, ReadTask
-from orchard.backends.text.prompt.prompter import Prepared, Prompter
+from orchard.backends.text.prompt.media import MediaTask, PromptMedia
+from orchard.backends.text.prompt.prompter import PreparedPrompt, Prompter
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Usage
@@ -148,7 +148,7 @@ class TextService(Service):
             model = await asyncio.wrap_future(self._engine.start())
             await self._prompts.do(self._adopt, model)
             batching = _BATCHING[self._engine.batch_mode]
-            return Loaded(self._engine.weights_bytes, {"batching": batching, "media": list(self._prompter.takes)})
+            return Loaded(self._engine.weights_bytes, {"batching": batching, "media": list(self._prompter.media_kinds)})
         except OrchardError:
             raise
         except Exception as error:
@@ -265,12 +265,12 @@ class TextService(Service):
                 self._embeddings.begin(request, prompts)
                 return
             asked = generation(request)
-            task: Generate | ReadTask = asked
+            task: Generate | MediaTask = asked
             if parts := list(request_media(request)):
-                task = await self._read(live, partial(self._prompter.read, asked, salt=salt), parts)
-            yields = yields_of(task.task if isinstance(task, ReadTask) else task)
+                task = await self._read(live, partial(self._prompter.read_media, asked, salt=salt), parts)
+            yields = yields_of(task.task if isinstance(task, MediaTask) else task)
             if isinstance(request.task, Count):
-                count = partial(self._prompter.count, task, must_fit=request.task.must_fit)
+                count = partial(self._prompter.count_tokens, task, must_fit=request.task.must_fit)
                 tokens = await self._prompts.do(count, yields=yields)
                 self._end(request.id, Started(tokens), Finished((), Usage(tokens, 0)))
                 return
@@ -293,7 +293,7 @@ class TextService(Service):
             log.exception("request %s could not be prepared", request.id)
             self._end(request.id, Failed("internal", f"the prompt could not be prepared: {type(error).__name__}"))
 
-    async def _read(self, live: _Live, read: Callable[[], ReadTask], parts: Sequence[MediaPart]) -> ReadTask:
+    async def _read(self, live: _Live, read: Callable[[], MediaTask], parts: Sequence[MediaPart]) -> MediaTask:
         """Call `read`, which reads the media `parts`, once there is memory for the media."""
         yields = sum(len(part.data) for part in parts) / _YIELDING_BYTES
         # Documents need no room. A request that has media already doesn't wait: two could wait for each other.
@@ -306,7 +306,7 @@ class TextService(Service):
     def _media_bytes(self) -> int:
         return sum(live.media_bytes for live in self._live.values())
 
-    def _begin(self, live: _Live, prepared: Prepared, grammar: BoundGrammar | None) -> None:
+    def _begin(self, live: _Live, prepared: PreparedPrompt, grammar: BoundGrammar | None) -> None:
         request, task = live.request, generation(live.request)
         live.prompt_tokens = len(prepared.tokens)
         if task.echo:

@@ -7,19 +7,19 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_AGAIN_SECONDS = 0.1
+_RETRY_SECONDS = 0.1
 
 
 class _Overdue(BaseException):
     """Raised inside work that takes too long. Handlers of `Exception` in that work don't catch it."""
 
 
-# Made once, so that each use is a single call: see `within`.
+# Made once, so that each use is a single call: see `run_with_time_limit`.
 _raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _OVERDUE = ctypes.py_object(_Overdue)
 
 
-def within(seconds: float, work: Callable[[], T]) -> T:
+def run_with_time_limit(seconds: float, work: Callable[[], T]) -> T:
     """Do a piece of work in this thread and return its result; raise TimeoutError if it takes longer than `seconds`.
 
     It is interrupted between two bytecodes of Python, again and again until it ends: a handler may catch the exception,
@@ -33,7 +33,7 @@ def within(seconds: float, work: Callable[[], T]) -> T:
         nonlocal late
         pause = seconds
         while not over.wait(pause):
-            pause = _AGAIN_SECONDS
+            pause = _RETRY_SECONDS
             if not ended:
                 late = True
                 _raise_in(thread, _OVERDUE)
