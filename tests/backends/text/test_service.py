@@ -52,7 +52,7 @@ async def caller(model_folder: Path) -> AsyncIterator[Caller]:
 @pytest.fixture
 async def echo(model_folder: Path, model: TextModel, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Caller]:
     """A model that says back what it was told."""
-    monkeypatch.setattr(service_module, "load", lambda path, options, progress: Echo(model))
+    monkeypatch.setattr(service_module, "load_text_model", lambda path, options, progress: Echo(model))
     async with serving(model_folder) as caller:
         yield caller
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from orchard.backends.text.media_room import MOST_BYTES
+from orchard.backends.text.media_room import MOST_MEDIA_BYTES
 from orchard.backends.text.prompt.chat_messages import Turn
 from orchard.backends.text.prompt.chat_template import Arrange, ChatTemplate
 from orchard.backends.text.prompt.documents import DocumentReader
@@ -222,9 +222,9 @@ class PromptMedia:
             message += f"at most {_MOST_SECONDS} are allowed. Send a smaller one, or set `max_pixels`"
             raise OrchardError("invalid_request", message, param=part.param)
         refuse(tokens + len(medium.tokens))
-        if (size := size + medium.bytes) > MOST_BYTES:
+        if (size := size + medium.bytes) > MOST_MEDIA_BYTES:
             message = f"this {part.kind} and the media before it take {size:,} bytes for the model's encoder; "
-            message += f"at most {MOST_BYTES:,} are allowed in a request"
+            message += f"at most {MOST_MEDIA_BYTES:,} are allowed in a request"
             raise OrchardError("invalid_request", message, param=part.param)
         if (needed := model.cost.encoding(medium)) > (most := self._most_bytes()):
             message = f"encoding this {part.kind} takes {needed:,} bytes, and models may take {most:,}. "
