@@ -59,7 +59,7 @@ class MtpHead(PredictionHead):
         positions: mx.array | None = None,
     ) -> mx.array:
         """See `PredictionHead`."""
-        embedded = self._draft._input_embed(tokens) if embeddings is None else embeddings
+        inputs = self._draft._input_embed(tokens) if embeddings is None else embeddings
         if positions is None and self._rotary is None:
             count = mx.arange(tokens.shape[1])
             positions = mx.broadcast_to(mx.array(first).reshape(-1, 1) + count, (3, *tokens.shape))
@@ -67,7 +67,7 @@ class MtpHead(PredictionHead):
             self._rotary.offset = first if positions is None else None
         try:
             hidden: mx.array = self._draft._forward_hidden(
-                embedded, before, [cache], UNUSED if positions is None else positions
+                inputs, before, [cache], UNUSED if positions is None else positions
             )
         finally:
             if self._rotary:

@@ -109,8 +109,8 @@ class Detokenizer:
         """Return the last characters; incomplete ones become U+FFFD."""
         if self._vocabulary.exact:
             return self._advance(self._utf8.decode(b"", final=True))
-        before = self._vocabulary.decode(self._tokens[: self._returned_count])
-        return self._advance(self._vocabulary.decode(self._tokens)[len(before) :])
+        known_text = self._vocabulary.decode(self._tokens[: self._returned_count])
+        return self._advance(self._vocabulary.decode(self._tokens)[len(known_text) :])
 
     def _advance(self, text: str) -> str:
         self.position += len(text)
@@ -119,13 +119,13 @@ class Detokenizer:
     def _decode_in_context(self, token: int) -> str:
         """Decode the new tokens together with those before them; return the new text."""
         self._tokens.append(token)
-        before = self._vocabulary.decode(self._tokens[: self._returned_count])
-        after = self._vocabulary.decode(self._tokens)
-        if len(after) <= len(before) or after.endswith("\ufffd"):
+        known_text = self._vocabulary.decode(self._tokens[: self._returned_count])
+        new_text = self._vocabulary.decode(self._tokens)
+        if len(new_text) <= len(known_text) or new_text.endswith("\ufffd"):
             return ""
         del self._tokens[: self._returned_count]
         self._returned_count = len(self._tokens)
-        return after[len(before) :]
+        return new_text[len(known_text) :]
 
 
 class StopFilter:
@@ -159,8 +159,8 @@ class StopFilter:
 
     def flush(self) -> str:
         """Return the text that was held back, because the text ends or no stop string can continue after it."""
-        held, self.held_text = self.held_text, ""
-        return held
+        text, self.held_text = self.held_text, ""
+        return text
 
 
 class ChoiceOutput:

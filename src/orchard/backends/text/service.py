@@ -320,14 +320,14 @@ class TextService(Service):
             started = Started(live.prompt_tokens, sampling=live.sampling)
             self._end(request.id, started, *echo_events, live.finished_event())
             return
-        begin = partial(self._prompter.family.begin, prepared.text, task.tools, forced=task.must_call)
+        begin_format = partial(self._prompter.family.begin, prepared.text, task.tools, forced=task.must_call)
         live.answers = [
-            ChoiceOutput(self._vocabulary, begin() if task.prompt is None else Tagged(), task, choice)
+            ChoiceOutput(self._vocabulary, begin_format() if task.prompt is None else Tagged(), task, choice)
             for choice in range(task.n if prepared.max_tokens else 0)
         ]
         if prepared.prediction:
-            predicted = PredictedText(prepared.prediction)
-            live.predictions = [PredictionUse(predicted) for _ in live.answers]
+            prediction = PredictedText(prepared.prediction)
+            live.predictions = [PredictionUse(prediction) for _ in live.answers]
         self._engine.add_job(
             Job(
                 request.id,
@@ -386,8 +386,8 @@ class TextService(Service):
             request_id = request_id_of_job(broken.job)
             if self._live.pop(request_id, None):
                 self._embeddings.cancel(request_id)
-                other: FailureKind = "context_length_exceeded" if broken.too_large else "internal"
-                kind = "invalid_request" if broken.by_grammar else other
+                failure: FailureKind = "context_length_exceeded" if broken.too_large else "internal"
+                kind = "invalid_request" if broken.by_grammar else failure
                 failed = Failed.of(broken.refusal) if broken.refusal else Failed(kind, broken.message)
                 events.setdefault(request_id, []).append(failed)
         self._emit_events([(request_id, found) for request_id, found in events.items() if found])

@@ -132,19 +132,20 @@ class Constraints:
 
     def compile(self, constraint: Constraint) -> BoundGrammar | None:
         """Return the grammar; None if there is nothing to enforce. Raise OrchardError if it can't be enforced."""
-        found = self._compile_cached(constraint)
-        if found is None:
+        compiled = self._compile_cached(constraint)
+        if compiled is None:
             return None
-        if isinstance(found, OrchardError):
-            raise found.with_traceback(None)  # the error is cached: tracebacks would pile up in it
-        reasoning = self._limit_reasoning(constraint.reasoning, found, constraint.max_tokens)
-        rules = found.grammar_with_reasoning if reasoning and reasoning.within else found.answer_grammar
+        if isinstance(compiled, OrchardError):
+            raise compiled.with_traceback(None)  # the error is cached: tracebacks would pile up in it
+        reasoning = self._limit_reasoning(constraint.reasoning, compiled, constraint.max_tokens)
+        rules = compiled.grammar_with_reasoning if reasoning and reasoning.within else compiled.answer_grammar
         prefix = constraint.answer_prefix
         prefix_tokens = rules.vocabulary.tokenize(prefix)
         if prefix and rules.first.deep_copy().try_consume_tokens(prefix_tokens) != len(prefix_tokens):
             reason = "the unfinished message that the answer continues doesn't match it"
             raise _enforcement_error(constraint, reason)
-        return BoundGrammar(f"{hash(found.source.text):x}", rules, reasoning, found.source.trigger.encode(), prefix)
+        source = compiled.source
+        return BoundGrammar(f"{hash(source.text):x}", rules, reasoning, source.trigger.encode(), prefix)
 
     def _compile_cached(self, constraint: Constraint) -> _Compiled | OrchardError | None:
         """Return the cached result of compiling, or compile."""
@@ -153,12 +154,12 @@ class Constraints:
                 self._compiled.move_to_end(constraint.key)
                 return self._compiled[constraint.key]
         with self._compile_lock:
-            found = self._compile(constraint)
+            compiled = self._compile(constraint)
         with self._lock:
-            self._compiled[constraint.key] = found
+            self._compiled[constraint.key] = compiled
             if len(self._compiled) > _MOST_CACHED:
                 self._compiled.popitem(last=False)
-        return found
+        return compiled
 
     def _compile(self, constraint: Constraint) -> _Compiled | OrchardError | None:
         try:
@@ -191,9 +192,9 @@ class Constraints:
             end = headers.between
         if family.begin(prompt).thinking:
             return ReasoningTokens(end.encode(), opened=True)
-        closed = prompt.endswith(headers.answer) if headers else prompt.rstrip().endswith(end)
+        is_closed = prompt.endswith(headers.answer) if headers else prompt.rstrip().endswith(end)
         if (
-            closed
+            is_closed
             or task.continue_last
             or task.prompt is not None
             or task.template_args.get("enable_thinking") is False
@@ -223,8 +224,8 @@ class Constraints:
 
     def _short_answer_length(self, source: GrammarText) -> int:
         """Return the number of tokens of a short answer, without reasoning."""
-        found = self._short_answers.find(source.text, lark.LIMITS, source.ends)
-        return _DEFAULT_ANSWER_TOKENS if found is None else len(found)
+        answer = self._short_answers.find(source.text, lark.LIMITS, source.ends)
+        return _DEFAULT_ANSWER_TOKENS if answer is None else len(answer)
 
     @cached_property
     def _short_answers(self) -> ShortestAnswers:
@@ -244,7 +245,7 @@ def _enforcement_error(constraint: Constraint, reason: str) -> OrchardError:
 
 def _tool_calls(tools: tuple[Tool, ...], family: Family) -> tuple[ToolCalls, ...]:
     """Return the grammars of these tools' calls, if the family knows them. Raise what `GrammarWriter` raises."""
-    found = []
+    calls = []
     for tool in tools:
         loose_grammar = None if tool.strict else family.calls([replace(tool, parameters=_ANY_OBJECT)])
         try:
@@ -254,10 +255,10 @@ def _tool_calls(tools: tuple[Tool, ...], family: Family) -> tuple[ToolCalls, ...
                 raise strict_refusal(tool.name, str(error)) from error
             grammar = loose_grammar
         if grammar:
-            found.append(ToolCalls(tool.name, grammar, loose_grammar, tool.input_grammar))
+            calls.append(ToolCalls(tool.name, grammar, loose_grammar, tool.input_grammar))
         elif tool.input_grammar is not None:
             raise strict_refusal(tool.name, "how this model writes calls is not known", of_input=True)
-    return tuple(found)
+    return tuple(calls)
 
 
 def _answer_prefix(task: Generate, prompt: str) -> bytes:

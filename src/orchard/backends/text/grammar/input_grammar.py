@@ -121,47 +121,47 @@ class _Rewriter:
     def lines(self) -> Iterator[str]:
         """Yield the rewritten grammar, piece by piece."""
         skips = re.search(r"^\s*%ignore\s", self._source, re.MULTILINE) is not None
-        ignored, in_rule = 0, False
-        for found in _TOKEN.finditer(self._source):
-            if found["space"] or found["alternative"]:
-                yield "\n" if "\n" in found[0] else " "
-            elif found["operator"]:
-                yield found[0]
-            elif found["rule"]:
-                in_rule |= found["starts"] is not None
-                yield f"r_{found['rule']}{found['starts'] or ''}"
-            elif found["imported"]:
-                if found["imported"] not in _COMMON_TERMINALS:
-                    raise ValueError(f"it imports {found['imported']}, which is not known")
-                name = found["alias"] or found["imported"]
-                yield f"\nt_{name.lower()}: {self._regex_expression(_COMMON_TERMINALS[found['imported']], '')}\n"
-            elif found["ignore"]:
-                yield f"skip_{ignored}:"
-                ignored, in_rule = ignored + 1, False
-            elif found["defines"]:
+        ignore_count, in_rule = 0, False
+        for match in _TOKEN.finditer(self._source):
+            if match["space"] or match["alternative"]:
+                yield "\n" if "\n" in match[0] else " "
+            elif match["operator"]:
+                yield match[0]
+            elif match["rule"]:
+                in_rule |= match["starts"] is not None
+                yield f"r_{match['rule']}{match['starts'] or ''}"
+            elif match["imported"]:
+                if match["imported"] not in _COMMON_TERMINALS:
+                    raise ValueError(f"it imports {match['imported']}, which is not known")
+                name = match["alias"] or match["imported"]
+                yield f"\nt_{name.lower()}: {self._regex_expression(_COMMON_TERMINALS[match['imported']], '')}\n"
+            elif match["ignore"]:
+                yield f"skip_{ignore_count}:"
+                ignore_count, in_rule = ignore_count + 1, False
+            elif match["defines"]:
                 in_rule = False
-                yield f"t_{found['terminal'].lower()}:"
+                yield f"t_{match['terminal'].lower()}:"
             else:
-                expression = self._terminal_expression(found)
+                expression = self._terminal_expression(match)
                 yield f"(({expression}) skip)" if in_rule and skips else f"({expression})"
         if skips:
-            yield f"\nskip: ({' | '.join(f'skip_{number}' for number in range(ignored))})*\n"
+            yield f"\nskip: ({' | '.join(f'skip_{number}' for number in range(ignore_count))})*\n"
         yield f"\nstart: {'skip ' if skips else ''}r_start\n"
 
-    def _terminal_expression(self, found: re.Match[str]) -> str:
+    def _terminal_expression(self, match: re.Match[str]) -> str:
         """Return the expression for a terminal, or for what may replace one."""
-        if found["unknown"]:
-            place = self._source[found.start() :].split("\n")[0][:40]
+        if match["unknown"]:
+            place = self._source[match.start() :].split("\n")[0][:40]
             raise ValueError(f"{place!r} can't be enforced within a call")
-        if found["terminal"]:
-            return f"t_{found['terminal'].lower()}"
-        if found["regex"]:
-            return self._regex_expression(found["regex"], found["flags"])
-        if found["range"]:
-            return self._class_expression(f"[{_code_escape(found[0][1])}-{_code_escape(found[0][-2])}]", "")
-        value = json.loads(re.sub(r"(?<!\\)((?:\\\\)*)\\x(..)", r"\1\\u00\2", found["text"]))
+        if match["terminal"]:
+            return f"t_{match['terminal'].lower()}"
+        if match["regex"]:
+            return self._regex_expression(match["regex"], match["flags"])
+        if match["range"]:
+            return self._class_expression(f"[{_code_escape(match[0][1])}-{_code_escape(match[0][-2])}]", "")
+        value = json.loads(re.sub(r"(?<!\\)((?:\\\\)*)\\x(..)", r"\1\\u00\2", match["text"]))
         return (
-            " ".join(self._class_expression(_code_escape(char), "i" if found["caseless"] else "") for char in value)
+            " ".join(self._class_expression(_code_escape(char), "i" if match["caseless"] else "") for char in value)
             or '""'
         )
 
@@ -169,28 +169,28 @@ class _Rewriter:
         """Return the expression of rules for a regular expression."""
         parts = ["("]
         scopes = [flags]
-        for found in _ATOM.finditer(regex):
-            if found["other"]:
-                raise ValueError(f"{found[0]!r} in a regular expression can't be enforced within a call")
-            if found["open"]:
-                scopes.append((found["flags"] or "") + scopes[-1])
+        for match in _ATOM.finditer(regex):
+            if match["other"]:
+                raise ValueError(f"{match[0]!r} in a regular expression can't be enforced within a call")
+            if match["open"]:
+                scopes.append((match["flags"] or "") + scopes[-1])
                 parts.append("(")
-            elif found["operator"]:
-                parts.append(found["operator"].removesuffix(found["lazy"]) if found["lazy"] else found["operator"])
-            elif found["close"] or found["bar"]:
+            elif match["operator"]:
+                parts.append(match["operator"].removesuffix(match["lazy"]) if match["lazy"] else match["operator"])
+            elif match["close"] or match["bar"]:
                 empty = parts[-1] in ("(", "|")
                 parts += ['""'] if empty else []
-                parts.append(found[0])
-                scopes = scopes[:-1] if found["close"] else scopes
+                parts.append(match[0])
+                scopes = scopes[:-1] if match["close"] else scopes
             else:
                 any_char = r"[\s\S]" if "s" in scopes[-1] else r"[^\n]"
-                parts.append(self._class_expression(any_char if found["atom"] == "." else found["atom"], scopes[-1]))
+                parts.append(self._class_expression(any_char if match["atom"] == "." else match["atom"], scopes[-1]))
         return " ".join([*parts, *(['""'] if parts[-1] in ("(", "|") else []), ")"])
 
     def _class_expression(self, atom: str, flags: str) -> str:
         """Return the expression for one of some characters."""
         # A bare quote would look like the beginning of a string in the expression.
-        atom = _QUOTE.sub(lambda found: r"\x22" if found[0].endswith('"') else found[0], atom)
+        atom = _QUOTE.sub(lambda match: r"\x22" if match[0].endswith('"') else match[0], atom)
         char_class = atom if atom.startswith("[") else f"[{atom}]"
         self._classes.add(char_class)
         if len(self._classes) > _MOST_CLASSES:

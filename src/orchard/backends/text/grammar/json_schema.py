@@ -46,13 +46,13 @@ def prepare_schema(schema: Any, *, lenient: bool = False) -> dict[str, Any]:
     _check_limits(schema)
     options = _WHITE_SPACE | ({"lenient": True} if lenient else {})
     # If parts have an "$id", references in them are relative to it: don't follow them.
-    within = json.dumps(schema).count('"$id"') > ("$id" in schema)
+    has_inner_ids = json.dumps(schema).count('"$id"') > ("$id" in schema)
     # If properties are listed in several schemas that apply together, none of these may exclude others.
     joins = any(
         not _JOINT_KEYWORDS.isdisjoint(part) or ("properties" in part and not _BRANCH_KEYWORDS.isdisjoint(part))
         for part in _nested_objects(schema)
     )
-    result = _SchemaRewriter({} if within else schema, lenient=lenient, closing=not joins).rewrite(schema)
+    result = _SchemaRewriter({} if has_inner_ids else schema, lenient=lenient, closing=not joins).rewrite(schema)
     return {key: value for key, value in result.items() if key != "x-guidance"} | {"x-guidance": options}
 
 
@@ -126,11 +126,11 @@ class _SchemaRewriter:
         if result.get("format") in MOMENTS and "pattern" not in result:  # llguidance's own formats allow wrong days
             result["pattern"] = f"^(?:{MOMENTS[result.pop('format')]})$"
         result = _replace_exclusive_bounds(result)
-        listed, required = result.get("properties"), result.get("required")
-        if self._closing and isinstance(listed, dict) and _OTHER_PROPERTIES.isdisjoint(result):
+        properties, required = result.get("properties"), result.get("required")
+        if self._closing and isinstance(properties, dict) and _OTHER_PROPERTIES.isdisjoint(result):
             result["additionalProperties"] = False
             if isinstance(required, list):  # a required property that isn't listed may be anything
-                listed |= {name: {} for name in required if isinstance(name, str) and name not in listed}
+                properties |= {name: {} for name in required if isinstance(name, str) and name not in properties}
         return result
 
     def _has_no_effect(self, key: str, value: Any) -> bool:
@@ -171,20 +171,20 @@ def are_exclusive(branches: Sequence[Any], root: dict[str, Any]) -> bool:
     some_object = [{"type": "object"}] if objects else []
     required = [_required_properties(schema) for schema in objects]
     common = [name for name in required[0] if all(name in names for names in required)] if objects else []
-    tagged = any(
+    has_tag = any(
         _are_disjoint([_follow_references(properties[name], root) for properties in required]) for name in common
     )
-    return _are_disjoint([*others, *some_object]) and (len(objects) < 2 or tagged)
+    return _are_disjoint([*others, *some_object]) and (len(objects) < 2 or has_tag)
 
 
 def _are_disjoint(schemas: Sequence[Any]) -> bool:
     types = [name for schema in schemas for name in _schema_types(schema)]
-    listed = [values(schema) for schema in schemas]
+    value_lists = [values(schema) for schema in schemas]
     if len(types) == len(set(types)):
         return True
-    if not all(listed) or any(isinstance(value, list | dict) for some in listed for value in some):
+    if not all(value_lists) or any(isinstance(value, list | dict) for list_ in value_lists for value in list_):
         return False
-    return len(set().union(*listed)) == sum(len(set(some)) for some in listed)
+    return len(set().union(*value_lists)) == sum(len(set(list_)) for list_ in value_lists)
 
 
 def _follow_references(schema: Any, root: dict[str, Any]) -> Any:
@@ -205,18 +205,18 @@ def _schema_types(schema: Any) -> set[str]:
 
 def _required_properties(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schemas of the properties that are listed and required."""
-    listed, names = schema.get("properties"), schema.get("required")
-    if not isinstance(listed, dict) or not isinstance(names, list):
+    properties, names = schema.get("properties"), schema.get("required")
+    if not isinstance(properties, dict) or not isinstance(names, list):
         return {}
-    return {name: listed[name] for name in names if isinstance(name, str) and name in listed}
+    return {name: properties[name] for name in names if isinstance(name, str) and name in properties}
 
 
 def _upgrade_bounds(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema with draft 4's boolean exclusive bounds written as in later drafts."""
     for end in ("Minimum", "Maximum"):
-        if isinstance(excluded := schema.get(f"exclusive{end}"), bool):
+        if isinstance(is_exclusive := schema.get(f"exclusive{end}"), bool):
             schema = {key: value for key, value in schema.items() if key != f"exclusive{end}"}
-            if excluded and end.lower() in schema:
+            if is_exclusive and end.lower() in schema:
                 schema[f"exclusive{end}"] = schema.pop(end.lower())
     return schema
 
@@ -228,8 +228,8 @@ def _exclude_nul(pattern: str) -> str:
     excludes them.
     """
 
-    def exclude(found: re.Match[str]) -> str:
-        escape, first = found.groups()
+    def exclude(match: re.Match[str]) -> str:
+        escape, first = match.groups()
         return escape or (f"[^\\x00\\{first}" if first else "[^\\x00")  # `]` and `-` would mean something else later
 
     return _NEGATED_CLASS.sub(exclude, pattern)
@@ -263,9 +263,9 @@ def _replace_exclusive_bounds(schema: dict[str, Any]) -> dict[str, Any]:
             continue
         room = min(sign * (bound - exclusive) for bound in other_bounds)
         if 0 < room < 1:
-            beyond = exclusive + sign * min(_LARGEST_STEP, room / 1000)
+            shifted = exclusive + sign * min(_LARGEST_STEP, room / 1000)
             inclusive = bounds[end.lower()]
-            inner = beyond if inclusive is None else sign * max(sign * beyond, sign * inclusive)
+            inner = shifted if inclusive is None else sign * max(sign * shifted, sign * inclusive)
             schema = {key: value for key, value in schema.items() if key != f"exclusive{end}"}
             schema[end.lower()] = float(inner)
     return schema
@@ -296,7 +296,7 @@ def _check_limits(schema: Any) -> None:
             continue
         # 0.25 is 25 hundredths: as many remainders.
         exact = Fraction(str(divisor)) if abs(divisor) < 1e30 else Fraction(0)
-        scaled = abs(exact.numerator) * (10 ** len(str(divisor).partition(".")[2]) // exact.denominator or 1)
-        multiples += scaled or _MOST_MULTIPLES
+        remainders = abs(exact.numerator) * (10 ** len(str(divisor).partition(".")[2]) // exact.denominator or 1)
+        multiples += remainders or _MOST_MULTIPLES
         if multiples > _MOST_MULTIPLES:
             raise ValueError(f"multipleOf {divisor} has too many remainders: together there may be {_MOST_MULTIPLES}")

@@ -93,11 +93,11 @@ def text_up_to(tag: str, terminal: str = ANY_TEXT, *, within: bool = False) -> s
     if within and tag:
         text = f"/(?s:.*){''.join(map(_escape_char, tag))}/"
     elif mark.startswith("<"):
-        other = ""
+        rest = ""
         for char in map(_escape_char, reversed(mark[1:])):
-            following = f"|{char}{other}" if other else ""
-            other = f"(?:[^<{char}][^<]*{following})?"
-        text = f"/[^<]*(?:<{other})*{''.join(map(_escape_char, tag))}/"
+            following = f"|{char}{rest}" if rest else ""
+            rest = f"(?:[^<{char}][^<]*{following})?"
+        text = f"/[^<]*(?:<{rest})*{''.join(map(_escape_char, tag))}/"
     elif mark:
         escaped_mark = "".join(map(_escape_char, mark))
         text = f"/(?s:.*){''.join(map(_escape_char, tag))}/ & ~/(?s:.*){escaped_mark}(?s:.+)/"
@@ -132,10 +132,10 @@ def repetition_fault(grammar: str) -> str:
     """Return what is wrong in a grammar: nested repetitions may be ambiguous in too many ways; "" if nothing."""
     matcher = LLMatcher(byte_tokenizer(), grammar, limits=LIMITS)
     for _ in range(_TRIAL_CHARACTERS):
-        allowed = int.from_bytes(matcher.compute_bitmask(), "little")
+        mask = int.from_bytes(matcher.compute_bitmask(), "little")
         if "lexer error" in matcher.get_error():
             return "it repeats too much within repetitions"
-        next_bytes = allowed & _LETTER_MASK or allowed & _PRINTABLE_MASK
+        next_bytes = mask & _LETTER_MASK or mask & _PRINTABLE_MASK
         if not next_bytes or not matcher.consume_token(next_bytes.bit_length() - 1):
             break
     return ""

@@ -48,12 +48,14 @@ class ShortestAnswers:
         """Search with these tokens; `special`: those that are not text; `eos`: those that end a turn."""
         self._alphabet = alphabet
         self._special = [token for token in special if token not in eos]
-        kept = {*special, *eos}
+        unspellable = {*special, *eos}
         # Masks of few tokens are cheap; the ids stay the same.
-        pieces = [piece if len(piece) == 1 or token in kept else b"" for token, piece in enumerate(alphabet.pieces)]
-        self._letters = GrammarVocabulary(pieces, sorted(kept), list(eos), lambda text: [])
+        pieces = [
+            piece if len(piece) == 1 or token in unspellable else b"" for token, piece in enumerate(alphabet.pieces)
+        ]
+        self._letters = GrammarVocabulary(pieces, sorted(unspellable), list(eos), lambda text: [])
         self._letter_token = {
-            piece: token for token, piece in enumerate(pieces) if len(piece) == 1 and token not in kept
+            piece: token for token, piece in enumerate(pieces) if len(piece) == 1 and token not in unspellable
         }
         self._letter_bytes: Words = np.array([piece[0] for piece in self._letter_token], np.uint8)
         self._letter_ids: Words = np.array([*self._letter_token.values()], np.int64)
@@ -63,17 +65,17 @@ class ShortestAnswers:
 
         `ends`: texts that end free text in the grammar.
         """
-        begin = _Place(CompiledGrammar(self._letters, text, limits).first)
-        spelled = ([self._letter_token.get(bytes([letter])) for letter in end.encode()] for end in ends if end)
-        hints: list[Any] = [letters for letters in spelled if None not in letters]
-        found = self._greedy_search(begin, hints) or self._greedy_search(begin, hints, spaces=True)
-        if shorter := self._search_shorter(begin, hints, found.length if found else _MOST_STEPS):
-            found = shorter
-        if found is None:
+        start = _Place(CompiledGrammar(self._letters, text, limits).first)
+        spellings = ([self._letter_token.get(bytes([letter])) for letter in end.encode()] for end in ends if end)
+        hints: list[Any] = [letters for letters in spellings if None not in letters]
+        best = self._greedy_search(start, hints) or self._greedy_search(start, hints, spaces=True)
+        if shorter := self._search_shorter(start, hints, best.length if best else _MOST_STEPS):
+            best = shorter
+        if best is None:
             return None
         tokens: list[int] = []
-        while found:
-            tokens, found = [*found.tokens, *tokens], found.parent
+        while best:
+            tokens, best = [*best.tokens, *tokens], best.parent
         return self._retokenize(tokens, CompiledGrammar(self._alphabet, text, limits))
 
     def _retokenize(self, letters: Sequence[int], grammar: CompiledGrammar) -> list[int]:
@@ -115,11 +117,11 @@ class ShortestAnswers:
             place = after
         return None
 
-    def _search_shorter(self, begin: _Place, hints: list[list[int]], most: int) -> _Place | None:
+    def _search_shorter(self, start: _Place, hints: list[list[int]], most: int) -> _Place | None:
         """Search for an answer of fewer letters than `most`."""
         best: _Place | None = None
         number = itertools.count()
-        waiting = [(0, next(number), begin)]
+        waiting = [(0, next(number), start)]
         for _ in range(_MOST_SEARCH_STEPS):
             if not waiting:
                 break
@@ -139,22 +141,22 @@ class ShortestAnswers:
         words = np.zeros((1, -(-len(self._alphabet.pieces) // 32)), np.int32)
         fill_next_token_bitmask(place.matcher, words)
         special = [[token] for token in self._special if words[0, token // 32] >> (token % 32) & 1]
-        letters_found = bytes(
+        allowed_letters = bytes(
             self._letter_bytes[(words[0, self._letter_ids // 32] >> (self._letter_ids % 32) & 1).astype(bool)]
         )
-        kinds = [bytes(sorted(set(letters_found) & set(kind))) for kind in _LETTER_KINDS]
+        kinds = [bytes(sorted(set(allowed_letters) & set(kind))) for kind in _LETTER_KINDS]
         digits, letters = kinds
-        if len(letters_found) > _FREE_TEXT_LETTERS:
-            signs = bytes(letter for letter in letters_found if letter < 128 and not chr(letter).isalnum())
+        if len(allowed_letters) > _FREE_TEXT_LETTERS:
+            signs = bytes(letter for letter in allowed_letters if letter < 128 and not chr(letter).isalnum())
             ends = self._letter_tokens(_QUOTE if _QUOTE in signs else signs if len(signs) <= _FEW_SIGNS else b"")
-            more = self._letter_tokens((letters or digits or letters_found)[:1])
+            more = self._letter_tokens((letters or digits or allowed_letters)[:1])
             return [*ends, *special, *hints, *more] if place.in_string else [*special, *hints, *ends, *more]
-        closing = bytes(letter for letter in _CLOSING_SIGNS if letter in letters_found)
-        others = bytes(set(letters_found) - {*closing, *digits, *letters, *_SPACE})
+        closing = bytes(letter for letter in _CLOSING_SIGNS if letter in allowed_letters)
+        others = bytes(set(allowed_letters) - {*closing, *digits, *letters, *_SPACE})
         tries = closing + digits[:1] + (letters[:1] if len(letters) > _FEW_LETTERS else letters) + others
         if spaces and tries == _COMMA:  # where another one may follow, white space may lead to the end
-            tries = bytes(letter for letter in _SPACE if letter in letters_found) + tries
-        return [*special, *self._letter_tokens(tries or letters_found)]
+            tries = bytes(letter for letter in _SPACE if letter in allowed_letters) + tries
+        return [*special, *self._letter_tokens(tries or allowed_letters)]
 
     def _letter_tokens(self, letters: bytes) -> list[list[int]]:
         return [[self._letter_token[bytes([letter])]] for letter in letters]

@@ -151,7 +151,7 @@ class TextSchema:
     def __init__(self, schema: Any, types: Collection[str], end: str = "", *, lenient: bool) -> None:
         """Raise ValueError, with a sentence, if the schema can't be enforced; `lenient`: ignore such keywords."""
         self._root = schema if isinstance(schema, dict) else {}
-        self._shared = definitions(self._root)
+        self._definitions = definitions(self._root)
         self._end = end
         self._lenient = lenient
         self._schema_count = 0  # schemas so far; each reference counts
@@ -183,7 +183,7 @@ class TextSchema:
                 containers.append({"allOf": parts} if len(parts) > 2 else parts[0] | parts[-1])
         if not texts and not containers:
             raise ValueError("nothing satisfies it")
-        schema = self._shared | (containers[0] if len(containers) == 1 else {"anyOf": containers})
+        schema = self._definitions | (containers[0] if len(containers) == 1 else {"anyOf": containers})
         return TextAlternatives(_alternation(texts), schema if containers else None)
 
     def _value_kinds(self, schema: Any, depth: int) -> list[_ValueKind]:
@@ -198,20 +198,20 @@ class TextSchema:
         if not depth:
             raise ValueError("it refers to itself, or is nested too deep")
         self._refuse(next((f"`{key}` can't be enforced" for key in _UNSUPPORTED_KEYWORDS if key in schema), ""))
-        own = {key: value for key, value in schema.items() if key not in (*_COMBINATORS, *DEFINITIONS)}
-        found = [_ValueKind((own,), _declared_types(schema))]
+        keywords = {key: value for key, value in schema.items() if key not in (*_COMBINATORS, *DEFINITIONS)}
+        kinds = [_ValueKind((keywords,), _declared_types(schema))]
         for options in self._combined_kinds(schema, depth - 1):
-            _check_choice_count(len(found) * len(options))
-            found = [_ValueKind(a.parts + b.parts, a.types & b.types) for a in found for b in options]
-        return found
+            _check_choice_count(len(kinds) * len(options))
+            kinds = [_ValueKind(a.parts + b.parts, a.types & b.types) for a in kinds for b in options]
+        return kinds
 
     def _combined_kinds(self, schema: dict[str, Any], depth: int) -> list[list[_ValueKind]]:
         """Return the kinds of values that match each of the schemas that are combined in a schema."""
-        found = []
+        combined = []
         if isinstance(reference := schema.get("$ref"), str):
             if (target := resolved(reference, self._root)) is None:
                 raise ValueError(f"{reference} is not in the schema")
-            found.append(self._value_kinds(target, depth))
+            combined.append(self._value_kinds(target, depth))
         for key in ("allOf", "anyOf", "oneOf"):
             if isinstance(branches := schema.get(key), list):
                 _check_choice_count(len(branches))
@@ -221,28 +221,28 @@ class TextSchema:
                     _check_choice_count(sum(map(len, kinds)))
                 if key == "oneOf" and not _are_exclusive(kinds):
                     self._refuse("the branches of a `oneOf` may overlap")
-                found += kinds if key == "allOf" else [[choice for options in kinds for choice in options]]
-        return found
+                combined += kinds if key == "allOf" else [[choice for options in kinds for choice in options]]
+        return combined
 
     def _string_terminal(self, choice: _ValueKind) -> str:
         """Return the terminal for the strings of a choice."""
-        found = []
+        terminals = []
         if (listed_values := choice.listed_values) is not None:
-            found.append(
+            terminals.append(
                 self._append_end(_alternation(text_literal(value) for value in listed_values if isinstance(value, str)))
             )
         for part in choice.parts:
-            found += self._length_terminals(part)
+            terminals += self._length_terminals(part)
             if (pattern := part.get("pattern")) is not None:
                 try:
-                    found.append(self._append_end(search_terminal(pattern)))
+                    terminals.append(self._append_end(search_terminal(pattern)))
                 except ValueError as error:
                     self._refuse(str(error))
             if isinstance(name := part.get("format"), str) and name in FORMATS:
-                found.append(self._append_end(FORMATS[name]))
+                terminals.append(self._append_end(FORMATS[name]))
             if "not" in part:
-                found += self._exclusion_terminals(part["not"])
-        return " & ".join(found) or ANY_TEXT
+                terminals += self._exclusion_terminals(part["not"])
+        return " & ".join(terminals) or ANY_TEXT
 
     def _length_terminals(self, part: dict[str, Any]) -> list[str]:
         least, most = part.get("minLength", 0), part.get("maxLength", "")
@@ -261,15 +261,15 @@ class TextSchema:
     def _exclusion_terminals(self, schema: Any) -> list[str]:
         """Return the strings that a `not` with this schema excludes."""
         try:
-            schema_alone = {**self._shared, **schema} if isinstance(schema, dict) else schema
+            schema_alone = {**self._definitions, **schema} if isinstance(schema, dict) else schema
             schema_texts = TextSchema(schema_alone, {"string"}, self._end, lenient=False)
             if any(choice.listed_values is None for choice in schema_texts._choices):
                 raise ValueError("it must list values")  # negating a pattern may take any time
-            found = [schema_texts._string_terminal(choice) for choice in schema_texts._choices]
+            terminals = [schema_texts._string_terminal(choice) for choice in schema_texts._choices]
         except ValueError as error:
             self._refuse(f"`not`: {error}")
             return []
-        return [f"~({_alternation(found)})"] if found else []
+        return [f"~({_alternation(terminals)})"] if terminals else []
 
     def _scalar_terminal(self, choice: _ValueKind, type_: str) -> str:
         """Return the terminal for the values of a choice that are null, a boolean or a number."""
@@ -308,7 +308,7 @@ def _check_choice_count(choices: int) -> None:
 
 def _are_exclusive(schemas: list[list[_ValueKind]]) -> bool:
     """Return whether a quick look shows that no value can match two of these schemas."""
-    known = [
+    schema_kinds = [
         [(kind.types, kind.listed_values) for choice in choices if (kind := choice.limit_types(_ALL_TYPES))]
         for choices in schemas
     ]
@@ -319,7 +319,7 @@ def _are_exclusive(schemas: list[list[_ValueKind]]) -> bool:
             and other_values is not None
             and not any(_is_listed(value, other_values) for value in listed_values)
         )
-        for first, second in combinations(known, 2)
+        for first, second in combinations(schema_kinds, 2)
         for types, listed_values in first
         for others, other_values in second
     )

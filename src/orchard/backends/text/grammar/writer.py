@@ -199,12 +199,12 @@ def grammar_fault(matcher: LLMatcher) -> str:
     """Return what is wrong with a grammar, including faults that only show when an answer begins; "" if nothing."""
     matcher = matcher.deep_copy()
     for _ in range(_TRIAL_TOKENS):
-        allowed = int.from_bytes(matcher.compute_bitmask(), "little")
-        lowest = (allowed & -allowed).bit_length() - 1
-        if not allowed or matcher.is_accepting() or not matcher.consume_token(lowest):
+        mask = int.from_bytes(matcher.compute_bitmask(), "little")
+        lowest = (mask & -mask).bit_length() - 1
+        if not mask or matcher.is_accepting() or not matcher.consume_token(lowest):
             break
     reason = matcher.get_error()
-    if "NoExtensionBias" in reason or not (allowed or reason):
+    if "NoExtensionBias" in reason or not (mask or reason):
         return "nothing satisfies it"
     return _ERROR_PLACE.sub("", " ".join(reason.removesuffix("<non-verbose/>").split())[:300])
 

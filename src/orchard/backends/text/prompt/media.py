@@ -167,14 +167,14 @@ class PromptMedia:
         roles of messages in which it does.
         """
         for text, block in self._placeholder_candidates(kind, template):
-            expanded = self._reader.expansion(kind, text)
-            if expanded is None:
+            expansion = self._reader.expansion(kind, text)
+            if expansion is None:
                 continue
-            split = (Placeholder(*text.partition(core)) for core in (*placeholder_cores(text, tokens), text))
+            placeholders = (Placeholder(*text.partition(core)) for core in (*placeholder_cores(text, tokens), text))
             matches = (
                 placeholder
-                for placeholder in split
-                if placeholder.surround(self._reader.expansion(kind, placeholder.core) or "") == expanded
+                for placeholder in placeholders
+                if placeholder.surround(self._reader.expansion(kind, placeholder.core) or "") == expansion
             )
             self._placeholders[kind] = placeholder = next(matches)
             role_texts = {role: template.block_text(block, role) or "" for role in ROLES} if block else {}
@@ -226,8 +226,8 @@ class PromptMedia:
             message = f"this {part.kind} and the media before it take {size:,} bytes for the model's encoder; "
             message += f"at most {MOST_MEDIA_BYTES:,} are allowed in a request"
             raise OrchardError("invalid_request", message, param=part.param)
-        if (needed := model.cost.encoding(medium)) > (most := self._most_bytes()):
-            message = f"encoding this {part.kind} takes {needed:,} bytes, and models may take {most:,}. "
+        if (encoding_bytes := model.cost.encoding(medium)) > (most := self._most_bytes()):
+            message = f"encoding this {part.kind} takes {encoding_bytes:,} bytes, and models may take {most:,}. "
             message += "Send a smaller one, or set `max_pixels`"
             raise OrchardError("invalid_request", message, param=part.param)
 
@@ -276,29 +276,30 @@ class PromptMedia:
         from orchard.backends.vision.encoder import place
 
         try:
-            placed = place(tokens, [media_task.media[number] for number in numbers], self._feature_ids)
+            placed_media = place(tokens, [media_task.media[number] for number in numbers], self._feature_ids)
         except ValueError as error:
             message = f"`{param}` contains text that stands for media in the model's prompts; leave it out"
             raise OrchardError("invalid_request", message, param=param) from error
-        placed = [
-            item._replace(param=media_task.parts[number].param) for item, number in zip(placed, numbers, strict=True)
+        placed_media = [
+            item._replace(param=media_task.parts[number].param)
+            for item, number in zip(placed_media, numbers, strict=True)
         ]
         model = self._model()
         assert model, "a prompt outlives its model"
         spans = tuple(
-            MediaSpan(item.start, item.stop, item.medium.digest, model.divides(item.medium)) for item in placed
+            MediaSpan(item.start, item.stop, item.medium.digest, model.divides(item.medium)) for item in placed_media
         )
-        return JobMedia(spans, _embedder(self._model, tokens, placed), model.media_bytes(placed))
+        return JobMedia(spans, _embedder(self._model, tokens, placed_media), model.media_bytes(placed_media))
 
 
 def _embedder(
-    model: "weakref.ref[VisionModel]", tokens: list[int], placed: list["PlacedMedium"]
+    model: "weakref.ref[VisionModel]", tokens: list[int], placed_media: list["PlacedMedium"]
 ) -> Callable[[int], Embedded]:
     """Return `Job.embed`. It doesn't keep the model, which the engine's thread frees."""
 
-    def embed(known: int) -> Embedded:
-        loaded = model()
-        assert loaded, "a job outlives its model"
-        return loaded.embed(tokens, placed, known)
+    def embed(cached_tokens: int) -> Embedded:
+        loaded_model = model()
+        assert loaded_model, "a job outlives its model"
+        return loaded_model.embed(tokens, placed_media, cached_tokens)
 
     return embed

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 class Placeholder(NamedTuple):
     """What stands for a medium in a prompt: `core`, which the model's processor expands, between two texts."""
 
-    before: str
+    prefix: str
     core: str
-    after: str
+    suffix: str
 
     def surround(self, text: str) -> str:
         """Return a text in the place of the core."""
-        return self.before + text + self.after
+        return self.prefix + text + self.suffix
 
 
 def placeholder_cores(text: str, tokens: Iterable[str]) -> list[str]:
@@ -31,9 +31,9 @@ def placeholder_cores(text: str, tokens: Iterable[str]) -> list[str]:
     `tokens` are the tokenizer's added ones. The rest may depend on the place: the number of an image, the space between
     a medium and a text.
     """
-    found = list(_alternation_pattern(filter(str.strip, tokens)).finditer(text))
-    bounded = text[found[0].start() : found[-1].end()].strip() if found else ""
-    return [core for core in (bounded, text.strip()) if core and text.count(core) == 1]
+    matches = list(_alternation_pattern(filter(str.strip, tokens)).finditer(text))
+    core_text = text[matches[0].start() : matches[-1].end()].strip() if matches else ""
+    return [core for core in (core_text, text.strip()) if core and text.count(core) == 1]
 
 
 class MediaBlocks:
@@ -53,13 +53,13 @@ class MediaBlocks:
 
     def arrange(self, media_task: "MediaTask", turns: list[Turn], variables: Turn) -> tuple[list[Turn], Turn]:
         """Return turns and variables as the template shall get them."""
-        hidden: list[Turn] = self._hide_placeholders(media_task, turns)
-        blocks = [self._split_into_blocks(media_task, turn) for turn in hidden]
+        safe_turns: list[Turn] = self._hide_placeholders(media_task, turns)
+        blocks = [self._split_into_blocks(media_task, turn) for turn in safe_turns]
         return blocks, self._hide_placeholders(media_task, variables)
 
     def _hide_placeholders(self, media_task: "MediaTask", value: Any) -> Any:
         if isinstance(value, str):
-            return self._core_pattern.sub(lambda found: f"{media_task.nonce}h{found[0].encode().hex()}h", value)
+            return self._core_pattern.sub(lambda match: f"{media_task.nonce}h{match[0].encode().hex()}h", value)
         if isinstance(value, dict):
             return {
                 self._hide_placeholders(media_task, key): self._hide_placeholders(media_task, item)
@@ -100,9 +100,9 @@ class MediaBlocks:
             return None
         # Templates keep the order of media of one kind.
         text = self._core_pattern.sub(
-            lambda found: media_task.marker(waiting[found[0]].popleft()), self.surround_markers(media_task, text)
+            lambda match: media_task.marker(waiting[match[0]].popleft()), self.surround_markers(media_task, text)
         )
-        return re.sub(rf"{media_task.nonce}h([0-9a-f]+)h", lambda found: bytes.fromhex(found[1]).decode(), text)
+        return re.sub(rf"{media_task.nonce}h([0-9a-f]+)h", lambda match: bytes.fromhex(match[1]).decode(), text)
 
     def surround_markers(self, media_task: "MediaTask", text: str) -> str:
         """Return a text whose markers stand for whole placeholders as one whose markers stand for their cores."""

@@ -144,10 +144,10 @@ class Prompter:
 
     def _warn_of_unread_parts(self) -> None:
         """Say in the log which parts of an answer the chat template writes in no format that is known."""
-        chosen = {"reasoning": self._options.reasoning_parser, "tool calls": self._options.tool_call_parser}
+        parsers = {"reasoning": self._options.reasoning_parser, "tool calls": self._options.tool_call_parser}
         options = {"reasoning": "--reasoning-parser", "tool calls": "--tool-call-parser"}
         for part in self.template.unread_parts(self.family):
-            if not chosen[part]:
+            if not parsers[part]:
                 log.warning(
                     "the chat template writes %s in no format that is known, so they may stay in the text of answers; "
                     "if the format is that of another model, choose it with %s",

@@ -29,8 +29,8 @@ class SharedPrompts:
         start = task.prompt if task.prompt is not None else _first_text(task.messages)
         if not isinstance(start, str):
             return 0
-        shared = [text for text in self._texts if start.lstrip().startswith(text)]
-        return max((common_prefix_length(self._shared_tokens(task, text), tokens) for text in shared), default=0)
+        matches = [text for text in self._texts if start.lstrip().startswith(text)]
+        return max((common_prefix_length(self._shared_tokens(task, text), tokens) for text in matches), default=0)
 
     def _shared_tokens(self, task: Generate, text: str) -> list[int]:
         """Return the tokens with which every such prompt with a text begins, whatever comes after the text."""

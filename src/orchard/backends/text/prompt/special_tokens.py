@@ -43,11 +43,11 @@ def special_tokens(tokenizer: Any) -> dict[str, int]:
 
     `tokenizer` is mlx-lm's wrapper.
     """
-    added, template = tokenizer.added_tokens_decoder, template_source(tokenizer)
+    added_tokens, template = tokenizer.added_tokens_decoder, template_source(tokenizer)
     # The same holds for added tokens that are tags in the template, even if they are not marked as special.
     return {
         token.content: id_
-        for id_, token in added.items()
+        for id_, token in added_tokens.items()
         if token.special or (token.content.startswith(("<", "[")) and token.content in template)
     }
 
@@ -59,8 +59,8 @@ def thinking_tags(tokenizer: Any, family: Family) -> ThinkingTags | None:
     """
     start: tuple[int, ...] = tokenizer.think_start_tokens or ()
     end: tuple[int, ...] = tokenizer.think_end_tokens or ()
-    known = tokenizer.think_start and tokenizer.think_start in template_source(tokenizer)
-    if not known or family.reasoning_tags != (tokenizer.think_start, tokenizer.think_end):
+    in_template = tokenizer.think_start and tokenizer.think_start in template_source(tokenizer)
+    if not in_template or family.reasoning_tags != (tokenizer.think_start, tokenizer.think_end):
         return None
     # Gemma's opening tag has several tokens, the first of which occurs nowhere else.
     if len(end) != 1 or not (len(start) == 1 or start[0] in tokenizer.added_tokens_decoder):

@@ -78,10 +78,10 @@ def _shows(
     capabilities: TemplateCapabilities,
     messages: list[Message],
     *needles: str,
-    never: Sequence[str] = (),
+    forbidden: Sequence[str] = (),
     tools: tuple[Tool, ...] = (),
 ) -> bool:
-    """Return whether the template renders these messages with all needles, in this order, and with none of `never`."""
+    """Return whether the template renders these messages with all needles, in this order, without `forbidden`."""
     template_tools = tools_of(tools, capabilities)
     text = _try_render(
         render, turns_of(tuple(messages), capabilities), add_generation_prompt=False, tools=template_tools
@@ -89,7 +89,7 @@ def _shows(
     if text is None:
         return False
     places = [text.rfind(needle) for needle in needles]
-    return -1 not in places and places == sorted(places) and not any(needle in text for needle in never)
+    return -1 not in places and places == sorted(places) and not any(needle in text for needle in forbidden)
 
 
 def _probe_thinking(render: Render, capabilities: TemplateCapabilities, source: str) -> TemplateCapabilities:
@@ -175,7 +175,7 @@ def probe_template(render: Render, source: str) -> TemplateCapabilities:
     for beside, id_form, as_text in itertools.product((False, True), ids, (False, True)):
         form = replace(capabilities, results_beside_calls=beside, ids=id_form, text_arguments=as_text)
         # The arguments must not be written as a Python dict.
-        if shows(form, with_call, *needles, never=("'Qname': 'Qvalue'",), tools=_TOOLS):
+        if shows(form, with_call, *needles, forbidden=("'Qname': 'Qvalue'",), tools=_TOOLS):
             # Older templates of Mistral leave out the system message if the last message is a result.
             keeps_system = form.system and shows(form, [_SYSTEM, *with_call], "Qrules", tools=_TOOLS)
             result = _probe_call_messages(partial(shows, tools=_TOOLS), form)
@@ -194,10 +194,10 @@ def block_text(render: Render, capabilities: TemplateCapabilities, block: Turn, 
     }
     turns = turns_of(messages[role], capabilities)
     render_messages = partial(_try_render, render, add_generation_prompt=False, tools=tools_of(_TOOLS, capabilities))
-    before, after = ({"type": "text", "text": text} for text in ("Qone", "Qtwo"))
+    first, second = ({"type": "text", "text": text} for text in ("Qone", "Qtwo"))
     without, text = (
         render_messages([turn | {"content": content} if turn["role"] == role else turn for turn in turns])
-        for content in ([before, after], [before, block, after])
+        for content in ([first, second], [first, block, second])
     )
     if without is None or text is None:
         return None
@@ -262,11 +262,11 @@ def _cut_tag(prefix: str) -> list[tuple[str, int]]:
 def _probe_thinking_blocks(shows: Callable[..., bool], capabilities: TemplateCapabilities) -> TemplateCapabilities:
     """Find out whether the template shows reasoning only as a content block."""
     messages = [_QUESTION, _message("assistant", ReasoningPart("Qthought"), "Qsaid")]
-    blocks = replace(capabilities, thinking_blocks=True)
-    printed = ("'Qthought'", '"Qthought"')
-    if shows(capabilities, messages, "Qthought") or not shows(blocks, messages, "Qthought", "Qsaid", never=printed):
+    if shows(capabilities, messages, "Qthought"):
         return capabilities
-    return blocks
+    blocks = replace(capabilities, thinking_blocks=True)
+    as_python = ("'Qthought'", '"Qthought"')
+    return blocks if shows(blocks, messages, "Qthought", "Qsaid", forbidden=as_python) else capabilities
 
 
 def _probe_call_messages(shows: Callable[..., bool], capabilities: TemplateCapabilities) -> TemplateCapabilities:

@@ -26,13 +26,13 @@ def run_with_time_limit(seconds: float, work: Callable[[], T]) -> T:
     and Python drops one that is raised in a callback of native code. Native code itself is not interrupted.
     """
     thread = ctypes.c_ulong(threading.get_ident())
-    over = threading.Event()
+    done = threading.Event()
     ended = late = False
 
     def watch() -> None:
         nonlocal late
         pause = seconds
-        while not over.wait(pause):
+        while not done.wait(pause):
             pause = _RETRY_SECONDS
             if not ended:
                 late = True
@@ -46,6 +46,6 @@ def run_with_time_limit(seconds: float, work: Callable[[], T]) -> T:
         # start of a function. So it does neither between the end of the work and the second line, nor in `if` above.
         ended = True
         _raise_in(thread, None)  # it may be on its way
-        over.set()
+        done.set()
         if late:
             raise TimeoutError from None
