@@ -183,7 +183,7 @@ class Constraints:
         return _Compiled(rules, with_reasoning, source)
 
     def _reasoning_tokens(self, task: Generate, family: Family, prompt: str) -> ReasoningTokens | None:
-        """Return how to recognise the reasoning before the answer; None if none may come."""
+        """Return how to recognise reasoning before the answer; None if there can be none."""
         tags, headers = family.reasoning_tags, family.headers
         if tags is None:
             return None
@@ -207,17 +207,17 @@ class Constraints:
     def _limit_reasoning(
         self, reasoning: ReasoningTokens | None, compiled: _Compiled, max_tokens: int | None
     ) -> ReasoningTokens | None:
-        """Add to `reasoning` when it must end, so that an answer can follow; return None if it must not begin.
+        """Set when reasoning must end, so that an answer can follow; return None if it must not begin.
 
         It must not begin if `max_tokens` has no room for both. If the grammar is only for calls, no answer is needed.
         """
         if reasoning is None:
             return None
-        closing = tuple(self._tags.cut(reasoning.end.decode(), self._grammar_vocabulary.tokenize))
+        closing = tuple(self._tags.tokenize(reasoning.end.decode(), self._grammar_vocabulary.tokenize))
         if compiled.answer_grammar.shortest is None:
             return None if reasoning.within else replace(reasoning, closing=closing)
         reserved_tokens = MOST_NEWLINES + compiled.answer_grammar.shortest + 1  # the token that ends the turn
-        opening = len(self._tags.cut(reasoning.within.decode(), self._grammar_vocabulary.tokenize)) or 1
+        opening = len(self._tags.tokenize(reasoning.within.decode(), self._grammar_vocabulary.tokenize)) or 1
         if not reasoning.opened and max_tokens is not None and max_tokens <= opening + len(closing) + reserved_tokens:
             return None
         return replace(reasoning, closing=closing, needs=reserved_tokens)

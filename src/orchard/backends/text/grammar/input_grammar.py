@@ -1,9 +1,9 @@
 r"""Grammars of custom tools, for the input of a call as plain text or in a JSON string.
 
-Their syntax is llguidance's Lark (https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md). Text of the
-call's format follows its input, and JSON may write one character as two. llguidance's lexer takes the longest text of a
-terminal and never goes back, so both would break: `/.*/` before a newline would take the backslash of `\n`. So this
-module turns terminals into rules whose lexemes are single characters.
+Their syntax is llguidance's Lark (https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md). llguidance's
+lexer takes the longest text that a terminal matches and never goes back. So `/.*/` would take the text that follows the
+input in a call, and the backslash of a `\n` in JSON. Therefore this module turns terminals into rules whose lexemes are
+single characters.
 """
 
 import json
@@ -85,7 +85,7 @@ def embed_grammar(source: str, *, json: bool) -> call_grammar.EmbeddedGrammar:
 
 
 def mark_input(tool: Tool) -> Tool:
-    """Return a tool whose input has a mark in the grammar of its calls."""
+    """Return the tool with a mark for its input, which `enforce_input` finds in the grammar of its calls."""
     return replace(tool, parameters={**call_grammar.json_arguments(tool).schema, "properties": {"input": _MARK}})
 
 
@@ -149,7 +149,7 @@ class _Rewriter:
         yield f"\nstart: {'skip ' if skips else ''}r_start\n"
 
     def _terminal_expression(self, match: re.Match[str]) -> str:
-        """Return the expression for a terminal, or for what may replace one."""
+        """Return the expression for a terminal, a text, a range or a regular expression."""
         if match["unknown"]:
             place = self._source[match.start() :].split("\n")[0][:40]
             raise ValueError(f"{place!r} can't be enforced within a call")
@@ -188,7 +188,7 @@ class _Rewriter:
         return " ".join([*parts, *(['""'] if parts[-1] in ("(", "|") else []), ")"])
 
     def _class_expression(self, atom: str, flags: str) -> str:
-        """Return the expression for one of some characters."""
+        """Return the expression for a character class."""
         # A bare quote would look like the beginning of a string in the expression.
         atom = _QUOTE.sub(lambda match: r"\x22" if match[0].endswith('"') else match[0], atom)
         char_class = atom if atom.startswith("[") else f"[{atom}]"
@@ -205,7 +205,7 @@ def _code_escape(char: str) -> str:
 
 @lru_cache(maxsize=1024)
 def escape_class(char_class: str, flag: str) -> str:
-    """Return the expression for one of some characters, as a JSON string writes them."""
+    """Return the expression for a character class, as a JSON string writes its characters."""
     members = first_bytes(f"/{char_class}/{flag}")
     special = sorted(members & _JSON_ESCAPES.keys())
     if not special:

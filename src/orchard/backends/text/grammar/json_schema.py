@@ -18,7 +18,7 @@ from orchard.formats.schema import resolved, type_of, values
 # Between the parts of JSON: a space, or a newline and an indentation.
 _WHITE_SPACE = {"whitespace_pattern": r"\x20|\n[\x20\t]{0,16}"}
 _FORMATS = {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"}
-_SCHEMA_MAPS = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}  # names, then schemas
+_SCHEMA_MAPS = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}  # schemas by name
 _VALUE_KEYWORDS = {"const", "enum", "default", "examples", "example"}
 _BRANCH_KEYWORDS = {"anyOf", "oneOf", "$ref", "if", "then", "else", "not", "dependentSchemas"}
 _JOINT_KEYWORDS = {"allOf", "unevaluatedProperties", "$dynamicRef"}
@@ -35,9 +35,9 @@ _MOST_MULTIPLES = 10_000  # a state of the lexer for each remainder
 def prepare_schema(schema: Any, *, lenient: bool = False) -> dict[str, Any]:
     """Return a schema whose JSON has bounded white space. Raise ValueError, with a sentence, if it can't be enforced.
 
-    An unknown `format` is ignored, as the standard says. `lenient`: so is every keyword and pattern that llguidance
-    can't enforce. An object that lists its properties and doesn't mention others gets no others, since a small model
-    would add them without end.
+    Ignore an unknown `format`, as the standard says; if `lenient`, also every keyword and pattern that llguidance can't
+    enforce. If an object lists its properties and doesn't mention others, forbid others: a small model would add them
+    without end.
     """
     if schema is True:
         schema = {}
@@ -92,7 +92,7 @@ def _prepare_text(value: TextValue, tokens: Collection[str], *, lenient: bool) -
 
 
 def cut_before_token(tag: str, tokens: Collection[str]) -> tuple[str, str]:
-    """Cut a tag before the first token in it: that can't be part of a terminal."""
+    """Cut a tag before its first special token, since a terminal can't contain one."""
     place = min((tag.index(token) for token in tokens if token in tag), default=len(tag))
     return tag[:place], tag[place:]
 
@@ -101,7 +101,7 @@ class _SchemaRewriter:
     """Rewrites a schema into a form that llguidance can enforce, without keywords that have no effect."""
 
     def __init__(self, root: dict[str, Any], *, lenient: bool, closing: bool) -> None:
-        """`lenient`: without patterns that can't be enforced. `closing`: objects that list properties get no others."""
+        """`lenient`: drop patterns that can't be enforced. `closing`: forbid properties that an object doesn't list."""
         self._root = root
         self._lenient = lenient
         self._closing = closing
@@ -150,11 +150,11 @@ class _SchemaRewriter:
 
 
 def _one_of_as_any_of(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
-    """Write a `oneOf` whose branches exclude each other as `anyOf`; llguidance doesn't see that through references."""
+    """Write a `oneOf` as `anyOf` if its branches exclude each other; llguidance doesn't look at references."""
     branches = schema.get("oneOf")
     if not isinstance(branches, list) or "anyOf" in schema or not are_exclusive(branches, root):
         return schema
-    # Merge the other keywords into each branch; that fails if a branch refers to itself.
+    # llguidance merges other keywords into each branch, which fails if a branch refers to itself.
     others = {key: value for key, value in schema.items() if key not in ("oneOf", "discriminator")}
     return others | {"anyOf": branches}
 
@@ -162,8 +162,8 @@ def _one_of_as_any_of(schema: dict[str, Any], root: dict[str, Any]) -> dict[str,
 def are_exclusive(branches: Sequence[Any], root: dict[str, Any]) -> bool:
     """Return whether a quick look shows that no value can match two branches of a `oneOf`.
 
-    They have different types, or list different values, or are objects with a required property for which that holds:
-    the tag of a union.
+    The branches have different types, or list different values. Or they are objects, and that holds for a required
+    property of all, such as the tag of a union.
     """
     schemas = [_follow_references(branch, root) for branch in branches]
     objects = [schema for schema in schemas if _schema_types(schema) == {"object"}]
@@ -212,7 +212,7 @@ def _required_properties(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _upgrade_bounds(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with draft 4's boolean exclusive bounds written as in later drafts."""
+    """Replace draft 4's boolean exclusive bounds by the numbers of later drafts."""
     for end in ("Minimum", "Maximum"):
         if isinstance(is_exclusive := schema.get(f"exclusive{end}"), bool):
             schema = {key: value for key, value in schema.items() if key != f"exclusive{end}"}
@@ -230,7 +230,7 @@ def _exclude_nul(pattern: str) -> str:
 
     def exclude(match: re.Match[str]) -> str:
         escape, first = match.groups()
-        return escape or (f"[^\\x00\\{first}" if first else "[^\\x00")  # `]` and `-` would mean something else later
+        return escape or (f"[^\\x00\\{first}" if first else "[^\\x00")  # elsewhere, `]` and `-` have a meaning
 
     return _NEGATED_CLASS.sub(exclude, pattern)
 
@@ -247,7 +247,7 @@ def _pattern_fault(value: Any) -> str:
 
 
 def _replace_exclusive_bounds(schema: dict[str, Any]) -> dict[str, Any]:
-    """Replace an exclusive bound that is a whole number by one just beyond it, if the other bound is less than 1 away.
+    """Replace an exclusive whole number by an inclusive bound just beyond it, if the other bound is less than 1 away.
 
     llguidance would allow the number itself. It bounds integers correctly.
     """
@@ -294,7 +294,7 @@ def _check_limits(schema: Any) -> None:
         divisor = part.get("multipleOf")
         if not isinstance(divisor, int | float) or isinstance(divisor, bool):
             continue
-        # 0.25 is 25 hundredths: as many remainders.
+        # 0.25 is 25 hundredths, so it has 25 remainders.
         exact = Fraction(str(divisor)) if abs(divisor) < 1e30 else Fraction(0)
         remainders = abs(exact.numerator) * (10 ** len(str(divisor).partition(".")[2]) // exact.denominator or 1)
         multiples += remainders or _MOST_MULTIPLES

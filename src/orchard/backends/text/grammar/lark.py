@@ -17,11 +17,12 @@ _REGEX_SYNTAX = set("/\\.+*?()|[]{}^$&~#-")  # characters with a meaning in a re
 
 ANY_TEXT = "/(?s:.*)/"
 """The terminal of all texts."""
+_TRIAL_CHARACTERS = 48  # characters of a text
+# Masks of the next byte: printable characters, and lower-case letters.
+_PRINTABLE_MASK = (1 << 127) - (1 << 32)
+_LETTER_MASK = (1 << 123) - (1 << 97)
 # No limit is above llguidance's own, so that nothing takes seconds or gigabytes. A step is one token of a row, and all
 # other rows wait for it.
-_TRIAL_CHARACTERS = 48  # characters of a text
-_PRINTABLE_MASK = (1 << 127) - (1 << 32)  # the printable ones of the bytes that may come next
-_LETTER_MASK = (1 << 123) - (1 << 97)
 LIMITS = LLParserLimits(
     initial_lexer_fuel=1_000_000,
     step_lexer_fuel=50_000,
@@ -48,10 +49,12 @@ class Tags:
         """Return the expression for a text; "" for an empty one."""
         return " ".join(self._symbol(part) for part in self._parts(text))
 
-    def cut(self, text: str, cut: Callable[[bytes], list[int]]) -> list[int]:
-        """Tokenise a text: special tokens become their ids; `cut` tokenises the text between them."""
-        cuts = ([self._tokens[part]] if part in self._tokens else cut(part.encode()) for part in self._parts(text))
-        return [token for tokens in cuts for token in tokens]
+    def tokenize(self, text: str, tokenize: Callable[[bytes], list[int]]) -> list[int]:
+        """Tokenise a text: special tokens become their ids; `tokenize` tokenises the text between them."""
+        tokens: list[int] = []
+        for part in self._parts(text):
+            tokens += [self._tokens[part]] if part in self._tokens else tokenize(part.encode())
+        return tokens
 
     def up_to_rules(self, text: str) -> str:
         """Return rules called `up_to`: any text, followed by this one."""
@@ -84,9 +87,9 @@ def complete_grammar(
 
 
 def text_up_to(tag: str, terminal: str = ANY_TEXT, *, within: bool = False) -> str:
-    """Return the terminal for texts that end with a tag and don't have it before; `terminal` must match them, too.
+    """Return the terminal for texts that match `terminal`, too, and have a tag at their end and nowhere else.
 
-    `within`: they may have it before, since only what follows it is an end.
+    `within`: the tag may occur earlier, since a text ends only where a special token follows the tag.
     """
     mark = tag.strip()
     text = ANY_TEXT
@@ -129,7 +132,7 @@ def first_bytes(terminal: str) -> set[int]:
 
 @lru_cache(maxsize=1024)
 def repetition_fault(grammar: str) -> str:
-    """Return what is wrong in a grammar: nested repetitions may be ambiguous in too many ways; "" if nothing."""
+    """Return what is wrong with a grammar if its nested repetitions are too ambiguous; "" if they aren't."""
     matcher = LLMatcher(byte_tokenizer(), grammar, limits=LIMITS)
     for _ in range(_TRIAL_CHARACTERS):
         mask = int.from_bytes(matcher.compute_bitmask(), "little")
@@ -186,7 +189,7 @@ def call_rules(grammar: call_grammar.CallsGrammar, tags: Tags, *, parallel: bool
 def triggered_call_rules(grammar: call_grammar.CallsGrammar, tags: Tags, *, parallel: bool) -> str | None:
     """Return rules called `calls`, each without its text up to the trigger; None if a call has no trigger.
 
-    Where nothing holds several calls together, each has a trigger of its own.
+    If a format has no text around all calls, each call has its own trigger, and the rules are for one call.
     """
     begins = [grammar.prefix + call.begin for call in grammar.calls]
     if not all(grammar.trigger in begin for begin in begins):
@@ -219,7 +222,7 @@ class _Printer:
         )
 
     def rules(self, calls: Iterable[str], **options: Iterable[str]) -> str:
-        """Return rules called `calls` and, each for one of some expressions, as `options` are; and terminals."""
+        """Return the rule `calls`, a rule for each of `options`, which is one of its expressions, and the terminals."""
         lines = [f"calls: {' '.join(filter(None, calls))}"]
         for name, expressions in options.items():
             rules = {f"{name}_{number}": expression for number, expression in enumerate(expressions)}

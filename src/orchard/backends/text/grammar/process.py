@@ -21,7 +21,7 @@ _text_decoder = msgspec.msgpack.Decoder(GrammarText | None)
 
 
 class GrammarProcess:
-    """A process that writes grammars; the first one starts it. Only one thread may call `write`."""
+    """Writes grammars in a process, which the first grammar starts. Only one thread may call `write`."""
 
     def __init__(self, special: Mapping[str, int], limits: HelperLimits = LIMITS) -> None:
         """See `GrammarWriter`."""
@@ -44,14 +44,17 @@ class GrammarProcess:
 
 
 def make_answer(special: bytes) -> Answer:
-    """Return what writes grammars in the process. `special`: the special tokens and their ids, in msgpack."""
+    """Return the function that writes grammars in the process.
+
+    `special`: the special tokens and their ids, in msgpack.
+    """
     writer = GrammarWriter(msgspec.msgpack.decode(special, type=dict[str, int]))
     last_salt = b""
 
     def answer(question: bytes) -> Iterator[bytes]:
         nonlocal last_salt
         request = _request_decoder.decode(question)
-        if request.salt != last_salt:  # the time that it takes tells nothing of others' grammars
+        if request.salt != last_salt:  # or the time would tell which grammars others use
             for cached in (lark.terminal_fault, lark.repetition_fault, input_grammar.escape_class):
                 cached.cache_clear()
             last_salt = request.salt

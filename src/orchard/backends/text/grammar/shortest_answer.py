@@ -18,19 +18,19 @@ from msgspec import Struct
 from orchard.engine.sampling.grammar import BoundGrammar, CompiledGrammar, GrammarState, GrammarVocabulary, Words
 
 _LONGEST_TOKEN = 64  # bytes
-_MOST_STEPS = 2048  # steps of the first answer that is tried
-_MOST_SEARCH_STEPS = 600  # steps of the search for shorter ones
-_FREE_TEXT_LETTERS = 40  # if more letters than these may follow, any text may
-_FEW_LETTERS = 26  # letters that may follow in listed texts
+_MOST_STEPS = 2048  # of the first search
+_MOST_SEARCH_STEPS = 600  # of the search for shorter answers
+_FREE_TEXT_LETTERS = 40  # if more letters than these may follow, the text is free
+_FEW_LETTERS = 26  # if more letters than these may follow, one stands for all
 _DEPTH_COST = 3  # characters that an open bracket or string costs at least, with its content
 _CLOSING_SIGNS, _QUOTE = b'}])",:/', b'"'
-_FEW_SIGNS = 4  # signs after which something else comes
+_FEW_SIGNS = 4  # if more signs than these may follow, none is tried
 _LETTER_KINDS = (b"0123456789", string.ascii_letters.encode())
 _SPACE, _COMMA = b"\n \r\t", b","
 
 
 class _Place(Struct, frozen=True):
-    """The beginning of a text that matches the grammar: its last tokens, those before, and its depth in JSON."""
+    """The beginning of a text that matches the grammar: its last tokens, the place before, and its depth in JSON."""
 
     matcher: LLMatcher
     tokens: Sequence[int] = ()
@@ -137,7 +137,7 @@ class ShortestAnswers:
         return best
 
     def _candidates(self, place: _Place, hints: list[list[int]], *, spaces: bool = False) -> list[list[int]]:
-        """Return what to try next, what looks shortest first."""
+        """Return the tokens to try next, first those that look shortest."""
         words = np.zeros((1, -(-len(self._alphabet.pieces) // 32)), np.int32)
         fill_next_token_bitmask(place.matcher, words)
         special = [[token] for token in self._special if words[0, token // 32] >> (token % 32) & 1]
@@ -154,7 +154,7 @@ class ShortestAnswers:
         closing = bytes(letter for letter in _CLOSING_SIGNS if letter in allowed_letters)
         others = bytes(set(allowed_letters) - {*closing, *digits, *letters, *_SPACE})
         tries = closing + digits[:1] + (letters[:1] if len(letters) > _FEW_LETTERS else letters) + others
-        if spaces and tries == _COMMA:  # where another one may follow, white space may lead to the end
+        if spaces and tries == _COMMA:  # an item must follow the comma, but white space may lead to the end
             tries = bytes(letter for letter in _SPACE if letter in allowed_letters) + tries
         return [*special, *self._letter_tokens(tries or allowed_letters)]
 

@@ -144,8 +144,8 @@ class _ValueKind(Struct, frozen=True):
 class TextSchema:
     """The texts that match a schema, each followed by `end`, which it doesn't contain.
 
-    `types`: the types that a text is read as, if it can be. A string must not look like a value of a type that the
-    schema doesn't allow.
+    `types`: a text that looks like a value of one of these types is read as one. So a string must not look like a value
+    of a type that the schema doesn't allow.
     """
 
     def __init__(self, schema: Any, types: Collection[str], end: str = "", *, lenient: bool) -> None:
@@ -276,7 +276,7 @@ class TextSchema:
         bounds = _BOUNDS if type_ in ("integer", "number") else ()
         for key in (*bounds, "not"):
             if any(key in part for part in choice.parts):
-                self._refuse(f"`{key}` of what may be a string as well can't be enforced")
+                self._refuse(f"`{key}` can't be enforced on a value that may be a string")
         if (listed_values := choice.listed_values) is not None:
             return self._append_end(
                 _alternation(text_literal(json.dumps(value)) for value in listed_values if type_of(value) == type_)

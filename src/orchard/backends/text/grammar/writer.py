@@ -5,9 +5,9 @@ done in a separate process (`process`).
 
 - A grammar is enforced on the text of the answer. If there are tools, calls in the model's own format may replace it.
 - Calls that must be made (`must_call`) are the whole answer.
-- Strict tools don't require a call: after the text that opens a call, wherever it comes, the call is enforced. If no
-  text opens a format's calls, an answer that begins like a call is enforced. If the format or the tokens are not known
-  well enough, strict tools are like others.
+- Strict tools don't require a call. But wherever a text opens a call, the call is enforced. If no text opens a format's
+  calls, an answer that begins like a call must be one. If the format or the tokens are not known well enough, strict
+  tools are like others.
 - The grammar of a custom tool is enforced on its input, in a JSON string or as plain text; if that is not possible, the
   request is rejected.
 - For tools that are not strict, as much of the schema as possible is enforced.
