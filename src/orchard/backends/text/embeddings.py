@@ -90,7 +90,7 @@ class TextEmbeddings:
 
     @property
     def further_jobs(self) -> int:
-        """How many jobs the engine works on, not counting one of each request."""
+        """The number of jobs that the engine works on, without the first of each request."""
         return sum(max(0, len(live.begun_inputs) - 1) for live in self._live.values())
 
     async def prepare(self, task: Embed, read: MediaRead, salt: bytes) -> list[InputTokens]:

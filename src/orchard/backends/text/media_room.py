@@ -17,7 +17,7 @@ MEDIA_SHARE = 1 / 8
 class MediaRoom:
     """Lets requests read their media one after the other, while there is room; see `turn_of` for their order.
 
-    A request may begin unless those before it have exceeded the limit, so a single one of any size may.
+    A request may begin while the media before it don't exceed the limit. So a single request may have any size.
     """
 
     def __init__(self, most_bytes: int, used_bytes: Callable[[], int]) -> None:
@@ -30,7 +30,10 @@ class MediaRoom:
 
     @contextlib.asynccontextmanager
     async def turn(self, yields: float) -> AsyncIterator[None]:
-        """Wait until media may be read; smaller ones go first for `yields` seconds. They count after the context."""
+        """Wait until media may be read; smaller ones go first for `yields` seconds.
+
+        The media count once the context ends.
+        """
         turn = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (turn_of(yields), next(self._numbers), turn))
         self.start_next()

@@ -224,7 +224,7 @@ class ChoiceOutput:
         return events
 
     def notes(self) -> list[str]:
-        """Return why texts of the answer that look like calls are none, or broken ones, since the last time."""
+        """Return why texts that look like calls are no calls, or broken ones; only news since the last time."""
         notes = self._format.notes.copy()
         self._format.notes.clear()
         return notes
@@ -286,7 +286,7 @@ class ChoiceOutput:
 
 
 class Echo:
-    """The echo with which each choice begins: the prompt's text, and its tokens' logprobs if they are wanted."""
+    """The echo that begins each choice: the prompt's text, and its tokens' logprobs if they are wanted."""
 
     def __init__(
         self, vocabulary: Vocabulary, text: str, tokens: Sequence[int], choices: int, top_logprobs: int | None

@@ -56,7 +56,7 @@ T = TypeVar("T")
 log = logging.getLogger("orchard.worker")
 
 _RETRY_AFTER = 5
-# Large work lets other work go first: for one second per this amount.
+# Large work lets other work go first, for a second per amount.
 _YIELDING_BYTES = 2 * 2**20  # of files of media
 _YIELDING_CHARS = 16 * 2**10  # of a grammar
 _BATCHING: dict[BatchMode, Batching] = {
@@ -160,12 +160,11 @@ class TextService(Service):
         return load_text_model(path, options, progress)
 
     def _media(self, model: "TextModel | VisionModel", template: ChatTemplate) -> PromptMedia | tuple[()] | None:
-        """Return the object that puts media into prompts; (): a vision model takes none; None: it isn't such a model,
-        or can't be one here."""
+        """Return the object that puts media into prompts; () if a vision model takes none; None if it isn't one."""
         return None
 
     def _adopt(self, model: "TextModel | VisionModel") -> None:
-        """Make what prompts and answers need of the model, but don't keep the model: the engine's thread frees it."""
+        """Make what prompts and answers need from the model. Don't keep the model: the engine's thread frees it."""
         self._vocabulary = Vocabulary(model.tokenizer)
         self._reports = CacheReports(self._vocabulary)
         self._prompter = Prompter(model, self._vocabulary, self._options, self._media)
@@ -442,7 +441,7 @@ class TextService(Service):
         log.debug("request %s: guesses that were right: %s", live.request.id, ", ".join(counts))
 
     def _emit_events(self, events: list[tuple[str, list[Event]]]) -> None:
-        """Emit events, or only the numbers of running and waiting requests, and the starved ones, if they changed."""
+        """Emit events and the numbers of requests; without events, only if a number or the starved requests changed."""
         self._room.start_next()
         numbers = self._running, max(0, len(self._live) - self._running)
         if events or (*numbers, self._starved) != self._last_status:

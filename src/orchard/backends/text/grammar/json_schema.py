@@ -59,7 +59,8 @@ def prepare_schema(schema: Any, *, lenient: bool = False) -> dict[str, Any]:
 def prepare_call(body: Node, tokens: Collection[str] = (), *, lenient: bool = False) -> Node:
     """Prepare every value in a call's arguments, as `prepare_schema` does; texts become terminals.
 
-    `tokens`: the texts that are special tokens of the model, which can't be part of a terminal.
+    `tokens`: the texts that are special tokens of the model, which can't be part of a terminal. Raise ValueError as
+    `prepare_schema` does.
     """
 
     def prepare_node(node: Node) -> Node:

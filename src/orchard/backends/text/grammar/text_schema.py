@@ -259,7 +259,7 @@ class TextSchema:
         return f"(({terminal}) {text_literal(self._end)})" if self._end else f"({terminal})"
 
     def _exclusion_terminals(self, schema: Any) -> list[str]:
-        """Return the strings that a `not` with this schema excludes."""
+        """Return the terminals that a `not` with this schema adds."""
         try:
             schema_alone = {**self._definitions, **schema} if isinstance(schema, dict) else schema
             schema_texts = TextSchema(schema_alone, {"string"}, self._end, lenient=False)

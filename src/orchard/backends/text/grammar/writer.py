@@ -51,7 +51,7 @@ class GrammarRequest(Struct, frozen=True):
 
     `parallel_calls`: there may be several calls. `header`: the beginning of the answer, before the grammar is enforced.
     `reasoning`: the texts that begin and end the reasoning, if the grammar must include it. `salt`: that of the
-    request's `CacheScope`; what is known of a grammar is only used for requests with the same one.
+    request's `CacheScope`; what the process remembers of a grammar serves only requests with the same salt.
     """
 
     grammar: generate.Grammar | None

@@ -1,4 +1,4 @@
-"""Bounds what a chat template may make: in one operation, which can't be interrupted, and in all.
+"""Limits how much a chat template may make: in one operation, which can't be interrupted, and in total.
 
 A template is interrupted between two bytecodes of Python, but not while native code multiplies a text by 10^9. The
 sandbox of Jinja, which transformers renders with, forbids a range of more than 100,000 numbers and nothing else of this
@@ -17,15 +17,15 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from transformers.utils import chat_template_utils
 
 MOST_CHARACTERS = 64 * 2**20
-"""Of a text that a template makes: many times as many as a prompt may have."""
+"""The most characters of a text that a template makes: many times more than a prompt may have."""
 MOST_WORK = 2 * 2**30
-"""The characters of all texts together, with those that are thrown away, that one rendering may make."""
+"""The most characters of all texts that one rendering makes, including those that it throws away."""
 _MOST_WIDTH = 1000
 _MOST_BITS = 2**14  # of a whole number
 _ITEM_CHARACTERS = 64  # the characters that an item of a list counts as
-# Methods of texts, and filters, whose result is as long as an argument says, or has an argument in each place.
+# Methods of texts, and filters, whose result is as long as an argument says, or repeats an argument.
 _WIDTH_METHODS = {"batch", "center", "expandtabs", "indent", "ljust", "rjust", "tojson", "wordwrap", "zfill"}
-# A width in a format, in the syntax of `%` or of `format`, of four digits or more, or one that is an argument.
+# A width of four digits or more, or one that is an argument, in the syntax of `%` or of `format`.
 _WIDE_FORMAT = re.compile(r"%(\([^()%]*\))?[^%a-zA-Z]*(\d{4}|\*)|\{[^{}:]*:[^{}]*(\d{4}|\{)")
 
 
@@ -40,7 +40,7 @@ def _check_size(size: int) -> None:
 
 
 def _operand_size(value: Any) -> int:
-    """Return a number itself, or how many characters or items something has."""
+    """Return a number itself; otherwise the number of characters or items, 0 if there are none."""
     if isinstance(value, int):
         return value
     return len(value) if hasattr(value, "__len__") else 0
@@ -70,7 +70,7 @@ class _CountedTemplate(Template):
 
 
 class BoundedEnvironment(ImmutableSandboxedEnvironment):
-    """Jinja's sandbox, in which no operator, method or filter makes too much. Only one thread at a time may render."""
+    """Jinja's sandbox, with limits for operators, methods and filters. Only one thread at a time may render."""
 
     code_generator_class = _BoundedCode
     template_class = _CountedTemplate
@@ -150,7 +150,7 @@ def _check_bits(bits: int) -> None:
 
 
 def _check_call(name: str, subject: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Raise OverflowError if a method of a text, or a filter, would make too much of the subject."""
+    """Raise OverflowError if a method of a text, or a filter, would make too large a result of the subject."""
     arguments = (*args, *kwargs.values())
     widest = max(map(_operand_size, arguments), default=0)
     match name:

@@ -16,7 +16,7 @@ _PARAGRAPH = "\n\n"
 _SHORT_ID_CHARS = 9
 _PLACEHOLDER_TEXT = "..."
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-"""The efforts of thinking that requests may ask for, the least first."""
+"""The efforts of thinking that requests may ask for, from the least to the greatest."""
 
 
 class Switch(Struct, frozen=True):
@@ -278,7 +278,7 @@ def variables_of(args: Mapping[str, Any], capabilities: TemplateCapabilities) ->
     if efforts and effort in EFFORTS:
         del variables["reasoning_effort"]
         switch_decides = thinking is False and switch and switch.name == efforts.name
-        # If thinking can't be turned off, the effort "none" gets the nearest one, too. Of two, the greater one is used.
+        # If thinking can't be turned off, "none" becomes the nearest effort, too. Of two, use the greater.
         if not switch_decides and (effort != "none" or "none" in efforts.values or not capabilities.thinking_off):
             place = EFFORTS.index(effort)
             nearest = min(reversed(efforts.values), key=lambda value: abs(EFFORTS.index(value) - place), default=None)

@@ -30,7 +30,7 @@ _COMMON_ARGS = {
     "enable_thinking",
     "reasoning_effort",
     "thinking_budget",
-}  # requests set these by fields of their own
+}  # requests set these by their own fields
 
 
 class ChatTemplate:
@@ -76,7 +76,7 @@ class ChatTemplate:
         return not shows("Qasked") and shows(_text_block("Qasked"))
 
     def unread_parts(self, family: Family) -> list[str]:
-        """Return what of an answer the template writes in a way that a family doesn't read: reasoning, tool calls."""
+        """Return the parts of answers (reasoning, tool calls) that the template writes and a family can't read."""
         return unread_parts(self._render_turns, self.capabilities, family) if self.exists else []
 
     def check(self) -> None:
@@ -162,8 +162,8 @@ class ChatTemplate:
 
     def _render_without_limit(self, turns: list[Turn], variables: dict[str, Any]) -> str:
         # Don't use mlx-lm's apply_chat_template: it sets enable_thinking if the request doesn't, but the model was made
-        # for the template's own default. Nor transformers': it drops values that are None, which DeepSeek's templates
-        # test for.
+        # for the template's own default. Don't use transformers' either: it drops values that are None, for which
+        # DeepSeek's templates test.
         if template := self._tokenizer._chat_template:
             text: str = template(turns, **variables)
             return text
@@ -180,9 +180,9 @@ class ChatTemplate:
 
 
 class _Trial:
-    """Renders conversations with `render`, until one takes too long: then none of the others is tried.
+    """Renders conversations with `render` until one takes too long, and then raises that error for all others.
 
-    Whoever tries a template ignores its errors. `timeout`: the error of the one that took too long.
+    Probes ignore a template's errors, so `timeout` keeps the error of the conversation that took too long.
     """
 
     def __init__(self, render: Callable[..., str]) -> None:

@@ -17,7 +17,7 @@ logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every mista
 
 
 class DocumentReader:
-    """Reads documents; PDFs in a process of their own, which the first one starts. Only one thread may call `read`."""
+    """Reads documents, and PDFs in a process, which the first PDF starts. Only one thread may call `read`."""
 
     def __init__(self, limits: HelperLimits = LIMITS) -> None:
         self._process = HelperProcess(f"{__name__}:make_answer", limits)
@@ -56,7 +56,7 @@ class DocumentReader:
 
 
 def make_answer(_: bytes) -> Answer:
-    """Return what reads PDFs in the process: from a file to its text in UTF-8."""
+    """Return the function that reads PDFs in the process: it takes a file and yields its text in UTF-8."""
     import pypdf  # noqa: F401 - so that the first PDF doesn't wait for it
 
     return pdf_text

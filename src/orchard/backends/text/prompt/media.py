@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # they import mlx-vlm, which a text model doesn't need
 
 log = logging.getLogger("orchard.worker")
 
-# After so long, no further document or medium of a request is begun. The last one, a video, may take another 60 or 70.
+# After this time, no other document or medium of a request is read. The last one, a video, may take 60 or 70 more.
 MOST_READING_SECONDS = 40.0
 _MOST_SECONDS = 40  # for encoding one medium; a worker that is silent for three times as long is killed
 
@@ -54,7 +54,7 @@ class JobMedia(Struct, frozen=True):
 class MediaTask(Struct, frozen=True):
     """A conversation whose media have been read; markers have replaced them in its text.
 
-    `task` has markers for `parts`, in order; `media` is what was read of them. Each marker has the `nonce`, so that a
+    `task` has markers for `parts`, in order; `media` are those that were read. Each marker has the `nonce`, so that a
     caller's text can't contain one. `start_time`: when reading began, by `time.monotonic`.
     """
 
@@ -161,10 +161,10 @@ class PromptMedia:
     def _find_placeholder(
         self, kind: MediaKind, template: ChatTemplate, tokens: Sequence[str]
     ) -> dict[tuple[Role, MediaKind], Turn]:
-        """Find the placeholder of a medium in the model's prompts, tested with a small one, if one works.
+        """Find the placeholder of a kind of media in the model's prompts, and test it with a small medium.
 
-        `tokens` are the tokenizer's added ones. Return the block for which the template writes the placeholder, by the
-        roles of messages in which it does.
+        `tokens` are the tokenizer's added tokens. Return the block for which the template writes the placeholder, by
+        kind and by the roles of messages in which it does.
         """
         for text, block in self._placeholder_candidates(kind, template):
             expansion = self._reader.expansion(kind, text)
@@ -197,8 +197,8 @@ class PromptMedia:
         """Read the media of a conversation; `salt`: see `CacheScope`. Raise OrchardError that blames the part if one
         can't be read.
 
-        `refuse` is called with the number of tokens so far, and raises if they are too many: a few bytes may be an
-        image of many megabytes, so media that are too large must not be prepared.
+        `refuse` is called with the number of tokens so far, and raises if they are too many. A few bytes may be an
+        image of many megabytes, so don't prepare media that are too large.
         """
         media: list[Medium] = []
         tokens = media_bytes = 0

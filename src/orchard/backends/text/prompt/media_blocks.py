@@ -26,10 +26,10 @@ class Placeholder(NamedTuple):
 
 
 def placeholder_cores(text: str, tokens: Iterable[str]) -> list[str]:
-    """Return what may be the core of a placeholder's text, the likeliest first.
+    """Return the possible cores of a placeholder's text, the likeliest first.
 
-    `tokens` are the tokenizer's added ones. The rest may depend on the place: the number of an image, the space between
-    a medium and a text.
+    `tokens` are the tokenizer's added tokens. The rest may depend on the place, such as the number of an image or the
+    space between a medium and a text.
     """
     matches = list(_alternation_pattern(filter(str.strip, tokens)).finditer(text))
     core_text = text[matches[0].start() : matches[-1].end()].strip() if matches else ""
@@ -39,8 +39,8 @@ def placeholder_cores(text: str, tokens: Iterable[str]) -> list[str]:
 class MediaBlocks:
     """Replaces markers by blocks before a template is rendered, and the template's placeholders by markers after it.
 
-    Where a caller's text spells a placeholder, the template gets another text in its place, so that what is found are
-    the template's own placeholders only.
+    If a caller's text spells a placeholder, the template gets another text instead. So all placeholders that are found
+    are the template's own.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class MediaBlocks:
         self._core_pattern = _alternation_pattern({placeholder.core for placeholder in placeholders.values()})
 
     def arrange(self, media_task: "MediaTask", turns: list[Turn], variables: Turn) -> tuple[list[Turn], Turn]:
-        """Return turns and variables as the template shall get them."""
+        """Return turns and variables for the template, with media as blocks and without callers' placeholders."""
         safe_turns: list[Turn] = self._hide_placeholders(media_task, turns)
         blocks = [self._split_into_blocks(media_task, turn) for turn in safe_turns]
         return blocks, self._hide_placeholders(media_task, variables)
@@ -87,9 +87,9 @@ class MediaBlocks:
         return turn | {"content": [*blocks, {"type": "text", "text": text}] if text else blocks}
 
     def restore_markers(self, media_task: "MediaTask", text: str) -> str | None:
-        """Return what the template wrote of arranged turns, with a marker for the core of each placeholder.
+        """Return the rendered text of arranged turns, with a marker for the core of each placeholder.
 
-        None: it didn't write one placeholder for each medium.
+        Return None if the template didn't write one placeholder for each medium.
         """
         as_text = {piece for piece in media_task.pieces(text) if isinstance(piece, int)}
         waiting: dict[str, deque[int]] = {}

@@ -143,7 +143,7 @@ class Prompter:
         return self._media.media_kinds if self._media else ()
 
     def _warn_of_unread_parts(self) -> None:
-        """Say in the log which parts of an answer the chat template writes in no format that is known."""
+        """Warn of parts of answers that the chat template writes in no known format."""
         parsers = {"reasoning": self._options.reasoning_parser, "tool calls": self._options.tool_call_parser}
         options = {"reasoning": "--reasoning-parser", "tool calls": "--tool-call-parser"}
         for part in self.template.unread_parts(self.family):
@@ -164,8 +164,8 @@ class Prompter:
     def read_media(self, task: generate.Generate, param: str = "messages", salt: bytes = b"") -> MediaTask:
         """Read a conversation's media, which may take long. Raise OrchardError if one of them can't be read.
 
-        `salt`: that of the request's `CacheScope`. The error blames `param` if they have many times too many tokens for
-        the context window.
+        `salt`: that of the request's `CacheScope`. Blame `param` if they have far too many tokens for the context
+        window.
         """
         parts = list(generate.media_of(task))
         for part in parts:
@@ -189,7 +189,7 @@ class Prompter:
         limit = self._max_tokens if task.max_tokens is None else task.max_tokens
         max_tokens = room if limit is None else min(room, limit)
         params = self._sampling_params(task, text)
-        if _continued_reasoning(task):  # the prompt has nothing of the answer itself
+        if _continued_reasoning(task):  # the prompt has only reasoning, and no part of the answer itself
             task = replace(task, continue_last=False)
         constraint = self.constraints.describe(task, self.family, text, max_tokens, salt)
         opener = self.template.opener if task.prompt is None else None

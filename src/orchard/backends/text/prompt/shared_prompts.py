@@ -22,7 +22,7 @@ class SharedPrompts:
         self._texts = tuple(filter(None, map(str.strip, texts)))
         self._render = render
         self._encode = encode
-        self._tokens: dict[str, tuple[str, list[int]]] = {}  # by text: what it was rendered as, and the tokens of that
+        self._tokens: dict[str, tuple[str, list[int]]] = {}  # by text: the rendered text and its tokens
 
     def count(self, task: Generate, tokens: Sequence[int]) -> int:
         """Return how many of a prompt's first tokens are those of a shared text; 0 if it begins with none of them."""
@@ -33,7 +33,7 @@ class SharedPrompts:
         return max((common_prefix_length(self._shared_tokens(task, text), tokens) for text in matches), default=0)
 
     def _shared_tokens(self, task: Generate, text: str) -> list[int]:
-        """Return the tokens with which every such prompt with a text begins, whatever comes after the text."""
+        """Return the tokens that begin every such prompt with a text, whatever follows the text."""
         rendered = text if task.prompt is not None else self._render_start(task.messages[0], text)
         if text not in self._tokens or self._tokens[text][0] != rendered:  # a template may write the date
             self._tokens[text] = rendered, self._encode(rendered)

@@ -170,7 +170,7 @@ def probe_template(render: Render, source: str) -> TemplateCapabilities:
     )
     with_call = [_QUESTION, _CALL_MESSAGE, _RESULT_MESSAGE]
     needles = ["Qvalue", "response:Qfunction", "Qresult"] if _RESULTS_FIELD.search(source) else ["Qvalue", "Qresult"]
-    # The ways to write a call, the most common one first.
+    # The ways to write a call, the most common first.
     ids = ("numbered" if "<|tool_calls_section_begin|>" in source else "any", "short")
     for beside, id_form, as_text in itertools.product((False, True), ids, (False, True)):
         form = replace(capabilities, results_beside_calls=beside, ids=id_form, text_arguments=as_text)
@@ -212,7 +212,7 @@ def common_prefix_length(first: Iterable[object], second: Iterable[object]) -> i
 
 
 def unread_parts(render: Render, capabilities: TemplateCapabilities, family: Family) -> list[str]:
-    """Return what of an answer a template writes in a way that the family doesn't read: reasoning, tool calls."""
+    """Return the parts of answers (reasoning, tool calls) that a template writes and the family can't read."""
     parts = []
     reasoning_pieces = [
         *_read_answers(render, capabilities, family, _message("assistant", ReasoningPart("Qthought"), "Qsaid"))
@@ -237,10 +237,10 @@ def unread_parts(render: Render, capabilities: TemplateCapabilities, family: Fam
 def _read_answers(
     render: Render, capabilities: TemplateCapabilities, family: Family, *messages: Message
 ) -> Iterator[list[Piece]]:
-    """Yield what a family reads in messages behind a prompt, where an answer may begin; nothing if they are rejected.
+    """Yield what a family reads of messages after a prompt, for each place where an answer may begin.
 
-    That is where the template's prompt for an answer and its earlier answers part, before a tag in which they part, or
-    behind the whole prompt.
+    An answer may begin where the rendered messages differ from the prompt, before a tag in which they differ, or after
+    the whole prompt. Yield nothing if the template rejects the messages.
     """
     tools = tools_of(_TOOLS, capabilities) if capabilities.calls else None
     prompt = _try_render(render, turns_of((_QUESTION,), capabilities), add_generation_prompt=True, tools=tools)
@@ -254,7 +254,7 @@ def _read_answers(
 
 
 def _cut_tag(prefix: str) -> list[tuple[str, int]]:
-    """Return the text before a tag that it ends in, and its length; nothing where it ends in none."""
+    """Return a text without the unfinished tag at its end, and the length of that; nothing if it has no such tag."""
     place = prefix.rfind("<")
     return [(prefix[:place], place)] if place >= 0 and ">" not in prefix[place:] else []
 
@@ -270,7 +270,7 @@ def _probe_thinking_blocks(shows: Callable[..., bool], capabilities: TemplateCap
 
 
 def _probe_call_messages(shows: Callable[..., bool], capabilities: TemplateCapabilities) -> TemplateCapabilities:
-    """Find out what a message with a call may have besides it."""
+    """Find out what a message may contain besides a call."""
     messages = [
         _QUESTION,
         _message("assistant", _CALL, _OTHER_CALL),

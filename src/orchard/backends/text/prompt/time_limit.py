@@ -22,8 +22,8 @@ _OVERDUE = ctypes.py_object(_Overdue)
 def run_with_time_limit(seconds: float, work: Callable[[], T]) -> T:
     """Do a piece of work in this thread and return its result; raise TimeoutError if it takes longer than `seconds`.
 
-    It is interrupted between two bytecodes of Python, again and again until it ends: a handler may catch the exception,
-    and Python drops one that is raised in a callback of native code. Native code itself is not interrupted.
+    The work is interrupted between two bytecodes of Python, again and again until it ends: a handler may catch the
+    exception, and Python drops an exception in a callback of native code. Native code itself is not interrupted.
     """
     thread = ctypes.c_ulong(threading.get_ident())
     done = threading.Event()
