@@ -63,7 +63,7 @@ class Driven:
             model.tokenizer,
             Vocabulary(model.tokenizer).bytes_of,
             model.vocab_size,
-            special=special,
+            special_tokens=special,
             write=GrammarProcess(special).write,
         )
 

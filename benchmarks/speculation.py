@@ -342,7 +342,7 @@ def _grammar(model: TextModel) -> BoundGrammar:
         model.tokenizer,
         Vocabulary(model.tokenizer).bytes_of,
         model.vocab_size,
-        special=special,
+        special_tokens=special,
         write=GrammarProcess(special).write,
     )
     names = [f"identification_number_of_the_{part}" for part in ("customer", "order", "warehouse", "delivery")]

@@ -66,7 +66,7 @@ _BATCHING: dict[BatchMode, Batching] = {
 }
 
 
-class _Live:
+class _LiveRequest:
     """A request that was submitted and has not ended. `answers` is filled when the engine gets its job."""
 
     def __init__(self, request: Request) -> None:
@@ -130,7 +130,7 @@ class TextService(Service):
         self._options = options
         self._most_requests = options.decode_concurrency + options.queue_size
         self._most_bytes = limit(options)
-        self._live: dict[str, _Live] = {}
+        self._live: dict[str, _LiveRequest] = {}
         self._room = MediaRoom(min(MOST_MEDIA_BYTES, int(limit(options) * MEDIA_SHARE)), self._media_bytes)
         self._running = 0  # as the engine last reported
         self._starved: list[str] = []  # as the engine last reported
@@ -181,7 +181,7 @@ class TextService(Service):
             message = f"{self._options.queue_size} requests are waiting for this model already"
             self._emit_events([(request.id, [Failed("overloaded", message, retry_after=_RETRY_AFTER)])])
             return
-        live = self._live[request.id] = _Live(request)
+        live = self._live[request.id] = _LiveRequest(request)
         live.preparing = self._loop.create_task(self._prepare(live))
         self._emit_events([])
 
@@ -253,7 +253,7 @@ class TextService(Service):
             await asyncio.to_thread(lane.close)
         await asyncio.to_thread(self._engine.join)
 
-    async def _prepare(self, live: _Live) -> None:
+    async def _prepare(self, live: _LiveRequest) -> None:
         """Make a request's prompt and its grammar, and give its job to the engine."""
         request = live.request
         try:
@@ -292,7 +292,9 @@ class TextService(Service):
             log.exception("request %s could not be prepared", request.id)
             self._end(request.id, Failed("internal", f"the prompt could not be prepared: {type(error).__name__}"))
 
-    async def _read_media(self, live: _Live, read: Callable[[], MediaTask], parts: Sequence[MediaPart]) -> MediaTask:
+    async def _read_media(
+        self, live: _LiveRequest, read: Callable[[], MediaTask], parts: Sequence[MediaPart]
+    ) -> MediaTask:
         """Call `read`, which reads the media `parts`, once there is memory for the media."""
         yields = sum(len(part.data) for part in parts) / _YIELDING_BYTES
         # Documents need no room. A request that has media already doesn't wait: two could wait for each other.
@@ -305,19 +307,17 @@ class TextService(Service):
     def _media_bytes(self) -> int:
         return sum(live.media_bytes for live in self._live.values())
 
-    def _begin(self, live: _Live, prepared: PreparedPrompt, grammar: BoundGrammar | None) -> None:
+    def _begin(self, live: _LiveRequest, prepared: PreparedPrompt, grammar: BoundGrammar | None) -> None:
         request, task = live.request, generation(live.request)
         live.prompt_tokens = len(prepared.tokens)
         if task.echo:
             live.echo = Echo(self._vocabulary, prepared.text, prepared.tokens, task.n, task.top_logprobs)
-        params = prepared.params
-        penalties = params.presence_penalty, params.frequency_penalty
-        live.sampling = SettledSampling(params.temperature, params.top_p, *penalties)
+        penalties = prepared.params.presence_penalty, prepared.params.frequency_penalty
+        live.sampling = SettledSampling(prepared.params.temperature, prepared.params.top_p, *penalties)
         prompt_logprobs = live.echo.top_logprobs if live.echo else None
         if not prepared.max_tokens and prompt_logprobs is None:
-            echo_events = live.echo.begin() if live.echo else ()
             started = Started(live.prompt_tokens, sampling=live.sampling)
-            self._end(request.id, started, *echo_events, live.finished_event())
+            self._end(request.id, started, *(live.echo.begin() if live.echo else ()), live.finished_event())
             return
         begin_format = partial(self._prompter.family.begin, prepared.text, task.tools, forced=task.must_call)
         live.answers = [
@@ -391,7 +391,7 @@ class TextService(Service):
                 events.setdefault(request_id, []).append(failed)
         self._emit_events([(request_id, found) for request_id, found in events.items() if found])
 
-    def _on_begun(self, live: _Live, begun: Begun) -> list[Event]:
+    def _on_begun(self, live: _LiveRequest, begun: Begun) -> list[Event]:
         """Return the first events of a request whose prefill has begun."""
         if live.has_begun:  # its prefill began again, after a preemption
             return []
@@ -401,7 +401,7 @@ class TextService(Service):
         started = Started(live.prompt_tokens, begun.cached_tokens, sampling=live.sampling)
         return [started, *(live.echo.begin() if live.echo else ())]
 
-    def _on_token(self, live: _Live, drawn: Drawn) -> list[Event]:
+    def _on_token(self, live: _LiveRequest, drawn: Drawn) -> list[Event]:
         if not live.answers:  # only the prompt was wanted, but the engine always generates a token
             del self._live[drawn.job]
             return [live.finished_event()]
@@ -428,7 +428,7 @@ class TextService(Service):
             self._log_guesses(live)
         return events
 
-    def _log_guesses(self, live: _Live) -> None:
+    def _log_guesses(self, live: _LiveRequest) -> None:
         """Log how many guesses of a request were right, and how much time each source has saved in all requests."""
         if not live.guess_counts:
             return

@@ -49,7 +49,7 @@ def constraints(model: TextModel) -> Constraints:
         model.tokenizer,
         Vocabulary(model.tokenizer).bytes_of,
         model.vocab_size,
-        special=special,
+        special_tokens=special,
         write=write,
     )
 

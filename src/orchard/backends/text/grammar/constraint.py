@@ -70,21 +70,21 @@ class Constraints:
         bytes_of: Callable[[int], bytes] | None,
         vocab_size: int,
         *,
-        special: Mapping[str, int],
+        special_tokens: Mapping[str, int],
         write: Callable[[GrammarRequest], GrammarText | None],
     ) -> None:
         """Compile for one model: `tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits.
 
-        `bytes_of` returns the bytes of a token; None if tokens have no text of their own. `special`: the ids of tokens
-        that a grammar must not treat as text, by their texts. `write`: see `GrammarWriter`.
+        `bytes_of` returns the bytes of a token; None if tokens have no text of their own. `special_tokens`: the ids of
+        tokens that a grammar must not treat as text, by their texts. `write`: see `GrammarWriter`.
         """
         self._hf = tokenizer
         self._bytes_of = bytes_of
         self._vocab_size = vocab_size
         self._eos = sorted(token for token in tokenizer.eos_token_ids if token < vocab_size)
         self._added_tokens = {token.content: id_ for id_, token in tokenizer.added_tokens_decoder.items()}
-        self._special = special
-        self._tags = lark.Tags(self._special)
+        self._special_tokens = special_tokens
+        self._tags = lark.Tags(self._special_tokens)
         self._write = write
         self._compiled: OrderedDict[bytes, _Compiled | OrchardError | None] = OrderedDict()
         self._lock = threading.Lock()  # for `_compiled`, which several threads use
@@ -229,14 +229,14 @@ class Constraints:
 
     @cached_property
     def _short_answers(self) -> ShortestAnswers:
-        return ShortestAnswers(self._grammar_vocabulary, list(self._special.values()), self._eos)
+        return ShortestAnswers(self._grammar_vocabulary, list(self._special_tokens.values()), self._eos)
 
     @cached_property
     def _grammar_vocabulary(self) -> GrammarVocabulary:
         assert self._bytes_of
         pieces = list(map(self._bytes_of, range(self._vocab_size)))
-        special = [token for token in (*self._special.values(), *self._eos) if token < self._vocab_size]
-        return GrammarVocabulary(pieces, special, self._eos, partial(self._hf.encode, add_special_tokens=False))
+        no_text = [token for token in (*self._special_tokens.values(), *self._eos) if token < self._vocab_size]
+        return GrammarVocabulary(pieces, no_text, self._eos, partial(self._hf.encode, add_special_tokens=False))
 
 
 def _enforcement_error(constraint: Constraint, reason: str) -> OrchardError:

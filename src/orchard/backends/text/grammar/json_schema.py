@@ -79,7 +79,7 @@ def _prepare_text(value: TextValue, tokens: Collection[str], *, lenient: bool) -
     _check_limits(schema)
     head, tail = cut_before_token(end, tokens)
     terminal = TextSchema(schema, types, head, lenient=lenient).alternatives()
-    up_to = partial(text_up_to, head, within=tail != "")
+    up_to = partial(text_up_to, head, allow_earlier=tail != "")
     if terminal.text and (reason := terminal_fault(up_to(terminal.text))):
         if not lenient:
             raise ValueError(reason)

@@ -86,14 +86,14 @@ def complete_grammar(
     return f"{_HEAD}start: {start}\n{rules}"
 
 
-def text_up_to(tag: str, terminal: str = ANY_TEXT, *, within: bool = False) -> str:
+def text_up_to(tag: str, terminal: str = ANY_TEXT, *, allow_earlier: bool = False) -> str:
     """Return the terminal for texts that match `terminal`, too, and have a tag at their end and nowhere else.
 
-    `within`: the tag may occur earlier, since a text ends only where a special token follows the tag.
+    `allow_earlier`: the tag may occur earlier, since a text ends only where a special token follows the tag.
     """
     mark = tag.strip()
     text = ANY_TEXT
-    if within and tag:
+    if allow_earlier and tag:
         text = f"/(?s:.*){''.join(map(_escape_char, tag))}/"
     elif mark.startswith("<"):
         rest = ""

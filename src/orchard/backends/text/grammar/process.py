@@ -23,9 +23,9 @@ _text_decoder = msgspec.msgpack.Decoder(GrammarText | None)
 class GrammarProcess:
     """Writes grammars in a process, which the first grammar starts. Only one thread may call `write`."""
 
-    def __init__(self, special: Mapping[str, int], limits: HelperLimits = LIMITS) -> None:
+    def __init__(self, special_tokens: Mapping[str, int], limits: HelperLimits = LIMITS) -> None:
         """See `GrammarWriter`."""
-        self._process = HelperProcess(f"{__name__}:make_answer", limits, _encoder.encode(dict(special)))
+        self._process = HelperProcess(f"{__name__}:make_answer", limits, _encoder.encode(dict(special_tokens)))
 
     def write(self, request: GrammarRequest) -> GrammarText | None:
         """Call `GrammarWriter.write` in the process. Raise what it raises; ValueError also if it takes too much."""
@@ -43,12 +43,12 @@ class GrammarProcess:
         self._process.close()
 
 
-def make_answer(special: bytes) -> Answer:
+def make_answer(special_tokens: bytes) -> Answer:
     """Return the function that writes grammars in the process.
 
-    `special`: the special tokens and their ids, in msgpack.
+    `special_tokens`: the special tokens and their ids, in msgpack.
     """
-    writer = GrammarWriter(msgspec.msgpack.decode(special, type=dict[str, int]))
+    writer = GrammarWriter(msgspec.msgpack.decode(special_tokens, type=dict[str, int]))
     last_salt = b""
 
     def answer(question: bytes) -> Iterator[bytes]:

@@ -44,11 +44,11 @@ class _Place(Struct, frozen=True):
 class ShortestAnswers:
     """Finds short answers for the grammars of one model. Only one thread may use it."""
 
-    def __init__(self, alphabet: GrammarVocabulary, special: Sequence[int], eos: Sequence[int]) -> None:
-        """Search with these tokens; `special`: those that are not text; `eos`: those that end a turn."""
+    def __init__(self, alphabet: GrammarVocabulary, special_tokens: Sequence[int], eos: Sequence[int]) -> None:
+        """Search with these tokens; `special_tokens`: those that are not text; `eos`: those that end a turn."""
         self._alphabet = alphabet
-        self._special = [token for token in special if token not in eos]
-        unspellable = {*special, *eos}
+        self._special_tokens = [token for token in special_tokens if token not in eos]
+        unspellable = {*special_tokens, *eos}
         # Masks of few tokens are cheap; the ids stay the same.
         pieces = [
             piece if len(piece) == 1 or token in unspellable else b"" for token, piece in enumerate(alphabet.pieces)
@@ -88,14 +88,14 @@ class ShortestAnswers:
                 state.take(token)
             answer.extend(tokens)
 
-        for special, group in itertools.groupby(letters, lambda token: token in self._special):
+        for special, group in itertools.groupby(letters, lambda token: token in self._special_tokens):
             tokens = list(group)
             if special:
                 write(tokens)
                 continue
             rest = self._letters.spells(tokens)
             while rest:
-                tokens = [*itertools.takewhile(lambda token: token not in self._special, state.forced())]
+                tokens = [*itertools.takewhile(lambda token: token not in self._special_tokens, state.forced())]
                 tokens = tokens or self._alphabet.tokenizer.tokenize_bytes(rest[:_LONGEST_TOKEN])[:1]
                 rest = rest[len(self._alphabet.spells(tokens)) :]
                 write(tokens)
@@ -117,8 +117,8 @@ class ShortestAnswers:
             place = after
         return None
 
-    def _search_shorter(self, start: _Place, hints: list[list[int]], most: int) -> _Place | None:
-        """Search for an answer of fewer letters than `most`."""
+    def _search_shorter(self, start: _Place, hints: list[list[int]], most_letters: int) -> _Place | None:
+        """Search for an answer of fewer letters than `most_letters`."""
         best: _Place | None = None
         number = itertools.count()
         waiting = [(0, next(number), start)]
@@ -126,10 +126,10 @@ class ShortestAnswers:
             if not waiting:
                 break
             *_, place = heapq.heappop(waiting)
-            if place.length >= most:
+            if place.length >= most_letters:
                 continue
             if place.matcher.is_accepting():
-                best, most = place, place.length
+                best, most_letters = place, place.length
                 continue
             for tokens in self._candidates(place, hints):
                 if after := self._advance(place, tokens):
@@ -140,7 +140,7 @@ class ShortestAnswers:
         """Return the tokens to try next, first those that look shortest."""
         words = np.zeros((1, -(-len(self._alphabet.pieces) // 32)), np.int32)
         fill_next_token_bitmask(place.matcher, words)
-        special = [[token] for token in self._special if words[0, token // 32] >> (token % 32) & 1]
+        special = [[token] for token in self._special_tokens if words[0, token // 32] >> (token % 32) & 1]
         allowed_letters = bytes(
             self._letter_bytes[(words[0, self._letter_ids // 32] >> (self._letter_ids % 32) & 1).astype(bool)]
         )
@@ -166,7 +166,7 @@ class ShortestAnswers:
         if matcher.try_consume_tokens(list(tokens)) < len(tokens):
             return None
         depth, in_string, after_backslash = place.depth, place.in_string, place.after_backslash
-        for letter in b"".join(self._letters.pieces[token] for token in tokens if token not in self._special):
+        for letter in b"".join(self._letters.pieces[token] for token in tokens if token not in self._special_tokens):
             if letter in _QUOTE and not after_backslash:
                 in_string = not in_string
                 depth += 1 if in_string else -1

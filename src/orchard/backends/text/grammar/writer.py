@@ -89,11 +89,11 @@ class _GrammarSource(Struct, frozen=True):
 class GrammarWriter:
     """Writes grammars for one model."""
 
-    def __init__(self, special: Mapping[str, int]) -> None:
+    def __init__(self, special_tokens: Mapping[str, int]) -> None:
         """Write for a model with these special tokens: ids by their texts."""
-        self._special = special.keys()
-        self._tags = lark.Tags(special)
-        tokens = _ByteVocabulary(special)
+        self._special_tokens = special_tokens.keys()
+        self._tags = lark.Tags(special_tokens)
+        tokens = _ByteVocabulary(special_tokens)
         self._tokenizer = LLTokenizer(TokenizerWrapper(tokens), len(tokens.tokens), [tokens.eos_token_id])
 
     def write(self, request: GrammarRequest) -> GrammarText | None:
@@ -166,8 +166,8 @@ class GrammarWriter:
 
     def _call_body(self, tool: ToolCalls, body: Node) -> Node:
         if tool.input_grammar is not None:
-            return input_grammar.enforce_input(body, tool.input_grammar, self._special)
-        return json_schema.prepare_call(body, self._special, lenient=tool.loose_grammar is not None)
+            return input_grammar.enforce_input(body, tool.input_grammar, self._special_tokens)
+        return json_schema.prepare_call(body, self._special_tokens, lenient=tool.loose_grammar is not None)
 
     def _enforceable_text(self, source: _GrammarSource, reasoning: tuple[str, str] | None = None) -> str:
         """Return a grammar as `LLMatcher` takes it: JSON with all grammars, the complete one first.
@@ -217,8 +217,8 @@ class _ByteVocabulary:
 
     bos_token_id = None
 
-    def __init__(self, special: Mapping[str, int]) -> None:
-        names = {id_: text.encode() for text, id_ in special.items()}
+    def __init__(self, special_tokens: Mapping[str, int]) -> None:
+        names = {id_: text.encode() for text, id_ in special_tokens.items()}
         self._first_byte = max(names, default=-1) + 1
         bytes_ = [bytes([byte]) for byte in range(256)]
         self.tokens = [*(names.get(id_, b"") for id_ in range(self._first_byte)), *bytes_, b""]

@@ -125,14 +125,14 @@ class Prompter:
         self.shared = SharedPrompts(texts, lambda task: self.template.render(task, self._begins_thinking), self._encode)
         self._thinking_tags = markers.thinking_tags(tokenizer, self.family)
         self._media = media(model, self.template)
-        special = markers.special_tokens(tokenizer)
+        special_tokens = markers.special_tokens(tokenizer)
         self._documents = DocumentReader()
-        self.grammars = GrammarProcess(special)
+        self.grammars = GrammarProcess(special_tokens)
         self.constraints = Constraints(
             tokenizer,
             vocabulary.bytes_of if vocabulary.exact else None,
             model.vocab_size,
-            special=special,
+            special_tokens=special_tokens,
             write=self.grammars.write,
         )
         log.info("reasoning and tool calls are parsed in the format '%s'", self.family.name)
