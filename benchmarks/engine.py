@@ -21,7 +21,7 @@ from pathlib import Path
 
 from benchmarks.raw_loops import Loops, prompt, sampling
 from benchmarks.step_meter import StepMeter
-from orchard.backends.text.model import TextModel, load
+from orchard.backends.text.model import TextModel, load_text_model
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.batching.traced_pass import RUNS_BEFORE
@@ -40,7 +40,7 @@ class Driven:
     def __init__(self, path: str) -> None:
         self._steps: queue.SimpleQueue[tuple[float, EngineStep]] = queue.SimpleQueue()
         self._engine: Engine[TextModel] = Engine(
-            lambda: replace(load(path), eos_token_ids=frozenset()),
+            lambda: replace(load_text_model(path), eos_token_ids=frozenset()),
             lambda step: self._steps.put((time.perf_counter(), step)),
             TextOptions(speculation="off"),  # random weights repeat themselves: guesses would be right too often
         )

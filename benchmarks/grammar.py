@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.raw_loops import prompt
 from orchard.backends.text.grammar.constraint import Constraints
 from orchard.backends.text.grammar.process import GrammarProcess
-from orchard.backends.text.model import TextModel, load
+from orchard.backends.text.model import TextModel, load_text_model
 from orchard.backends.text.output import Vocabulary
 from orchard.backends.text.prompt.special_tokens import special_tokens
 from orchard.core.tasks.generate import Generate
@@ -51,19 +51,19 @@ class Driven:
     def __init__(self, path: str) -> None:
         self._steps: queue.SimpleQueue[tuple[float, EngineStep]] = queue.SimpleQueue()
         self._engine: Engine[TextModel] = Engine(
-            lambda: replace(load(path), eos_token_ids=frozenset()),
+            lambda: replace(load_text_model(path), eos_token_ids=frozenset()),
             lambda step: self._steps.put((time.perf_counter(), step)),
             TextOptions(),
         )
         self._vocab_size = self._engine.start().result().vocab_size
         self._runs = 0
-        model = load(path)
+        model = load_text_model(path)
         special = special_tokens(model.tokenizer)
         self._constraints = Constraints(
             model.tokenizer,
             Vocabulary(model.tokenizer).bytes_of,
             model.vocab_size,
-            special=special,
+            special_tokens=special,
             write=GrammarProcess(special).write,
         )
 

@@ -39,8 +39,7 @@ from benchmarks.steady_copy import steady_copy
 from orchard.backends.text.draft import load_draft
 from orchard.backends.text.grammar.constraint import Constraints
 from orchard.backends.text.grammar.process import GrammarProcess
-from orchard.backends.text.model import TextModel
-from orchard.backends.text.model import load as load_text
+from orchard.backends.text.model import TextModel, load_text_model
 from orchard.backends.text.output import Vocabulary
 from orchard.backends.text.prompt.special_tokens import special_tokens
 from orchard.backends.vision.model import load as load_seeing
@@ -250,7 +249,7 @@ class Contender:
 def _load(path: str) -> Any:
     """Load a folder as the server does: one with a part that sees, by mlx-vlm."""
     config = json.loads((Path(path) / "config.json").read_text())
-    return load_seeing(path) if kind_of(config, ()) == "vision" else load_text(path)
+    return load_seeing(path) if kind_of(config, ()) == "vision" else load_text_model(path)
 
 
 class Asker:
@@ -343,7 +342,7 @@ def _grammar(model: TextModel) -> BoundGrammar:
         model.tokenizer,
         Vocabulary(model.tokenizer).bytes_of,
         model.vocab_size,
-        special=special,
+        special_tokens=special,
         write=GrammarProcess(special).write,
     )
     names = [f"identification_number_of_the_{part}" for part in ("customer", "order", "warehouse", "delivery")]

@@ -23,7 +23,7 @@ from orchard.backends.text import model as text
 from orchard.backends.text import mtp
 from orchard.backends.text.prompt import chat_template
 from orchard.backends.text.prompt.chat_template import ChatTemplate
-from orchard.backends.text.prompt.time_limit import within
+from orchard.backends.text.prompt.time_limit import run_with_time_limit
 from orchard.backends.vision import model as vision
 from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
@@ -162,7 +162,7 @@ def test_the_worker_gives_a_reason(folder: Path, name: str) -> None:
     damage, reason = DAMAGES[name]
     damage(folder)
     with pytest.raises(OrchardError) as raised:
-        text.load(str(folder))
+        text.load_text_model(str(folder))
     assert raised.value.kind == "model_failed"
     assert reason in raised.value.message
 
@@ -220,7 +220,7 @@ def test_sizes_that_no_model_has_are_refused_before_anything_is_made(folder: Pat
         known = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps(known | {key: value}))
         with pytest.raises(OrchardError, match=f"can't be loaded: in its config.json {reason}"):
-            text.load(str(folder))
+            text.load_text_model(str(folder))
         (folder / "config.json").write_text(json.dumps(known))
 
 
@@ -238,7 +238,7 @@ def test_code_of_a_folder_never_runs(folder: Path, tmp_path: Path, name: str) ->
         "image_processor_type": "Evil",
     }
     (folder / name).write_text(json.dumps(known | fields))
-    for load in (text.load, vision.load, _load_embedder):
+    for load in (text.load_text_model, vision.load, _load_embedder):
         with suppress(OrchardError, vision.NoMedia):
             load(str(folder))
     assert not (tmp_path / "was-run").exists()
@@ -281,14 +281,14 @@ def test_a_template_that_never_ends_fails_the_load_once(
 
     def watched(seconds: float, work: Callable[[], str]) -> str:
         try:
-            return within(seconds, work)
+            return run_with_time_limit(seconds, work)
         except TimeoutError:
             late.append(template)
             raise
 
-    monkeypatch.setattr(chat_template, "within", watched)
+    monkeypatch.setattr(chat_template, "run_with_time_limit", watched)
     with pytest.raises(OrchardError, match="chat template did not finish within") as raised:
-        ChatTemplate(text.load(str(folder)).tokenizer, None)
+        ChatTemplate(text.load_text_model(str(folder)).tokenizer, None)
     assert (raised.value.kind, len(late)) == ("model_failed", 1)
 
 
@@ -323,7 +323,7 @@ def lora(**fields: object) -> dict[str, Any]:
 def test_an_adapter_of_nonsense_is_refused(folder: Path, tmp_path: Path, config: dict[str, Any]) -> None:
     adapter = make_adapter(tmp_path / "adapter", config)
     with pytest.raises(OrchardError, match=r"the adapter in .* can't be applied: "):
-        text.load(str(folder), TextOptions(adapter_path=str(adapter)))
+        text.load_text_model(str(folder), TextOptions(adapter_path=str(adapter)))
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_files_of_an_adapter_are_looked_at_first(folder: Path, tmp_path: Path, d
     adapter = make_adapter(tmp_path / "adapter", LORA)
     damage(adapter)
     with pytest.raises(OrchardError, match=f"the adapter in .* can't be applied: {reason}"):
-        text.load(str(folder), TextOptions(adapter_path=str(adapter)))
+        text.load_text_model(str(folder), TextOptions(adapter_path=str(adapter)))
 
 
 # Other files that a user names, and folders of folders
@@ -351,7 +351,7 @@ def test_a_file_for_the_chat_template(folder: Path, tmp_path: Path, damage: Call
     models = (ModelSettings(model_path=str(folder), text=options),)
     assert Registry.from_settings(Settings(models=models)).find("hostile").capabilities == ()
     with pytest.raises(OrchardError, match="can't be read: it is not a regular file"):
-        text.load(str(folder), options)
+        text.load_text_model(str(folder), options)
 
 
 def test_a_link_to_itself_hides_no_other_model(folder: Path) -> None:

@@ -14,7 +14,7 @@ from mlx import nn
 from mlx.utils import tree_flatten
 
 from orchard.backends import checkpoint
-from orchard.backends.text.model import TextModel, load
+from orchard.backends.text.model import TextModel, load_text_model
 from orchard.core.errors import OrchardError
 from orchard.gateway.models.model_files import Folders
 
@@ -268,13 +268,13 @@ def test_what_the_gateway_says(row: Row, folder: Path) -> None:
 
 def test_what_a_worker_does(row: Row, folder: Path, model: TextModel) -> None:
     if row.worker == LOADS:
-        loaded = load(str(folder))
+        loaded = load_text_model(str(folder))
         tokens = mx.array([[1, 2, 3]])
         logits, expected = (each.forward(tokens, each.new_cache()) for each in (loaded, model))
         assert mx.allclose(logits, expected, atol=0.5 if row.quantised else 1e-5), mx.abs(logits - expected).max()
         return
     with pytest.raises(OrchardError, match=row.worker) as raised:
-        load(str(folder))
+        load_text_model(str(folder))
     assert raised.value.kind == "model_failed"
     assert "\n" not in raised.value.message
 

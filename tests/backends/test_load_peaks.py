@@ -75,7 +75,7 @@ _ROOM = 2**34  # for unpacked weights
 )
 def test_a_text_model(tmp_path: Path, made: dict[str, Any], memory_limit: int) -> None:
     make_text(tmp_path, **made)
-    assert peak_share(lambda: text.load(str(tmp_path), TextOptions(memory_limit=memory_limit))) <= 1.1
+    assert peak_share(lambda: text.load_text_model(str(tmp_path), TextOptions(memory_limit=memory_limit))) <= 1.1
 
 
 @pytest.mark.parametrize("is_slow", [False, True])

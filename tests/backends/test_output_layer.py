@@ -10,7 +10,7 @@ from mlx import nn
 
 from orchard.backends.output_layer import OutputLayer
 from orchard.backends.text import model as text
-from orchard.backends.text.model import load
+from orchard.backends.text.model import load_text_model
 from orchard.backends.vision import model as vision
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
@@ -36,7 +36,7 @@ def inner(network: Any) -> Any:
 @pytest.mark.parametrize("kind", sorted((ARCHITECTURES | PECULIAR).keys() - {"gemma3n"}))
 def test_hidden_states_of_text_models(kind: str, tmp_path: Path) -> None:
     make_architecture(tmp_path, kind)
-    model = load(str(tmp_path), EMBEDDINGS)
+    model = load_text_model(str(tmp_path), EMBEDDINGS)
     expected = inner(model.network)(TOKENS, cache=model.new_cache())
     assert model.output
     assert expected.shape[-1] == model.output.width
@@ -45,7 +45,7 @@ def test_hidden_states_of_text_models(kind: str, tmp_path: Path) -> None:
 
 def test_hidden_states_where_the_inner_part_has_other_arguments(tmp_path: Path) -> None:
     make_architecture(tmp_path, "gemma3n")
-    model = load(str(tmp_path), EMBEDDINGS)
+    model = load_text_model(str(tmp_path), EMBEDDINGS)
     hidden = model.hidden(TOKENS, model.new_cache())
     logits = model.network.model.language_model.embed_tokens.as_linear(hidden)
     check_close(mx.tanh(logits / SOFTCAP) * SOFTCAP, model.forward(TOKENS, model.new_cache()))
@@ -63,7 +63,7 @@ def test_hidden_states_of_vision_models(family: str, vision_folder: Callable[[st
 
 def test_a_pass_for_hidden_states_leaves_the_network_as_it_was(tmp_path: Path) -> None:
     make_architecture(tmp_path, "qwen3")
-    model = load(str(tmp_path), EMBEDDINGS)
+    model = load_text_model(str(tmp_path), EMBEDDINGS)
     kinds = [type(module) for module in model.network.modules()]
     logits = model.forward(TOKENS, model.new_cache())
     model.hidden(TOKENS, model.new_cache())
@@ -79,7 +79,7 @@ def test_a_network_without_an_output_layer() -> None:
 
 def test_a_model_without_an_output_layer_fails_to_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_architecture(tmp_path, "qwen3")
-    made = text._MLX_LM._replace(run=lambda network: text._run(network)[..., :-1])
+    made = text._MLX_LM._replace(run=lambda network: text._run_one_token(network)[..., :-1])
     monkeypatch.setattr(text, "_MLX_LM", made)
     with pytest.raises(OrchardError, match="can't give embeddings, as the option `embeddings` says: none of its"):
-        load(str(tmp_path), EMBEDDINGS)
+        load_text_model(str(tmp_path), EMBEDDINGS)

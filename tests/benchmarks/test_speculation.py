@@ -9,7 +9,7 @@ from benchmarks.noisy_copy import noisy_copy
 from benchmarks.speculation import DraftOracle, MtpOracle, Oracle, median_interval
 from benchmarks.steady_copy import steady_copy
 
-from orchard.backends.text.model import load
+from orchard.backends.text.model import load_text_model
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import Batch
 from orchard.engine.batching.kv_cache import KVStore
@@ -100,11 +100,11 @@ def test_a_noisy_copy_is_the_same_model_with_other_weights(model_folder: Path, t
         assert mx.array_equal(first[name], second[name])
         assert mx.abs(first[name] - weight).max() < mx.std(weight) or mx.array_equal(weight, mx.ones_like(weight))
     assert not mx.array_equal(first["lm_head.weight"], own["lm_head.weight"])
-    assert load(paths[0]).vocab_size == load(str(model_folder)).vocab_size
+    assert load_text_model(paths[0]).vocab_size == load_text_model(str(model_folder)).vocab_size
 
 
 def test_of_a_steady_copy_each_token_has_one_successor(model_folder: Path, tmp_path: Path) -> None:
-    model = load(steady_copy(str(model_folder), tmp_path / "steady"))
+    model = load_text_model(steady_copy(str(model_folder), tmp_path / "steady"))
     tokens = [5, 9, 1, 1]
     logits = model.forward(mx.array([tokens], mx.uint32), model.new_cache())
     assert mx.softmax(logits[0].astype(mx.float32), -1).max(-1).min() > 0.9

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orchard.backends.text.draft import load_draft
-from orchard.backends.text.model import TextModel, load
+from orchard.backends.text.model import TextModel, load_text_model
 from orchard.core.tasks.text_options import TextOptions
 from orchard.demo import MODEL_PATH
 from orchard.engine.batching.job import Job
@@ -43,7 +43,7 @@ def draft_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model() -> TextModel:
-    return load(str(MODEL_PATH))
+    return load_text_model(str(MODEL_PATH))
 
 
 def jobs(model: TextModel) -> list[Job]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from orchard.backends.text.model import TextModel, load
+from orchard.backends.text.model import TextModel, load_text_model
 from orchard.core.speculation_report import SourceTotals
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import EngineStep, Job
@@ -31,7 +31,9 @@ class Running:
         """`options` are those of `TextOptions`."""
         self.steps: queue.Queue[EngineStep] = queue.Queue()
         self.thread: threading.Thread | None = None
-        self.engine: Engine[TextModel] = Engine(lambda: load(str(folder)), self._deliver, TextOptions(**options))
+        self.engine: Engine[TextModel] = Engine(
+            lambda: load_text_model(str(folder)), self._deliver, TextOptions(**options)
+        )
         self.engine.start().result(60)
 
     def _deliver(self, step: EngineStep) -> None:
@@ -96,7 +98,7 @@ def test_a_job_that_is_cancelled_while_its_prompt_is_fetched_never_runs(
 
 
 def test_the_model_is_freed(model_folder: Path) -> None:
-    loaded = load(str(model_folder))
+    loaded = load_text_model(str(model_folder))
     network = weakref.ref(loaded.network)
     models = [loaded]
     del loaded
@@ -110,7 +112,7 @@ def test_the_model_is_freed(model_folder: Path) -> None:
 
 
 def test_a_model_that_does_not_load(tmp_path: Path) -> None:
-    engine: Engine[TextModel] = Engine(lambda: load(str(tmp_path)), lambda step: None, TextOptions())
+    engine: Engine[TextModel] = Engine(lambda: load_text_model(str(tmp_path)), lambda step: None, TextOptions())
     with pytest.raises(Exception, match=r"config\.json"):
         engine.start().result(30)
     assert engine.join(30)
@@ -136,7 +138,9 @@ def test_tells_what_guesses_have_brought(model_folder: Path, monkeypatch: pytest
     assert running.engine.speculated == brought
     running.engine.close()
     assert running.engine.join(30)
-    off: Engine[TextModel] = Engine(lambda: load(str(model_folder)), lambda step: None, TextOptions(speculation="off"))
+    off: Engine[TextModel] = Engine(
+        lambda: load_text_model(str(model_folder)), lambda step: None, TextOptions(speculation="off")
+    )
     off.start().result(30)
     assert off.speculated == {}
     off.close()
@@ -150,7 +154,7 @@ def test_signs_of_life(model_folder: Path) -> None:
     def slow() -> TextModel:
         engine.advance(0.5)
         assert goes_on.wait(30)
-        return load(str(model_folder))
+        return load_text_model(str(model_folder))
 
     engine: Engine[TextModel] = Engine(slow, lambda step: None, TextOptions(), told.put)
     assert engine.silent_seconds == 0.0
@@ -206,7 +210,7 @@ def test_a_model_that_does_not_load_is_freed(model_folder: Path) -> None:
     networks: list[weakref.ref[object]] = []
 
     def broken() -> TextModel:
-        model = load(str(model_folder))
+        model = load_text_model(str(model_folder))
         networks.append(weakref.ref(model.network))
         raise ValueError("it is broken")
 
@@ -311,7 +315,7 @@ def test_an_engine_does_not_wait_for_ever_for_its_prompts_on_disk(
     monkeypatch.setattr(DiskTier, "_scan", lambda _: free.wait(60))
     monkeypatch.setattr(KVStore, "wait_for_files", watched)
     options = TextOptions(prompt_cache_dir=str(tmp_path))
-    engine: Engine[TextModel] = Engine(lambda: load(str(model_folder)), lambda step: None, options)
+    engine: Engine[TextModel] = Engine(lambda: load_text_model(str(model_folder)), lambda step: None, options)
     engine.start().result(30)
     assert silent == [0.0]
     free.set()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlx_lm import stream_generate
 
-from orchard.backends.text.model import load
+from orchard.backends.text.model import load_text_model
 from orchard.engine.batching.job import Job
 from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import WORDS, At, Engines, Happening, Leave, Result, greedy, prompt
@@ -41,7 +41,7 @@ def test_the_models_look_at_all_of_their_context(engines: Engines, kind: str) ->
     answers = [engines.alone(kind, greedy("a", [word, *text[1:]], 12)).only for word in range(6)]
     assert len({tuple(answer) for answer in answers}) > 3
     assert all(len(set(answer)) > len(answer) / 2 for answer in answers)
-    model = load(str(engines.folder(kind)))
+    model = load_text_model(str(engines.folder(kind)))
 
     def logits(foreign_layer: int | None) -> mx.array:
         caches = []
@@ -61,7 +61,7 @@ def test_the_models_look_at_all_of_their_context(engines: Engines, kind: str) ->
 def test_greedy_is_what_mlx_lm_generates(engines: Engines, kind: str) -> None:
     jobs = [greedy(str(length), prompt(length, length), 12) for length in some((1, 2, 3, *EDGES, 100), 2)]
     together = engines.get(kind).run(jobs)
-    model = load(str(engines.folder(kind)))
+    model = load_text_model(str(engines.folder(kind)))
     for job in jobs:
         parts = stream_generate(model.network, model.tokenizer, job.prompt, max_tokens=job.max_tokens)
         theirs = [part.token for part in parts]

@@ -8,7 +8,7 @@ import pytest
 from mlx_lm.generate import generate_step
 from mlx_lm.models.cache import make_prompt_cache
 
-from orchard.backends.text.model import TextModel, load
+from orchard.backends.text.model import TextModel, load_text_model
 from orchard.engine.batching.job import Job
 from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import At, Engines, greedy, prompt
@@ -60,7 +60,7 @@ def in_mlx_lms_cache(model: TextModel, job: Job, options: dict[str, Any]) -> lis
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_it_is_what_mlx_lms_caches_give(engines: Engines, options: dict[str, Any]) -> None:
     driver = engines.get("qwen3", prefill_step_size=4096, prompt_cache_bytes=0, **options)
-    model = load(str(engines.folder("qwen3")))
+    model = load_text_model(str(engines.folder("qwen3")))
     for job in jobs()[:-1]:
         assert driver.alone(job).only == in_mlx_lms_cache(model, job, options), job.id
 
@@ -90,7 +90,7 @@ def rounding(folder: Path, text: list[int]) -> tuple[mx.array, float]:
     """
     logits = []
     for dtype in (mx.bfloat16, mx.float32):
-        model = load(str(folder))
+        model = load_text_model(str(folder))
         model.network.set_dtype(dtype)
         logits.append(model.network(mx.array([text])).astype(mx.float32)[0])
     off = mx.abs(logits[0] - logits[1]).max().item()
@@ -123,7 +123,7 @@ def differ_by_rounding(folder: Path, text: list[int], ours: list[int], theirs: l
 def test_bfloat16_parts_only_where_two_tokens_are_as_good(engines: Engines, kind: str) -> None:
     """In company against alone, and against mlx-lm."""
     folder = engines.folder(kind, mx.bfloat16)
-    model = load(str(folder))
+    model = load_text_model(str(folder))
     first, *rest = [
         greedy(str(length), prompt(length, length), 30) for length in some((1, 3, 17, 16, 40, 90, 257, 130), 2)
     ]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchard.backends.kernels import cpu
-from orchard.backends.text.model import load
+from orchard.backends.text.model import load_text_model
 from tests.support.engine_driver import Driver, greedy, prompt
 from tests.support.models import make_architecture
 
@@ -23,7 +23,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def unpacked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
     monkeypatch.setattr(cpu, "is_slow", lambda: True)
     monkeypatch.setattr(cpu, "_LEAST_WEIGHTS", 1)
-    driver = Driver(lambda: load(str(folder)))
+    driver = Driver(lambda: load_text_model(str(folder)))
     yield driver
     driver.close()
 
@@ -36,7 +36,7 @@ def test_they_write_the_same_alone_and_together_as_with_mlxs_products(
     together = {name: result.only for name, result in unpacked.run(JOBS).items()}
     assert together == {job.id: unpacked.alone(job).only for job in JOBS}
     monkeypatch.undo()
-    usual = Driver(lambda: load(str(folder)))
+    usual = Driver(lambda: load_text_model(str(folder)))
     assert together == {name: result.only for name, result in usual.run(JOBS).items()}
     usual.close()
 
@@ -45,4 +45,4 @@ def test_what_they_cache_is_not_taken_for_another_models(
     folder: Path, unpacked: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
-    assert load(str(folder)).fingerprint != unpacked.model.fingerprint
+    assert load_text_model(str(folder)).fingerprint != unpacked.model.fingerprint

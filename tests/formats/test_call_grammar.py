@@ -30,7 +30,9 @@ def grammar_of(parser: str, tools: list[Tool]) -> CallsGrammar:
 
 
 def accepts(grammar: CallsGrammar, text: str) -> bool:
-    matcher = LLMatcher(byte_tokens(), lark.whole("calls", lark.calls(grammar, lark.Tags({}), several=True)))
+    matcher = LLMatcher(
+        byte_tokens(), lark.complete_grammar("calls", lark.call_rules(grammar, lark.Tags({}), parallel=True))
+    )
     assert not matcher.get_error()
     tokens = byte_tokens().tokenize_str(text)
     return bool(matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting())

@@ -40,7 +40,9 @@ def tokens(text: str, tags: tuple[str, ...]) -> list[int]:
 def accepts(specimen: Specimen, text: str, tags: tuple[str, ...], tools: Sequence[Tool] = TOOLS) -> bool:
     grammar = prepared(choose("", tool_call_parser=specimen.parser).calls(tools), tags)
     known = lark.Tags({tag: 257 + place for place, tag in enumerate(tags)})
-    matcher = LLMatcher(alphabet(tags).tokenizer, lark.whole("calls", lark.calls(grammar, known, several=True)))
+    matcher = LLMatcher(
+        alphabet(tags).tokenizer, lark.complete_grammar("calls", lark.call_rules(grammar, known, parallel=True))
+    )
     assert not matcher.get_error()
     found = tokens(text, tags)
     return matcher.try_consume_tokens(found) == len(found) and matcher.is_accepting()
@@ -189,7 +191,7 @@ def test_many_optional_arguments_make_no_large_grammar() -> None:
     tool = Tool("f", parameters={"properties": {f"p{number}": schema for number in range(50)}})
     for parser in ("pythonic", "gemma4"):
         grammar = prepared(choose("", tool_call_parser=parser).calls([tool]))
-        assert len(lark.calls(grammar, lark.Tags({}), several=True)) < 100_000
+        assert len(lark.call_rules(grammar, lark.Tags({}), parallel=True)) < 100_000
 
 
 @pytest.mark.parametrize(

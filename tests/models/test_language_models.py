@@ -12,7 +12,7 @@ from openai import AsyncOpenAI
 from openai.types import Completion
 from transformers import AutoTokenizer
 
-from orchard.backends.text.model import TextModel, load
+from orchard.backends.text.model import TextModel, load_text_model
 from tests.models import prompts, sources
 from tests.models.conftest import Record
 from tests.support.serving import Server
@@ -44,7 +44,7 @@ def loaded(request: pytest.FixtureRequest, record: Record) -> Loaded:
     folder = str(sources.ROOT / request.param)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     tokens = [tokenizer.encode(text) for text in GIVEN[request.param]]
-    return Loaded(request.param, load(folder), tokenizer, tokens, record(request.param))
+    return Loaded(request.param, load_text_model(folder), tokenizer, tokens, record(request.param))
 
 
 def _logprobs(logits: mx.array) -> NDArray[np.float32]:

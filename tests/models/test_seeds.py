@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from transformers import AutoTokenizer
 
-from orchard.backends.text.model import load
+from orchard.backends.text.model import load_text_model
 from orchard.engine import start
 from orchard.engine.batching.job import Job
 from orchard.engine.sampling.params import SamplingParams
@@ -31,7 +31,7 @@ class Engines(NamedTuple):
 
 @pytest.fixture(scope="module")
 def engines() -> Iterator[Engines]:
-    model = load(str(sources.ROOT / "smollm2"))
+    model = load_text_model(str(sources.ROOT / "smollm2"))
     controller = FixedController(4)
     plain = Driver(lambda: model, speculation="off", prompt_cache_bytes=0)
     with pytest.MonkeyPatch.context() as patch:

@@ -14,7 +14,7 @@ import mlx.core as mx
 import msgspec
 import pytest
 
-from orchard.backends.text.model import load
+from orchard.backends.text.model import load_text_model
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import EndReason, EngineStep, Job
 from orchard.engine.batching.kv_cache import KVStore
@@ -241,7 +241,7 @@ class Engines:
         make_architecture(folder, kind, dtype)
 
     def _load(self, folder: Path, options: TextOptions) -> Any:
-        return load(str(folder), options)
+        return load_text_model(str(folder), options)
 
     def _start(self, kind: str, dtype: mx.Dtype, options: dict[str, Any]) -> Driver:
         folder = self.folder(kind, dtype)

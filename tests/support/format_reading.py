@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from orchard.backends.text.grammar.json_schema import prepared_call
+from orchard.backends.text.grammar.json_schema import prepare_call
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallsGrammar
 from orchard.formats.format import CallArguments, CallEnd, CallStart, Content, Format, Piece, Thought
@@ -49,7 +49,7 @@ def whole(pieces: Iterable[Piece]) -> list[Call | str]:
 def prepared(grammar: CallsGrammar | None, tokens: Collection[str] = (), *, lenient: bool = False) -> CallsGrammar:
     """What calls look like, as it is printed. `tokens`: the tags that are tokens of the model."""
     assert grammar
-    bodies = (prepared_call(call.body, tokens, lenient=lenient) for call in grammar.calls)
+    bodies = (prepare_call(call.body, tokens, lenient=lenient) for call in grammar.calls)
     calls = (replace(call, body=body) for call, body in zip(grammar.calls, bodies, strict=True))
     return replace(grammar, calls=tuple(calls))
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 from mlx_vlm.speculative.drafters import load_drafter
 
-from orchard.backends.text.model import TextModel, load
+from orchard.backends.text.model import TextModel, load_text_model
 from orchard.backends.text.mtp import load_head
 from orchard.engine.batching import attention
 from orchard.engine.batching.batch import Batch, Pass
@@ -42,7 +42,7 @@ def headed() -> Headed:
     with tempfile.TemporaryDirectory() as folder:
         make_architecture(Path(folder), "qwen3_5")
         add_head(Path(folder))
-        model = load(folder)
+        model = load_text_model(folder)
         mx.eval(model.network.parameters())
         head = load_head(model, Path(folder))
         library, _ = load_drafter(folder, "mtp")

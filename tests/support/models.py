@@ -16,7 +16,7 @@ from mlx_vlm.speculative.drafters.qwen3_5_mtp import Model as HeadNetwork
 from mlx_vlm.speculative.drafters.qwen3_5_mtp import ModelConfig as HeadConfig
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from orchard.backends.text.model import TextModel, load
+from orchard.backends.text.model import TextModel, load_text_model
 from tests.support.examples import is_deep
 
 WINDOW = 512
@@ -250,7 +250,7 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def model(model_folder: Path) -> TextModel:
     """The tiny model, loaded in the test's own thread."""
-    return load(str(model_folder))
+    return load_text_model(str(model_folder))
 
 
 class Heard:

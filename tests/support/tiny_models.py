@@ -9,7 +9,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from orchard.backends.text.model import TextModel, load
+from orchard.backends.text.model import TextModel, load_text_model
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import attention, kv_cache
 from orchard.engine.batching.batch import Batch, BatchMode
@@ -31,7 +31,7 @@ def network(kind: str) -> TextModel:
     """One of tests.support.models.ARCHITECTURES, in float32."""
     with tempfile.TemporaryDirectory() as folder:
         make_architecture(Path(folder), kind)
-        loaded = load(folder, TextOptions(embeddings=True))
+        loaded = load_text_model(folder, TextOptions(embeddings=True))
         mx.eval(loaded.network.parameters())
     attention.install()
     return loaded

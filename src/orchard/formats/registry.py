@@ -322,7 +322,7 @@ _CONVERTERS: dict[str, dict[str, Any]] = {
     "llama3_json": _OBJECTS | {"several_calls": False, "text_beside_calls": False},
     "mistral": _OBJECTS | {"ids": "short"},
     "kimi_k2": _OBJECTS | {"ids": "numbered"},
-    "gemma4": _OBJECTS | {"results_within": True},
+    "gemma4": _OBJECTS | {"results_beside_calls": True},
     "deepseek_v3": {"calls": True, "text_arguments": True, "text_beside_calls": False},
     "deepseek_v31": {"calls": True, "text_arguments": True},
 }

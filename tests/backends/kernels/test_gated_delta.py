@@ -15,7 +15,7 @@ from mlx_vlm.models.qwen3_5 import language
 
 from orchard.backends.kernels import gated_delta
 from orchard.backends.kernels.gated_delta import Arguments
-from orchard.backends.text.model import load
+from orchard.backends.text.model import load_text_model
 from orchard.core.tasks.text_options import TextOptions
 
 on_cuda = pytest.mark.skipif(not mx.cuda.is_available(), reason="the kernel is CUDA's")
@@ -174,7 +174,7 @@ def test_the_library_computes_what_the_kernel_does_not_serve(monkeypatch: pytest
 def test_a_model_that_is_loaded_gets_it(monkeypatch: pytest.MonkeyPatch, model_folder: Path) -> None:
     calls: list[bool] = []
     monkeypatch.setattr(gated_delta, "install", lambda network: calls.append(bool(network.parameters())))
-    load(str(model_folder), TextOptions())
+    load_text_model(str(model_folder), TextOptions())
     assert calls == [True]
 
 

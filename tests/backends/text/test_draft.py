@@ -8,7 +8,7 @@ import pytest
 
 from orchard.backends.text import draft as draft_module
 from orchard.backends.text.draft import load_draft
-from orchard.backends.text.model import TextModel, load
+from orchard.backends.text.model import TextModel, load_text_model
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from tests.support.models import make_architecture
@@ -63,7 +63,9 @@ def test_another_tokenizer_is_refused(model: TextModel, draft: Path, change: dic
 
 
 def test_logits_that_are_too_narrow_are_refused(model: TextModel, draft: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draft_module, "load", lambda folder: replace(load(folder), vocab_size=300))
+    monkeypatch.setattr(
+        draft_module, "load_text_model", lambda folder: replace(load_text_model(folder), vocab_size=300)
+    )
     with pytest.raises(OrchardError, match="its logits are for 300 tokens, and the model has 319"):
         load_draft("", model, options(draft))
 

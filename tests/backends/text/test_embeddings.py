@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from orchard.backends.text import service as service_module
-from orchard.backends.text.model import TextModel, load
+from orchard.backends.text.model import TextModel, load_text_model
 from orchard.core.errors import OrchardError
 from orchard.core.events import Finished, Output, Started, Usage
 from orchard.core.media import MediaPart
@@ -66,7 +66,7 @@ async def vectors(caller: Caller, name: str, task: Embed) -> list[Any]:
 
 
 def expected(folder: Path, tokens: list[int]) -> Any:
-    model = load(str(folder), TextOptions(embeddings=True))
+    model = load_text_model(str(folder), TextOptions(embeddings=True))
     hidden = np.array(model.hidden(mx.array([tokens], mx.uint32), model.new_cache())[0, -1])
     return hidden / np.linalg.norm(hidden)
 

@@ -40,7 +40,7 @@ async def test_others_wait_until_there_is_room() -> None:
     assert taken.read == [50]
     for expected in ([50, 4, 6], [50, 4, 6, 7]):
         taken.bytes = 0
-        room.go_on()
+        room.start_next()
         await settle()
         assert taken.read == expected
     await asyncio.gather(*tasks)
@@ -72,7 +72,7 @@ async def test_one_after_the_other() -> None:
     await settle()
     assert taken.read == [20]
     taken.bytes = 0
-    room.go_on()
+    room.start_next()
     await asyncio.gather(*tasks)
 
 

@@ -11,7 +11,7 @@ from mlx.utils import tree_flatten
 from mlx_lm.tuner.utils import linear_to_lora_layers
 
 from orchard.backends.model_folder import loading
-from orchard.backends.text.model import TextModel, load
+from orchard.backends.text.model import TextModel, load_text_model
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.device.out_of_memory import is_out_of_memory
@@ -87,7 +87,7 @@ def test_damage_is_told_in_a_sentence(
     shutil.copytree(model_folder, folder)
     damage(folder)
     with pytest.raises(OrchardError, match=words) as caught:
-        load(str(folder))
+        load_text_model(str(folder))
     assert caught.value.kind == "model_failed"
     assert "\n" not in caught.value.message
 
@@ -108,7 +108,7 @@ def test_the_tokenizer_is_not_read_beside_a_size_that_no_model_has(
     read: list[object] = []
     monkeypatch.setattr("orchard.backends.model_folder._tokenizer", lambda *given: read.append(given))
     with pytest.raises(OrchardError, match="num_hidden_layers"):
-        load(str(folder))
+        load_text_model(str(folder))
     assert not read
 
 
@@ -117,7 +117,7 @@ LORA = {"fine_tune_type": "lora", "num_layers": 1, "lora_parameters": {"rank": 2
 
 def make_adapter(folder: Path, adapter: Path) -> None:
     """Write LoRA weights that change what the model says."""
-    network = load(str(folder)).network
+    network = load_text_model(str(folder)).network
     network.freeze()
     linear_to_lora_layers(network, LORA["num_layers"], LORA["lora_parameters"])
     weights = {name: weight + 0.5 for name, weight in tree_flatten(network.trainable_parameters())}
@@ -127,7 +127,7 @@ def make_adapter(folder: Path, adapter: Path) -> None:
 
 def test_an_adapter_is_laid_over_the_model(model_folder: Path, model: TextModel, tmp_path: Path) -> None:
     make_adapter(model_folder, tmp_path)
-    adapted = load(str(model_folder), TextOptions(adapter_path=str(tmp_path)))
+    adapted = load_text_model(str(model_folder), TextOptions(adapter_path=str(tmp_path)))
     tokens = mx.array([[1, 2, 3]])
     first, again, plain = (each.forward(tokens, each.new_cache()) for each in (adapted, adapted, model))
     assert mx.array_equal(first, again)  # nothing is dropped out
@@ -152,13 +152,13 @@ def test_a_damaged_adapter_is_told_in_a_sentence(
     make_adapter(model_folder, tmp_path)
     damage(tmp_path)
     with pytest.raises(OrchardError, match=f"the adapter in .* can't be applied: .*{words}") as caught:
-        load(str(model_folder), TextOptions(adapter_path=str(tmp_path)))
+        load_text_model(str(model_folder), TextOptions(adapter_path=str(tmp_path)))
     assert caught.value.kind == "model_failed"
     assert "\n" not in caught.value.message
 
 
 def test_a_cache_may_have_a_limit(model_folder: Path, model: TextModel) -> None:
-    limited = load(str(model_folder), TextOptions(max_kv_size=9)).new_cache()
+    limited = load_text_model(str(model_folder), TextOptions(max_kv_size=9)).new_cache()
     assert [cache.max_size for cache in limited] == [9, 9]
     assert not hasattr(model.new_cache()[0], "max_size")
 
@@ -185,7 +185,7 @@ def test_generation_defaults(
     (folder / "generation_config.json").unlink()
     if content is not None:
         (folder / "generation_config.json").write_text(content)
-    assert load(str(folder)).defaults == expected
+    assert load_text_model(str(folder)).defaults == expected
 
 
 @pytest.mark.parametrize(
@@ -195,12 +195,12 @@ def test_how_long_an_answer_becomes(model_folder: Path, tmp_path: Path, value: o
     folder = tmp_path / "model"
     shutil.copytree(model_folder, folder)
     (folder / "generation_config.json").write_text(json.dumps({"max_new_tokens": value}))
-    assert load(str(folder)).max_new_tokens == expected
+    assert load_text_model(str(folder)).max_new_tokens == expected
 
 
 def test_progress_is_told_while_weights_are_read(model_folder: Path) -> None:
     told: list[float] = []
-    load(str(model_folder), progress=told.append)
+    load_text_model(str(model_folder), progress=told.append)
     assert told == sorted(told)
     assert len(told) > 3
     assert 0 < told[0] < told[-1] <= 1.0
@@ -208,13 +208,13 @@ def test_progress_is_told_while_weights_are_read(model_folder: Path) -> None:
 
 @pytest.mark.parametrize(("length", "window"), [(7, 7), (WINDOW + 1, WINDOW)])
 def test_the_window_may_be_made_smaller(model_folder: Path, length: int, window: int) -> None:
-    assert load(str(model_folder), TextOptions(context_length=length)).context_window == window
+    assert load_text_model(str(model_folder), TextOptions(context_length=length)).context_window == window
 
 
 def test_another_chat_template(model_folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "other.jinja"
     file.write_text("<think>{{ messages[0].content }} é", "utf-8")
-    tokenizer = load(str(model_folder), TextOptions(chat_template_file=str(file))).tokenizer
+    tokenizer = load_text_model(str(model_folder), TextOptions(chat_template_file=str(file))).tokenizer
     assert tokenizer.chat_template == "<think>{{ messages[0].content }} é"
     # What mlx-lm takes from a template it takes from this one.
     assert tokenizer.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False) == "<think>Hi é"
@@ -235,13 +235,13 @@ def test_a_chat_template_that_can_not_be_read(
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(OrchardError, match=f"the chat template in .*other.jinja can't be read: {words}") as caught:
-        load(str(model_folder), TextOptions(chat_template_file=str(file)))
+        load_text_model(str(model_folder), TextOptions(chat_template_file=str(file)))
     assert caught.value.kind == "model_failed"
 
 
 def test_a_load_leaves_no_record_of_random_weights(model_folder: Path) -> None:
     """MLX's key would remember every weight that was made and never computed."""
-    load(str(model_folder))
+    load_text_model(str(model_folder))
     graph = io.StringIO()
     state: Any = mx.random.state
     mx.export_to_dot(graph, state[0])

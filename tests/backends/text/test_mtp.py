@@ -10,7 +10,7 @@ from mlx_vlm.speculative.drafters.qwen3_5_mtp.split import split_qwen3_5_mtp
 
 from orchard.backends.kernels import fused
 from orchard.backends.text.draft import load_draft
-from orchard.backends.text.model import TextModel, load
+from orchard.backends.text.model import TextModel, load_text_model
 from orchard.backends.text.mtp import MtpHead, load_head
 from orchard.backends.vision.model import load as load_seeing
 from orchard.core.errors import OrchardError
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def headed(folder: Path) -> TextModel:
-    return load(str(folder))
+    return load_text_model(str(folder))
 
 
 def said(head: object) -> mx.array:

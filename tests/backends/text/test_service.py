@@ -19,7 +19,7 @@ from orchard.backends.text.grammar.writer import GrammarRequest, GrammarText
 from orchard.backends.text.model import TextModel
 from orchard.backends.text.output import ChoiceOutput
 from orchard.backends.text.prompt import chat_template
-from orchard.backends.text.prompt.prompter import Prepared, Prompter
+from orchard.backends.text.prompt.prompter import PreparedPrompt, Prompter
 from orchard.backends.text.service import TextService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Finished, Logprob, SettledSampling, Started, Text, Usage, collect
@@ -52,7 +52,7 @@ async def caller(model_folder: Path) -> AsyncIterator[Caller]:
 @pytest.fixture
 async def echo(model_folder: Path, model: TextModel, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Caller]:
     """A model that says back what it was told."""
-    monkeypatch.setattr(service_module, "load", lambda path, options, progress: Echo(model))
+    monkeypatch.setattr(service_module, "load_text_model", lambda path, options, progress: Echo(model))
     async with serving(model_folder) as caller:
         yield caller
 
@@ -346,7 +346,7 @@ async def test_a_request_cancelled_while_it_waits_is_not_prepared(
     begun, busy, asked = threading.Event(), threading.Event(), []
     prepare = Prompter.prepare
 
-    def slow(prompter: Prompter, task: Generate, salt: bytes) -> Prepared:
+    def slow(prompter: Prompter, task: Generate, salt: bytes) -> PreparedPrompt:
         asked.append(task.max_tokens)
         begun.set()
         busy.wait(30)
@@ -414,7 +414,7 @@ async def test_the_silence_of_the_prompt_thread_is_told(caller: Caller, monkeypa
     begun, busy = threading.Event(), threading.Event()
     encode = Prompter.prepare
 
-    def hung(prompter: Prompter, task: Generate, salt: bytes) -> Prepared:
+    def hung(prompter: Prompter, task: Generate, salt: bytes) -> PreparedPrompt:
         begun.set()
         busy.wait(30)
         return encode(prompter, task, salt)

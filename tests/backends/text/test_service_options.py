@@ -41,7 +41,7 @@ async def caller(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
 
     monkeypatch.setattr(StubEngine, "made", [])
     monkeypatch.setattr(service_module, "Engine", StubEngine)
-    monkeypatch.setattr(service_module, "load", load)
+    monkeypatch.setattr(service_module, "load_text_model", load)
     service = TextService("a folder", OPTIONS)
     caller = Caller(service)
     assert await service.start(caller.emit, lambda fraction: None) == Loaded(
@@ -234,7 +234,7 @@ async def test_a_miss_is_told_in_words(
 async def test_only_the_last_reports_are_kept(
     caller: Caller, engine: StubEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache_reports, "KEPT", 2)
+    monkeypatch.setattr(cache_reports, "MOST_REPORTS", 2)
     await submitted(caller, engine, "a", "b", "c")
     engine.step(begun=(Begun("a", 0), Begun("b", 0), Begun("c", 0)))
     await caller.until(lambda: caller.events["c"])
@@ -246,7 +246,7 @@ async def test_the_engine_may_be_gone_when_it_answers(model_folder: Path) -> Non
     loop = asyncio.new_event_loop()
     loop.close()
     service._loop = loop
-    service._on_loop(lambda _: pytest.fail("it ran"))(0)
+    service._loop_callback(lambda _: pytest.fail("it ran"))(0)
 
 
 async def test_signs_and_limits_are_the_engines(caller: Caller, engine: StubEngine) -> None:
@@ -267,7 +267,7 @@ async def test_progress_is_told_on_the_loop(model: TextModel, monkeypatch: pytes
         return model
 
     monkeypatch.setattr(service_module, "Engine", StubEngine)
-    monkeypatch.setattr(service_module, "load", load)
+    monkeypatch.setattr(service_module, "load_text_model", load)
     told: list[float] = []
     service = TextService("a folder", OPTIONS)
     await service.start(lambda *_: None, told.append)
@@ -285,7 +285,7 @@ async def test_finding_out_what_a_template_takes_is_a_piece_of_work(
         assert goes_on.wait(30)
 
     monkeypatch.setattr(service_module, "Engine", StubEngine)
-    monkeypatch.setattr(service_module, "load", lambda *_: model)
+    monkeypatch.setattr(service_module, "load_text_model", lambda *_: model)
     monkeypatch.setattr(ChatTemplate, "check", slow)
     service = TextService("a folder", OPTIONS)
     starting = asyncio.create_task(service.start(lambda *_: None, lambda fraction: None))

@@ -105,7 +105,7 @@ async def test_what_is_refused(given: MixedInput, param: str, message: str, visi
 async def test_the_media_of_all_inputs_have_a_limit(vision_folder: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     """They wait for the engine as its encoder gets them."""
     async with serving(vision_folder("qwen3_vl"), VisionService, embeddings=True) as caller:
-        monkeypatch.setattr(text_embeddings, "MOST_BYTES", 100_000)
+        monkeypatch.setattr(text_embeddings, "MOST_MEDIA_BYTES", 100_000)
         assert len(await vectors(caller, "a", mixed(image(1)), mixed(image(2)))) == 2
         failed = await caller.failure("b", Embed(tuple(mixed(image(seed)) for seed in range(1, 20))))
         assert (failed.kind, failed.param) == ("invalid_request", "input[2]")

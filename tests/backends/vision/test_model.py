@@ -63,7 +63,7 @@ def test_what_a_folder_says(qwen: VisionModel, vision_folder: Folders) -> None:
     assert logits(qwen, 1, 2).shape == (1, 2, qwen.vocab_size)
     assert (qwen.mrope, qwen.tokens_per_second, qwen.attends_both_ways) == (True, 0.0, False)
     # What one library has cached is not the other's.
-    assert qwen.fingerprint != text.load(str(vision_folder("qwen3_vl"))).fingerprint
+    assert qwen.fingerprint != text.load_text_model(str(vision_folder("qwen3_vl"))).fingerprint
 
 
 def test_what_is_kept_of_media_is_part_of_what_the_model_takes(vision_folder: Folders) -> None:
@@ -255,7 +255,7 @@ def test_another_processor_makes_another_model(folder: Path) -> None:
     before = load(str(folder))
     edit(folder / "preprocessor_config.json", image_mean=[0.1, 0.2, 0.3])
     assert load(str(folder)).fingerprint != before.fingerprint
-    assert text.load(str(folder)).fingerprint != before.fingerprint
+    assert text.load_text_model(str(folder)).fingerprint != before.fingerprint
 
 
 def make_adapter(folder: Path, adapter: Path) -> None:

@@ -374,7 +374,7 @@ async def test_media_wait_until_there_is_room_for_what_is_made_of_them(
     llava: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hundred waiting requests would take gigabytes; those that wait have their files only."""
-    monkeypatch.setattr(text_service, "SHARE", 0.0)
+    monkeypatch.setattr(text_service, "MEDIA_SHARE", 0.0)
     read = MediaReader.read
     held: list[int] = []
 

@@ -13,11 +13,11 @@ from orchard.engine.prefix_cache.values import is_medium
 
 log = logging.getLogger("orchard.worker")
 
-KEPT = 256
+MOST_REPORTS = 256
 
 
 class CacheReports:
-    """The reports on the last `KEPT` requests, oldest first."""
+    """The reports on the last `MOST_REPORTS` requests, oldest first."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
@@ -25,23 +25,24 @@ class CacheReports:
 
     def add(self, begun: Begun, prompt_tokens: int) -> None:
         """Add the report on a job that the engine has begun."""
-        known = f"{begun.cached_tokens} of {prompt_tokens} tokens were cached"
-        report = CacheReport(begun.job, prompt_tokens, begun.cached_tokens, known)
+        counts = f"{begun.cached_tokens} of {prompt_tokens} tokens were cached"
+        report = CacheReport(begun.job, prompt_tokens, begun.cached_tokens, counts)
         if miss := begun.miss:
             length = miss.place - miss.begin
             parts = miss.given[:length], miss.cached[length:], miss.given[length:]
-            before, cached, given = map(self._text, parts)
+            before, cached, given = map(self._decode, parts)
             medium = f"goes on with {'another' if miss.medium else 'a'} medium"
-            other = medium if any(map(is_medium, miss.cached[length:][:1])) else _goes_on(cached)
-            own = f"goes on with medium {miss.medium}" if miss.medium else _goes_on(given)
-            differs = f"token {miss.place} of {prompt_tokens}: the closest cached text {other}, this prompt {own}"
+            cached_continuation = medium if any(map(is_medium, miss.cached[length:][:1])) else _continuation(cached)
+            own_continuation = f"goes on with medium {miss.medium}" if miss.medium else _continuation(given)
+            parting = f"the closest cached text {cached_continuation}, this prompt {own_continuation}"
+            differs = f"token {miss.place} of {prompt_tokens}: {parting}"
             if not miss.cached:
                 differs = "no cached text begins like this prompt"
-            summary = f"{known}; {differs}"
-            where: dict[str, Any] = {"parted_at": miss.place, "medium": miss.medium}
-            report = replace(report, summary=summary, before=before, cached=cached, given=given, **where)
+            summary = f"{counts}; {differs}"
+            details: dict[str, Any] = {"parted_at": miss.place, "medium": miss.medium}
+            report = replace(report, summary=summary, before=before, cached=cached, given=given, **details)
         self._reports[begun.job] = report
-        if len(self._reports) > KEPT:
+        if len(self._reports) > MOST_REPORTS:
             del self._reports[next(iter(self._reports))]
         log.debug("%s: %s", begun.job, report.summary)
 
@@ -51,10 +52,10 @@ class CacheReports:
             return list(self._reports.values())
         return [self._reports[request_id]] if request_id in self._reports else []
 
-    def _text(self, tokens: list[int]) -> str:
+    def _decode(self, tokens: list[int]) -> str:
         """Return the text of tokens, without media."""
         return self._vocabulary.decode([token for token in tokens if not is_medium(token)])
 
 
-def _goes_on(text: str) -> str:
+def _continuation(text: str) -> str:
     return f"goes on {json.dumps(text, ensure_ascii=False)}" if text else "ends there"

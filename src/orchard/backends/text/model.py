@@ -42,8 +42,8 @@ class TextModel(FolderModel):
         """
         if positions is not None or extras is not None:
             raise ValueError("a text model counts its positions itself, and takes nothing else")
-        given = {} if embeddings is None else {"input_embeddings": embeddings}
-        logits: mx.array = self.network(tokens, cache=cache, **given)
+        inputs = {} if embeddings is None else {"input_embeddings": embeddings}
+        logits: mx.array = self.network(tokens, cache=cache, **inputs)
         return logits
 
     def drop_all(self) -> None:
@@ -55,22 +55,24 @@ class TextModel(FolderModel):
         return self.output.inputs(lambda: self.forward(tokens, cache, **given))
 
 
-def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambda fraction: None) -> TextModel:
+def load_text_model(
+    path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambda fraction: None
+) -> TextModel:
     """Load a model's folder: see `load_folder`."""
     loaded = load_folder(Path(path), options, progress, _MLX_LM)
-    vocab_size = _run(loaded.network).shape[-1]
+    vocab_size = _run_one_token(loaded.network).shape[-1]
     return TextModel(**vars(loaded), vocab_size=vocab_size)
 
 
-def _adapt(network: Any, adapter: Path) -> set[str]:
+def _load_adapter(network: Any, adapter: Path) -> set[str]:
     mlx_lm.utils.load_adapters(network, str(adapter))
     weights: Any = mx.load(str(adapter / "adapters.safetensors"))
     return set(weights)
 
 
-def _run(network: Any) -> mx.array:
+def _run_one_token(network: Any) -> mx.array:
     logits: mx.array = network(mx.array([[0]], mx.uint32))
     return logits
 
 
-_MLX_LM = Library("mlx-lm", load_network, _run, _adapt)
+_MLX_LM = Library("mlx-lm", load_network, _run_one_token, _load_adapter)

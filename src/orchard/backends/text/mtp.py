@@ -44,9 +44,9 @@ class MtpHead(PredictionHead):
 
     def watch(self, read: Callable[[], mx.array]) -> tuple[mx.array, mx.array]:
         """See `PredictionHead`."""
-        made: list[mx.array] = []
-        hidden = self._output.inputs(lambda: made.append(read()))
-        return made[0], hidden
+        outputs: list[mx.array] = []
+        hidden = self._output.inputs(lambda: outputs.append(read()))
+        return outputs[0], hidden
 
     def read(
         self,
@@ -59,28 +59,28 @@ class MtpHead(PredictionHead):
         positions: mx.array | None = None,
     ) -> mx.array:
         """See `PredictionHead`."""
-        embedded = self._draft._input_embed(tokens) if embeddings is None else embeddings
+        inputs = self._draft._input_embed(tokens) if embeddings is None else embeddings
         if positions is None and self._rotary is None:
             count = mx.arange(tokens.shape[1])
             positions = mx.broadcast_to(mx.array(first).reshape(-1, 1) + count, (3, *tokens.shape))
         if self._rotary:
             self._rotary.offset = first if positions is None else None
         try:
-            made: mx.array = self._draft._forward_hidden(
-                embedded, before, [cache], UNUSED if positions is None else positions
+            hidden: mx.array = self._draft._forward_hidden(
+                inputs, before, [cache], UNUSED if positions is None else positions
             )
         finally:
             if self._rotary:
                 self._rotary.offset = None
-        return made
+        return hidden
 
     def logits(self, hidden: mx.array) -> mx.array:
         """See `PredictionHead`."""
-        made: mx.array = self._draft._lm_head_fn(hidden)
-        return made
+        logits: mx.array = self._draft._lm_head_fn(hidden)
+        return logits
 
 
-def own_head(model: LoadedModel, folder: Path) -> MtpHead | None:
+def load_own_head(model: LoadedModel, folder: Path) -> MtpHead | None:
     """Load the head in the model's own folder; return None if there is none or, with a warning, it can't be used."""
     try:
         return load_head(model, folder) if detect_mtp_splitter(folder) else None
@@ -112,5 +112,5 @@ def _misfit(draft: Qwen3_5MTPDraftModel, width: int) -> str:
     """Return why a head can't guess for a model with hidden states of this width; "" if it can."""
     if len(draft.layers) != 1:
         return f"it has {len(draft.layers)} layers; only heads of one layer are served"
-    own = draft.config.text_config.hidden_size
-    return "" if own == width else f"its hidden_size is {own:,}, and the model's is {width:,}"
+    hidden_size = draft.config.text_config.hidden_size
+    return "" if hidden_size == width else f"its hidden_size is {hidden_size:,}, and the model's is {width:,}"

@@ -46,10 +46,10 @@ class Vocabulary:
 
     def bytes_of(self, token: int) -> bytes:
         """Return a token's bytes; b"" for an id that the tokenizer doesn't know, as padded vocabularies have."""
-        if (known := self._bytes.get(token)) is None:
+        if (data := self._bytes.get(token)) is None:
             piece = self._tokenizer.convert_ids_to_tokens(token)
-            known = self._bytes[token] = b"" if piece is None else self._spelled(piece, token)
-        return known
+            data = self._bytes[token] = b"" if piece is None else self._piece_bytes(piece, token)
+        return data
 
     def logprob(self, sample: Sample, *, prompt: bool = False) -> Logprob:
         """Return the logprobs of a token and of the most likely ones at its place; `prompt`: it is in an echo."""
@@ -64,8 +64,8 @@ class Vocabulary:
         """Return the greatest numbers of characters and of words in a token."""
         # Get all tokens at once: one by one would take seconds.
         pieces = self._tokenizer.get_vocab().items()
-        spelled = (self._bytes[id_] if id_ in self._bytes else self._spelled(piece, id_) for piece, id_ in pieces)
-        texts = [data.decode("utf-8", "replace") for data in spelled]
+        all_bytes = (self._bytes[id_] if id_ in self._bytes else self._piece_bytes(piece, id_) for piece, id_ in pieces)
+        texts = [data.decode("utf-8", "replace") for data in all_bytes]
         return max(map(len, texts), default=1), max(map(len, map(str.split, texts)), default=1)
 
     def decode(self, tokens: Sequence[int]) -> str:
@@ -73,7 +73,7 @@ class Vocabulary:
         text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False)
         return text
 
-    def _spelled(self, piece: str, token: int) -> bytes:
+    def _piece_bytes(self, piece: str, token: int) -> bytes:
         """Return the bytes of a token that is `piece` in the vocabulary and was not added to it."""
         if self._byte_level:
             # As in the tokenizers library, a token with a character outside the alphabet is plain text.
@@ -93,39 +93,39 @@ class Detokenizer:
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self._first = vocabulary.drops_first_space
         self._tokens: list[int] = []  # the last returned tokens, which influence the next text, and those held back
-        self._given = 0  # how many of _tokens have been returned as text
+        self._returned_count = 0  # how many of _tokens have been returned as text
         self.position = 0  # how many characters have been returned
 
     def feed(self, token: int) -> str:
         """Take the next token; return the characters that are certain now."""
         if not self._vocabulary.exact:
-            return self._count(self._in_context(token))
+            return self._advance(self._decode_in_context(token))
         data = self._vocabulary.bytes_of(token)
         if self._first and data:
             data, self._first = data.removeprefix(b" "), False
-        return self._count(self._utf8.decode(data))
+        return self._advance(self._utf8.decode(data))
 
     def finish(self) -> str:
         """Return the last characters; incomplete ones become U+FFFD."""
         if self._vocabulary.exact:
-            return self._count(self._utf8.decode(b"", final=True))
-        before = self._vocabulary.decode(self._tokens[: self._given])
-        return self._count(self._vocabulary.decode(self._tokens)[len(before) :])
+            return self._advance(self._utf8.decode(b"", final=True))
+        known_text = self._vocabulary.decode(self._tokens[: self._returned_count])
+        return self._advance(self._vocabulary.decode(self._tokens)[len(known_text) :])
 
-    def _count(self, text: str) -> str:
+    def _advance(self, text: str) -> str:
         self.position += len(text)
         return text
 
-    def _in_context(self, token: int) -> str:
+    def _decode_in_context(self, token: int) -> str:
         """Decode the new tokens together with those before them; return the new text."""
         self._tokens.append(token)
-        before = self._vocabulary.decode(self._tokens[: self._given])
-        after = self._vocabulary.decode(self._tokens)
-        if len(after) <= len(before) or after.endswith("\ufffd"):
+        known_text = self._vocabulary.decode(self._tokens[: self._returned_count])
+        new_text = self._vocabulary.decode(self._tokens)
+        if len(new_text) <= len(known_text) or new_text.endswith("\ufffd"):
             return ""
-        del self._tokens[: self._given]
-        self._given = len(self._tokens)
-        return after[len(before) :]
+        del self._tokens[: self._returned_count]
+        self._returned_count = len(self._tokens)
+        return new_text[len(known_text) :]
 
 
 class StopFilter:
@@ -137,7 +137,7 @@ class StopFilter:
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = [stop for stop in stops if stop]
         self._longest = max(map(len, self._stops), default=0)
-        self.held = ""
+        self.held_text = ""
         self.stopped_by: str | None = None
 
     def feed(self, text: str) -> str:
@@ -146,21 +146,21 @@ class StopFilter:
             return text
         if self.stopped_by:
             return ""
-        text = self.held + text
+        text = self.held_text + text
         ends = {stop: text.index(stop) + len(stop) for stop in self._stops if stop in text}
         if ends:
-            self.held, self.stopped_by = "", min(ends, key=lambda stop: (ends[stop], -len(stop)))
+            self.held_text, self.stopped_by = "", min(ends, key=lambda stop: (ends[stop], -len(stop)))
             return text[: ends[self.stopped_by] - len(self.stopped_by)]
         begin = max(0, len(text) - self._longest + 1)
         while not any(stop.startswith(text[begin:]) for stop in self._stops):
             begin += 1
-        self.held = text[begin:]
+        self.held_text = text[begin:]
         return text[:begin]
 
     def flush(self) -> str:
         """Return the text that was held back, because the text ends or no stop string can continue after it."""
-        held, self.held = self.held, ""
-        return held
+        text, self.held_text = self.held_text, ""
+        return text
 
 
 class ChoiceOutput:
@@ -184,10 +184,10 @@ class ChoiceOutput:
         self._logprobs: deque[tuple[int, Logprob]] = deque()
         self._position = 0  # of the first character that the stop filter has not returned
         self._calls = 0
-        self._called = False  # whether a call is complete
-        self._blank: Text | None = None  # held back: the text since the last call or thought, while it is blank
-        self._spoken = False  # whether that text is not blank
-        self._beside_call = False  # whether that text follows a call
+        self._has_call = False  # whether a call is complete
+        self._blank_text: Text | None = None  # held back: the text since the last call or thought, while it is blank
+        self._has_text = False  # whether that text is not blank
+        self._follows_call = False  # whether that text follows a call
         self.completion_tokens = 0
         self.reasoning_tokens = 0
         self.reason: FinishReason | None = None
@@ -197,69 +197,69 @@ class ChoiceOutput:
         self.completion_tokens += 1
         events: list[Event] = []
         if drawn.sample.logprob is not None:
-            found = self._vocabulary.logprob(drawn.sample)
+            logprob = self._vocabulary.logprob(drawn.sample)
             if drawn.reason == "stop":  # an end-of-turn token has a name, but no text
-                found = replace(found, token=replace(found.token, bytes=b""))
-            self._logprobs.append((self._detokenizer.position, found))
+                logprob = replace(logprob, token=replace(logprob.token, bytes=b""))
+            self._logprobs.append((self._detokenizer.position, logprob))
         if drawn.reason != "stop":
             thinking = self._format.thinking
-            events = self._events(self._format.feed(self._detokenizer.feed(drawn.sample.token)))
+            events = self._read_pieces(self._format.feed(self._detokenizer.feed(drawn.sample.token)))
             self.reasoning_tokens += thinking or self._format.thinking
-        if drawn.reason and not self._complete:
-            events += self._events(self._format.feed(self._detokenizer.finish()))
-            events += self._events(self._format.finish(cut_off=drawn.reason == "length"))
-            events += self._text(self.stops.flush())
+        if drawn.reason and not self._is_complete:
+            events += self._read_pieces(self._format.feed(self._detokenizer.finish()))
+            events += self._read_pieces(self._format.finish(cut_off=drawn.reason == "length"))
+            events += self._text_events(self.stops.flush())
             # Logprobs of the last tokens, if they have no text and follow the answer's text.
             last = tuple(logprob for place, logprob in self._logprobs if place >= self._position)
-            if last and not (self._complete or self._format.thinking or self._position < self._detokenizer.position):
-                events += self._said(Text("", self._choice, last))
-        if self._complete or drawn.reason:
+            if last and not (self._is_complete or self._format.thinking or self._position < self._detokenizer.position):
+                events += self._hold_blank_text(Text("", self._choice, last))
+        if self._is_complete or drawn.reason:
             events += self._end_text()
         if self.stops.stopped_by is not None:
             self.reason = "stop"
-        elif self._complete:
+        elif self._is_complete:
             self.reason = "tool_calls"
         elif drawn.reason:
             self.reason = "tool_calls" if drawn.reason == "stop" and self._calls else drawn.reason
         return events
 
     def notes(self) -> list[str]:
-        """Return why texts of the answer that look like calls are none, or broken ones, since the last time."""
+        """Return why texts that look like calls are no calls, or broken ones; only news since the last time."""
         notes = self._format.notes.copy()
         self._format.notes.clear()
         return notes
 
     @property
-    def _complete(self) -> bool:
+    def _is_complete(self) -> bool:
         """Whether the choice has ended: nothing that the model writes from now on counts."""
-        return self.stops.stopped_by is not None or (self._called and not self._task.parallel_tool_calls)
+        return self.stops.stopped_by is not None or (self._has_call and not self._task.parallel_tool_calls)
 
-    def _events(self, pieces: list[Piece]) -> list[Event]:
+    def _read_pieces(self, pieces: list[Piece]) -> list[Event]:
         events: list[Event] = []
         for piece in pieces:
-            if self._complete:
+            if self._is_complete:
                 break
             match piece:
                 case Content(text, start):
-                    if not self.stops.held:
+                    if not self.stops.held_text:
                         self._position = start
-                    events += self._text(self.stops.feed(text))
+                    events += self._text_events(self.stops.feed(text))
                 case Thought(text):
-                    events += [*self._text(self.stops.flush()), *self._end_text()]
+                    events += [*self._text_events(self.stops.flush()), *self._end_text()]
                     if not self._task.hide_reasoning:
                         events.append(Reasoning(text, self._choice))
                 case CallStart():
-                    events += [*self._text(self.stops.flush()), *self._end_text(call=True)]
+                    events += [*self._text_events(self.stops.flush()), *self._end_text(call=True)]
                     id_ = piece.id or "call_" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(24))
                     events.append(ToolStart(self._calls, id_, piece.name, self._choice))
                     self._calls += 1
                 case CallArguments(text):
                     events.append(ToolArgs(self._calls - 1, text, self._choice))
                 case CallEnd():
-                    self._called = True
+                    self._has_call = True
         return events
 
-    def _text(self, text: str) -> list[Event]:
+    def _text_events(self, text: str) -> list[Event]:
         if not text:
             return []
         self._position += len(text)
@@ -268,25 +268,25 @@ class ChoiceOutput:
             place, logprob = self._logprobs.popleft()
             if place >= self._position - len(text):
                 logprobs.append(logprob)
-        return self._said(Text(text, self._choice, tuple(logprobs)))
+        return self._hold_blank_text(Text(text, self._choice, tuple(logprobs)))
 
-    def _said(self, event: Text) -> list[Event]:
+    def _hold_blank_text(self, event: Text) -> list[Event]:
         """Return a text; hold it back while it is blank and a call may follow."""
-        if self._blank:
-            event = Text(self._blank.text + event.text, self._choice, self._blank.logprobs + event.logprobs)
-        self._spoken |= not self._task.tools or bool(event.text.strip())
-        self._blank = None if self._spoken else event
-        return [event] if self._spoken else []
+        if self._blank_text:
+            event = Text(self._blank_text.text + event.text, self._choice, self._blank_text.logprobs + event.logprobs)
+        self._has_text |= not self._task.tools or bool(event.text.strip())
+        self._blank_text = None if self._has_text else event
+        return [event] if self._has_text else []
 
     def _end_text(self, *, call: bool = False) -> list[Event]:
         """End a text before a call, a thought or the end; drop a blank text beside a call."""
-        blank, beside = self._blank, call or self._beside_call
-        self._blank, self._spoken, self._beside_call = None, False, call
-        return [] if blank is None or beside else [blank]
+        blank, beside_call = self._blank_text, call or self._follows_call
+        self._blank_text, self._has_text, self._follows_call = None, False, call
+        return [] if blank is None or beside_call else [blank]
 
 
 class Echo:
-    """The echo with which each choice begins: the prompt's text, and its tokens' logprobs if they are wanted."""
+    """The echo that begins each choice: the prompt's text, and its tokens' logprobs if they are wanted."""
 
     def __init__(
         self, vocabulary: Vocabulary, text: str, tokens: Sequence[int], choices: int, top_logprobs: int | None
@@ -315,11 +315,13 @@ class Echo:
 
         A BOS token has none of its bytes there, and some tokenizers put a space before the first word.
         """
-        found = self._vocabulary.logprob(sample, prompt=True)
+        logprob = self._vocabulary.logprob(sample, prompt=True)
         if not self._head:
-            return found
+            return logprob
         self._head -= 1
-        data = found.token.bytes
-        taken = next((some for some in (data, data.removeprefix(b" ")) if self._text.encode().startswith(some)), b"")
-        self._head = 0 if taken else self._head
-        return replace(found, token=replace(found.token, bytes=taken))
+        data = logprob.token.bytes
+        text_bytes = next(
+            (part for part in (data, data.removeprefix(b" ")) if self._text.encode().startswith(part)), b""
+        )
+        self._head = 0 if text_bytes else self._head
+        return replace(logprob, token=replace(logprob.token, bytes=text_bytes))

@@ -19,13 +19,13 @@ from orchard.backends.beginnings import yields_of
 from orchard.backends.service import Emit, Heartbeat, Loaded, MemoryUse, Progress, Service
 from orchard.backends.text.cache_reports import CacheReports
 from orchard.backends.text.draft import load_draft
-from orchard.backends.text.embeddings import TextEmbeddings, request_of
-from orchard.backends.text.media_room import MOST_BYTES, SHARE, MediaRoom
-from orchard.backends.text.model import TextModel, load
+from orchard.backends.text.embeddings import TextEmbeddings, request_id_of_job
+from orchard.backends.text.media_room import MEDIA_SHARE, MOST_MEDIA_BYTES, MediaRoom
+from orchard.backends.text.model import TextModel, load_text_model
 from orchard.backends.text.output import ChoiceOutput, Echo, Vocabulary
 from orchard.backends.text.prompt.chat_template import ChatTemplate
-from orchard.backends.text.prompt.media import PromptMedia, ReadTask
-from orchard.backends.text.prompt.prompter import Prepared, Prompter
+from orchard.backends.text.prompt.media import MediaTask, PromptMedia
+from orchard.backends.text.prompt.prompter import PreparedPrompt, Prompter
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Usage
@@ -56,7 +56,7 @@ T = TypeVar("T")
 log = logging.getLogger("orchard.worker")
 
 _RETRY_AFTER = 5
-# Large work lets other work go first: for one second per this amount.
+# Large work lets other work go first, for a second per amount.
 _YIELDING_BYTES = 2 * 2**20  # of files of media
 _YIELDING_CHARS = 16 * 2**10  # of a grammar
 _BATCHING: dict[BatchMode, Batching] = {
@@ -66,7 +66,7 @@ _BATCHING: dict[BatchMode, Batching] = {
 }
 
 
-class _Live:
+class _LiveRequest:
     """A request that was submitted and has not ended. `answers` is filled when the engine gets its job."""
 
     def __init__(self, request: Request) -> None:
@@ -78,27 +78,27 @@ class _Live:
         self.cached_tokens = 0
         self.media_bytes = 0
         self.sampling = SettledSampling()
-        self.begun = False
+        self.has_begun = False
         self.predictions: list[PredictionUse] = []  # one per choice, if the request predicts its answer
-        self.verified: dict[str, tuple[int, int]] = {}  # by source of guesses: proposed and accepted tokens
+        self.guess_counts: dict[str, tuple[int, int]] = {}  # by source of guesses: proposed and accepted tokens
         self.echo: Echo | None = None
 
-    def count(self, verified: Verified) -> None:
+    def count_guesses(self, guesses: Verified) -> None:
         """Count proposed and accepted tokens."""
-        proposed, accepted = self.verified.get(verified.source, (0, 0))
-        self.verified[verified.source] = proposed + verified.proposed, accepted + verified.accepted
+        proposed, accepted = self.guess_counts.get(guesses.source, (0, 0))
+        self.guess_counts[guesses.source] = proposed + guesses.proposed, accepted + guesses.accepted
 
-    def finished(self) -> Finished:
+    def finished_event(self) -> Finished:
         """Return the last event; a request that only wants its prompt echoed has no answers."""
         reasons: list[FinishReason] = [answer.reason for answer in self.answers if answer.reason]
         reasons = reasons or ["length"] * generation(self.request).n
-        completion = sum(answer.completion_tokens for answer in self.answers)
-        reasoning = sum(answer.reasoning_tokens for answer in self.answers)
+        completion_tokens = sum(answer.completion_tokens for answer in self.answers)
+        reasoning_tokens = sum(answer.reasoning_tokens for answer in self.answers)
         stops = tuple(answer.stops.stopped_by for answer in self.answers)
         usage = Usage(
             self.prompt_tokens,
-            completion,
-            reasoning,
+            completion_tokens,
+            reasoning_tokens,
             self.cached_tokens,
             accepted_prediction_tokens=sum(use.accepted for use in self.predictions),
             rejected_prediction_tokens=sum(use.rejected for use in self.predictions),
@@ -118,9 +118,9 @@ class TextService(Service):
         """`options.queue_size` requests wait, in addition to `options.decode_concurrency`; see `has_place`."""
         self._engine: Engine[TextModel | VisionModel] = Engine(
             lambda: self._load(path, options, self._engine.advance),
-            self._on_loop(self._on_step),
+            self._loop_callback(self._on_step),
             options,
-            self._on_loop(lambda fraction: self._progress(fraction)),  # noqa: PLW0108 - `start` sets it
+            self._loop_callback(lambda fraction: self._progress(fraction)),  # noqa: PLW0108 - `start` sets it
             lambda model: load_draft(path, model, options),
         )
         self._prompts = Lane("prompt")
@@ -128,13 +128,13 @@ class TextService(Service):
         self._grammars = Lane("grammar")
         self._end_helpers: Callable[[], None] = lambda: None
         self._options = options
-        self._most = options.decode_concurrency + options.queue_size
+        self._most_requests = options.decode_concurrency + options.queue_size
         self._most_bytes = limit(options)
-        self._live: dict[str, _Live] = {}
-        self._room = MediaRoom(min(MOST_BYTES, int(limit(options) * SHARE)), self._media_bytes)
+        self._live: dict[str, _LiveRequest] = {}
+        self._room = MediaRoom(min(MOST_MEDIA_BYTES, int(limit(options) * MEDIA_SHARE)), self._media_bytes)
         self._running = 0  # as the engine last reported
         self._starved: list[str] = []  # as the engine last reported
-        self._told: tuple[int, int, list[str]] = (0, 0, [])
+        self._last_status: tuple[int, int, list[str]] = (0, 0, [])
 
     async def start(self, emit: Emit, progress: Progress) -> Loaded:
         """Load the model, warm it up, and return its size, how it batches and which media it takes.
@@ -148,7 +148,7 @@ class TextService(Service):
             model = await asyncio.wrap_future(self._engine.start())
             await self._prompts.do(self._adopt, model)
             batching = _BATCHING[self._engine.batch_mode]
-            return Loaded(self._engine.weights_bytes, {"batching": batching, "media": list(self._prompter.takes)})
+            return Loaded(self._engine.weights_bytes, {"batching": batching, "media": list(self._prompter.media_kinds)})
         except OrchardError:
             raise
         except Exception as error:
@@ -157,15 +157,14 @@ class TextService(Service):
 
     def _load(self, path: str, options: TextOptions, progress: model_folder.Progress) -> "TextModel | VisionModel":
         """Load the model, in the engine's thread."""
-        return load(path, options, progress)
+        return load_text_model(path, options, progress)
 
     def _media(self, model: "TextModel | VisionModel", template: ChatTemplate) -> PromptMedia | tuple[()] | None:
-        """Return the object that puts media into prompts; (): a vision model takes none; None: it isn't such a model,
-        or can't be one here."""
+        """Return the object that puts media into prompts; () if a vision model takes none; None if it isn't one."""
         return None
 
     def _adopt(self, model: "TextModel | VisionModel") -> None:
-        """Make what prompts and answers need of the model, but don't keep the model: the engine's thread frees it."""
+        """Make what prompts and answers need from the model. Don't keep the model: the engine's thread frees it."""
         self._vocabulary = Vocabulary(model.tokenizer)
         self._reports = CacheReports(self._vocabulary)
         self._prompter = Prompter(model, self._vocabulary, self._options, self._media)
@@ -178,13 +177,13 @@ class TextService(Service):
     def submit(self, request: Request) -> None:
         """Begin a request. If it is wrong or the queue is full, emit a `Failed` event."""
         callers = [live.request.sender.caller for live in self._live.values()]
-        if not has_place(self._most, callers, request.sender.caller):
+        if not has_place(self._most_requests, callers, request.sender.caller):
             message = f"{self._options.queue_size} requests are waiting for this model already"
-            self._tell([(request.id, [Failed("overloaded", message, retry_after=_RETRY_AFTER)])])
+            self._emit_events([(request.id, [Failed("overloaded", message, retry_after=_RETRY_AFTER)])])
             return
-        live = self._live[request.id] = _Live(request)
+        live = self._live[request.id] = _LiveRequest(request)
         live.preparing = self._loop.create_task(self._prepare(live))
-        self._tell([])
+        self._emit_events([])
 
     def cancel(self, request_id: str) -> None:
         """Cancel a request; none of its events are emitted after this. Unknown ids are ignored."""
@@ -195,7 +194,7 @@ class TextService(Service):
                 self._engine.cancel(request_id)
                 self._embeddings.cancel(request_id)
             self._log_guesses(live)
-            self._tell([])
+            self._emit_events([])
 
     def pause(self, request_id: str) -> None:
         """Stop the engine's work on a request. Unknown ids are ignored."""
@@ -254,32 +253,32 @@ class TextService(Service):
             await asyncio.to_thread(lane.close)
         await asyncio.to_thread(self._engine.join)
 
-    async def _prepare(self, live: _Live) -> None:
+    async def _prepare(self, live: _LiveRequest) -> None:
         """Make a request's prompt and its grammar, and give its job to the engine."""
         request = live.request
         try:
             salt = live.cache_scope.salt
             if isinstance(request.task, Embed):
-                prompts = await self._embeddings.prepare(request.task, partial(self._read, live), salt)
+                prompts = await self._embeddings.prepare(request.task, partial(self._read_media, live), salt)
                 live.preparing = None
                 self._embeddings.begin(request, prompts)
                 return
-            asked = generation(request)
-            task: Generate | ReadTask = asked
+            generate = generation(request)
+            task: Generate | MediaTask = generate
             if parts := list(request_media(request)):
-                task = await self._read(live, partial(self._prompter.read, asked, salt=salt), parts)
-            yields = yields_of(task.task if isinstance(task, ReadTask) else task)
+                task = await self._read_media(live, partial(self._prompter.read_media, generate, salt=salt), parts)
+            yields = yields_of(task.task if isinstance(task, MediaTask) else task)
             if isinstance(request.task, Count):
-                count = partial(self._prompter.count, task, must_fit=request.task.must_fit)
+                count = partial(self._prompter.count_tokens, task, must_fit=request.task.must_fit)
                 tokens = await self._prompts.do(count, yields=yields)
                 self._end(request.id, Started(tokens), Finished((), Usage(tokens, 0)))
                 return
             prepared = await self._prompts.do(self._prompter.prepare, task, salt, yields=yields)
             if salt and self._options.prompt_cache_shared:
-                count_shared = partial(self._prompter.shared.count, asked, prepared.tokens)
+                count_shared = partial(self._prompter.shared.count, generate, prepared.tokens)
                 live.cache_scope = replace(live.cache_scope, shared=await self._prompts.do(count_shared, yields=yields))
             grammar, constraints = None, self._prompter.constraints
-            if (constraint := prepared.constraint) and constraints.known(constraint):
+            if (constraint := prepared.constraint) and constraints.is_compiled(constraint):
                 grammar = await self._prompts.do(constraints.compile, constraint)
             elif constraint:
                 grammar = await self._grammars.do(
@@ -293,39 +292,41 @@ class TextService(Service):
             log.exception("request %s could not be prepared", request.id)
             self._end(request.id, Failed("internal", f"the prompt could not be prepared: {type(error).__name__}"))
 
-    async def _read(self, live: _Live, read: Callable[[], ReadTask], parts: Sequence[MediaPart]) -> ReadTask:
+    async def _read_media(
+        self, live: _LiveRequest, read: Callable[[], MediaTask], parts: Sequence[MediaPart]
+    ) -> MediaTask:
         """Call `read`, which reads the media `parts`, once there is memory for the media."""
         yields = sum(len(part.data) for part in parts) / _YIELDING_BYTES
         # Documents need no room. A request that has media already doesn't wait: two could wait for each other.
         needs_room = not live.media_bytes and any(part.kind != "document" for part in parts)
         async with self._room.turn(yields) if needs_room else contextlib.nullcontext():
-            found = await self._readers.do(read, yields=yields)
-            live.media_bytes += found.media_bytes
-            return found
+            media_task = await self._readers.do(read, yields=yields)
+            live.media_bytes += media_task.media_bytes
+            return media_task
 
     def _media_bytes(self) -> int:
         return sum(live.media_bytes for live in self._live.values())
 
-    def _begin(self, live: _Live, prepared: Prepared, grammar: BoundGrammar | None) -> None:
+    def _begin(self, live: _LiveRequest, prepared: PreparedPrompt, grammar: BoundGrammar | None) -> None:
         request, task = live.request, generation(live.request)
         live.prompt_tokens = len(prepared.tokens)
         if task.echo:
             live.echo = Echo(self._vocabulary, prepared.text, prepared.tokens, task.n, task.top_logprobs)
-        drawn = prepared.params
-        live.sampling = SettledSampling(drawn.temperature, drawn.top_p, drawn.presence_penalty, drawn.frequency_penalty)
-        scored = live.echo.top_logprobs if live.echo else None
-        if not prepared.max_tokens and scored is None:
-            echoed = live.echo.begin() if live.echo else ()
-            self._end(request.id, Started(live.prompt_tokens, sampling=live.sampling), *echoed, live.finished())
+        penalties = prepared.params.presence_penalty, prepared.params.frequency_penalty
+        live.sampling = SettledSampling(prepared.params.temperature, prepared.params.top_p, *penalties)
+        prompt_logprobs = live.echo.top_logprobs if live.echo else None
+        if not prepared.max_tokens and prompt_logprobs is None:
+            started = Started(live.prompt_tokens, sampling=live.sampling)
+            self._end(request.id, started, *(live.echo.begin() if live.echo else ()), live.finished_event())
             return
-        begin = partial(self._prompter.family.begin, prepared.text, task.tools, forced=task.must_call)
+        begin_format = partial(self._prompter.family.begin, prepared.text, task.tools, forced=task.must_call)
         live.answers = [
-            ChoiceOutput(self._vocabulary, begin() if task.prompt is None else Tagged(), task, choice)
+            ChoiceOutput(self._vocabulary, begin_format() if task.prompt is None else Tagged(), task, choice)
             for choice in range(task.n if prepared.max_tokens else 0)
         ]
         if prepared.prediction:
-            predicted = PredictedText(prepared.prediction)
-            live.predictions = [PredictionUse(predicted) for _ in live.answers]
+            prediction = PredictedText(prepared.prediction)
+            live.predictions = [PredictionUse(prediction) for _ in live.answers]
         self._engine.add_job(
             Job(
                 request.id,
@@ -339,7 +340,7 @@ class TextService(Service):
                 prepared.media.embed,
                 prepared.media.media_bytes,
                 grammar=grammar,
-                prompt_logprobs=scored,
+                prompt_logprobs=prompt_logprobs,
                 speculates=task.speculates,
                 prediction=prepared.prediction,
                 cache_scope=live.cache_scope,
@@ -350,9 +351,9 @@ class TextService(Service):
     def _end(self, request_id: str, *events: Event) -> None:
         """End a request that the engine doesn't have, with these events."""
         del self._live[request_id]
-        self._tell([(request_id, list(events))])
+        self._emit_events([(request_id, list(events))])
 
-    def _on_loop(self, call: Callable[[T], None]) -> Callable[[T], None]:
+    def _loop_callback(self, call: Callable[[T], None]) -> Callable[[T], None]:
         """Return a function for the engine's thread that runs `call` on the event loop."""
 
         def hand_over(news: T) -> None:
@@ -363,10 +364,11 @@ class TextService(Service):
 
     def _on_step(self, step: EngineStep) -> None:
         events = self._embeddings.take(step)
-        for request_id in [one for one, found in events.items() if isinstance(found[-1], Finished)]:
+        finished = [request_id for request_id, found in events.items() if isinstance(found[-1], Finished)]
+        for request_id in finished:
             del self._live[request_id]
         self._running = max(0, step.running - self._embeddings.further_jobs)
-        self._starved = list(dict.fromkeys(map(request_of, step.starved)))
+        self._starved = list(dict.fromkeys(map(request_id_of_job, step.starved)))
         for begun in step.begun:
             if live := self._live.get(begun.job):
                 events.setdefault(begun.job, []).extend(self._on_begun(live, begun))
@@ -375,34 +377,34 @@ class TextService(Service):
                 events.setdefault(scored.job, []).extend(live.echo.score(scored.samples))
         for drawn in step.drawn:  # do this first: a stop string among the step's tokens may end the request
             if drawn.verified and (live := self._live.get(drawn.job)):
-                live.count(drawn.verified)
+                live.count_guesses(drawn.verified)
         for drawn in step.drawn:
             if live := self._live.get(drawn.job):
                 events.setdefault(drawn.job, []).extend(self._on_token(live, drawn))
         for broken in step.broken:
-            request_id = request_of(broken.job)
+            request_id = request_id_of_job(broken.job)
             if self._live.pop(request_id, None):
                 self._embeddings.cancel(request_id)
-                other: FailureKind = "context_length_exceeded" if broken.too_large else "internal"
-                kind = "invalid_request" if broken.by_grammar else other
+                failure: FailureKind = "context_length_exceeded" if broken.too_large else "internal"
+                kind = "invalid_request" if broken.by_grammar else failure
                 failed = Failed.of(broken.refusal) if broken.refusal else Failed(kind, broken.message)
                 events.setdefault(request_id, []).append(failed)
-        self._tell([(request_id, found) for request_id, found in events.items() if found])
+        self._emit_events([(request_id, found) for request_id, found in events.items() if found])
 
-    def _on_begun(self, live: _Live, begun: Begun) -> list[Event]:
+    def _on_begun(self, live: _LiveRequest, begun: Begun) -> list[Event]:
         """Return the first events of a request whose prefill has begun."""
-        if live.begun:  # its prefill began again, after a preemption
+        if live.has_begun:  # its prefill began again, after a preemption
             return []
-        live.begun = True
+        live.has_begun = True
         live.cached_tokens = begun.cached_tokens
         self._reports.add(begun, live.prompt_tokens)
         started = Started(live.prompt_tokens, begun.cached_tokens, sampling=live.sampling)
         return [started, *(live.echo.begin() if live.echo else ())]
 
-    def _on_token(self, live: _Live, drawn: Drawn) -> list[Event]:
+    def _on_token(self, live: _LiveRequest, drawn: Drawn) -> list[Event]:
         if not live.answers:  # only the prompt was wanted, but the engine always generates a token
             del self._live[drawn.job]
-            return [live.finished()]
+            return [live.finished_event()]
         answer = live.answers[drawn.choice]
         if answer.reason:  # a stop string ended this choice, and the engine doesn't know yet
             return []
@@ -420,28 +422,28 @@ class TextService(Service):
             live.predictions[drawn.choice].take(drawn.sample.token)
         if answer.reason and not drawn.reason:
             self._engine.cancel(drawn.job, drawn.choice)
-        if all(one.reason for one in live.answers):
+        if all(choice.reason for choice in live.answers):
             del self._live[drawn.job]
-            events.append(live.finished())
+            events.append(live.finished_event())
             self._log_guesses(live)
         return events
 
-    def _log_guesses(self, live: _Live) -> None:
+    def _log_guesses(self, live: _LiveRequest) -> None:
         """Log how many guesses of a request were right, and how much time each source has saved in all requests."""
-        if not live.verified:
+        if not live.guess_counts:
             return
         totals = self._engine.speculated
-        saved = {source: totals.get(source, SourceTotals()).saved_seconds for source in live.verified}
-        told = (
+        saved = {source: totals.get(source, SourceTotals()).saved_seconds for source in live.guess_counts}
+        counts = (
             f"{right} of {count} by {source} (since the load: {saved[source]:.2f} s saved)"
-            for source, (count, right) in live.verified.items()
+            for source, (count, right) in live.guess_counts.items()
         )
-        log.debug("request %s: guesses that were right: %s", live.request.id, ", ".join(told))
+        log.debug("request %s: guesses that were right: %s", live.request.id, ", ".join(counts))
 
-    def _tell(self, events: list[tuple[str, list[Event]]]) -> None:
-        """Emit events, or only the numbers of running and waiting requests, and the starved ones, if they changed."""
-        self._room.go_on()
+    def _emit_events(self, events: list[tuple[str, list[Event]]]) -> None:
+        """Emit events and the numbers of requests; without events, only if a number or the starved requests changed."""
+        self._room.start_next()
         numbers = self._running, max(0, len(self._live) - self._running)
-        if events or (*numbers, self._starved) != self._told:
-            self._told = (*numbers, self._starved)
+        if events or (*numbers, self._starved) != self._last_status:
+            self._last_status = (*numbers, self._starved)
             self._emit(events, *numbers)

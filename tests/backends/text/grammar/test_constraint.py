@@ -400,9 +400,9 @@ def test_what_others_have_compiled_is_compiled_again(model: TextModel, family: F
     described = [constraints.describe(wanting("choice", ["ja"]), family, CLOSED, None, salt) for salt in (b"a", b"b")]
     for one in described:
         assert one
-        assert not constraints.known(one)
+        assert not constraints.is_compiled(one)
         constraints.compile(one)
-        assert constraints.known(one)
+        assert constraints.is_compiled(one)
 
 
 def test_the_cache_is_bounded(model: TextModel, family: Family) -> None:
@@ -606,10 +606,10 @@ def test_reasoning_ends_in_time_for_an_answer(
     written = thought_of(grammar, begun, so)
     constraint = constraints.describe(task, family, prompt)
     assert constraint
-    shortest = constraints._write(constraint.wanted)
+    shortest = constraints._write(constraint.request)
     assert shortest
     left = MOST - len(written)
-    assert left - 3 == constraints._shortest(shortest)  # two newlines may come before it, and the turn must end
+    assert left - 3 == constraints._short_answer_length(shortest)  # two newlines before, and the end of the turn
     assert written[len(begun)] == so
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from llguidance import LLMatcher
 
-from orchard.backends.text.grammar.input_grammar import MOST_CHARACTERS, embedded, marked
+from orchard.backends.text.grammar.input_grammar import MOST_CHARACTERS, embed_grammar, mark_input
 from orchard.backends.text.grammar.lark import byte_tokenizer
 from orchard.backends.text.grammar.writer import GrammarRequest, GrammarWriter, ToolCalls
 from orchard.core.tasks.generate import Tool
@@ -50,7 +50,7 @@ def keeps(source: str, text: str, *, within_json: bool) -> bool:
             f"<p>{text}</p>",
         )
     )
-    inner = embedded(source, json=within_json).source
+    inner = embed_grammar(source, json=within_json).source
     matcher = LLMatcher(byte_tokenizer(), f"start: {begin} %lark {{\n{inner}\n}} {end}\n")
     assert not matcher.get_error()
     tokens = list(told.encode())
@@ -101,7 +101,7 @@ def test_a_grammar_keeps_its_texts(source: str, good: str, bad: str, within_json
 )
 def test_what_can_not_be_kept_is_refused(source: str, reason: str) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)):
-        embedded(source, json=True)
+        embed_grammar(source, json=True)
 
 
 def test_a_control_character_has_its_escape() -> None:
@@ -113,7 +113,7 @@ def test_a_control_character_has_its_escape() -> None:
 
 def test_calls_that_show_too_late_are_refused() -> None:
     """A grammar binds from the text on that opens a call."""
-    call = CallGrammar("f", "f: ", json_arguments(marked(Tool("f"))), "")
+    call = CallGrammar("f", "f: ", json_arguments(mark_input(Tool("f"))), "")
     tools = (ToolCalls("f", CallsGrammar("<call>", "", (call,), "", ""), None, "start: /a/"),)
     with pytest.raises(ValueError, match="before they are written"):
-        GrammarWriter({}).write(GrammarRequest(None, tools, must_call=False, several=True))
+        GrammarWriter({}).write(GrammarRequest(None, tools, must_call=False, parallel_calls=True))

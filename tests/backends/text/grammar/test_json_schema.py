@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from llguidance import LLMatcher, LLTokenizer
 
-from orchard.backends.text.grammar.json_schema import exclusive, prepared
+from orchard.backends.text.grammar.json_schema import are_exclusive, prepare_schema
 
 A: dict[str, Any] = {"properties": {"a": {}}}
 CLOSED = A | {"additionalProperties": False}
 
 
 def made(schema: Any) -> dict[str, Any]:
-    found = prepared(schema)
+    found = prepare_schema(schema)
     del found["x-guidance"]
     return found
 
@@ -68,7 +68,7 @@ def test_where_others_are_spoken_of_they_stay(schema: Any) -> None:
 )
 def test_a_whole_number_that_is_excluded_is_none_that_comes(bounds: dict[str, Any], number: str) -> None:
     """llguidance lets it in where the other bound is less than 1 away."""
-    bound = prepared({"type": "number"} | bounds)
+    bound = prepare_schema({"type": "number"} | bounds)
     assert not takes(bound, number)
     assert not takes(bound, str(float(number)))
     given = [*bounds.values(), bounds[next(iter(bounds))] + 1]  # two bounds, or one and what is beyond it
@@ -94,7 +94,7 @@ def takes(schema: dict[str, Any], text: str) -> bool:
 )
 def test_bounds_may_be_written_as_draft_4_has_them(bounds: dict[str, Any], good: str, bad: str) -> None:
     for kind in ("integer", "number"):
-        bound = prepared({"type": kind} | bounds)
+        bound = prepare_schema({"type": kind} | bounds)
         assert takes(bound, good)
         assert not takes(bound, bad)
     assert made({"type": "integer", "exclusiveMinimum": True}) == {"type": "integer"}
@@ -116,10 +116,10 @@ def test_bounds_may_be_written_as_draft_4_has_them(bounds: dict[str, Any], good:
 )  # fmt: skip
 def test_a_class_that_excludes_what_json_escapes(pattern: str, good: list[str], bad: list[str]) -> None:
     """llguidance adds quote and backslash to a class that has all control characters."""
-    bound = prepared({"type": "string", "pattern": pattern})
+    bound = prepare_schema({"type": "string", "pattern": pattern})
     assert [text for text in good if not takes(bound, json.dumps(text, ensure_ascii=False))] == []
     assert [text for text in bad if takes(bound, json.dumps(text))] == []
-    names = prepared({"type": "object", "patternProperties": {pattern: {}}, "additionalProperties": False})
+    names = prepare_schema({"type": "object", "patternProperties": {pattern: {}}, "additionalProperties": False})
     assert [name for name in good if not takes(names, json.dumps({name: 1}, ensure_ascii=False))] == []
     assert [name for name in bad if takes(names, json.dumps({name: 1}))] == []
 
@@ -140,7 +140,7 @@ def test_a_union_behind_references(union: dict[str, Any], *, lenient: bool) -> N
     """llguidance sees that nothing keeps two branches only where they stand in the `oneOf` itself."""
     for cat, dog in (({"const": "cat"}, {"const": "dog"}), ({"enum": ["cat"]}, {"enum": ["dog", "wolf"]})):
         branches = {"cat": branch(cat, a={"type": "integer"}), "dog": branch(dog, puppy=union)}
-        schema = prepared(union | {"$defs": branches}, lenient=lenient)
+        schema = prepare_schema(union | {"$defs": branches}, lenient=lenient)
         assert takes(schema, '{"kind": "cat", "a": 1}')
         assert takes(schema, '{"kind": "dog", "puppy": {"kind": "cat"}}')
         assert not takes(schema, '{"kind": "cat", "puppy": {"kind": "cat"}}')
@@ -168,13 +168,13 @@ def test_what_says_nothing_is_left_out() -> None:
 )
 def test_patterns_that_can_be_read_in_too_many_ways_are_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match="repeats too much within repetitions"):
-        prepared({"pattern": pattern})
-    assert "pattern" not in prepared({"pattern": pattern}, lenient=True)
+        prepare_schema({"pattern": pattern})
+    assert "pattern" not in prepare_schema({"pattern": pattern}, lenient=True)
 
 
 def test_other_repetitions_are_kept() -> None:
     for pattern in ("^([A-Z][a-z]{1,20} ?){1,40}$", "^[a-z]{1,5000}$", "^([a-z]{0,100}){0,100}$"):
-        assert prepared({"pattern": pattern})["pattern"] == pattern
+        assert prepare_schema({"pattern": pattern})["pattern"] == pattern
 
 
 def tagged(tag: Any, **more: Any) -> dict[str, Any]:
@@ -203,7 +203,7 @@ CAT_REF, DOG_REF = {"$ref": "#/$defs/cat"}, {"$ref": "#/$defs/dog"}
     ],
 )
 def test_branches_that_shut_each_other_out(branches: list[Any]) -> None:
-    assert exclusive(branches, ROOT)
+    assert are_exclusive(branches, ROOT)
 
 
 @pytest.mark.parametrize(
@@ -228,4 +228,4 @@ def test_branches_that_shut_each_other_out(branches: list[Any]) -> None:
     ],
 )
 def test_branches_that_may_overlap(branches: list[Any]) -> None:
-    assert not exclusive(branches, ROOT)
+    assert not are_exclusive(branches, ROOT)

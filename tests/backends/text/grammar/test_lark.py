@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.backends.text.grammar.lark import ANY, Tags, calls, fault, text_up_to, triggered
+from orchard.backends.text.grammar.lark import (
+    ANY_TEXT,
+    Tags,
+    call_rules,
+    terminal_fault,
+    text_up_to,
+    triggered_call_rules,
+)
 from orchard.formats.call_grammar import (
     CallGrammar,
     CallsGrammar,
@@ -40,17 +47,17 @@ def test_a_text_up_to_a_tag_doesnt_have_it(text: str) -> None:
         ('/a*/ & ~("" | /a+/)', "nothing satisfies it"),
         (text_up_to("</p>", '"a</p>b</p>"'), "nothing satisfies it"),
         ("/(/", "unclosed group"),
-        (f"{ANY} & (/[0-9]*/ & /(?s:.{{90000,}})/)", "its lengths and repetitions together are too large"),
+        (f"{ANY_TEXT} & (/[0-9]*/ & /(?s:.{{90000,}})/)", "its lengths and repetitions together are too large"),
     ],
 )
 def test_what_is_wrong_with_a_terminal(terminal: str, why: str) -> None:
-    assert fault(terminal) == why
+    assert terminal_fault(terminal) == why
 
 
 def printed(*bodies: Node) -> list[str]:
     """The rules of calls with these bodies, and the terminals that have names."""
     grammar = CallsGrammar("", "", tuple(CallGrammar("f", "f(", body, ")") for body in bodies), "", "")
-    return calls(grammar, Tags({"<tag>": 7}), several=False).splitlines()[2:]
+    return call_rules(grammar, Tags({"<tag>": 7}), parallel=False).splitlines()[2:]
 
 
 @pytest.mark.parametrize(
@@ -98,9 +105,9 @@ def test_a_text_that_was_made_no_terminal_is_not_printed() -> None:
 def test_what_holds_several_calls_together() -> None:
     made = (CallGrammar("f", "<c>f", Literal("1"), ";"), CallGrammar("g", "<c>g", Literal("2"), ";"))
     section = CallsGrammar("<s>", "<s>", made, ",", "</s>")
-    assert calls(section, Tags({}), several=True).splitlines()[0] == 'calls: "<s>" call ("," call)* "</s>"'
-    assert calls(section, Tags({}), several=False).splitlines()[0] == 'calls: "<s>" call "</s>"'
-    assert (triggered(section, Tags({}), several=True) or "").splitlines() == [
+    assert call_rules(section, Tags({}), parallel=True).splitlines()[0] == 'calls: "<s>" call ("," call)* "</s>"'
+    assert call_rules(section, Tags({}), parallel=False).splitlines()[0] == 'calls: "<s>" call "</s>"'
+    assert (triggered_call_rules(section, Tags({}), parallel=True) or "").splitlines() == [
         'calls: first ("," call)* "</s>"',
         "first: first_0 | first_1",
         'first_0: "<c>f" "1" ";"',
@@ -110,12 +117,12 @@ def test_what_holds_several_calls_together() -> None:
         'call_1: "<c>g" "2" ";"',
     ]
     alone = CallsGrammar("<c>", "", made, ",", "")  # each call has a trigger of its own
-    assert (triggered(alone, Tags({}), several=True) or "").splitlines()[:3] == [
+    assert (triggered_call_rules(alone, Tags({}), parallel=True) or "").splitlines()[:3] == [
         "calls: first",
         "first: first_0 | first_1",
         'first_0: "f" "1" ";"',
     ]
-    assert triggered(CallsGrammar("<x>", "", made, "", ""), Tags({}), several=True) is None
+    assert triggered_call_rules(CallsGrammar("<x>", "", made, "", ""), Tags({}), parallel=True) is None
 
 
 def test_leaves_are_found_and_replaced_wherever_they_stand() -> None:

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from orchard.backends.text.grammar import input_grammar, lark
-from orchard.backends.text.grammar.input_grammar import marked
+from orchard.backends.text.grammar.input_grammar import mark_input
 from orchard.backends.text.grammar.process import LIMITS, GrammarProcess, make_answer
 from orchard.backends.text.grammar.writer import GrammarRequest, GrammarWriter, ToolCalls
 from orchard.core.errors import OrchardError
@@ -23,7 +23,7 @@ DEEP = "\n".join([f"start: {' | '.join(f'r{n}' for n in range(3000))}", *_RULES]
 
 
 def wanting(kind: object, value: object) -> GrammarRequest:
-    return GrammarRequest(Grammar(kind, value, "response_format"), (), must_call=False, several=True)  # type: ignore[arg-type]
+    return GrammarRequest(Grammar(kind, value, "response_format"), (), must_call=False, parallel_calls=True)  # type: ignore[arg-type]
 
 
 PERSON = wanting("json_schema", {"type": "object", "properties": {"name": {"type": "string"}}})
@@ -39,26 +39,30 @@ def process() -> Iterator[GrammarProcess]:
 def test_a_process_writes_what_a_writer_writes(process: GrammarProcess) -> None:
     shape = choose("", tool_call_parser="hermes").calls([Tool("f")])
     assert shape
-    for wanted in (PERSON, GrammarRequest(None, (ToolCalls("f", shape, None),), must_call=True, several=True)):
+    for wanted in (PERSON, GrammarRequest(None, (ToolCalls("f", shape, None),), must_call=True, parallel_calls=True)):
         assert process.write(wanted) == GrammarWriter(SPECIAL).write(wanted)
     with pytest.raises(ValueError, match="nothing satisfies the schema"):
         process.write(wanting("json_schema", False))
-    free = GrammarRequest(None, (), must_call=False, several=True)
+    free = GrammarRequest(None, (), must_call=False, parallel_calls=True)
     assert process.write(free) is None
 
 
 def test_what_is_known_of_terminals_is_not_used_for_other_callers() -> None:
     answer = make_answer(msgspec.msgpack.encode(SPECIAL))
     tool = Tool("f", input_grammar="start: /[a-z]+/")
-    shape = choose("", tool_call_parser="hermes").calls([marked(tool)])
+    shape = choose("", tool_call_parser="hermes").calls([mark_input(tool)])
     assert shape
-    called = GrammarRequest(None, (ToolCalls("f", shape, None, tool.input_grammar),), must_call=True, several=True)
+    called = GrammarRequest(
+        None, (ToolCalls("f", shape, None, tool.input_grammar),), must_call=True, parallel_calls=True
+    )
     pattern = wanting("json_schema", {"type": "string", "pattern": "^[a-z]{1,9}(foo|bar)+$"})
     known = []
     for salt in (b"a", b"b", b"b"):
         for wanted in (pattern, called):
             list(answer(msgspec.msgpack.encode(replace(wanted, salt=salt))))
-        known.append([one.cache_info() for one in (lark.fault, lark.fault_within, input_grammar.escaped)])
+        known.append(
+            [one.cache_info() for one in (lark.terminal_fault, lark.repetition_fault, input_grammar.escape_class)]
+        )
     assert all(info.misses for info in known[0])
     assert known[0] == known[1] != known[2]
 
@@ -68,7 +72,7 @@ def test_a_strict_tool_is_to_blame_by_its_name(process: GrammarProcess) -> None:
     shape = choose("", tool_call_parser="hermes").calls([tool])
     assert shape
     with pytest.raises(OrchardError, match="the strict tool 'f' can't be enforced") as refused:
-        process.write(GrammarRequest(None, (ToolCalls("f", shape, None),), must_call=True, several=True))
+        process.write(GrammarRequest(None, (ToolCalls("f", shape, None),), must_call=True, parallel_calls=True))
     assert refused.value.param == "tools"
 
 

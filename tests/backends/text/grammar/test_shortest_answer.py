@@ -49,7 +49,7 @@ def constraints(model: TextModel) -> Constraints:
         model.tokenizer,
         Vocabulary(model.tokenizer).bytes_of,
         model.vocab_size,
-        special=special,
+        special_tokens=special,
         write=write,
     )
 
@@ -57,7 +57,7 @@ def constraints(model: TextModel) -> Constraints:
 def written(constraints: Constraints, task: Generate, family: Family) -> GrammarText:
     constraint = constraints.describe(task, family, "")
     assert constraint
-    found = constraints._write(constraint.wanted)
+    found = constraints._write(constraint.request)
     assert found
     return found
 
@@ -70,7 +70,7 @@ def shortest(constraints: Constraints, task: Generate, parser: str = "hermes") -
     grammar = constraints.compile(constraint)
     assert grammar
     source = written(constraints, task, family)
-    count = constraints._shortest(source)
+    count = constraints._short_answer_length(source)
     assert constraints._short_answers
     tokens = constraints._short_answers.find(source.text, lark.LIMITS, source.ends)
     assert tokens is not None
@@ -116,4 +116,4 @@ def test_a_short_call_of_every_family(constraints: Constraints, parser: str) -> 
 
 def test_where_no_short_answer_is_found_some_tokens_are_kept_for_one(constraints: Constraints) -> None:
     task = Generate(grammar=Grammar("regex", ".*END", "response_format"))
-    assert constraints._shortest(written(constraints, task, choose(""))) == 64
+    assert constraints._short_answer_length(written(constraints, task, choose(""))) == 64

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llguidance import LLMatcher, LLTokenizer
 
-from orchard.backends.text.grammar.json_schema import prepared
-from orchard.backends.text.grammar.text_schema import FORMATS, searched
+from orchard.backends.text.grammar.json_schema import prepare_schema
+from orchard.backends.text.grammar.text_schema import FORMATS, search_terminal
 
 
 @cache
@@ -39,7 +39,7 @@ patterns = choices | choices.map(lambda pattern: f"^({pattern})") | choices.map(
 
 @given(patterns, st.text("ab1$^|(]", max_size=4))
 def test_a_pattern_is_found_where_python_finds_it(pattern: str, text: str) -> None:
-    assert has(searched(pattern), text) == bool(re.search(pattern, text))
+    assert has(search_terminal(pattern), text) == bool(re.search(pattern, text))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_pattern_is_found_where_python_finds_it(pattern: str, text: str) -> No
 )
 def test_what_cannot_be_kept_is_told(pattern: str, why: str) -> None:
     with pytest.raises(ValueError, match=why) as failure:
-        searched(pattern)
+        search_terminal(pattern)
     assert repr(pattern) in str(failure.value)
     assert "\n" not in str(failure.value)
 
@@ -90,7 +90,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_formats_are_those_of_json(name: str) -> None:
-    in_json = LLMatcher.grammar_from_json_schema(json.dumps(prepared({"type": "string", "format": name})))
+    in_json = LLMatcher.grammar_from_json_schema(json.dumps(prepare_schema({"type": "string", "format": name})))
     for text, good in [*((text, True) for text in GOOD[name]), *((text, False) for text in BAD[name])]:
         assert has(FORMATS[name], text) is good, text
         assert matches(in_json, json.dumps(text)) is good, text

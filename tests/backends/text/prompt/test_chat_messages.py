@@ -91,11 +91,11 @@ LATER = (said("system", "a"), said("user", "b"), said("assistant", "c"), said("s
             [("system", "a"), ("user", "b"), ("assistant", "c"), ("user", "d"), ("user", "e")],
         ),
         (
-            {"later_system": False, "repeats": False},
+            {"later_system": False, "repeated_roles": False},
             [("system", "a"), ("user", "b"), ("assistant", "c"), ("user", "d\n\ne")],
         ),
         (
-            {"system": False, "later_system": False, "repeats": False},
+            {"system": False, "later_system": False, "repeated_roles": False},
             [("user", "a\n\nb"), ("assistant", "c"), ("user", "d\n\ne")],
         ),
     ],
@@ -108,7 +108,7 @@ def test_a_system_message_that_is_not_taken_is_said_where_it_stands(
 
 def test_what_follows_a_call_is_not_joined_with_it() -> None:
     messages = (said("user", "x"), said("assistant", F), said("assistant", "a"), said("assistant", "b"))
-    assert turns(*messages, repeats=False) == [
+    assert turns(*messages, repeated_roles=False) == [
         turn("user", "x"),
         turn("assistant", "", tool_calls=[CALLED_F]),
         turn("assistant", "a\n\nb"),
@@ -124,7 +124,7 @@ def test_user_and_assistant_take_turns_where_they_must_whatever_stands_between()
         said("tool", told("c1", "d")),
         said("user", "e"),
     )
-    assert turns(*messages, repeats=False) == [
+    assert turns(*messages, repeated_roles=False) == [
         turn("system", "a"),
         turn("user", "..."),
         turn("assistant", "b"),
@@ -145,7 +145,7 @@ def test_what_was_said_beside_a_call_stays_where_users_and_assistants_take_turns
         said("tool", told("c2", "c")),
         said("assistant", "Done."),
     )
-    assert turns(*messages, repeats=False, text_beside_calls=False) == [
+    assert turns(*messages, repeated_roles=False, text_beside_calls=False) == [
         turn("user", "a"),
         turn("assistant", "Let me look."),
         turn("user", "..."),
@@ -161,7 +161,7 @@ def test_what_was_said_beside_a_call_stays_where_users_and_assistants_take_turns
 
 def test_text_before_a_call_is_joined_with_it_where_it_may_stand_beside_it() -> None:
     messages = (said("user", "a"), said("assistant", "Let me look."), said("assistant", F))
-    assert turns(*messages, repeats=False) == [
+    assert turns(*messages, repeated_roles=False) == [
         turn("user", "a"),
         turn("assistant", "Let me look.", tool_calls=[CALLED_F]),
     ]
@@ -200,7 +200,7 @@ def test_reasoning_in_a_content_block() -> None:
     assert first["content"] == [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "I look."}]
     assert second["content"] == [{"type": "thinking", "thinking": "So."}, {"type": "text", "text": ""}]
     assert last == turn("assistant", "Done.")
-    (joined,) = turns(messages[0], messages[2], thinking_blocks=True, repeats=False)[1:2]
+    (joined,) = turns(messages[0], messages[2], thinking_blocks=True, repeated_roles=False)[1:2]
     assert joined["content"][1]["text"] == "I look."
 
 
@@ -246,7 +246,7 @@ def test_results_within_the_message_of_their_calls() -> None:
         said("user", "Thanks"),
     )
     responses = [{"name": "f", "response": "one"}, {"name": "g", "response": "two"}]
-    assert turns(*messages, results_within=True) == [
+    assert turns(*messages, results_beside_calls=True) == [
         turn("assistant", "Done.", tool_calls=[CALLED_F, CALLED_G], tool_responses=responses),
         turn("user", "Thanks"),
     ]
@@ -292,21 +292,25 @@ NULL_OR_TEXT = {"anyOf": [{"type": "string"}, {"type": "null"}]}
 @pytest.mark.parametrize(
     ("takes", "tool", "expected"),
     [
-        ({"undescribed": False}, Tool("f"), {"description": "", "parameters": NOTHING}),
-        ({"undescribed": False}, Tool("f", "d"), {"description": "d", "parameters": NOTHING}),
+        ({"missing_descriptions": False}, Tool("f"), {"description": "", "parameters": NOTHING}),
+        ({"missing_descriptions": False}, Tool("f", "d"), {"description": "d", "parameters": NOTHING}),
         (
-            {"unlisted": False},
+            {"missing_properties": False},
             Tool("f", None, {"type": "object", "x": 1}),
             {"parameters": {"type": "object", "properties": {}, "x": 1}},
         ),
-        ({"unlisted": False}, Tool("f", None, {"properties": {"a": {}}}), {"parameters": {"properties": {"a": {}}}}),
         (
-            {"listed_null": False},
+            {"missing_properties": False},
+            Tool("f", None, {"properties": {"a": {}}}),
+            {"parameters": {"properties": {"a": {}}}},
+        ),
+        (
+            {"null_in_type_lists": False},
             Tool("f", None, {"properties": {"a": {"type": ["string", "null"], "title": "A"}, "b": True}}),
             {"parameters": {"properties": {"a": {"title": "A"} | NULL_OR_TEXT, "b": True}}},
         ),
         (
-            {"listed_null": False},
+            {"null_in_type_lists": False},
             Tool("f", None, {"properties": {"a": {"type": ["string", "integer"]}}}),
             {"parameters": {"properties": {"a": {"type": ["string", "integer"]}}}},
         ),

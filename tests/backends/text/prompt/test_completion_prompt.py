@@ -36,17 +36,17 @@ def prompts(special: Sequence[str], *, bos: bool = False) -> tuple[RawPrompts, A
 @pytest.mark.parametrize("bos", [False, True])
 def test_the_middle_is_filled_in_as_the_model_learnt_it(special: tuple[str, ...], expected: str, bos: bool) -> None:
     raw, tokenizer = prompts(special, bos=bos)
-    tokens = raw.around(raw.encode("a "), tokenizer.encode(" b", add_special_tokens=False))
+    tokens = raw.fill_in_middle(raw.encode("a "), tokenizer.encode(" b", add_special_tokens=False))
     assert tokenizer.decode(tokens) == ("<s>" if bos else "") + expected
 
 
 def test_a_model_that_cant_fill_in_says_so() -> None:
     raw, _ = prompts(())
     with pytest.raises(OrchardError) as caught:
-        raw.around([1], [2])
+        raw.fill_in_middle([1], [2])
     assert (caught.value.kind, caught.value.param) == ("invalid_request", "suffix")
 
 
 def test_nothing_is_the_beginning_of_a_document() -> None:
     raw, tokenizer = prompts((), bos=True)
-    assert raw.opened(()) == raw.encode("") == [tokenizer.bos_token_id]
+    assert raw.ensure_start(()) == raw.encode("") == [tokenizer.bos_token_id]

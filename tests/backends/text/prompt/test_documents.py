@@ -31,7 +31,7 @@ def part(data: bytes, name: str = "") -> MediaPart:
 
 def refused(data: bytes) -> str:
     with pytest.raises(OrchardError, match="can't be read: ") as caught:
-        READER.text(part(data))
+        READER.read(part(data))
     assert (caught.value.kind, caught.value.param) == ("invalid_request", PARAM)
     return caught.value.message
 
@@ -45,13 +45,13 @@ def locked(password: str) -> bytes:
 
 
 def test_a_pdf_is_its_pages_text() -> None:
-    assert READER.text(part(pdf("The sea is blue.", "So is the sky."))) == "The sea is blue.\n\nSo is the sky."
-    assert READER.text(part(b"\r\n" + pdf("The sea is blue."), "sea.pdf")) == "sea.pdf:\nThe sea is blue."
+    assert READER.read(part(pdf("The sea is blue.", "So is the sky."))) == "The sea is blue.\n\nSo is the sky."
+    assert READER.read(part(b"\r\n" + pdf("The sea is blue."), "sea.pdf")) == "sea.pdf:\nThe sea is blue."
 
 
 def test_a_text_is_itself() -> None:
-    assert READER.text(part("Über das Meer".encode())) == "Über das Meer"
-    assert READER.text(part(b"a,b\n1,2\n", "table.csv")) == "table.csv:\na,b\n1,2\n"
+    assert READER.read(part("Über das Meer".encode())) == "Über das Meer"
+    assert READER.read(part(b"a,b\n1,2\n", "table.csv")) == "table.csv:\na,b\n1,2\n"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_what_is_refused(data: bytes, words: str) -> None:
 
 
 def test_a_document_that_anybody_may_read_is_not_locked() -> None:
-    assert READER.text(part(locked(""))) == "Secret."
+    assert READER.read(part(locked(""))) == "Secret."
 
 
 def test_a_document_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ def test_a_document_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_document_that_takes_too_much_is_given_up(limits: dict[str, float], words: str) -> None:
     reader = DocumentReader(LIMITS._replace(**limits))  # type: ignore[arg-type]
     with pytest.raises(OrchardError, match=words) as refusal:
-        reader.text(part(pdf(*["word " * 100] * 200)))
+        reader.read(part(pdf(*["word " * 100] * 200)))
     assert (refusal.value.kind, refusal.value.param) == ("invalid_request", PARAM)
     reader.close()
 

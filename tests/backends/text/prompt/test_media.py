@@ -9,7 +9,7 @@ import pytest
 
 from orchard.backends.text.prompt import media
 from orchard.backends.text.prompt.documents import DocumentReader
-from orchard.backends.text.prompt.media import PromptMedia, ReadTask, mark
+from orchard.backends.text.prompt.media import MediaTask, PromptMedia, mark_media
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaPart
 from orchard.core.tasks.generate import Generate, Message, Part, ReasoningPart, TextPart, ToolResultPart, media_of
@@ -21,7 +21,7 @@ NOTE = MediaPart("document", "", "document", data=b"It is blue.")
 
 def marked(*parts: Part) -> list[object]:
     """The parts of a message, with A and B for its media."""
-    read = mark(Generate((Message("user", parts),)), DOCUMENTS)
+    read = mark_media(Generate((Message("user", parts),)), DOCUMENTS)
     assert not list(media_of(read.task))
     assert list(read.parts) == [part for part in media_of(Generate((Message("user", parts),))) if part is not NOTE]
 
@@ -59,7 +59,7 @@ def test_a_document_is_a_text_of_its_own() -> None:
 
 
 def test_no_text_of_a_caller_is_a_marker() -> None:
-    first, second = (mark(Generate((Message("user", (IMAGE,)),)), DOCUMENTS) for _ in range(2))
+    first, second = (mark_media(Generate((Message("user", (IMAGE,)),)), DOCUMENTS) for _ in range(2))
     assert isinstance(part := first.task.messages[0].parts[0], TextPart)
     assert list(first.pieces(part.text)) == ["", 0, ""]
     assert list(second.pieces(part.text)) == [part.text]
@@ -68,9 +68,9 @@ def test_no_text_of_a_caller_is_a_marker() -> None:
 def test_pictures_are_numbered_where_the_model_numbers_them() -> None:
     picture, sound = SimpleNamespace(text="<image_id>0</image_id>P"), SimpleNamespace(text="S")
     prepared: Any = (picture, picture, sound)
-    read = ReadTask(Generate(()), (IMAGE, IMAGE, SOUND), "n", media=prepared)
+    read = MediaTask(Generate(()), (IMAGE, IMAGE, SOUND), "n", media=prepared)
     prompt: Any = SimpleNamespace()
-    text, found = PromptMedia.expanded(prompt, read, "a nx0x b nx2x c nx1x")
+    text, found = PromptMedia.expand_markers(prompt, read, "a nx0x b nx2x c nx1x")
     assert text == "a <image_id>0</image_id>P b S c <image_id>2</image_id>P"
     assert found == [0, 2, 1]
 
@@ -109,7 +109,7 @@ class Model:
 
 def read_of(
     count: int, most_tokens: int, seconds: float = 1.0, memory_bytes: int = 2**31
-) -> tuple[Reader, OrchardError | ReadTask]:
+) -> tuple[Reader, OrchardError | MediaTask]:
     """Let so many pictures be read; return what comes of it."""
 
     def refuse(tokens: int) -> None:
@@ -117,10 +117,10 @@ def read_of(
             raise OrchardError("context_length_exceeded", f"{tokens}")
 
     model: Any = Model(seconds)
-    template: Any = SimpleNamespace(inserted=lambda block, role="user": "")
+    template: Any = SimpleNamespace(block_text=lambda block, role="user": "")
     parts = tuple(MediaPart("image", "", f"[{place}]", data=b"x") for place in range(count))
     try:
-        read = mark(Generate((Message("user", parts),)), DOCUMENTS)
+        read = mark_media(Generate((Message("user", parts),)), DOCUMENTS)
         return model.reader, PromptMedia(model, template, lambda: memory_bytes).read(read, refuse)
     except OrchardError as error:
         return model.reader, error
@@ -138,7 +138,7 @@ def test_no_more_is_prepared_than_a_prompt_may_have(most_tokens: int, kind: str,
         assert error.param == "[2]"
         assert "3,221,225,472 bytes" in error.message
     _, read = read_of(1, most_tokens)
-    assert isinstance(read, ReadTask)
+    assert isinstance(read, MediaTask)
     assert len(read.media) == 1
 
 
@@ -181,7 +181,7 @@ def test_documents_that_take_long_together_are_refused(monkeypatch: pytest.Monke
 def test_documents_and_media_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch)
     model: Any = Model(1.0)
-    template: Any = SimpleNamespace(inserted=lambda block, role="user": "")
-    read = mark(Generate((Message("user", (NOTE, IMAGE)),)), DOCUMENTS)
+    template: Any = SimpleNamespace(block_text=lambda block, role="user": "")
+    read = mark_media(Generate((Message("user", (NOTE, IMAGE)),)), DOCUMENTS)
     with pytest.raises(OrchardError, match="`image` can't be read: what comes before it"):
         PromptMedia(model, template, lambda: 2**31).read(read, lambda tokens: None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchard.backends.text.prompt.media_blocks import Placeholder, cores
+from orchard.backends.text.prompt.media_blocks import Placeholder, placeholder_cores
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart
 from orchard.core.tasks.generate import Generate, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart
@@ -80,8 +80,8 @@ def test_a_medium_that_the_template_drops_is_refused() -> None:
     ],
 )
 def test_cores(text: str, found: list[str]) -> None:
-    assert cores(text, ["\n\n", "<image>", "<start>", "<end>"]) == found
+    assert placeholder_cores(text, ["\n\n", "<image>", "<start>", "<end>"]) == found
 
 
 def test_a_core_is_where_it_was() -> None:
-    assert Placeholder(*"1: <image>\n".partition("<image>")).around("x") == "1: x\n"
+    assert Placeholder(*"1: <image>\n".partition("<image>")).surround("x") == "1: x\n"

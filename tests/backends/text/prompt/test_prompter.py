@@ -191,17 +191,17 @@ def test_a_prediction_that_no_answer_could_hold_is_refused(model: TextModel) -> 
 
 def test_what_is_only_counted_may_be_too_long(model: TextModel) -> None:
     own = prompter(model, 50)
-    assert own.count(ask("word " * 20)) > 50
+    assert own.count_tokens(ask("word " * 20)) > 50
     with pytest.raises(OrchardError) as caught:
-        own.count(ask("word " * 480_000))
+        own.count_tokens(ask("word " * 480_000))
     assert caught.value.kind == "context_length_exceeded"
 
 
 def test_what_is_counted_and_must_fit_is_what_can_be_answered(model: TextModel) -> None:
     size = len(prompter(model).prepare(ask("Hi")).tokens)
-    assert prompter(model, size + 1).count(ask("Hi"), must_fit=True) == size
+    assert prompter(model, size + 1).count_tokens(ask("Hi"), must_fit=True) == size
     with pytest.raises(OrchardError) as caught:
-        prompter(model, size).count(ask("Hi"), must_fit=True)
+        prompter(model, size).count_tokens(ask("Hi"), must_fit=True)
     expected = refusal(model, ask("Hi"), window=size)
     assert (caught.value.kind, caught.value.message) == (expected.kind, expected.message)
 
@@ -226,7 +226,7 @@ def test_a_huge_prompt_is_refused_before_all_of_it_is_tokenised(
 ) -> None:
     own = prompter(model)
     if longest:  # a token that is this long makes the cheap bounds say nothing
-        monkeypatch.setattr(own, "_longest", longest)
+        monkeypatch.setattr(own, "_longest_token", longest)
         monkeypatch.setattr(own, "_most_words", longest)
     encode, encoded = own._encode, 0
 
@@ -267,16 +267,16 @@ def test_the_lower_bound_is_one(model: TextModel) -> None:
         "x" * 200_000,
     ):
         tokens = len(model.tokenizer.encode(text, add_special_tokens=False))
-        assert own._fewest_tokens([text], 10) <= tokens
-        assert own._fewest_tokens([text[:7], text[7:50], text[50:]], 10) <= tokens
+        assert own._fewest_text_tokens([text], 10) <= tokens
+        assert own._fewest_text_tokens([text[:7], text[7:50], text[50:]], 10) <= tokens
 
 
 def test_what_a_template_may_leave_out_does_not_count(model: TextModel) -> None:
     own = prompter(model, 10)
     long = "word " * 100
     left_out = ask(said("system", long), said("user", " " * 500), said("assistant", ReasoningPart(long), long))
-    assert own._fewest_of(left_out.messages, 10) == 3
-    assert own._fewest_of((said("user", long),), 10) > 10
+    assert own._fewest_prompt_tokens(left_out.messages, 10) == 3
+    assert own._fewest_prompt_tokens((said("user", long),), 10) > 10
 
 
 def rewritten(model: TextModel, template: str) -> Prompter:
@@ -394,7 +394,7 @@ def test_how_a_model_thinks_by_default(
     prepared = own.prepare(ask("Hi", template_args=given))
     assert prepared.params.thinking_budget == budget
     assert prepared.text.endswith(tail)
-    assert own.count(ask("Hi", template_args=given)) == len(prepared.tokens)
+    assert own.count_tokens(ask("Hi", template_args=given)) == len(prepared.tokens)
 
 
 SWITCHED = "{% if add_generation_prompt %}{{ '<think>' if thinking else '</think>' }}{% endif %}"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from mlx_lm.chat_templates import deepseek_v32
 
-from orchard.backends.text.prompt.special_tokens import template_source, thinking
+from orchard.backends.text.prompt.special_tokens import template_source, thinking_tags
 from orchard.formats.registry import choose
 
 
@@ -37,7 +37,7 @@ def tokenizer(start: tuple[int, ...], end: tuple[int, ...], *added: int) -> Any:
 def test_the_tokens_that_a_budget_needs(
     start: tuple[int, ...], end: tuple[int, ...], added: tuple[int, ...], known: tuple[int, int] | None
 ) -> None:
-    found = thinking(tokenizer(start, end, *added), choose("<|channel>thought"))
+    found = thinking_tags(tokenizer(start, end, *added), choose("<|channel>thought"))
     assert (found and (found.start_id, found.end_id)) == known
     assert not found or found.blank == (10, 32)
 

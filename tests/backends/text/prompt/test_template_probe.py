@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerFast
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from orchard.backends.text.prompt.chat_messages import EFFORTS, Efforts, Switch, TemplateCapabilities
-from orchard.backends.text.prompt.template_probe import probe, unread
+from orchard.backends.text.prompt.template_probe import probe_template, unread_parts
 from orchard.formats.registry import choose, converter
 
 TOOLS = "{% if tools %}{% for t in tools %}{{ t | tojson }}{% endfor %}{% endif %}"
@@ -113,14 +113,14 @@ def renderer(source: str) -> Callable[..., str]:
 
 
 def takes(source: str) -> TemplateCapabilities:
-    return probe(renderer(source), source)
+    return probe_template(renderer(source), source)
 
 
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
         (plain(), TemplateCapabilities()),
-        (ALTERNATING, TemplateCapabilities(later_system=False, repeats=False, tools=False, calls=False)),
+        (ALTERNATING, TemplateCapabilities(later_system=False, repeated_roles=False, tools=False, calls=False)),
         (NO_SYSTEM, TemplateCapabilities(system=False, later_system=False)),
         (HOISTING, TemplateCapabilities(later_system=False)),
         (CONCATENATING, TemplateCapabilities(text_arguments=True)),
@@ -129,7 +129,7 @@ def takes(source: str) -> TemplateCapabilities:
         (FIRST_ONLY, TemplateCapabilities(several_calls=False)),
         (EITHER, TemplateCapabilities(text_beside_calls=False)),
         (THINKING, TemplateCapabilities(reasoning_beside_text=False)),
-        (WITHIN, TemplateCapabilities(results_within=True)),
+        (WITHIN, TemplateCapabilities(results_beside_calls=True)),
         (plain() + "{# <|tool_calls_section_begin|> #}", TemplateCapabilities(ids="numbered")),
         (TOOLS_AS_PYTHON, TemplateCapabilities()),
         (FORGETFUL, TemplateCapabilities(system=False, lone_system=False, later_system=False)),
@@ -176,14 +176,14 @@ def takes(source: str) -> TemplateCapabilities:
             TemplateCapabilities(thinking_budget=False, efforts=Efforts("reasoning_effort", ())),
         ),
         (ALWAYS_THINKS, TemplateCapabilities(thinking_off=False)),
-        (DESCRIBED, TemplateCapabilities(undescribed=False)),
-        (LISTED, TemplateCapabilities(unlisted=False)),
-        (ONE_TYPE, TemplateCapabilities(listed_null=False)),
+        (DESCRIBED, TemplateCapabilities(missing_descriptions=False)),
+        (LISTED, TemplateCapabilities(missing_properties=False)),
+        (ONE_TYPE, TemplateCapabilities(null_in_type_lists=False)),
         ("{{ messages[7].content.x }}", None),
     ],
 )
 def test_what_a_template_takes(source: str, expected: TemplateCapabilities | None) -> None:
-    nothing = TemplateCapabilities(system=False, later_system=False, repeats=False, tools=False, calls=False)
+    nothing = TemplateCapabilities(system=False, later_system=False, repeated_roles=False, tools=False, calls=False)
     assert takes(source) == (expected or nothing)
 
 
@@ -225,4 +225,4 @@ THINK, HERMES_CALL = "<think>{}</think>", '<tool_call>{{"name": "{}", "arguments
 )
 def test_what_no_family_reads_is_found(source: str, expected: list[str]) -> None:
     family = choose(source, {"<tool_call>", "</tool_call>"})
-    assert unread(renderer(source), takes(source), family) == expected
+    assert unread_parts(renderer(source), takes(source), family) == expected

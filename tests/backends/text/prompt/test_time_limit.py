@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from orchard.backends.text.prompt import time_limit
-from orchard.backends.text.prompt.time_limit import within
+from orchard.backends.text.prompt.time_limit import run_with_time_limit
 from orchard.device.lane import Lane
 
 
@@ -21,7 +21,7 @@ def lane() -> Iterator[Lane]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The exception comes again and again at once, and threads change often."""
-    monkeypatch.setattr(time_limit, "_AGAIN_SECONDS", 0.0002)
+    monkeypatch.setattr(time_limit, "_RETRY_SECONDS", 0.0002)
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -44,7 +44,7 @@ def catches(times: int) -> None:
 @pytest.mark.parametrize("times", [0, 1, 2, 10, 100])
 def test_work_without_end_is_ended_however_often_it_catches_the_exception(times: int) -> None:
     with pytest.raises(TimeoutError):
-        within(0.001, lambda: catches(times))
+        run_with_time_limit(0.001, lambda: catches(times))
 
 
 class _Freed:
@@ -63,7 +63,7 @@ def test_work_is_ended_although_python_drops_the_exception(monkeypatch: pytest.M
         catches(0)
 
     with pytest.raises(TimeoutError):
-        within(0.001, work)
+        run_with_time_limit(0.001, work)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -76,7 +76,7 @@ def test_work_that_ends_late_is_late_although_it_caught_the_exception() -> None:
             return "part of a prompt"
 
     with pytest.raises(TimeoutError):
-        within(0.001, work)
+        run_with_time_limit(0.001, work)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -93,7 +93,7 @@ def test_the_exception_reaches_nothing_but_the_work() -> None:
     for _ in range(500):
         until = time.perf_counter() + chance.random() * 0.004
         try:
-            outcomes.add(within(chance.random() * 0.0005, lambda until=until: work(until)))  # type: ignore[misc]
+            outcomes.add(run_with_time_limit(chance.random() * 0.0005, lambda until=until: work(until)))  # type: ignore[misc]
         except TimeoutError:
             outcomes.add(False)
         for _ in range(100):  # where a late exception would come
@@ -104,12 +104,12 @@ def test_the_exception_reaches_nothing_but_the_work() -> None:
 @pytest.mark.usefixtures("impatient")
 async def test_a_lane_goes_on_after_work_that_was_ended(lane: Lane) -> None:
     for number in range(50):
-        late = lane.do(within, 0.0001, lambda: catches(3))
+        late = lane.do(run_with_time_limit, 0.0001, lambda: catches(3))
         outcomes = await asyncio.gather(late, lane.do(int, number), return_exceptions=True)
         assert (type(outcomes[0]), outcomes[1]) == (TimeoutError, number)
 
 
 def test_work_in_time_gives_its_result_and_its_error() -> None:
-    assert within(60, lambda: 1) == 1
+    assert run_with_time_limit(60, lambda: 1) == 1
     with pytest.raises(ZeroDivisionError):
-        within(60, lambda: 1 // 0)
+        run_with_time_limit(60, lambda: 1 // 0)

@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerFast
 from orchard.backends.text.output import Vocabulary
 from orchard.backends.text.prompt.chat_template import ChatTemplate
 from orchard.backends.text.prompt.documents import DocumentReader
-from orchard.backends.text.prompt.media import PromptMedia, mark
+from orchard.backends.text.prompt.media import PromptMedia, mark_media
 from orchard.backends.text.prompt.prompter import Prompter
 from orchard.backends.vision.model import load
 from orchard.core.media import MediaKind, MediaPart
@@ -113,9 +113,9 @@ class Prompts:
 
     def __call__(self, task: Generate) -> tuple[str, str]:
         """Return a prompt with placeholders, and with what is put into their places."""
-        read = self.media.read(mark(task, DOCUMENTS), lambda tokens: None)
-        text = self.media.rendered(read, partial(self.template.render, read.task, lambda prompt: False))
-        return self.media.shown(read, text), self.media.expanded(read, text)[0]
+        read = self.media.read(mark_media(task, DOCUMENTS), lambda tokens: None)
+        text = self.media.render(read, partial(self.template.render, read.task, lambda prompt: False))
+        return self.media.show_placeholders(read, text), self.media.expand_markers(read, text)[0]
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

@@ -1,9 +1,9 @@
 r"""Grammars of custom tools, for the input of a call as plain text or in a JSON string.
 
-Their syntax is llguidance's Lark (https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md). Text of the
-call's format follows its input, and JSON may write one character as two. llguidance's lexer takes the longest text of a
-terminal and never goes back, so both would break: `/.*/` before a newline would take the backslash of `\n`. So this
-module turns terminals into rules whose lexemes are single characters.
+Their syntax is llguidance's Lark (https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md). llguidance's
+lexer takes the longest text that a terminal matches and never goes back. So `/.*/` would take the text that follows the
+input in a call, and the backslash of a `\n` in JSON. Therefore this module turns terminals into rules whose lexemes are
+single characters.
 """
 
 import json
@@ -47,7 +47,7 @@ _ATOM = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _QUOTE = re.compile(r'\\.|"', re.DOTALL)
-_COMMON = {
+_COMMON_TERMINALS = {
     "LF": r"\n",
     "CR": r"\r",
     "NEWLINE": r"(?:\r?\n)+",
@@ -66,13 +66,13 @@ _COMMON = {
     "WORD": "[A-Za-z]+",
     "CNAME": "[_A-Za-z][_A-Za-z0-9]*",
 }
-_COMMON |= {f"SIGNED_{name}": rf"[+\-]?{_COMMON[name]}" for name in ("INT", "FLOAT", "NUMBER")}
+_COMMON_TERMINALS |= {f"SIGNED_{name}": rf"[+\-]?{_COMMON_TERMINALS[name]}" for name in ("INT", "FLOAT", "NUMBER")}
 """The terminals that can be imported (https://github.com/lark-parser/lark/blob/master/lark/grammars/common.lark)."""
-_ESCAPED = {code: json.dumps(chr(code)) for code in (*range(32), ord('"'), ord("\\"))}
-_PLAIN = r"\x22\\\x00-\x1f"  # in a character class: the characters that a JSON string escapes
+_JSON_ESCAPES = {code: json.dumps(chr(code)) for code in (*range(32), ord('"'), ord("\\"))}
+_ESCAPED_CLASS = r"\x22\\\x00-\x1f"  # in a character class: the characters that a JSON string escapes
 
 
-def embedded(source: str, *, json: bool) -> call_grammar.EmbeddedGrammar:
+def embed_grammar(source: str, *, json: bool) -> call_grammar.EmbeddedGrammar:
     """Return the node for the texts of a grammar, as they are or as a JSON string writes them.
 
     Raise ValueError, with the reason, if the grammar can't be read or can't be converted.
@@ -84,32 +84,32 @@ def embedded(source: str, *, json: bool) -> call_grammar.EmbeddedGrammar:
     return call_grammar.EmbeddedGrammar("".join(_Rewriter(source, json=json).lines()))
 
 
-def marked(tool: Tool) -> Tool:
-    """Return a tool whose input has a mark in the grammar of its calls."""
+def mark_input(tool: Tool) -> Tool:
+    """Return the tool with a mark for its input, which `enforce_input` finds in the grammar of its calls."""
     return replace(tool, parameters={**call_grammar.json_arguments(tool).schema, "properties": {"input": _MARK}})
 
 
-def body(arguments: call_grammar.Node, source: str, tokens: Collection[str]) -> call_grammar.Node:
+def enforce_input(arguments: call_grammar.Node, source: str, tokens: Collection[str]) -> call_grammar.Node:
     """Return the grammar of a marked tool's arguments, with the grammar `source` enforced on its input.
 
     `tokens`: the texts that are special tokens of the model. Raise ValueError, with a sentence, if that can't be done.
     """
 
-    def input_kept(node: call_grammar.Node) -> call_grammar.Node:
+    def replace_input(node: call_grammar.Node) -> call_grammar.Node:
         match node:
             case call_grammar.TextValue(end, schema) if schema == _MARK:
                 # The grammar's lexemes are single characters, so they can't run past the end of the input.
                 head, tail = cut_before_token(end, tokens)
-                return call_grammar.concatenated(embedded(source, json=False), *head, tail)
+                return call_grammar.concatenated(embed_grammar(source, json=False), *head, tail)
             case call_grammar.JsonValue(schema):
-                text = call_grammar.concatenated('"', embedded(source, json=True), '"')
+                text = call_grammar.concatenated('"', embed_grammar(source, json=True), '"')
                 if schema == _MARK:
                     return text
                 space = call_grammar.optional(" ")
                 return call_grammar.concatenated("{", space, '"input":', space, text, space, "}")
         return node
 
-    return call_grammar.replaced(arguments, input_kept)
+    return call_grammar.replaced(arguments, replace_input)
 
 
 class _Rewriter:
@@ -121,92 +121,95 @@ class _Rewriter:
     def lines(self) -> Iterator[str]:
         """Yield the rewritten grammar, piece by piece."""
         skips = re.search(r"^\s*%ignore\s", self._source, re.MULTILINE) is not None
-        ignored, in_rule = 0, False
-        for found in _TOKEN.finditer(self._source):
-            if found["space"] or found["alternative"]:
-                yield "\n" if "\n" in found[0] else " "
-            elif found["operator"]:
-                yield found[0]
-            elif found["rule"]:
-                in_rule |= found["starts"] is not None
-                yield f"r_{found['rule']}{found['starts'] or ''}"
-            elif found["imported"]:
-                if found["imported"] not in _COMMON:
-                    raise ValueError(f"it imports {found['imported']}, which is not known")
-                name = found["alias"] or found["imported"]
-                yield f"\nt_{name.lower()}: {self._regex(_COMMON[found['imported']], '')}\n"
-            elif found["ignore"]:
-                yield f"skip_{ignored}:"
-                ignored, in_rule = ignored + 1, False
-            elif found["defines"]:
+        ignore_count, in_rule = 0, False
+        for match in _TOKEN.finditer(self._source):
+            if match["space"] or match["alternative"]:
+                yield "\n" if "\n" in match[0] else " "
+            elif match["operator"]:
+                yield match[0]
+            elif match["rule"]:
+                in_rule |= match["starts"] is not None
+                yield f"r_{match['rule']}{match['starts'] or ''}"
+            elif match["imported"]:
+                if match["imported"] not in _COMMON_TERMINALS:
+                    raise ValueError(f"it imports {match['imported']}, which is not known")
+                name = match["alias"] or match["imported"]
+                yield f"\nt_{name.lower()}: {self._regex_expression(_COMMON_TERMINALS[match['imported']], '')}\n"
+            elif match["ignore"]:
+                yield f"skip_{ignore_count}:"
+                ignore_count, in_rule = ignore_count + 1, False
+            elif match["defines"]:
                 in_rule = False
-                yield f"t_{found['terminal'].lower()}:"
+                yield f"t_{match['terminal'].lower()}:"
             else:
-                expression = self._terminal(found)
+                expression = self._terminal_expression(match)
                 yield f"(({expression}) skip)" if in_rule and skips else f"({expression})"
         if skips:
-            yield f"\nskip: ({' | '.join(f'skip_{number}' for number in range(ignored))})*\n"
+            yield f"\nskip: ({' | '.join(f'skip_{number}' for number in range(ignore_count))})*\n"
         yield f"\nstart: {'skip ' if skips else ''}r_start\n"
 
-    def _terminal(self, found: re.Match[str]) -> str:
-        """Return the expression for a terminal, or for what may replace one."""
-        if found["unknown"]:
-            place = self._source[found.start() :].split("\n")[0][:40]
+    def _terminal_expression(self, match: re.Match[str]) -> str:
+        """Return the expression for a terminal, a text, a range or a regular expression."""
+        if match["unknown"]:
+            place = self._source[match.start() :].split("\n")[0][:40]
             raise ValueError(f"{place!r} can't be enforced within a call")
-        if found["terminal"]:
-            return f"t_{found['terminal'].lower()}"
-        if found["regex"]:
-            return self._regex(found["regex"], found["flags"])
-        if found["range"]:
-            return self._class(f"[{_code(found[0][1])}-{_code(found[0][-2])}]", "")
-        value = json.loads(re.sub(r"(?<!\\)((?:\\\\)*)\\x(..)", r"\1\\u00\2", found["text"]))
-        return " ".join(self._class(_code(char), "i" if found["caseless"] else "") for char in value) or '""'
+        if match["terminal"]:
+            return f"t_{match['terminal'].lower()}"
+        if match["regex"]:
+            return self._regex_expression(match["regex"], match["flags"])
+        if match["range"]:
+            return self._class_expression(f"[{_code_escape(match[0][1])}-{_code_escape(match[0][-2])}]", "")
+        value = json.loads(re.sub(r"(?<!\\)((?:\\\\)*)\\x(..)", r"\1\\u00\2", match["text"]))
+        return (
+            " ".join(self._class_expression(_code_escape(char), "i" if match["caseless"] else "") for char in value)
+            or '""'
+        )
 
-    def _regex(self, regex: str, flags: str) -> str:
+    def _regex_expression(self, regex: str, flags: str) -> str:
         """Return the expression of rules for a regular expression."""
-        written = ["("]
+        parts = ["("]
         scopes = [flags]
-        for found in _ATOM.finditer(regex):
-            if found["other"]:
-                raise ValueError(f"{found[0]!r} in a regular expression can't be enforced within a call")
-            if found["open"]:
-                scopes.append((found["flags"] or "") + scopes[-1])
-                written.append("(")
-            elif found["operator"]:
-                written.append(found["operator"].removesuffix(found["lazy"]) if found["lazy"] else found["operator"])
-            elif found["close"] or found["bar"]:
-                empty = written[-1] in ("(", "|")
-                written += ['""'] if empty else []
-                written.append(found[0])
-                scopes = scopes[:-1] if found["close"] else scopes
+        for match in _ATOM.finditer(regex):
+            if match["other"]:
+                raise ValueError(f"{match[0]!r} in a regular expression can't be enforced within a call")
+            if match["open"]:
+                scopes.append((match["flags"] or "") + scopes[-1])
+                parts.append("(")
+            elif match["operator"]:
+                parts.append(match["operator"].removesuffix(match["lazy"]) if match["lazy"] else match["operator"])
+            elif match["close"] or match["bar"]:
+                empty = parts[-1] in ("(", "|")
+                parts += ['""'] if empty else []
+                parts.append(match[0])
+                scopes = scopes[:-1] if match["close"] else scopes
             else:
                 any_char = r"[\s\S]" if "s" in scopes[-1] else r"[^\n]"
-                written.append(self._class(any_char if found["atom"] == "." else found["atom"], scopes[-1]))
-        return " ".join([*written, *(['""'] if written[-1] in ("(", "|") else []), ")"])
+                parts.append(self._class_expression(any_char if match["atom"] == "." else match["atom"], scopes[-1]))
+        return " ".join([*parts, *(['""'] if parts[-1] in ("(", "|") else []), ")"])
 
-    def _class(self, atom: str, flags: str) -> str:
-        """Return the expression for one of some characters."""
+    def _class_expression(self, atom: str, flags: str) -> str:
+        """Return the expression for a character class."""
         # A bare quote would look like the beginning of a string in the expression.
-        atom = _QUOTE.sub(lambda found: r"\x22" if found[0].endswith('"') else found[0], atom)
-        own = atom if atom.startswith("[") else f"[{atom}]"
-        self._classes.add(own)
+        atom = _QUOTE.sub(lambda match: r"\x22" if match[0].endswith('"') else match[0], atom)
+        char_class = atom if atom.startswith("[") else f"[{atom}]"
+        self._classes.add(char_class)
         if len(self._classes) > _MOST_CLASSES:
             raise ValueError(f"it has more than {_MOST_CLASSES} kinds of characters")
         flag = "i" if "i" in flags else ""
-        return escaped(own, flag) if self._json else f"/{own}/{flag}"
+        return escape_class(char_class, flag) if self._json else f"/{char_class}/{flag}"
 
 
-def _code(char: str) -> str:
+def _code_escape(char: str) -> str:
     return f"\\x{{{ord(char):x}}}"
 
 
 @lru_cache(maxsize=1024)
-def escaped(own: str, flag: str) -> str:
-    """Return the expression for one of some characters, as a JSON string writes them."""
-    members = first_bytes(f"/{own}/{flag}")
-    special = sorted(members & _ESCAPED.keys())
+def escape_class(char_class: str, flag: str) -> str:
+    """Return the expression for a character class, as a JSON string writes its characters."""
+    members = first_bytes(f"/{char_class}/{flag}")
+    special = sorted(members & _JSON_ESCAPES.keys())
     if not special:
-        return f"/{own}/{flag}"
-    others = [f"/[{own}--[{_PLAIN}]]/{flag}"] if members - _ESCAPED.keys() else []
-    escapes = [json.dumps(_ESCAPED[code][1:-1]) for code in special]
+        return f"/{char_class}/{flag}"
+    others = [f"/[{char_class}--[{_ESCAPED_CLASS}]]/{flag}"] if members - _JSON_ESCAPES.keys() else []
+    escapes = [json.dumps(_JSON_ESCAPES[code][1:-1]) for code in special]
     return f"({' | '.join([*others, *escapes])})"

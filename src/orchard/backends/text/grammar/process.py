@@ -16,45 +16,48 @@ LIMITS = HelperLimits(cpu_seconds=5.0, seconds=60.0, memory_bytes=2 * 2**30)
 """What writing one grammar may take."""
 
 _encoder = msgspec.msgpack.Encoder()
-_questions = msgspec.msgpack.Decoder(GrammarRequest)
-_answers = msgspec.msgpack.Decoder(GrammarText | None)
+_request_decoder = msgspec.msgpack.Decoder(GrammarRequest)
+_text_decoder = msgspec.msgpack.Decoder(GrammarText | None)
 
 
 class GrammarProcess:
-    """A process that writes grammars; the first one starts it. Only one thread may call `write`."""
+    """Writes grammars in a process, which the first grammar starts. Only one thread may call `write`."""
 
-    def __init__(self, special: Mapping[str, int], limits: HelperLimits = LIMITS) -> None:
+    def __init__(self, special_tokens: Mapping[str, int], limits: HelperLimits = LIMITS) -> None:
         """See `GrammarWriter`."""
-        self._process = HelperProcess(f"{__name__}:make_answer", limits, _encoder.encode(dict(special)))
+        self._process = HelperProcess(f"{__name__}:make_answer", limits, _encoder.encode(dict(special_tokens)))
 
-    def write(self, wanted: GrammarRequest) -> GrammarText | None:
+    def write(self, request: GrammarRequest) -> GrammarText | None:
         """Call `GrammarWriter.write` in the process. Raise what it raises; ValueError also if it takes too much."""
         try:
-            (written,) = self._process.ask(_encoder.encode(wanted))
+            (answer,) = self._process.ask(_encoder.encode(request))
         except TooSlowError:
             raise ValueError("compiling it takes too long") from None
         except TooLargeError:
             raise ValueError("compiling it takes too much memory") from None
-        found: GrammarText | None = _answers.decode(written)
-        return found
+        result: GrammarText | None = _text_decoder.decode(answer)
+        return result
 
     def close(self) -> None:
         """End the process. Any thread may call this."""
         self._process.close()
 
 
-def make_answer(special: bytes) -> Answer:
-    """Return what writes grammars in the process. `special`: the special tokens and their ids, in msgpack."""
-    writer = GrammarWriter(msgspec.msgpack.decode(special, type=dict[str, int]))
+def make_answer(special_tokens: bytes) -> Answer:
+    """Return the function that writes grammars in the process.
+
+    `special_tokens`: the special tokens and their ids, in msgpack.
+    """
+    writer = GrammarWriter(msgspec.msgpack.decode(special_tokens, type=dict[str, int]))
     last_salt = b""
 
     def answer(question: bytes) -> Iterator[bytes]:
         nonlocal last_salt
-        wanted = _questions.decode(question)
-        if wanted.salt != last_salt:  # the time that it takes tells nothing of others' grammars
-            for known in (lark.fault, lark.fault_within, input_grammar.escaped):
-                known.cache_clear()
-            last_salt = wanted.salt
-        yield _encoder.encode(writer.write(wanted))
+        request = _request_decoder.decode(question)
+        if request.salt != last_salt:  # or the time would tell which grammars others use
+            for cached in (lark.terminal_fault, lark.repetition_fault, input_grammar.escape_class):
+                cached.cache_clear()
+            last_salt = request.salt
+        yield _encoder.encode(writer.write(request))
 
     return answer

@@ -12,8 +12,8 @@ from transformers.utils.chat_template_utils import render_jinja_template
 from orchard.backends.text.prompt import bounded_jinja
 from orchard.backends.text.prompt.chat_messages import TemplateCapabilities, Turn, tools_of, turns_of, variables_of
 from orchard.backends.text.prompt.special_tokens import template_source, turn_opener
-from orchard.backends.text.prompt.template_probe import Role, inserted, probe, unread
-from orchard.backends.text.prompt.time_limit import within
+from orchard.backends.text.prompt.template_probe import Role, block_text, probe_template, unread_parts
+from orchard.backends.text.prompt.time_limit import run_with_time_limit
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate, Message, TextPart
 from orchard.formats.registry import Family, converter
@@ -23,21 +23,21 @@ log = logging.getLogger("orchard.worker")
 Arrange = Callable[[list[Turn], dict[str, Any]], tuple[list[Turn], dict[str, Any]]]
 """Changes the turns and the variables that a template gets."""
 
-bounded_jinja.install()
+bounded_jinja.install_bounded_jinja()
 
 _RENDER_SECONDS = 10.0
 _COMMON_ARGS = {
     "enable_thinking",
     "reasoning_effort",
     "thinking_budget",
-}  # requests set these by fields of their own
+}  # requests set these by their own fields
 
 
 class ChatTemplate:
     """Renders conversations for one model.
 
-    `takes`: what the template can express. `opener`: the token with which each message begins, if there is one.
-    `reserved`: the names of variables that requests can't set.
+    `capabilities`: what the template can express. `opener`: the token with which each message begins, if there is one.
+    `reserved_names`: the names of variables that requests can't set.
     """
 
     def __init__(self, tokenizer: Any, message_converter: str | None) -> None:
@@ -48,34 +48,36 @@ class ChatTemplate:
         """
         self._tokenizer = tokenizer
         self._hf = tokenizer._tokenizer
-        own = inspect.signature(self._hf.apply_chat_template).parameters.keys() - {"documents", "kwargs"}
-        self.reserved = own | {"messages", "self"}
+        parameters = inspect.signature(self._hf.apply_chat_template).parameters.keys() - {"documents", "kwargs"}
+        self.reserved_names = parameters | {"messages", "self"}
         self.exists = bool(tokenizer.has_chat_template)
         self.source = template_source(tokenizer)
         self._wants_blocks = False
-        trial = _Trial(self._fill)
+        trial = _Trial(self._render_turns)
         self._wants_blocks = self.exists and self._drops_texts(trial)
         self.opener = turn_opener(tokenizer, trial) if self.exists else None
-        takes = probe(trial, self.source) if self.exists else TemplateCapabilities()
-        if trial.late:
-            raise OrchardError("model_failed", trial.late.message) from trial.late
-        self.takes = takes if message_converter is None else replace(takes, **converter(message_converter))
-        log.debug("the chat template: %s", self.takes)
+        capabilities = probe_template(trial, self.source) if self.exists else TemplateCapabilities()
+        if trial.timeout:
+            raise OrchardError("model_failed", trial.timeout.message) from trial.timeout
+        self.capabilities = (
+            capabilities if message_converter is None else replace(capabilities, **converter(message_converter))
+        )
+        log.debug("the chat template: %s", self.capabilities)
 
-    def _drops_texts(self, fill: Callable[..., str]) -> bool:
+    def _drops_texts(self, render: Callable[..., str]) -> bool:
         """Return whether the template only writes contents that are lists of blocks, as those of vision models may."""
 
         def shows(content: Any) -> bool:
             try:
-                return "Qasked" in fill([{"role": "user", "content": content}], add_generation_prompt=True)
+                return "Qasked" in render([{"role": "user", "content": content}], add_generation_prompt=True)
             except Exception:  # templates raise all kinds of errors to reject messages
                 return False
 
         return not shows("Qasked") and shows(_text_block("Qasked"))
 
-    def unread(self, family: Family) -> list[str]:
-        """Return what of an answer the template writes in a way that a family doesn't read: reasoning, tool calls."""
-        return unread(self._fill, self.takes, family) if self.exists else []
+    def unread_parts(self, family: Family) -> list[str]:
+        """Return the parts of answers (reasoning, tool calls) that the template writes and a family can't read."""
+        return unread_parts(self._render_turns, self.capabilities, family) if self.exists else []
 
     def check(self) -> None:
         """Raise OrchardError (model_failed) if the chat template doesn't compile or takes too long.
@@ -85,7 +87,7 @@ class ChatTemplate:
         if not self.exists:
             return
         try:
-            self._apply(Generate((Message("user", (TextPart("Hi"),)),)), lambda _: False)
+            self._render_task(Generate((Message("user", (TextPart("Hi"),)),)), lambda _: False)
         except Exception as error:
             # Like Python's SyntaxError, Jinja's error for a source that doesn't compile has a line number.
             if (line := getattr(error, "lineno", None)) is not None:
@@ -94,9 +96,9 @@ class ChatTemplate:
                 raise OrchardError("model_failed", message) from error
             log.info("the chat template rejects a single user message: %s", error)
 
-    def inserted(self, block: Turn, role: Role = "user") -> str | None:
+    def block_text(self, block: Turn, role: Role = "user") -> str | None:
         """Return what the template writes for a block of a message's content; None: it can't write the block."""
-        return inserted(self._fill, self.takes, block, role)
+        return block_text(self._render_turns, self.capabilities, block, role)
 
     def render(self, task: Generate, begins_thinking: Callable[[str], bool], arrange: Arrange | None = None) -> str:
         """Return the prompt; `begins_thinking` returns whether an answer to a prompt begins with reasoning.
@@ -104,58 +106,64 @@ class ChatTemplate:
         `arrange` changes what the template gets. Raise OrchardError if it rejects the request or takes too long.
         """
         try:
-            return self._apply(task, begins_thinking, arrange)
+            return self._render_task(task, begins_thinking, arrange)
         except OrchardError:
             raise
         except Exception as error:
             # One of the caller's variables may have replaced something that the template needs.
-            own = sorted(task.template_args.keys() - _COMMON_ARGS)
-            given = f" with {', '.join(own)} set" if own else ""
-            message = f"the model's chat template rejected these messages{given}: {error or type(error).__name__}"
-            param = "chat_template_kwargs" if own else "messages"
+            own_args = sorted(task.template_args.keys() - _COMMON_ARGS)
+            with_args = f" with {', '.join(own_args)} set" if own_args else ""
+            message = f"the model's chat template rejected these messages{with_args}: {error or type(error).__name__}"
+            param = "chat_template_kwargs" if own_args else "messages"
             raise OrchardError("invalid_request", message, param=param) from error
 
-    def _apply(self, task: Generate, begins_thinking: Callable[[str], bool], arrange: Arrange | None = None) -> str:
-        turns = turns_of(task.messages, self.takes, task.tools)
-        variables = variables_of(task.template_args, self.takes) | {"tools": tools_of(task.tools, self.takes)}
+    def _render_task(
+        self, task: Generate, begins_thinking: Callable[[str], bool], arrange: Arrange | None = None
+    ) -> str:
+        turns = turns_of(task.messages, self.capabilities, task.tools)
+        variables = variables_of(task.template_args, self.capabilities) | {
+            "tools": tools_of(task.tools, self.capabilities)
+        }
         if arrange:
             turns, variables = arrange(turns, variables)
         # `turns_of` leaves out an empty message of an assistant.
         if task.continue_last and turns and turns[-1]["role"] == "assistant":
-            return self._unfinished(turns, variables, begins_thinking)
-        return self._fill(turns, add_generation_prompt=True, **variables)
+            return self._render_unfinished(turns, variables, begins_thinking)
+        return self._render_turns(turns, add_generation_prompt=True, **variables)
 
-    def _unfinished(self, turns: list[Turn], variables: dict[str, Any], begins_thinking: Callable[[str], bool]) -> str:
+    def _render_unfinished(
+        self, turns: list[Turn], variables: dict[str, Any], begins_thinking: Callable[[str], bool]
+    ) -> str:
         """Render up to the end of the last turn's text, or of its reasoning if it has no text."""
-        text = self._fill(turns, add_generation_prompt=False, continue_final_message=True, **variables)
+        text = self._render_turns(turns, add_generation_prompt=False, continue_final_message=True, **variables)
         content = turns[-1]["content"]
-        said = content if isinstance(content, str) else content[-1]["text"]
-        if said:
-            for ending in (said, said.strip()):
+        last_text = content if isinstance(content, str) else content[-1]["text"]
+        if last_text:
+            for ending in (last_text, last_text.strip()):
                 if (place := text.rfind(ending)) >= 0:
                     return text[: place + len(ending)]
             raise ValueError("it changes the last message, so the answer can't continue it")
-        earlier = self._fill(turns[:-1], add_generation_prompt=False, **variables) if turns[1:] else ""
-        thought: str = turns[-1].get("reasoning_content", "")
-        for ending in (thought, thought.strip()):
+        earlier = self._render_turns(turns[:-1], add_generation_prompt=False, **variables) if turns[1:] else ""
+        reasoning: str = turns[-1].get("reasoning_content", "")
+        for ending in (reasoning, reasoning.strip()):
             place = text.rfind(ending)
-            shown = ending and text.count(ending) > earlier.count(ending)
-            if shown and begins_thinking(text[:place]):
+            is_shown = ending and text.count(ending) > earlier.count(ending)
+            if is_shown and begins_thinking(text[:place]):
                 return text[: place + len(ending)]
         raise ValueError("it doesn't show the reasoning of the last message, so the answer can't continue it")
 
-    def _fill(self, turns: list[Turn], **variables: Any) -> str:
+    def _render_turns(self, turns: list[Turn], **variables: Any) -> str:
         """Render turns. Raise OrchardError if that takes too long, and any error that the template raises."""
         try:
-            return within(_RENDER_SECONDS, partial(self._filled, turns, variables))
+            return run_with_time_limit(_RENDER_SECONDS, partial(self._render_without_limit, turns, variables))
         except TimeoutError as error:
             message = f"the model's chat template did not finish within {_RENDER_SECONDS:g} seconds"
             raise OrchardError("invalid_request", message, param="messages") from error
 
-    def _filled(self, turns: list[Turn], variables: dict[str, Any]) -> str:
+    def _render_without_limit(self, turns: list[Turn], variables: dict[str, Any]) -> str:
         # Don't use mlx-lm's apply_chat_template: it sets enable_thinking if the request doesn't, but the model was made
-        # for the template's own default. Nor transformers': it drops values that are None, which DeepSeek's templates
-        # test for.
+        # for the template's own default. Don't use transformers' either: it drops values that are None, for which
+        # DeepSeek's templates test.
         if template := self._tokenizer._chat_template:
             text: str = template(turns, **variables)
             return text
@@ -172,22 +180,22 @@ class ChatTemplate:
 
 
 class _Trial:
-    """Renders conversations with `fill`, until one takes too long: then none of the others is tried.
+    """Renders conversations with `render` until one takes too long, and then raises that error for all others.
 
-    Whoever tries a template ignores its errors. `late`: the error of the one that took too long.
+    Probes ignore a template's errors, so `timeout` keeps the error of the conversation that took too long.
     """
 
-    def __init__(self, fill: Callable[..., str]) -> None:
-        self._fill = fill
-        self.late: OrchardError | None = None
+    def __init__(self, render: Callable[..., str]) -> None:
+        self._render = render
+        self.timeout: OrchardError | None = None
 
     def __call__(self, turns: list[Turn], **variables: Any) -> str:
-        if self.late:
-            raise self.late
+        if self.timeout:
+            raise self.timeout
         try:
-            return self._fill(turns, **variables)
+            return self._render(turns, **variables)
         except OrchardError as error:
-            self.late = error
+            self.timeout = error
             raise
 
 

@@ -17,12 +17,12 @@ logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every mista
 
 
 class DocumentReader:
-    """Reads documents; PDFs in a process of their own, which the first one starts. Only one thread may call `text`."""
+    """Reads documents, and PDFs in a process, which the first PDF starts. Only one thread may call `read`."""
 
     def __init__(self, limits: HelperLimits = LIMITS) -> None:
         self._process = HelperProcess(f"{__name__}:make_answer", limits)
 
-    def text(self, part: MediaPart) -> str:
+    def read(self, part: MediaPart) -> str:
         """Return a document's name, if it has one, and its text.
 
         Raise OrchardError("invalid_request") that blames the part if it is broken, too long, locked or without text,
@@ -56,7 +56,7 @@ class DocumentReader:
 
 
 def make_answer(_: bytes) -> Answer:
-    """Return what reads PDFs in the process: from a file to its text in UTF-8."""
+    """Return the function that reads PDFs in the process: it takes a file and yields its text in UTF-8."""
     import pypdf  # noqa: F401 - so that the first PDF doesn't wait for it
 
     return pdf_text
@@ -67,7 +67,7 @@ def pdf_text(data: bytes) -> Iterator[bytes]:
     pages: list[str] = []
     length = 0
     try:
-        for page in _pages(data):
+        for page in _page_texts(data):
             pages.append(page.strip())
             length += len(page)
             if length > MOST_CHARACTERS:
@@ -85,7 +85,7 @@ class _UnreadableError(ValueError):
     """The reason why a whole PDF is not read."""
 
 
-def _pages(data: bytes) -> Iterator[str]:
+def _page_texts(data: bytes) -> Iterator[str]:
     from pypdf import PdfReader
 
     reader = PdfReader(io.BytesIO(data))

@@ -23,7 +23,7 @@ from orchard.backends.text.prompt.chat_messages import EFFORTS
 from orchard.backends.text.prompt.chat_template import ChatTemplate
 from orchard.backends.text.prompt.completion_prompt import RawPrompts
 from orchard.backends.text.prompt.documents import DocumentReader
-from orchard.backends.text.prompt.media import JobMedia, PromptMedia, ReadTask, mark
+from orchard.backends.text.prompt.media import JobMedia, MediaTask, PromptMedia, mark_media
 from orchard.backends.text.prompt.shared_prompts import SharedPrompts
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, unreadable
@@ -42,7 +42,7 @@ _SLICE = 16_384  # characters handled at once, so that the interpreter's lock is
 _COUNTED_WINDOWS = 4  # context windows; a longer prompt is rejected even if it is only counted
 
 
-class Prepared(Struct, frozen=True):
+class PreparedPrompt(Struct, frozen=True):
     """A request that is ready for the engine. `text` is the rendered prompt, without reasoning that the answer
     continues; `max_tokens` fits into the context window.
 
@@ -67,7 +67,7 @@ class InputTokens(NamedTuple):
     media: JobMedia = JobMedia()
 
 
-class _Rendered(NamedTuple):
+class _TokenizedPrompt(NamedTuple):
     """A prompt: its text, its tokens, and its media, if any."""
 
     text: str
@@ -98,13 +98,13 @@ class Prompter:
         self._tokenizer = tokenizer = model.tokenizer
         self._vocabulary = vocabulary
         self._window = model.context_window
-        self._defaults = _given(model.defaults) | _given(options.defaults)
+        self._defaults = _sampling_values(model.defaults) | _sampling_values(options.defaults)
         self._max_tokens = options.max_tokens or model.max_new_tokens
         self._options = options
-        self._longest, self._most_words = (max(bound, 1) for bound in vocabulary.bounds())
+        self._longest_token, self._most_words = (max(bound, 1) for bound in vocabulary.bounds())
         # XTC never drops the tokens that end a line or a turn, as in mlx-lm.
         self._xtc_keep = (*self._encode("\n"), *sorted(tokenizer.eos_token_ids))
-        self._raw = RawPrompts(tokenizer, model.vocab_size)
+        self._raw_prompts = RawPrompts(tokenizer, model.vocab_size)
         try:
             self.template = ChatTemplate(tokenizer, options.message_converter)
             family = choose(
@@ -115,38 +115,39 @@ class Prompter:
             )
         except ValueError as error:
             raise OrchardError("model_failed", str(error)) from error
-        takes = self.template.takes
+        capabilities = self.template.capabilities
+        shows_calls = capabilities.tools and capabilities.calls
         # If the template can't show tools, the prompt describes them as Hermes does. Calls in the model's own format
         # are recognised, too.
-        self.family = family if takes.tools and takes.calls else also_hermes(family, described=not takes.tools)
-        self._tell_unknown()
+        self.family = family if shows_calls else also_hermes(family, described=not capabilities.tools)
+        self._warn_of_unread_parts()
         texts = [read_text(Path(file), "a shared prompt") for file in options.prompt_cache_shared]
         self.shared = SharedPrompts(texts, lambda task: self.template.render(task, self._begins_thinking), self._encode)
-        self._thinking = markers.thinking(tokenizer, self.family)
+        self._thinking_tags = markers.thinking_tags(tokenizer, self.family)
         self._media = media(model, self.template)
-        special = markers.special_tokens(tokenizer)
+        special_tokens = markers.special_tokens(tokenizer)
         self._documents = DocumentReader()
-        self.grammars = GrammarProcess(special)
+        self.grammars = GrammarProcess(special_tokens)
         self.constraints = Constraints(
             tokenizer,
             vocabulary.bytes_of if vocabulary.exact else None,
             model.vocab_size,
-            special=special,
+            special_tokens=special_tokens,
             write=self.grammars.write,
         )
         log.info("reasoning and tool calls are parsed in the format '%s'", self.family.name)
 
     @property
-    def takes(self) -> tuple[MediaKind, ...]:
+    def media_kinds(self) -> tuple[MediaKind, ...]:
         """The kinds of media that the model takes."""
-        return self._media.takes if self._media else ()
+        return self._media.media_kinds if self._media else ()
 
-    def _tell_unknown(self) -> None:
-        """Say in the log which parts of an answer the chat template writes in no format that is known."""
-        chosen = {"reasoning": self._options.reasoning_parser, "tool calls": self._options.tool_call_parser}
+    def _warn_of_unread_parts(self) -> None:
+        """Warn of parts of answers that the chat template writes in no known format."""
+        parsers = {"reasoning": self._options.reasoning_parser, "tool calls": self._options.tool_call_parser}
         options = {"reasoning": "--reasoning-parser", "tool calls": "--tool-call-parser"}
-        for part in self.template.unread(self.family):
-            if not chosen[part]:
+        for part in self.template.unread_parts(self.family):
+            if not parsers[part]:
                 log.warning(
                     "the chat template writes %s in no format that is known, so they may stay in the text of answers; "
                     "if the format is that of another model, choose it with %s",
@@ -160,190 +161,196 @@ class Prompter:
             if helper:
                 helper.close()
 
-    def read(self, task: generate.Generate, param: str = "messages", salt: bytes = b"") -> ReadTask:
+    def read_media(self, task: generate.Generate, param: str = "messages", salt: bytes = b"") -> MediaTask:
         """Read a conversation's media, which may take long. Raise OrchardError if one of them can't be read.
 
-        `salt`: that of the request's `CacheScope`. The error blames `param` if they have many times too many tokens for
-        the context window.
+        `salt`: that of the request's `CacheScope`. Blame `param` if they have far too many tokens for the context
+        window.
         """
-        found = list(generate.media_of(task))
-        for medium in found:
-            if medium.kind not in (*self.takes, "document"):
-                raise unreadable(medium, None if self._media is None else self.takes)
-        marked = mark(task, self._documents) if found else ReadTask(task)
-        if not (self._media and marked.parts):
-            return marked
+        parts = list(generate.media_of(task))
+        for part in parts:
+            if part.kind not in (*self.media_kinds, "document"):
+                raise unreadable(part, None if self._media is None else self.media_kinds)
+        media_task = mark_media(task, self._documents) if parts else MediaTask(task)
+        if not (self._media and media_task.parts):
+            return media_task
         refuse = partial(self._refuse_beyond, _COUNTED_WINDOWS * self._window, param=param, at_least=True)
-        return self._media.read(marked, refuse, salt)
+        return self._media.read(media_task, refuse, salt)
 
-    def prepare(self, given: generate.Generate | ReadTask, salt: bytes = b"") -> Prepared:
-        """Render, tokenise and check a request; `salt`: as in `read`. Raise OrchardError if it is wrong or too long."""
-        read = self._checked(given)
-        task = read.task
-        text, tokens, placed = self._tokens(read, self._window)
-        left = self._window - len(tokens)
-        wanted = self._max_tokens if task.max_tokens is None else task.max_tokens
-        max_tokens = left if wanted is None else min(left, wanted)
-        params = self._params(task, text)
-        if _open_thought(task):  # the prompt has nothing of the answer itself
+    def prepare(self, task_or_media: generate.Generate | MediaTask, salt: bytes = b"") -> PreparedPrompt:
+        """Render, tokenise and check a request. Raise OrchardError if it is wrong or too long.
+
+        `salt`: as in `read_media`.
+        """
+        media_task = self._complete_task(task_or_media)
+        task = media_task.task
+        text, tokens, media = self._tokenize_prompt(media_task, self._window)
+        room = self._window - len(tokens)
+        limit = self._max_tokens if task.max_tokens is None else task.max_tokens
+        max_tokens = room if limit is None else min(room, limit)
+        params = self._sampling_params(task, text)
+        if _continued_reasoning(task):  # the prompt has only reasoning, and no part of the answer itself
             task = replace(task, continue_last=False)
         constraint = self.constraints.describe(task, self.family, text, max_tokens, salt)
         opener = self.template.opener if task.prompt is None else None
         boundaries = tuple(place for place, token in enumerate(tokens) if token == opener and place)
-        predicted = self._predicted(task.prediction) if task.prediction else ()
-        return Prepared(tokens, text, params, max_tokens, boundaries, constraint, placed, predicted)
+        prediction = self._tokenize_prediction(task.prediction) if task.prediction else ()
+        return PreparedPrompt(tokens, text, params, max_tokens, boundaries, constraint, media, prediction)
 
-    def _predicted(self, text: str) -> tuple[int, ...]:
+    def _tokenize_prediction(self, text: str) -> tuple[int, ...]:
         """Return the tokens of a prediction. Raise OrchardError if it is longer than the context window."""
 
         def refuse(limit: int, count: int, param: str, *, at_least: bool = False) -> None:
             if count > limit:
-                raise self._beyond_window(count, param, at_least)
+                raise self._window_error(count, param, at_least)
 
         return tuple(self._tokenize(text, "prediction", self._window, refuse=refuse))
 
-    def count(self, given: generate.Generate | ReadTask, *, must_fit: bool = False) -> int:
+    def count_tokens(self, task_or_media: generate.Generate | MediaTask, *, must_fit: bool = False) -> int:
         """Count a prompt's tokens. Raise OrchardError beyond four context windows, or beyond one if it `must_fit`."""
         limit = self._window if must_fit else _COUNTED_WINDOWS * self._window
-        return len(self._tokens(self._checked(given), limit).tokens)
+        return len(self._tokenize_prompt(self._complete_task(task_or_media), limit).tokens)
 
-    def input_tokens(self, given: str | tuple[int, ...], param: str, *, truncate: bool) -> InputTokens:
+    def input_tokens(self, prompt: str | tuple[int, ...], param: str, *, truncate: bool) -> InputTokens:
         """Return the tokens of an input to embed: a text is tokenised like a raw prompt, tokens stay as they are.
 
         Raise OrchardError if it is longer than the context window; with `truncate`, cut off its end instead.
         """
         limit = self._window + 1
-        if not isinstance(given, str):
-            self._raw.check(given, param)
-            tokens = list(given)
+        if not isinstance(prompt, str):
+            self._raw_prompts.check_tokens(prompt, param)
+            tokens = list(prompt)
         elif truncate:
-            tokens = read_beginning(given, limit, limit * self._longest, self._raw.encode).tokens
+            tokens = read_beginning(prompt, limit, limit * self._longest_token, self._raw_prompts.encode).tokens
         else:
-            tokens = self._tokenize(given, param, limit, raw=True, refuse=_refuse_input)
+            tokens = self._tokenize(prompt, param, limit, raw=True, refuse=_refuse_input)
         if not truncate:
             _refuse_input(limit, len(tokens), param)
         return InputTokens(tokens[: self._window])
 
-    def conversation_tokens(self, given: generate.Generate | ReadTask) -> InputTokens:
+    def conversation_tokens(self, task_or_media: generate.Generate | MediaTask) -> InputTokens:
         """Return the tokens of a conversation up to the answer's beginning. Raise OrchardError as `prepare` does."""
-        rendered = self._tokens(self._checked(given), self._window)
+        rendered = self._tokenize_prompt(self._complete_task(task_or_media), self._window)
         return InputTokens(rendered.tokens, rendered.media)
 
-    def read_mixed(self, given: MixedInput, salt: bytes = b"") -> ReadTask:
+    def read_mixed(self, mixed_input: MixedInput, salt: bytes = b"") -> MediaTask:
         """Read the media of an input of texts and media. Raise OrchardError if one of them can't be read."""
-        return self.read(generate.Generate((generate.Message("user", given.parts),)), "input", salt)
+        return self.read_media(generate.Generate((generate.Message("user", mixed_input.parts),)), "input", salt)
 
-    def mixed_tokens(self, read: ReadTask, param: str) -> InputTokens:
+    def mixed_tokens(self, media_task: MediaTask, param: str) -> InputTokens:
         """Return the tokens of texts and media, one after the other, without a chat template.
 
         Raise OrchardError that blames `param` if they are longer than the context window.
         """
         assert self._media, "media were read for a model that takes none"
-        (message,) = read.task.messages
+        (message,) = media_task.task.messages
         text = "".join(part.text for part in message.parts if isinstance(part, generate.TextPart))
-        expanded, found = self._media.expanded(read, self._media.joined(read, text))
+        expanded, numbers = self._media.expand_markers(media_task, self._media.surround_markers(media_task, text))
         refuse = partial(_refuse_input, mixed=True)
         tokens = self._tokenize(expanded, param, self._window + 1, raw=True, refuse=refuse)
-        return InputTokens(tokens, self._media.of_job(tokens, read, found, param))
+        return InputTokens(tokens, self._media.job_media(tokens, media_task, numbers, param))
 
-    def _checked(self, given: generate.Generate | ReadTask) -> ReadTask:
-        read = given if isinstance(given, ReadTask) else self.read(given)
-        self._check(read.task)
-        return replace(read, task=self._with_defaults(read.task))
+    def _complete_task(self, task_or_media: generate.Generate | MediaTask) -> MediaTask:
+        media_task = task_or_media if isinstance(task_or_media, MediaTask) else self.read_media(task_or_media)
+        self._check_task(media_task.task)
+        return replace(media_task, task=self._add_thinking_defaults(media_task.task))
 
-    def _with_defaults(self, task: generate.Generate) -> generate.Generate:
+    def _add_thinking_defaults(self, task: generate.Generate) -> generate.Generate:
         """Apply the model's options for thinking if the request doesn't set them. A budget of 0 turns thinking off."""
         if task.prompt is not None:
             return task
-        given = dict(task.template_args)
-        if switch := self.template.takes.switch:
-            own = given.get(switch.name)
+        args = dict(task.template_args)
+        if switch := self.template.capabilities.switch:
+            value = args.get(switch.name)
             # A value that is an effort doesn't turn thinking on or off.
-            if own is not None and own in (switch.on, switch.off) and own not in EFFORTS:
-                given["enable_thinking"] = own == switch.on
+            if value is not None and value in (switch.on, switch.off) and value not in EFFORTS:
+                args["enable_thinking"] = value == switch.on
         if self._options.enable_thinking is not None:
-            given.setdefault("enable_thinking", self._options.enable_thinking)
-        budget, thinks = task.thinking_budget, given.get("enable_thinking")
-        known = self._options.thinking_budget
+            args.setdefault("enable_thinking", self._options.enable_thinking)
+        budget, thinking = task.thinking_budget, args.get("enable_thinking")
+        default = self._options.thinking_budget
         # A request that turns thinking on doesn't get a budget of 0.
-        if budget is None and known is not None and thinks is not False and (known or not thinks):
-            budget = given.setdefault("thinking_budget", known)
-            given.setdefault("enable_thinking", known > 0)
-        return replace(task, template_args=given, thinking_budget=budget)
+        if budget is None and default is not None and thinking is not False and (default or not thinking):
+            budget = args.setdefault("thinking_budget", default)
+            args.setdefault("enable_thinking", default > 0)
+        return replace(task, template_args=args, thinking_budget=budget)
 
-    def _tokens(self, read: ReadTask, limit: int) -> _Rendered:
+    def _tokenize_prompt(self, media_task: MediaTask, limit: int) -> _TokenizedPrompt:
         """Render and tokenise the prompt. Raise OrchardError if it has `limit` tokens or more."""
-        task = read.task
+        task = media_task.task
         if task.prompt is not None:
             if isinstance(task.prompt, str):
                 text, tokens = task.prompt, self._tokenize(task.prompt, "prompt", limit, raw=True)
             else:
                 self._refuse_beyond(limit, len(task.prompt), "prompt")
-                self._raw.check(task.prompt, "prompt")
-                text, tokens = self._vocabulary.decode(task.prompt), self._raw.opened(task.prompt)
+                self._raw_prompts.check_tokens(task.prompt, "prompt")
+                text, tokens = self._vocabulary.decode(task.prompt), self._raw_prompts.ensure_start(task.prompt)
             if task.suffix is not None:
-                after = self._tokenize(task.suffix, "suffix", limit)
-                tokens = self._raw.around(tokens, after)
+                suffix = self._tokenize(task.suffix, "suffix", limit)
+                tokens = self._raw_prompts.fill_in_middle(tokens, suffix)
             self._refuse_beyond(limit, len(tokens), "prompt")
-            return _Rendered(text, tokens)
+            return _TokenizedPrompt(text, tokens)
         if not self.template.exists:
-            raise _invalid(
+            raise _param_error(
                 "messages",
                 "this model has no chat template, so it takes raw prompts (/v1/completions) and no conversations, "
                 "unless the server is started with `--chat-template-file FILE`",
             )
-        self._refuse_beyond(limit, self._fewest_of(task.messages, limit), "messages", at_least=True)
+        self._refuse_beyond(limit, self._fewest_prompt_tokens(task.messages, limit), "messages", at_least=True)
         render = partial(self.template.render, task, self._begins_thinking)
-        text = self._media.rendered(read, render) if self._media and read.parts else render()
-        expanded, found = self._media.expanded(read, text) if self._media and read.parts else (text, [])
+        text = self._media.render(media_task, render) if self._media and media_task.parts else render()
+        expanded, numbers = (
+            self._media.expand_markers(media_task, text) if self._media and media_task.parts else (text, [])
+        )
         tokens = self._tokenize(expanded, "messages", limit)
         media = JobMedia()
-        if self._media and read.parts:
-            media, text = self._media.of_job(tokens, read, found), self._media.shown(read, text)
-        if thought := _open_thought(task):
-            text = text.removesuffix(thought if text.endswith(thought) else thought.strip())
+        if self._media and media_task.parts:
+            media = self._media.job_media(tokens, media_task, numbers)
+            text = self._media.show_placeholders(media_task, text)
+        if reasoning := _continued_reasoning(task):
+            text = text.removesuffix(reasoning if text.endswith(reasoning) else reasoning.strip())
         if not tokens:
-            raise _invalid("messages", "the model's chat template made an empty prompt of these messages")
-        return _Rendered(text, tokens, media)
+            raise _param_error("messages", "the model's chat template made an empty prompt of these messages")
+        return _TokenizedPrompt(text, tokens, media)
 
-    def _check(self, task: generate.Generate) -> None:
-        self._raw.check(tuple(task.sampling.logit_bias), "logit_bias")
+    def _check_task(self, task: generate.Generate) -> None:
+        self._raw_prompts.check_tokens(tuple(task.sampling.logit_bias), "logit_bias")
         for token, bias in task.sampling.logit_bias.items():
             if not math.isfinite(bias):
-                raise _invalid("logit_bias", f"the bias of token {token} is not a number")
+                raise _param_error("logit_bias", f"the bias of token {token} is not a number")
         if not 1 <= task.n <= self._options.decode_concurrency:
-            raise _invalid("n", f"n must be from 1 to {self._options.decode_concurrency}")
+            raise _param_error("n", f"n must be from 1 to {self._options.decode_concurrency}")
         least = 1 if task.prompt is None else 0
         if task.max_tokens is not None and task.max_tokens < least:
-            raise _invalid("max_tokens", f"max_tokens must be at least {least}")
+            raise _param_error("max_tokens", f"max_tokens must be at least {least}")
         for name in task.template_args:
-            if name in self.template.reserved:
-                raise _invalid("chat_template_kwargs", f"'{name}' can't be set for the chat template")
+            if name in self.template.reserved_names:
+                raise _param_error("chat_template_kwargs", f"'{name}' can't be set for the chat template")
 
-    def _budget(self, task: generate.Generate, text: str) -> int | None:
+    def _thinking_budget(self, task: generate.Generate, text: str) -> int | None:
         """Return the budget of the reasoning that the prompt has opened or the model may open; None if there is none.
 
         There is none if the template has ended the reasoning or the caller turned it off. A model whose reasoning
         doesn't end with a single token only gets the budget as a variable of its template.
         """
-        if task.prompt is not None or task.thinking_budget is None or self._thinking is None:
+        if task.prompt is not None or task.thinking_budget is None or self._thinking_tags is None:
             return None
-        if task.continue_last and not _open_thought(task):
+        if task.continue_last and not _continued_reasoning(task):
             return None
         tail = text.rstrip()
-        ended = tail.endswith(self._thinking.end) or task.template_args.get("enable_thinking") is False
-        return None if ended and not tail.endswith(self._thinking.start) else task.thinking_budget
+        has_ended = tail.endswith(self._thinking_tags.end) or task.template_args.get("enable_thinking") is False
+        return None if has_ended and not tail.endswith(self._thinking_tags.start) else task.thinking_budget
 
-    def _params(self, task: generate.Generate, text: str) -> SamplingParams:
+    def _sampling_params(self, task: generate.Generate, text: str) -> SamplingParams:
         """Return the sampling parameters: the request's, else the model's defaults, else neutral ones."""
-        opened = task.prompt is None and self._begins_thinking(text)
+        is_open = task.prompt is None and self._begins_thinking(text)
         return SamplingParams(
-            **{"seed": int.from_bytes(os.urandom(8))} | self._defaults | _given(task.sampling),
+            **{"seed": int.from_bytes(os.urandom(8))} | self._defaults | _sampling_values(task.sampling),
             xtc_keep=self._xtc_keep,
-            thinking_budget=self._budget(task, text),
-            think_start=self._thinking.start_id if self._thinking and not opened else -1,
-            think_end=self._thinking.end_id if self._thinking else -1,
-            think_blank=self._thinking.blank if self._thinking else (),
+            thinking_budget=self._thinking_budget(task, text),
+            think_start=self._thinking_tags.start_id if self._thinking_tags and not is_open else -1,
+            think_end=self._thinking_tags.end_id if self._thinking_tags else -1,
+            think_blank=self._thinking_tags.blank if self._thinking_tags else (),
             logit_bias=task.sampling.logit_bias,
             top_logprobs=task.top_logprobs,
         )
@@ -356,17 +363,17 @@ class Prompter:
     ) -> list[int]:
         """Tokenise a text; call `refuse`, which raises, before tokenising all of a text that can't fit."""
         refuse = refuse or self._refuse_beyond
-        refuse(limit, self._fewest_tokens([text], limit), param, at_least=True)
-        found = read_beginning(text, limit, len(text), self._raw.encode if raw else self._encode)
-        refuse(limit, found.certain, param, at_least=not found.whole)
-        return found.tokens
+        refuse(limit, self._fewest_text_tokens([text], limit), param, at_least=True)
+        beginning = read_beginning(text, limit, len(text), self._raw_prompts.encode if raw else self._encode)
+        refuse(limit, beginning.certain, param, at_least=not beginning.whole)
+        return beginning.tokens
 
     def _encode(self, text: str) -> list[int]:
         # The template has written the special tokens. verbose=False: don't warn of the length, which is checked here.
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False, verbose=False)
         return tokens
 
-    def _fewest_of(self, messages: tuple[generate.Message, ...], limit: int) -> int:
+    def _fewest_prompt_tokens(self, messages: tuple[generate.Message, ...], limit: int) -> int:
         """Return a lower bound of a prompt's tokens without rendering it. It leaves out what a template may leave out.
 
         Every template writes at least one token for a message, a call and a result. It writes texts of users and tools
@@ -378,11 +385,11 @@ class Prompter:
             turns += kinds[generate.ToolCallPart] + max(1, kinds[generate.ToolResultPart])
         if turns >= limit:
             return turns
-        told = (part for message in messages if message.role in ("user", "tool") for part in message.parts)
-        texts = [piece.text for part in told for piece in _pieces(part) if isinstance(piece, generate.TextPart)]
-        return max(turns, self._fewest_tokens((text.strip() for text in texts), limit))
+        parts = (part for message in messages if message.role in ("user", "tool") for part in message.parts)
+        texts = [piece.text for part in parts for piece in _nested_parts(part) if isinstance(piece, generate.TextPart)]
+        return max(turns, self._fewest_text_tokens((text.strip() for text in texts), limit))
 
-    def _fewest_tokens(self, texts: Iterable[str], limit: int) -> int:
+    def _fewest_text_tokens(self, texts: Iterable[str], limit: int) -> int:
         """Return a cheap lower bound of tokens: by the longest token, and by the token with the most words.
 
         It holds whatever comes between the texts.
@@ -391,7 +398,7 @@ class Prompter:
         chars = sum(map(len, texts))
         if chars < limit:
             return 0
-        if (bound := chars // self._longest) >= limit:
+        if (bound := chars // self._longest_token) >= limit:
             return bound
         words = 0
         for text in texts:
@@ -403,14 +410,14 @@ class Prompter:
 
     def _refuse_beyond(self, limit: int, count: int, param: str, *, at_least: bool = False) -> None:
         if count >= limit:
-            raise self._beyond_window(count, param, at_least, ", and the answer needs one more")
+            raise self._window_error(count, param, at_least, ", and the answer needs one more")
 
-    def _beyond_window(self, count: int, param: str, at_least: bool, besides: str = "") -> OrchardError:
+    def _window_error(self, count: int, param: str, at_least: bool, addition: str = "") -> OrchardError:
         # The first sentence is OpenAI's, since clients search for it.
         return OrchardError(
             "context_length_exceeded",
             f"This model's maximum context length is {self._window} tokens. However, your {param} resulted in "
-            f"{'at least ' if at_least else ''}{count} tokens{besides}. Please reduce the length of the {param}.",
+            f"{'at least ' if at_least else ''}{count} tokens{addition}. Please reduce the length of the {param}.",
             param=param,
         )
 
@@ -420,17 +427,17 @@ def _refuse_input(limit: int, count: int, param: str, *, at_least: bool = False,
         raise too_long(param, count, limit - 1, at_least=at_least, mixed=mixed)
 
 
-def _given(sampling: generate.Sampling | SamplingDefaults) -> dict[str, Any]:
+def _sampling_values(sampling: generate.Sampling | SamplingDefaults) -> dict[str, Any]:
     """Return the sampling parameters that are set and that a model may have defaults for."""
-    found = {name: getattr(sampling, name) for name in SamplingDefaults.__struct_fields__}
-    return {name: value for name, value in found.items() if value is not None}
+    values = {name: getattr(sampling, name) for name in SamplingDefaults.__struct_fields__}
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def _invalid(param: str, message: str) -> OrchardError:
+def _param_error(param: str, message: str) -> OrchardError:
     return OrchardError("invalid_request", message, param=param)
 
 
-def _open_thought(task: generate.Generate) -> str:
+def _continued_reasoning(task: generate.Generate) -> str:
     """Return the reasoning that the answer continues: that of the last message, if it has no text; else ""."""
     parts = task.messages[-1].parts if task.continue_last and task.messages else ()
     if any(isinstance(part, generate.TextPart) and part.text for part in parts):
@@ -438,5 +445,5 @@ def _open_thought(task: generate.Generate) -> str:
     return "\n".join(part.text for part in parts if isinstance(part, generate.ReasoningPart))
 
 
-def _pieces(part: generate.Part) -> tuple[generate.Part, ...]:
+def _nested_parts(part: generate.Part) -> tuple[generate.Part, ...]:
     return part.parts if isinstance(part, generate.ToolResultPart) else (part,)

@@ -5,11 +5,11 @@ Only the tokens that follow from the text alone are shared, never those of anyth
 
 from collections.abc import Callable, Sequence
 
-from orchard.backends.text.prompt.template_probe import common_length
+from orchard.backends.text.prompt.template_probe import common_prefix_length
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate, Message, TextPart
 
-_ASKED = ("1", "Q")  # two questions that begin differently
+_QUESTIONS = ("1", "Q")  # two questions that begin differently
 
 
 class SharedPrompts:
@@ -22,30 +22,32 @@ class SharedPrompts:
         self._texts = tuple(filter(None, map(str.strip, texts)))
         self._render = render
         self._encode = encode
-        self._tokens: dict[str, tuple[str, list[int]]] = {}  # by text: what it was rendered as, and the tokens of that
+        self._tokens: dict[str, tuple[str, list[int]]] = {}  # by text: the rendered text and its tokens
 
     def count(self, task: Generate, tokens: Sequence[int]) -> int:
         """Return how many of a prompt's first tokens are those of a shared text; 0 if it begins with none of them."""
-        begun = task.prompt if task.prompt is not None else _first_text(task.messages)
-        if not isinstance(begun, str):
+        start = task.prompt if task.prompt is not None else _first_text(task.messages)
+        if not isinstance(start, str):
             return 0
-        shared = [text for text in self._texts if begun.lstrip().startswith(text)]
-        return max((common_length(self._known(task, text), tokens) for text in shared), default=0)
+        matches = [text for text in self._texts if start.lstrip().startswith(text)]
+        return max((common_prefix_length(self._shared_tokens(task, text), tokens) for text in matches), default=0)
 
-    def _known(self, task: Generate, text: str) -> list[int]:
-        """Return the tokens with which every such prompt with a text begins, whatever comes after the text."""
-        rendered = text if task.prompt is not None else self._rendered(task.messages[0], text)
+    def _shared_tokens(self, task: Generate, text: str) -> list[int]:
+        """Return the tokens that begin every such prompt with a text, whatever follows the text."""
+        rendered = text if task.prompt is not None else self._render_start(task.messages[0], text)
         if text not in self._tokens or self._tokens[text][0] != rendered:  # a template may write the date
             self._tokens[text] = rendered, self._encode(rendered)
         return self._tokens[text][1]
 
-    def _rendered(self, first: Message, text: str) -> str:
+    def _render_start(self, first: Message, text: str) -> str:
         head = Message(first.role, (TextPart(text),))
         try:
-            one, other = (self._render(Generate((head, Message("user", (TextPart(asked),))))) for asked in _ASKED)
+            first_prompt, second_prompt = (
+                self._render(Generate((head, Message("user", (TextPart(question),))))) for question in _QUESTIONS
+            )
         except OrchardError:  # the template wants other conversations
             return ""
-        return one[: common_length(one, other)]
+        return first_prompt[: common_prefix_length(first_prompt, second_prompt)]
 
 
 def _first_text(messages: Sequence[Message]) -> str:

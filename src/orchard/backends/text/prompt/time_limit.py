@@ -7,33 +7,33 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_AGAIN_SECONDS = 0.1
+_RETRY_SECONDS = 0.1
 
 
 class _Overdue(BaseException):
     """Raised inside work that takes too long. Handlers of `Exception` in that work don't catch it."""
 
 
-# Made once, so that each use is a single call: see `within`.
+# Made once, so that each use is a single call: see `run_with_time_limit`.
 _raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _OVERDUE = ctypes.py_object(_Overdue)
 
 
-def within(seconds: float, work: Callable[[], T]) -> T:
+def run_with_time_limit(seconds: float, work: Callable[[], T]) -> T:
     """Do a piece of work in this thread and return its result; raise TimeoutError if it takes longer than `seconds`.
 
-    It is interrupted between two bytecodes of Python, again and again until it ends: a handler may catch the exception,
-    and Python drops one that is raised in a callback of native code. Native code itself is not interrupted.
+    The work is interrupted between two bytecodes of Python, again and again until it ends: a handler may catch the
+    exception, and Python drops an exception in a callback of native code. Native code itself is not interrupted.
     """
     thread = ctypes.c_ulong(threading.get_ident())
-    over = threading.Event()
+    done = threading.Event()
     ended = late = False
 
     def watch() -> None:
         nonlocal late
         pause = seconds
-        while not over.wait(pause):
-            pause = _AGAIN_SECONDS
+        while not done.wait(pause):
+            pause = _RETRY_SECONDS
             if not ended:
                 late = True
                 _raise_in(thread, _OVERDUE)
@@ -46,6 +46,6 @@ def within(seconds: float, work: Callable[[], T]) -> T:
         # start of a function. So it does neither between the end of the work and the second line, nor in `if` above.
         ended = True
         _raise_in(thread, None)  # it may be on its way
-        over.set()
+        done.set()
         if late:
             raise TimeoutError from None
