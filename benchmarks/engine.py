@@ -24,7 +24,7 @@ from benchmarks.step_meter import StepMeter
 from orchard.backends.text.model import TextModel, load_text_model
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import EngineStep, Job
-from orchard.engine.batching.traced_pass import RUNS_BEFORE
+from orchard.engine.batching.traced_pass import RUNS_BEFORE_TRACE
 from orchard.engine.engine import Engine
 from orchard.engine.sampling.params import SamplingParams
 from orchard.gateway.models.registry import resolve
@@ -70,7 +70,7 @@ class Driven:
         figures: dict[str, float] = {}
         for counts in (False, True):
             jobs = self._begin(rows, context, mixed)
-            self._wait_for(jobs, _SETTLE + RUNS_BEFORE)
+            self._wait_for(jobs, _SETTLE + RUNS_BEFORE_TRACE)
             with StepMeter(counts) as meter:
                 self._wait_for(jobs, _COUNTED)
             self._forget(jobs)

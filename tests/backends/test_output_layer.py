@@ -40,7 +40,7 @@ def test_hidden_states_of_text_models(kind: str, tmp_path: Path) -> None:
     expected = inner(model.network)(TOKENS, cache=model.new_cache())
     assert model.output
     assert expected.shape[-1] == model.output.width
-    check_close(model.hidden(TOKENS, model.new_cache()), expected, kind)
+    check_close(model.hidden_states(TOKENS, model.new_cache()), expected, kind)
 
 
 def test_hidden_states_where_the_inner_part_has_other_arguments(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_hidden_states_where_the_inner_part_has_other_arguments(tmp_path: Path) 
 @pytest.mark.parametrize("family", ["qwen3_vl", "idefics3", "gemma3"])
 def test_hidden_states_of_vision_models(family: str, vision_folder: Callable[[str], Path]) -> None:
     model = vision.load(str(vision_folder(family)), EMBEDDINGS)
-    hidden = model.hidden(TOKENS, model.new_cache())
+    hidden = model.hidden_states(TOKENS, model.new_cache())
     assert hidden.shape == (1, 5, FAMILIES[family].config["text_config"]["hidden_size"])
     language = model.network.language_model
     head = language.lm_head if "lm_head" in language else language.model.embed_tokens.as_linear
@@ -66,7 +66,7 @@ def test_a_pass_for_hidden_states_leaves_the_network_as_it_was(tmp_path: Path) -
     model = load_text_model(str(tmp_path), EMBEDDINGS)
     kinds = [type(module) for module in model.network.modules()]
     logits = model.forward(TOKENS, model.new_cache())
-    model.hidden(TOKENS, model.new_cache())
+    model.hidden_states(TOKENS, model.new_cache())
     assert [type(module) for module in model.network.modules()] == kinds
     assert mx.array_equal(model.forward(TOKENS, model.new_cache()), logits)
 

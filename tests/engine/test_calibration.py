@@ -18,7 +18,7 @@ import orchard.engine
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import calibration
-from orchard.engine.batching.batch import BatchMode, Verifying
+from orchard.engine.batching.batch import BatchMode, VerifyMode
 from orchard.engine.calibration import Calibration
 from orchard.engine.sampling import logprobs
 from orchard.engine.start import make_runner
@@ -84,29 +84,29 @@ def test_models_that_read_quantised_keys_share_passes_as_before(kind: str) -> No
 @pytest.mark.parametrize(
     ("kind", "verifying"),
     [
-        *((kind, Verifying.TOGETHER) for kind in ("qwen3", "gemma3_text", "lfm2", "qwen3_next", "qwen3_moe")),
-        ("gpt_oss", Verifying.TOGETHER),
-        ("gemma3n", Verifying.TOGETHER),
-        ("gemma4_text", Verifying.TOGETHER),
-        ("mamba", Verifying.ALONE),  # its states know nothing of padding
-        ("deepseek_v32", Verifying.TOGETHER),
-        ("gemma2", Verifying.ALONE),
+        *((kind, VerifyMode.TOGETHER) for kind in ("qwen3", "gemma3_text", "lfm2", "qwen3_next", "qwen3_moe")),
+        ("gpt_oss", VerifyMode.TOGETHER),
+        ("gemma3n", VerifyMode.TOGETHER),
+        ("gemma4_text", VerifyMode.TOGETHER),
+        ("mamba", VerifyMode.ALONE),  # its states know nothing of padding
+        ("deepseek_v32", VerifyMode.TOGETHER),
+        ("gemma2", VerifyMode.ALONE),
     ],
 )
-def test_which_rows_verify(kind: str, verifying: Verifying) -> None:
+def test_which_rows_verify(kind: str, verifying: VerifyMode) -> None:
     model, options = network(kind), TextOptions()
-    assert calibration.find_verifying(model, options, calibration.find_batch_mode(model, options)) is verifying
+    assert calibration.find_verify_mode(model, options, calibration.find_batch_mode(model, options)) is verifying
 
 
 def test_a_model_whose_rows_can_not_take_tokens_back() -> None:
     model = Other(network("qwen3"), lambda: [ChunkedKVCache(64), KVCache()])
-    assert calibration.find_verifying(model, TextOptions(), BatchMode.SEQUENTIAL) is Verifying.NEVER
+    assert calibration.find_verify_mode(model, TextOptions(), BatchMode.SEQUENTIAL) is VerifyMode.NEVER
 
 
 @pytest.mark.parametrize("options", [QUANTIZED, {**QUANTIZED, "quantized_kv_start": 5}], ids=str)
 def test_rows_with_quantised_keys_verify_together(options: dict[str, Any]) -> None:
-    found = calibration.find_verifying(network("qwen3"), TextOptions(**options), BatchMode.SHARED)
-    assert found is Verifying.TOGETHER
+    found = calibration.find_verify_mode(network("qwen3"), TextOptions(**options), BatchMode.SHARED)
+    assert found is VerifyMode.TOGETHER
 
 
 def test_caches_in_lists() -> None:
@@ -155,7 +155,7 @@ class Peculiar:
     def drop_all(self) -> None:
         """Nothing is kept."""
 
-    def hidden(self, tokens: mx.array, cache: list[Any], **_: Any) -> mx.array:
+    def hidden_states(self, tokens: mx.array, cache: list[Any], **_: Any) -> mx.array:
         raise AssertionError("nobody asks for hidden states")
 
 
@@ -229,7 +229,7 @@ class BothWays(Peculiar):
     def drop_all(self) -> None:
         """Nothing is kept."""
 
-    def hidden(self, tokens: mx.array, cache: list[Any], **_: Any) -> mx.array:
+    def hidden_states(self, tokens: mx.array, cache: list[Any], **_: Any) -> mx.array:
         raise AssertionError("nobody asks for hidden states")
 
     def new_cache(self) -> list[Any]:

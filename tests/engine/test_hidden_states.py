@@ -30,7 +30,7 @@ def wanted(name: str, tokens: list[int] = TEXT, **fields: Any) -> Job:
 
 def expected(kind: str, tokens: list[int] = TEXT) -> Any:
     model = network(kind)
-    return np.array(model.hidden(mx.array([tokens], mx.uint32), model.new_cache())[0, -1])
+    return np.array(model.hidden_states(mx.array([tokens], mx.uint32), model.new_cache())[0, -1])
 
 
 def vectors(course: Course) -> dict[str, Any]:
@@ -133,11 +133,11 @@ def test_nothing_is_cached_and_nothing_cached_is_used(kind: str) -> None:
 def test_a_quantised_cache_is_read_as_one_of_an_answer_is() -> None:
     options = TextOptions(kv_bits=8, kv_group_size=32, quantized_kv_start=16)
     model = network("qwen3")
-    reading = Prefill(TEXT, (), KVStore(model, options).uncached(), hidden=True)
+    reading = Prefill(TEXT, (), KVStore(model, options).copy_without_cache(), hidden=True)
     reading.advance(model, 100)
     assert type(reading.cache[0]).__name__ == "QuantizedKVCache"
-    assert reading.hidden is not None
-    assert 0 < np.abs(np.array(reading.hidden) - expected("qwen3")).max() < 0.5
+    assert reading.hidden_state is not None
+    assert 0 < np.abs(np.array(reading.hidden_state) - expected("qwen3")).max() < 0.5
 
 
 def stepped(runner: Runner, course: Course, steps: int) -> None:
@@ -156,7 +156,7 @@ def begun(job: Job, steps: int, chunk: int = 8) -> tuple[Runner, Course]:
 
 
 def finish(runner: Runner, course: Course) -> None:
-    while not runner.idle:
+    while not runner.is_idle:
         course.take(runner.step())
 
 

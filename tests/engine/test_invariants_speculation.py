@@ -169,9 +169,9 @@ def play(runner: Runner, jobs: Sequence[Job], data: Any, happen: Sequence[str]) 
                 runner.limit_memory(Shares(whole, cached, left))
         if paused and (data.draw(st.booleans()) or not late):
             runner.resume(paused.pop())
-        if runner.idle and runner._scheduler.starved:
+        if runner.is_idle and runner._scheduler.starved:
             runner.limit_memory(Shares(whole, cached, whole + cached))
-        return [late.pop()] if late and runner.idle else []
+        return [late.pop()] if late and runner.is_idle else []
 
     course = run(runner, jobs[:1], meanwhile)
     return course, gone

@@ -16,7 +16,7 @@ from orchard.core.media import MediaPart
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import calibration
 from orchard.engine.batching import attention, traced_pass
-from orchard.engine.batching.batch import Batch, BatchMode, Verifying
+from orchard.engine.batching.batch import Batch, BatchMode, VerifyMode
 from orchard.engine.batching.job import Job
 from orchard.engine.batching.traced_pass import TracedPasses
 from orchard.engine.drafting.head import HeadedModel
@@ -149,7 +149,7 @@ def test_a_conversation_encodes_a_picture_once(
 def test_decode_waits_for_nothing(viewers: VisionEngines, kind: str) -> None:
     """A pass over rows of several lengths can be traced: the model reads back none of its arrays."""
     model = load(str(viewers.folder(kind)))
-    attention.install()
+    attention.install_attention()
     asked: list[tuple[Job, Parts]] = [
         (greedy("a", [], 20), [prompt(1, 9), MEDIA[0], prompt(2, 8)]),
         (greedy("b", [], 20), [prompt(3, 30)]),
@@ -170,7 +170,7 @@ def test_decode_waits_for_nothing(viewers: VisionEngines, kind: str) -> None:
 def test_preempted_rows_go_on_as_if_nothing_had_been(viewers: VisionEngines, kind: str) -> None:
     """The positions of what they had generated, too, are those after the pictures."""
     model = load(str(viewers.folder(kind)))
-    attention.install()
+    attention.install_attention()
     asked: list[tuple[Job, Parts]] = [
         (greedy("a", [], 30), [prompt(1, 9), MEDIA[0], prompt(2, 8)]),
         (greedy("b", [], 30), [prompt(3, 30)]),
@@ -206,7 +206,7 @@ def test_bounded_and_quantised_caches(viewers: VisionEngines, options: dict[str,
 def test_proposed_tokens_change_no_token(viewers: VisionEngines, kind: str) -> None:
     """Also behind media, where a row's next position is not its length."""
     model = load(str(viewers.folder(kind)))
-    attention.install()
+    attention.install_attention()
     jobs = [
         showing(model, kind, greedy("a", [], 20), [prompt(1, 5), image(1), prompt(2, 9)]),
         showing(model, kind, Job("b", [], SamplingParams(seed=2, temperature=0.8), 15, 2), [prompt(3, 7)]),
@@ -218,8 +218,8 @@ def test_proposed_tokens_change_no_token(viewers: VisionEngines, kind: str) -> N
         course = run(make_runner(model, speculation=guesses), jobs)
         assert {job.id: course.outcomes[job.id].tokens for job in jobs} == answers
         assert any(one.verified for step in course.steps for one in step.drawn)
-    found = calibration.find_verifying(model, TextOptions(), BatchMode.SHARED)
-    assert found is Verifying.TOGETHER
+    found = calibration.find_verify_mode(model, TextOptions(), BatchMode.SHARED)
+    assert found is VerifyMode.TOGETHER
 
 
 @pytest.mark.parametrize("traced", [False, True])
@@ -227,14 +227,14 @@ def test_rows_keep_what_is_right_of_a_pass(
     viewers: VisionEngines, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, traced: bool
 ) -> None:
     """mlx-vlm's recurrent layers say what they remember behind each token, so none is read again."""
-    monkeypatch.setattr(traced_pass, "RUNS_BEFORE", 0)
+    monkeypatch.setattr(traced_pass, "RUNS_BEFORE_TRACE", 0)
     caplog.set_level(logging.INFO)
     model = load(str(viewers.folder("qwen3_5")))
-    attention.install()
+    attention.install_attention()
     for seed, (mode, multiple) in enumerate([(BatchMode.SHARED, 4), (BatchMode.BY_LENGTH, 1)]):
         batch = Batch(model, mode, multiple, SHORT, traced=traced)
         let_rows_guess(model, batch, seed, tells_states=True)
-        assert (batch.traces > 0) == traced
+        assert (batch.trace_count > 0) == traced
     assert "can't be traced" not in caplog.text
 
 
@@ -244,7 +244,7 @@ def test_a_heads_guesses_change_no_token(viewers: VisionEngines, tmp_path: Path)
     add_head(folder)
     model = load(str(folder))
     headed = HeadedModel(model, load_head(model, folder))
-    attention.install()
+    attention.install_attention()
     jobs = [
         showing(model, "qwen3_5", greedy("a", [], 20), [prompt(1, 5), image(1), prompt(2, 9)]),
         showing(model, "qwen3_5", greedy("b", [], 15, choices=2), [prompt(3, 7)]),

@@ -260,7 +260,7 @@ def test_tokens_of_jobs_that_had_no_memory_to_begin_are_counted_once(monkeypatch
         for _ in range(9):
             runner.step()
             tickets = [runner._scheduler._find(job.id) for job in jobs]
-            launched = [max((row.launched for row in runner._work[job.id].rows), default=0) for job in jobs]
+            launched = [max((row.launched_tokens for row in runner._work[job.id].rows), default=0) for job in jobs]
             for ticket, most in zip(tickets, launched, strict=True):
                 assert ticket
                 assert ticket.length - 10 == ticket.earlier == 40 - ticket.max_tokens

@@ -13,7 +13,7 @@ from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.batched_cache import GROWTH
 from orchard.engine.batching.job import Job, MediaSpan
-from orchard.engine.batching.model import Embedded, LanguageModel
+from orchard.engine.batching.model import LanguageModel, PromptEmbeddings
 from orchard.engine.memory import Shares
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
@@ -134,7 +134,7 @@ def test_a_prompt_that_breaks_its_piece(chunk: int) -> None:
 
 
 def test_a_prompt_that_can_not_be_embedded() -> None:
-    def embed(cached: int) -> Embedded:
+    def embed(cached: int) -> PromptEmbeddings:
         raise RuntimeError("unlucky")
 
     course = run(make_runner(network("qwen3")), [*OTHERS, greedy("bad", [1, 2, 3], embed=embed)])
@@ -471,7 +471,7 @@ def test_memory_that_is_short_for_now_neither_shortens_nor_refuses() -> None:
         assert runner._scheduler.used_bytes + runner.store.nbytes <= runner._memory._shares.left
         if at in least:
             runner.limit_memory(most._replace(left=least[at]))
-        elif runner.idle and len(course.steps[-1].starved) == runner._scheduler.waiting:
+        elif runner.is_idle and len(course.steps[-1].starved) == runner._scheduler.waiting:
             runner.limit_memory(most)
         starved[at] = course.steps[-1].starved
         return [late] if at == 10 else ()
@@ -531,14 +531,14 @@ def test_paused_jobs_bring_nothing_and_go_on_as_if_nothing_had_been(kind: str, c
     runner.pause("a")
     course.take(runner.step())  # brings the tokens that were launched before
     seen = [list(tokens) for tokens in outcome.tokens]
-    while not runner.idle:
+    while not runner.is_idle:
         course.take(runner.step())
     assert outcome.tokens == seen
     assert course.outcomes["b"].reasons != [None]
     assert (course.steps[-1].running, course.steps[-1].waiting) == (0, 1)
     read = runner.read_tokens
     runner.resume("a")
-    while not runner.idle:
+    while not runner.is_idle:
         course.take(runner.step())
     for job in (paused, other):
         assert course.outcomes[job.id].tokens == alone(model, job), job.id
@@ -553,10 +553,10 @@ def test_what_was_read_of_an_abandoned_prompt_is_kept(kind: str, how: str) -> No
     """Whoever asks again goes on from there, and gets the same answer."""
     model = network(kind)
 
-    def embed(cached: int) -> Embedded:
+    def embed(cached: int) -> PromptEmbeddings:
         if cached >= 30:
             raise OrchardError("invalid_request", "this image is broken")
-        return Embedded(cached, model.network.model.embed_tokens(mx.array([abandoned.prompt[cached:30]])))
+        return PromptEmbeddings(cached, model.network.model.embed_tokens(mx.array([abandoned.prompt[cached:30]])))
 
     limits = Limits(max_rows=64, memory_bytes=2**40, chunk=10, idle_chunk=10)
     runner = make_runner(model, limits, cache_bytes=2**24)

@@ -32,13 +32,13 @@ def admitted(*tickets: Ticket, **limits: Any) -> tuple[Scheduler, StepPlan]:
 
 def test_nothing_to_do() -> None:
     it = scheduler()
-    assert it.idle
+    assert it.is_idle
     assert it.plan() == StepPlan([], [], [], [])
     it.cancel("nobody")
     it.ended("nobody")
     it.remains("nobody", 3)
     assert it.returned("nobody", 3, 3) is None
-    assert (it.idle, it.running, it.waiting, it.used_bytes) == (True, 0, 0, 0)
+    assert (it.is_idle, it.running, it.waiting, it.used_bytes) == (True, 0, 0, 0)
 
 
 def test_the_life_of_a_request() -> None:
@@ -54,7 +54,7 @@ def test_the_life_of_a_request() -> None:
     assert (it.running, it.used_bytes) == (1, 60)
     it.ended("a")
     it.ended("a")
-    assert it.idle
+    assert it.is_idle
 
 
 def test_a_row_grows_no_further_than_its_last_token() -> None:
@@ -70,7 +70,7 @@ def test_cancelling_at_any_time() -> None:
     for left, name in enumerate("cba"):
         it.cancel(name)
         assert it.running + it.waiting == 2 - left
-    assert it.idle
+    assert it.is_idle
 
 
 @pytest.mark.parametrize("rows", [0, 5])
@@ -82,7 +82,7 @@ def test_more_rows_than_may_ever_run_are_a_mistake_of_the_caller(rows: int) -> N
 def test_what_could_never_run_is_refused_with_the_numbers() -> None:
     it = scheduler()
     assert it.add(ticket("a", prompt=495, rows=2, fixed_bytes=5)) == TooLarge("a", 1002, 1000)
-    assert it.idle
+    assert it.is_idle
     assert it.add(ticket("b", prompt=494, rows=2, fixed_bytes=5)) is None
     assert it.plan().begin == ["b"]
 
@@ -353,7 +353,7 @@ def test_a_starved_request_may_be_cancelled_and_paused_and_lose_choices() -> Non
     it.limit_memory(400, 1000)
     for name in ("cancelled", "paused", "two"):
         assert it.add(ticket(name, prompt=300, rows=2)) is None
-    assert (it.starved, it.waiting, it.idle) == (["cancelled", "paused", "two"], 3, True)
+    assert (it.starved, it.waiting, it.is_idle) == (["cancelled", "paused", "two"], 3, True)
     it.cancel("cancelled")
     it.pause("paused")
     it.ended("two")
@@ -438,7 +438,7 @@ def test_a_paused_request_gives_its_memory_back_and_goes_on_where_it_was() -> No
     it.cancel("b")
     assert it.plan().begin == ["c"]
     it.cancel("c")
-    assert it.idle
+    assert it.is_idle
     assert it.plan() == StepPlan([], [], [], [])
     assert it.resume("a") is None
     assert it.plan() == StepPlan([], [], ["a"], [("a", 30)])
@@ -449,7 +449,7 @@ def test_a_request_that_waits_can_be_paused() -> None:
     it, _ = admitted(ticket("a", rows=4), ticket("b"))
     it.pause("b")
     it.cancel("a")
-    assert it.idle
+    assert it.is_idle
     it.resume("b")
     assert it.plan().begin == ["b"]
 
@@ -474,7 +474,7 @@ def test_a_paused_request_may_be_cancelled() -> None:
     for name in ("a", "b", "c", "nobody"):
         it.pause(name)
         assert it.resume(name) is None
-    assert (it.idle, it.running, it.waiting) == (True, 0, 0)
+    assert (it.is_idle, it.running, it.waiting) == (True, 0, 0)
 
 
 def test_a_paused_request_that_has_become_too_large_is_refused() -> None:
@@ -484,7 +484,7 @@ def test_a_paused_request_that_has_become_too_large_is_refused() -> None:
     it.returned("a", 500, 0)
     assert it.limit_memory(400, 400) == []
     assert it.resume("a") == TooLarge("a", 501, 400)
-    assert it.idle
+    assert it.is_idle
 
 
 def test_how_far_rows_may_get_in_a_step() -> None:

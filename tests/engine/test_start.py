@@ -11,7 +11,7 @@ import pytest
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import calibration, start
-from orchard.engine.batching.batch import BatchMode, Verifying
+from orchard.engine.batching.batch import BatchMode, VerifyMode
 from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import on_cuda
@@ -32,7 +32,7 @@ def test_the_runner_that_it_makes() -> None:
     runner = make_runner(network("qwen3"), options, 0, lambda: None)
     limits = runner._scheduler._limits
     assert (limits.max_rows, limits.chunk, limits.idle_chunk) == (3, 17, 68)
-    assert runner.idle
+    assert runner.is_idle
     assert runner.store.counters()["budget_bytes"] == 10_000
     assert runner.store.counters()["entries"] == 0
     assert runner.batch_mode is BatchMode.SHARED
@@ -125,7 +125,7 @@ def test_a_head_that_is_not_used_costs_nothing(
     if why == "it breaks":
         monkeypatch.setattr(model.head, "read", breaks)
     else:
-        monkeypatch.setattr(calibration, "find_verifying", lambda *_: Verifying.NEVER)
+        monkeypatch.setattr(calibration, "find_verify_mode", lambda *_: VerifyMode.NEVER)
         monkeypatch.setattr(calibration, "recall", lambda name: None)
     runner = make_runner(plain, TextOptions(), 0, lambda: None, draft=model.head)
     assert "the model's MTP head" in caplog.text
@@ -145,11 +145,11 @@ def test_who_may_get_proposed_tokens_is_tried_once_and_only_for_speculation(monk
     model = Other(network("qwen3"))
     model.fingerprint = "tried for speculation"
     tried: list[str] = []
-    monkeypatch.setattr(calibration, "find_verifying", spying(calibration.find_verifying, tried))
+    monkeypatch.setattr(calibration, "find_verify_mode", spying(calibration.find_verify_mode, tried))
     off = make_runner(model, TextOptions(speculation="off"), 0, lambda: None)
     assert (tried, off.speculation) == ([], None)
     runners = [make_runner(model, TextOptions(), 0, lambda: None) for _ in range(2)]
-    assert tried == ["find_verifying"]
+    assert tried == ["find_verify_mode"]
     assert all(runner.speculation for runner in runners)
 
 
@@ -160,7 +160,7 @@ def test_passes_that_verify_are_warm(monkeypatch: pytest.MonkeyPatch) -> None:
     for setting in ("off", "auto"):
         model = Other(network("qwen3"), before=lambda tokens, given: passes.append(tuple(tokens.shape)))
         model.fingerprint = f"warm {setting}"
-        monkeypatch.setattr(calibration, "find_verifying", lambda *_: Verifying.TOGETHER)
+        monkeypatch.setattr(calibration, "find_verify_mode", lambda *_: VerifyMode.TOGETHER)
         passes.clear()
         make_runner(model, TextOptions(speculation=setting), 0, lambda: None)
         widths = (2, 4, 8) if mx.default_device() == mx.gpu else (4,)
@@ -177,7 +177,7 @@ def test_nobody_proposes_for_a_model_that_cannot_verify(
     """Each load says so, also where that is remembered."""
     model = Other(network("qwen3"))
     model.fingerprint = "can't verify"
-    monkeypatch.setattr(calibration, "find_verifying", lambda *_: Verifying.NEVER)
+    monkeypatch.setattr(calibration, "find_verify_mode", lambda *_: VerifyMode.NEVER)
     for options, told in ((TextOptions(), True), (TextOptions(), True), (TextOptions(speculation="off"), False)):
         caplog.clear()
         assert make_runner(model, options, 0, lambda: None).speculation is None
@@ -189,15 +189,15 @@ def test_the_log_says_where_only_a_lone_row_verifies(
 ) -> None:
     """Each load says so, also where that is remembered."""
     caplog.set_level(logging.INFO, "orchard.engine")
-    for verifying in (Verifying.ALONE, Verifying.TOGETHER):
+    for verifying in (VerifyMode.ALONE, VerifyMode.TOGETHER):
         model = Other(network("qwen3"))
         model.fingerprint = f"verifies: {verifying.name}"
-        monkeypatch.setattr(calibration, "find_verifying", lambda *_, found=verifying: found)
+        monkeypatch.setattr(calibration, "find_verify_mode", lambda *_, found=verifying: found)
         for setting in ("auto", "auto", "off"):
             caplog.clear()
             make_runner(model, TextOptions(speculation=setting), 0, lambda: None)
             told = "speculation works only while one answer is generated" in caplog.text
-            assert told is (verifying is Verifying.ALONE and setting == "auto")
+            assert told is (verifying is VerifyMode.ALONE and setting == "auto")
 
 
 def test_what_is_known_of_the_answer_is_proposed_and_verified(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +221,7 @@ def drawn(runner: Runner, job: Job) -> list[int]:
 
 
 def steps(runner: Runner) -> Iterator[EngineStep]:
-    while not runner.idle:
+    while not runner.is_idle:
         yield runner.step()
 
 
@@ -261,5 +261,5 @@ def test_how_many_prompts_a_step_reads() -> None:
     for number in range(3):
         runner.add(greedy(str(number), prompt(number, 20), 2))
     runner.step()
-    left = [sum(prefill.left for prefill, _ in work.prefills) for work in runner._work.values()]
+    left = [sum(prefill.tokens_left for prefill, _ in work.prefills) for work in runner._work.values()]
     assert sum(tokens < 19 for tokens in left) == 2

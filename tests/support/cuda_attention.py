@@ -18,7 +18,7 @@ def as_on_cuda() -> Iterator[list[int]]:
 
     def attend(queries: mx.array, layer: PlacedArrays, scale: float, mask: Any = None) -> mx.array:
         keys, values = layer.arrays
-        hidden = decode_attention.hidden_places(mask, layer.lengths, layer.fetched[0].shape[2])
+        hidden = decode_attention.count_hidden_places(mask, layer.lengths, layer.last_fetch[0].shape[2])
         assert hidden is not None
         calls.append(hidden)
         places = mx.arange(keys.shape[2])

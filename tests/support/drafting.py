@@ -31,7 +31,7 @@ class Wrong:
     def drop_all(self) -> None:
         """Nothing is kept."""
 
-    def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
+    def hidden_states(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
         raise NotImplementedError
 
 
@@ -40,7 +40,7 @@ def drafter(
 ) -> DraftProposer:
     """A proposer; `cache_bytes` are all for the draft. `traced`: its passes are as on a GPU."""
     store = KVStore(draft, TextOptions(), cache_bytes)
-    batch = Batch(draft, multiple=4 if traced else 1, short=16, traced=traced)
+    batch = Batch(draft, multiple=4 if traced else 1, short_length=16, traced=traced)
     return DraftProposer(draft, batch, store, most=most, chunk=chunk, share=1.0)
 
 

@@ -46,7 +46,7 @@ def headed() -> Headed:
         mx.eval(model.network.parameters())
         head = load_head(model, Path(folder))
         library, _ = load_drafter(folder, "mtp")
-    attention.install()
+    attention.install_attention()
     return Headed(model, HeadedModel(model, head), library)
 
 

@@ -7,7 +7,7 @@ import mlx.core as mx
 from msgspec.structs import replace
 
 from orchard.engine.batching.job import Job, MediaSpan
-from orchard.engine.batching.model import Embedded
+from orchard.engine.batching.model import PromptEmbeddings
 
 PAD = 7
 Asked = list[tuple[int, int]]
@@ -36,15 +36,15 @@ def with_media(
     for start, stop in runs:
         prompt[start:stop] = [PAD] * (stop - start)
 
-    def embed(cached: int) -> Embedded:
+    def embed(cached: int) -> PromptEmbeddings:
         left = [run for run in runs if run[0] >= cached]
         assert not any(start < cached < stop for start, stop in runs)
         if not left:
-            return Embedded(cached)
+            return PromptEmbeddings(cached)
         end = len(hidden) if at_once else left[0][1]
         if asked is not None:
             asked.append((cached, end))
-        return Embedded(cached, words(mx.array([hidden[cached:end]])))
+        return PromptEmbeddings(cached, words(mx.array([hidden[cached:end]])))
 
     spans = tuple(MediaSpan(start, stop, digest(hidden[start:stop]), divisible) for start, stop in runs)
     return replace(job, prompt=prompt, spans=spans, embed=embed)

@@ -117,7 +117,7 @@ class World:
         arriving = iter(self.works)
         work = next(arriving, None)
         while work or self.waiting or self.running:
-            if self.scheduler.idle and self.scheduler.starved and self.now > max(self.changes):
+            if self.scheduler.is_idle and self.scheduler.starved and self.now > max(self.changes):
                 self.change(self.most)
             while work and work.arrival <= self.now:
                 self.arrive(work)
@@ -385,5 +385,5 @@ def check_the_end(world: World) -> None:
     read = sum(world.read.values()) // min(smallest, world.limits.idle_chunk)
     displaced = sum(work.displacements for work in world.works)
     assert world.busy_steps <= decoded + read + world.reads + displaced
-    assert world.scheduler.idle
+    assert world.scheduler.is_idle
     assert world.scheduler.used_bytes == 0

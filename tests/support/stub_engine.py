@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from orchard.core.speculation_report import SourceTotals
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
-from orchard.engine.batching.job import Begun, Drawn, EngineStep, HiddenState, Job, JobFailed
+from orchard.engine.batching.job import DrawnToken, EngineStep, HiddenState, Job, JobFailure, JobStart
 from orchard.engine.memory import Use
 
 
@@ -87,9 +87,9 @@ class StubEngine:
     def step(
         self,
         *,
-        begun: tuple[Begun, ...] = (),
-        drawn: tuple[Drawn, ...] = (),
-        broken: tuple[JobFailed, ...] = (),
+        begun: tuple[JobStart, ...] = (),
+        drawn: tuple[DrawnToken, ...] = (),
+        broken: tuple[JobFailure, ...] = (),
         hidden: tuple[HiddenState, ...] = (),
         running: int = 1,
     ) -> None:

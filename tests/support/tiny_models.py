@@ -13,7 +13,7 @@ from orchard.backends.text.model import TextModel, load_text_model
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import attention, kv_cache
 from orchard.engine.batching.batch import Batch, BatchMode
-from orchard.engine.batching.job import Begun, Drawn, EndReason, EngineStep, Job
+from orchard.engine.batching.job import DrawnToken, EndReason, EngineStep, Job, JobStart
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel
@@ -33,7 +33,7 @@ def network(kind: str) -> TextModel:
         make_architecture(Path(folder), kind)
         loaded = load_text_model(folder, TextOptions(embeddings=True))
         mx.eval(loaded.network.parameters())
-    attention.install()
+    attention.install_attention()
     return loaded
 
 
@@ -69,9 +69,9 @@ class Other:
     def drop_all(self) -> None:
         """Nothing is kept."""
 
-    def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
+    def hidden_states(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
         self._before(tokens, given)
-        return self._model.hidden(tokens, cache, embeddings=given.get("embeddings"))
+        return self._model.hidden_states(tokens, cache, embeddings=given.get("embeddings"))
 
 
 def words(tokens: mx.array) -> list[list[int]]:
@@ -117,7 +117,7 @@ class Outcome:
 
     tokens: list[list[int]]
     reasons: list[EndReason | None]
-    begun: list[Begun] = field(default_factory=list)
+    begun: list[JobStart] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     scored: list[Sample] = field(default_factory=list)
 
@@ -148,7 +148,7 @@ class Course:
             assert None in outcome.reasons, f"{broken.job} broke after its end"
             outcome.broken.append(broken.message)
 
-    def _draw(self, drawn: Drawn) -> None:
+    def _draw(self, drawn: DrawnToken) -> None:
         outcome = self.outcomes[drawn.job]
         assert outcome.begun, f"{drawn.job} brought a token before it began"
         assert not outcome.broken, f"{drawn.job} brought a token after it broke"
@@ -166,7 +166,7 @@ def run(
     """Run jobs to their end. `meanwhile` happens after each step, and gives jobs that join then."""
     course = Course()
     joining = list(jobs)
-    while joining or not runner.idle:
+    while joining or not runner.is_idle:
         for job in joining:
             course.expect(job)
             runner.add(job)

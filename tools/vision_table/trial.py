@@ -70,7 +70,7 @@ def _families(architecture: Architecture) -> Iterator[VisionFamily]:
 
 def _calibrated(model: VisionModel) -> Trial:
     """Find out how far rows share a pass, and why no further."""
-    attention.install()
+    attention.install_attention()
     log, heard_of = logging.getLogger("orchard.engine"), _Heard()
     level = log.level
     log.addHandler(heard_of)

@@ -26,11 +26,11 @@ from orchard.core.cache_folder import cache_folder
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import kv_cache
-from orchard.engine.batching.attention import exact
-from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot, Verifying
+from orchard.engine.batching.attention import exact_attention
+from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot, VerifyMode
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.model import LanguageModel
-from orchard.engine.batching.prefill import read_together
+from orchard.engine.batching.prefill import read_rows
 from orchard.engine.ticket import StepWork
 
 log = logging.getLogger("orchard.engine")
@@ -55,7 +55,7 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     """What was measured of a model. `batch_mode`: which rows share a pass; `batched_prefill`: whether prompts do.
 
     `chunk`: the most prompt tokens of a step while rows decode. `tokens_per_second`: of prefill. `found`: when, in
-    seconds since 1970. `in_pieces`: whether prompts can be prefilled in chunks. `verifying`: which rows may verify
+    seconds since 1970. `in_pieces`: whether prompts can be prefilled in chunks. `verify_mode`: which rows may verify
     proposed tokens; None: not tried. `work`: what a step takes beside weights and rows; None: not measured.
     """
 
@@ -65,7 +65,7 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     tokens_per_second: Annotated[float, Meta(gt=0)]
     found: float
     in_pieces: bool
-    verifying: Verifying | None = None
+    verify_mode: VerifyMode | None = None
     work: StepWork | None = None
 
 
@@ -87,7 +87,7 @@ def quantisable(model: LanguageModel, options: TextOptions) -> TextOptions:
     cache = model.new_cache()
     try:
         model.forward(mx.array([[0]], mx.uint32), cache)
-        cache = kv_cache.quantized(cache, options.kv_bits, options.kv_group_size)
+        cache = kv_cache.quantize_cache(cache, options.kv_bits, options.kv_group_size)
     except ValueError as error:
         message = f"its KV cache can't be quantised in groups of {options.kv_group_size} (--kv-group-size): {error}"
         raise OrchardError("model_failed", message) from error
@@ -159,7 +159,7 @@ class _Expected:
     @cached_property
     def exact(self) -> mx.array:
         """The logits in float32, with exact attention."""
-        with exact():
+        with exact_attention():
             return self._logits().astype(mx.float32)
 
     @cached_property
@@ -175,7 +175,7 @@ def _same(what: str, expected: _Expected, logits: Callable[[], mx.array]) -> boo
     """
     spread = float(mx.std(expected.exact))
     try:
-        with exact():
+        with exact_attention():
             off = _most_between(logits(), expected.exact)
     except Exception as error:
         log.info("the model can't do this: %s (%s)", what, _brief(error))
@@ -210,13 +210,13 @@ def _logits(
         heads = [prompt[: len(prompt) // 2] for prompt in prompts]
         tails = [prompt[len(prompt) // 2 :] for prompt in prompts]
         for part in (heads, tails):
-            caches, *_ = read_together(model, list(zip(caches, part, strict=True)))
+            caches, *_ = read_rows(model, list(zip(caches, part, strict=True)))
     else:
         for cache, prompt in zip(caches, prompts, strict=True):
             model.forward(mx.array([prompt], mx.uint32), cache)
     lengths = [len(prompt) for prompt in prompts]
-    slots = [BatchSlot(store.quantized_if_due(cache, n), n) for cache, n in zip(caches, lengths, strict=True)]
-    batch = Batch(model, mode, short=16)
+    slots = [BatchSlot(store.quantize_if_due(cache, n), n) for cache, n in zip(caches, lengths, strict=True)]
+    batch = Batch(model, mode, short_length=16)
     batch.arrange(slots)
     logits = None
     for token in (1, 2):
@@ -225,18 +225,18 @@ def _logits(
     return logits[mx.array([batch.slots.index(slot) for slot in slots])]
 
 
-def find_verifying(model: LanguageModel, options: TextOptions, mode: BatchMode) -> Verifying:
+def find_verify_mode(model: LanguageModel, options: TextOptions, mode: BatchMode) -> VerifyMode:
     """Find out which rows can verify tokens, and drop rejected ones, without a change of their logits."""
     together = list(range(len(_PROBES)))
-    ways = {Verifying.TOGETHER: [together], Verifying.ALONE: [[probe] for probe in together]}
+    ways = {VerifyMode.TOGETHER: [together], VerifyMode.ALONE: [[probe] for probe in together]}
     if mode is BatchMode.SEQUENTIAL:
-        del ways[Verifying.TOGETHER]
-    for verifying, passes in ways.items():
+        del ways[VerifyMode.TOGETHER]
+    for verify_mode, passes in ways.items():
         expected = _Expected(partial(_answer_logits, model, options, passes))
         logits = partial(_verified_logits, model, options, mode, passes)
-        if _same(f"proposed tokens for {verifying.value}", expected, logits):
-            return verifying
-    return Verifying.NEVER
+        if _same(f"proposed tokens for {verify_mode.value}", expected, logits):
+            return verify_mode
+    return VerifyMode.NEVER
 
 
 def _stops(probe: int) -> list[int]:
@@ -266,7 +266,7 @@ def _verified_logits(
         probe_of = {_begun(model, store, probe): probe for probe in probes}
         for slot in probe_of:
             slot.batched = True
-        batch = Batch(model, mode, short=16)
+        batch = Batch(model, mode, short_length=16)
         batch.arrange(list(probe_of))
         order = [probe_of[slot] for slot in batch.slots]
         given = [[_ANSWER[0], *[_WRONG] * (2 - probe)] for probe in order]
@@ -286,7 +286,7 @@ def _verified_logits(
 def _begun(model: LanguageModel, store: KVStore, probe: int) -> BatchSlot:
     cache, prompt = store.new_cache(), _PROBES[probe]
     model.forward(mx.array([prompt], mx.uint32), cache)
-    return BatchSlot(store.quantized_if_due(cache, len(prompt)), len(prompt))
+    return BatchSlot(store.quantize_if_due(cache, len(prompt)), len(prompt))
 
 
 def _single(logits: mx.array | None, failed: list[tuple[list[BatchSlot], Exception]]) -> mx.array:

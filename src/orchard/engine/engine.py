@@ -265,7 +265,7 @@ class Engine(Generic[M]):
             try:
                 message = self._inbox.get(wait > 0, wait)
             except queue.Empty:
-                if not runner.idle:
+                if not runner.is_idle:
                     return True
                 if wait < _SECONDS_UNTIL_IDLE_CLEAR:
                     continue
@@ -280,7 +280,7 @@ class Engine(Generic[M]):
     def _wait(self, runner: Runner) -> float:
         """Return how many seconds to wait for a message; after a short idle time, give cached prompts to the disk."""
         now = time.monotonic()
-        if not runner.idle:
+        if not runner.is_idle:
             self._saves_from = now + _SECONDS_UNTIL_SAVING
             return 0.0
         if now < self._saves_from:

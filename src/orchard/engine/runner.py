@@ -15,12 +15,12 @@ from orchard.device.out_of_memory import errors_come_late, finish, forget, insuf
 from orchard.engine.batching.batch import Batch
 from orchard.engine.batching.batched_cache import GROWTH
 from orchard.engine.batching.decode import Rows
-from orchard.engine.batching.job import Begun, Drawn, EngineStep, HiddenState, Job, JobFailed, Scored
+from orchard.engine.batching.job import DrawnToken, EngineStep, HiddenState, Job, JobFailure, JobStart, PromptScores
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.batching.prefill import group_by_length, read_batch
-from orchard.engine.batching.speculating_rows import SpeculatingRows, VerifyingError
+from orchard.engine.batching.speculating_rows import SpeculatingRows, VerifyError
 from orchard.engine.memory import MemoryGiver, Shares, Use
 from orchard.engine.sampling.grammar import GrammarError
 from orchard.engine.sampling.logprobs import Logprobs
@@ -53,7 +53,7 @@ class Runner:
         self._model = model
         self._batched_prefill = batched_prefill
         self.store = store
-        self._uncached = store.uncached()
+        self._uncached = store.copy_without_cache()
         self.speculation = speculation
         """What proposes tokens to verify; None: no speculative decoding."""
         self._rows = Rows(model, batch, store)
@@ -67,8 +67,8 @@ class Runner:
         self._step_work = limits.work
         self._footprint = footprint
         self._work: dict[str, Work] = {}
-        self._broken: list[JobFailed] = []
-        self._begun: list[Begun] = []
+        self._broken: list[JobFailure] = []
+        self._begun: list[JobStart] = []
         self._scores: list[tuple[Work, Logprobs]] = []  # launched, not read yet
         self._hidden: list[tuple[Work, mx.array]] = []  # launched, not read yet
         self._results = Results(lambda work: self._work.get(work.job.id) is work, self._end)
@@ -78,12 +78,12 @@ class Runner:
         self.read_tokens = 0
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether a step would have nothing to do and nothing to report."""
         reported = self._reported == self._jobs
         return (
-            self._scheduler.idle
-            and self._rows.idle
+            self._scheduler.is_idle
+            and self._rows.is_idle
             and not (self._broken or self._hidden or self._results.held)
             and reported
         )
@@ -160,7 +160,7 @@ class Runner:
     def _bound(self, work: Work) -> None:
         """Recompute a job's token limit from the memory, but leave room for every launched token and one more."""
         rows = [row for row in work.rows if not row.ended]
-        generated = [row.launched for row in rows] + [len(answer) for answer in work.answers if answer]
+        generated = [row.launched_tokens for row in rows] + [len(answer) for answer in work.answers if answer]
         most = max(self._most_tokens(work), max(generated, default=0) + 1)
         most = min(most, work.wanted)
         work.job = replace(work.job, max_tokens=most)
@@ -195,9 +195,9 @@ class Runner:
         if refusal := self._scheduler.resume(job_id):
             self._refuse(refusal)
 
-    def fetch(self, job: Job, done: Callable[[], None]) -> bool:
+    def fetch(self, job: Job, on_done: Callable[[], None]) -> bool:
         """Begin to read a job's cached prompt from disk: see `KVStore.fetch`."""
-        return bool(self._survive(lambda: self.store.fetch(job.prompt, done, job.spans, job.cache_scope)))
+        return bool(self._survive(lambda: self.store.fetch(job.prompt, on_done, job.spans, job.cache_scope)))
 
     def write_back(self) -> bool:
         """Give the disk's thread some cached prompts, while idle; return whether it could take more now."""
@@ -227,7 +227,7 @@ class Runner:
         return EngineStep(begun, drawn, broken, *jobs, scored, hidden, self._scheduler.starved)
 
     def _step(self) -> None:
-        self.store.settle(self._rows.seen, self._rows.launched + 2)  # a step launches one draw
+        self.store.settle(self._rows.read_draws, self._rows.launched_draws + 2)  # a step launches one draw
         plan = self._scheduler.plan()
         for refusal in plan.too_large:
             self._refuse(refusal)
@@ -242,28 +242,28 @@ class Runner:
         launched, self._hidden = self._hidden, []
         self._prefill(plan.prefill)
         for work, vector in launched:
-            self._results.hold(self._rows.launched + 1, work, HiddenState(work.job.id, np.array(vector)))
+            self._results.hold(self._rows.launched_draws + 1, work, HiddenState(work.job.id, np.array(vector)))
         if plan.prefill:
             self._rows.disturb()
             # The device is busy with the prompts, so waiting for the newest tokens costs nothing.
             self._hold(self._rows.read())
-        if self._rows.idle and (launched or self._scheduler.idle):
+        if self._rows.is_idle and (launched or self._scheduler.is_idle):
             self._confirm()
-        self._results.tell(self._rows.seen if self._late else None)
+        self._results.tell(self._rows.read_draws if self._late else None)
         if self._shortage.calm():
             self._scheduler.limit_running(self._shortage.most)
 
-    def _hold(self, drawn: list[Drawn]) -> None:
+    def _hold(self, drawn: list[DrawnToken]) -> None:
         """Hold tokens that were just read, until a token that was launched after them could be read."""
         for one in drawn:
             if work := self._work.get(one.job):
-                self._results.hold(self._rows.seen + 1, work, one)
+                self._results.hold(self._rows.read_draws + 1, work, one)
 
     def _confirm(self) -> None:
         """Wait for the device; if it reports no error, tell all results that are held."""
         surface()
         self.store.confirm()
-        self.store.settle(self._rows.seen, self._rows.launched + 2)
+        self.store.settle(self._rows.read_draws, self._rows.launched_draws + 2)
         self._results.tell()
 
     def _survive(self, act: Callable[[], T]) -> T | None:
@@ -299,7 +299,7 @@ class Runner:
         self._scheduler.limit_running(self._shortage.most)
         if alone and self._shortage.hopeless:
             refusal = insufficient()
-            self._break(JobFailed(alone.job.id, refusal.message, refusal=refusal))
+            self._break(JobFailure(alone.job.id, refusal.message, refusal=refusal))
 
     def _begin(self, work: Work) -> None:
         """Look the prompt up in the prefix cache and prepare the prefill of the rest."""
@@ -307,7 +307,7 @@ class Runner:
         if not work.begun:
             work.begun = True
             prefill, _ = work.prefills[0]
-            self._begun.append(Begun(work.job.id, prefill.cached, prefill.miss))
+            self._begun.append(JobStart(work.job.id, prefill.cached_tokens, prefill.miss))
         self._read(work, 0)
 
     def _prefill(self, due: list[tuple[str, int]]) -> None:
@@ -316,7 +316,7 @@ class Runner:
         encoding = False
         for job_id, tokens in due:
             if work := self._work.get(job_id):
-                encodes = bool(work.prefills) and work.prefills[0][0].encodes_next and not self._rows.idle
+                encodes = bool(work.prefills) and work.prefills[0][0].encodes_next and not self._rows.is_idle
                 # While rows decode, a step encodes the media of one prompt only; the others wait for later steps.
                 budget = 0 if encodes and encoding else tokens
                 encoding = encoding or encodes
@@ -324,7 +324,7 @@ class Runner:
         # Copies may take what the step leaves.
         most_places = self._scheduler.spare_bytes // max(self._footprint.per_token, 1)
         for pieces in alike.values():
-            sizes = [(work.prefills[0][0].done, tokens) for work, tokens in pieces if work.prefills]
+            sizes = [(work.prefills[0][0].tokens_read, tokens) for work, tokens in pieces if work.prefills]
             for of in group_by_length(sizes, most_places) if len(pieces) > 1 else [[0]]:
                 self._prefill_group([pieces[index] for index in of])
 
@@ -354,34 +354,34 @@ class Runner:
             budget -= read
             self.read_tokens += read
             if prefill.scoring:
-                work.scored = max(work.scored, prefill.done)
+                work.scored = max(work.scored, prefill.tokens_read)
                 self._scores += [(work, piece) for piece in prefill.scoring.take()]
-            if prefill.left:
+            if prefill.tokens_left:
                 break
             prefill.save()
             del work.prefills[0]
-            if prefill.hidden is None:
+            if prefill.hidden_state is None:
                 for row in work.start_rows(prefill, choices):
                     self._rows.join(row)
             else:
-                self._hidden.append((work, prefill.hidden))
-        self._scheduler.remains(work.job.id, sum(prefill.left for prefill, _ in work.prefills))
+                self._hidden.append((work, prefill.hidden_state))
+        self._scheduler.remains(work.job.id, sum(prefill.tokens_left for prefill, _ in work.prefills))
 
     def _decode(self) -> None:
         drawn, failed = self._rows.step()
         # The device is busy with this step's passes while scores are read. They come before all tokens.
         scores, self._scores = self._scores, []
         for of, piece in scores:
-            self._results.hold(self._rows.launched + 1, of, Scored(of.job.id, piece.read()))
+            self._results.hold(self._rows.launched_draws + 1, of, PromptScores(of.job.id, piece.read()))
         self._hold(drawn)
-        if self._late and self._results.held and not self._rows.in_flight:
+        if self._late and self._results.held and not self._rows.has_unread_draws:
             self._confirm()
         for job_id in {one.job for one in drawn if one.verified}:
             self._advance(job_id)
         for rows, error in failed:
             self._check(error)
             jobs = {row.job.id for row in rows}
-            if len(jobs) == 1 and not isinstance(error, VerifyingError):
+            if len(jobs) == 1 and not isinstance(error, VerifyError):
                 self._fail(jobs.pop(), error)
                 continue
             # Any of them may be the cause, so each continues from its tokens in its own passes.
@@ -395,7 +395,7 @@ class Runner:
     def _advance(self, job_id: str) -> None:
         """Tell the scheduler how many tokens a job's rows have: a step that verifies may generate several of each."""
         if work := self._work.get(job_id):
-            generated = (row.launched - work.admitted_with[row.choice] for row in work.rows if not row.ended)
+            generated = (row.launched_tokens - work.admitted_with[row.choice] for row in work.rows if not row.ended)
             self._scheduler.advanced(job_id, max(generated, default=0))
 
     def _release_memory(self, plan: StepPlan) -> None:
@@ -405,7 +405,9 @@ class Runner:
         for job_id in [*plan.preempt, *plan.pause, *plan.displace]:
             if work := self._work.get(job_id):
                 if job_id in plan.preempt:
-                    held = [len(row.tokens) for row in work.rows] + [prefill.done for prefill, _ in work.prefills]
+                    held = [len(row.tokens) for row in work.rows] + [
+                        prefill.tokens_read for prefill, _ in work.prefills
+                    ]
                     self._memory.tell("running requests", sum(map(self._footprint.bytes, held)))
                 # A preemption means that memory is short, so its KV cache must not go into the prefix cache.
                 self._stop(work, cacheable=job_id not in plan.preempt)
@@ -440,7 +442,7 @@ class Runner:
             f"{f', with the encoding of its media ({media:,})' if media else ''}; "
             f"there are at most {refusal.memory_bytes:,} for all requests"
         )
-        self._break(JobFailed(refusal.id, message, too_large=True))
+        self._break(JobFailure(refusal.id, message, too_large=True))
 
     def _fail(self, job_id: str, error: Exception) -> None:
         log.error("request %s failed in the engine", job_id, exc_info=error)
@@ -450,9 +452,9 @@ class Runner:
             self._work[job_id].save_prefill()
         told = known or refusal is not None
         message = str(error) if told else f"the model failed on this request: {type(error).__name__}: {error}"
-        self._break(JobFailed(job_id, message, by_grammar=known, refusal=refusal))
+        self._break(JobFailure(job_id, message, by_grammar=known, refusal=refusal))
 
-    def _break(self, broken: JobFailed) -> None:
+    def _break(self, broken: JobFailure) -> None:
         if not (work := self._work.get(broken.job)):
             return  # it has already failed: another of its rows did, in another pass
         for row in work.rows:

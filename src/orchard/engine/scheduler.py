@@ -118,7 +118,7 @@ class Scheduler:
         return max(self._limits.memory_bytes - self.planned_bytes, 0)
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether a plan would be empty."""
         return not (self.running or self._to_admit)
 

@@ -20,13 +20,13 @@ from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import calibration, memory, step_work
 from orchard.engine.batching import attention, kv_cache
-from orchard.engine.batching.batch import Batch, Verifying
+from orchard.engine.batching.batch import Batch, VerifyMode
 from orchard.engine.batching.job import Job
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel, on_cuda
 from orchard.engine.batching.prefill import warm_up_prefill
-from orchard.engine.batching.traced_pass import RUNS_BEFORE
+from orchard.engine.batching.traced_pass import RUNS_BEFORE_TRACE
 from orchard.engine.drafting.head import HeadedModel, PredictionHead
 from orchard.engine.drafting.make_drafter import DRAFT_TOKENS, headed, make_drafter
 from orchard.engine.drafting.mtp_proposer import MtpProposer
@@ -76,7 +76,7 @@ def make_runner(
     `draft`: the model's draft model or MTP head. `weights_bytes`: the memory of both. `wake`: see `KVStore`.
     `progress` is called with the fraction that is done. Raise OrchardError if the model leaves no memory for requests.
     """
-    attention.install()
+    attention.install_attention()
     if isinstance(draft, PredictionHead):
         model, draft = headed(model, draft), None
     shares = _shares(options, weights_bytes)
@@ -121,10 +121,10 @@ def _completed(
         measured = calibration.measure_prefill(parts.model, lambda: progress(0.9))
         found = time.time()
         work = step_work.measure(parts.model, parts.options)
-        whole = calibration.Calibration(parts.mode, parts.batched, *measured, found, in_pieces, parts.verifying, work)
+        whole = calibration.Calibration(parts.mode, parts.batched, *measured, found, in_pieces, parts.verify_mode, work)
     else:
         work = known.work or step_work.measure(parts.model, parts.options)
-        whole = replace(known, verifying=parts.verifying, work=work)
+        whole = replace(known, verify_mode=parts.verify_mode, work=work)
     if whole != known:
         calibration.remember(name, whole)
     return whole
@@ -152,10 +152,10 @@ class _RunnerParts:
         self.model = model
         self.options = options
         self.mode = known.batch_mode if known else calibration.find_batch_mode(model, options)
-        self.verifying = known.verifying if known else None
+        self.verify_mode = known.verify_mode if known else None
         """Which rows may verify proposed tokens; None: not measured yet."""
-        if speculates and not self.verifying:
-            self.verifying = calibration.find_verifying(model, options, self.mode)
+        if speculates and not self.verify_mode:
+            self.verify_mode = calibration.find_verify_mode(model, options, self.mode)
         if speculates:
             self._say_who_speculates()
         progress(0.2)
@@ -169,7 +169,7 @@ class _RunnerParts:
         """Write to the log if not every row may verify proposed tokens."""
         if not self.verifies:
             log.warning("speculation is not used: this model can't take guessed tokens back")
-        elif self.verifying is Verifying.ALONE:
+        elif self.verify_mode is VerifyMode.ALONE:
             log.info("speculation works only while one answer is generated: others can't share a pass that verifies")
 
     @property
@@ -186,12 +186,12 @@ class _RunnerParts:
     @property
     def verifies(self) -> bool:
         """Whether any row may verify proposed tokens."""
-        return self.verifying not in (None, Verifying.NEVER)
+        return self.verify_mode not in (None, VerifyMode.NEVER)
 
     def runner(self, store: KVStore, limits: Limits, speculation: Speculation | None = None) -> Runner:
         """Make a runner that caches prompts in `store`."""
-        multiple, verifying = 8 if on_cuda() else 1, self.verifying or Verifying.NEVER
-        batch = Batch(self.model, self.mode, multiple, traced=on_cuda(), verifying=verifying)
+        multiple, verify_mode = 8 if on_cuda() else 1, self.verify_mode or VerifyMode.NEVER
+        batch = Batch(self.model, self.mode, multiple, traced=on_cuda(), verify_mode=verify_mode)
         if speculation and isinstance(self.model, HeadedModel):
             speculation.adopt(MtpProposer(self.model, batch, self.num_draft_tokens))
         footprint, batched = self._footprint, self.batched
@@ -270,7 +270,7 @@ def warm_up_every_way(runner: Runner, tick: Callable[[], None]) -> None:
     """
     on_gpu = mx.default_device() == mx.gpu
     # Long prompts would take seconds on the CPU, and its kernels serve any length.
-    length, tokens = (17, RUNS_BEFORE + 3) if on_gpu else (3, 3)
+    length, tokens = (17, RUNS_BEFORE_TRACE + 3) if on_gpu else (3, 3)
     _run(runner, [Job("greedy", [0, 0], _GREEDY, max_tokens=tokens)])
     tick()
     draws = [SamplingParams(seed=0, **way) for way in _WAYS]
@@ -287,7 +287,7 @@ def warm_up_verifying(runner: Runner, count: int, ways: _Ways) -> None:
 
     Raise RuntimeError if the model fails.
     """
-    steps = RUNS_BEFORE + 3 if on_cuda() else 2
+    steps = RUNS_BEFORE_TRACE + 3 if on_cuda() else 2
     draws = [SamplingParams(seed=0, **way) for way in ways]
     most = (steps + 2) * (count + 1)  # the rows that join first may be two steps ahead
     _run(runner, [Job(f"verified {number}", [0, 0], params, most) for number, params in enumerate(draws)], steps)
@@ -297,7 +297,7 @@ def _run(runner: Runner, jobs: list[Job], steps: int | None = None) -> None:
     """Run jobs to their end, or until all of them have generated tokens in `steps` steps."""
     for job in jobs:
         runner.add(job)
-    while not runner.idle and steps != 0:
+    while not runner.is_idle and steps != 0:
         step = runner.step()
         if step.broken:
             raise RuntimeError(step.broken[0].message)

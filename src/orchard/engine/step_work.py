@@ -11,7 +11,7 @@ import mlx.core as mx
 from mlx.utils import tree_flatten
 
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine.batching.kv_cache import KVStore, layers
+from orchard.engine.batching.kv_cache import KVStore, named_layers
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.sampling.sampler import Sampler
@@ -41,7 +41,7 @@ def estimate(model: LanguageModel) -> StepWork:
         row=_LOGIT_ARRAYS * _ITEMSIZE * model.vocab_size,
         token=_ARRAYS * _ITEMSIZE * max(widths, default=_WIDE),
         place=1 if fused else _SCORE_BYTES * max(_heads(network), default=_MANY_HEADS),
-        copies=_LAYER_COPIES / max(len(list(layers(model.new_cache()))), 1),
+        copies=_LAYER_COPIES / max(len(list(named_layers(model.new_cache()))), 1),
     )
 
 

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from orchard.engine.batching.batch import BatchSlot
 from orchard.engine.batching.decode import Row, Rows
-from orchard.engine.batching.job import Drawn, HiddenState, Job, Scored
+from orchard.engine.batching.job import DrawnToken, HiddenState, Job, PromptScores
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.prefill import Prefill
 from orchard.engine.sampling.logprobs import Scoring
 from orchard.engine.ticket import Ticket
 
-Result = Drawn | Scored | HiddenState
+Result = DrawnToken | PromptScores | HiddenState
 
 
 class Work:
@@ -24,7 +24,7 @@ class Work:
     `wanted`: the token limit of the request; `job.max_tokens` is lower if the memory doesn't suffice for it.
     `answers[i]`: the tokens of choice i when its row was last freed (preemption, pause); None if the choice has ended.
     `admitted_with[i]`: how many tokens choice i had when the job was last queued: the scheduler knows of these.
-    `scored`: how many prompt tokens have had the token after them scored, if the job wants prompt logprobs.
+    `scored_tokens`: how many prompt tokens have had the token after them scored, if the job wants prompt logprobs.
     `told[i]`, `told_scores`: how many tokens of choice i, and how many scores, have left the engine.
     """
 
@@ -67,7 +67,7 @@ class Work:
         else:
             count, left = job.prompt_logprobs, len(job.prompt) - 1 - self.scored
             scoring = Scoring(count, vocab_size) if count is not None and left else None
-            prefill = begin(job.prompt, scoring=scoring, scored=self.scored, hidden=job.hidden)
+            prefill = begin(job.prompt, scoring=scoring, scored_tokens=self.scored, hidden=job.hidden)
             self.prefills = [(prefill, list(range(job.choices)))]
 
     def start_rows(self, prefill: Prefill, choices: list[int]) -> list[Row]:
@@ -91,8 +91,8 @@ class Work:
         generated = 0
         for row in self.rows:
             if self.answers[row.choice] is not None:
-                generated = max(generated, len(row.generated) - self.admitted_with[row.choice])
-                self.answers[row.choice] = row.generated
+                generated = max(generated, len(row.answer_tokens) - self.admitted_with[row.choice])
+                self.answers[row.choice] = row.answer_tokens
                 row.cacheable = row.cacheable and cacheable
                 rows.leave(row)
         if cacheable:
@@ -104,7 +104,7 @@ class Work:
         """Forget the tokens that have not left the engine; return the most that a row has left since its admission."""
         for row in self.rows:
             if self.answers[row.choice] is not None:
-                self.answers[row.choice] = row.generated
+                self.answers[row.choice] = row.answer_tokens
         self.rows, self.prefills = [], []
         most = 0
         for choice, answer in enumerate(self.answers):
@@ -139,7 +139,7 @@ class Results:
             _, work, result = self.held.popleft()
             if not self._is_live(work):
                 continue
-            if isinstance(result, Scored):
+            if isinstance(result, PromptScores):
                 work.told_scores += len(result.samples)
             elif isinstance(result, HiddenState):
                 self._end(work, 0)
@@ -155,9 +155,9 @@ class Results:
         """Forget the results that are not told."""
         self.held.clear()
 
-    def take(self) -> tuple[list[Drawn], list[Scored], list[HiddenState]]:
+    def take(self) -> tuple[list[DrawnToken], list[PromptScores], list[HiddenState]]:
         """Return and forget what was told since the last call."""
         told, self._told = self._told, []
-        drawn = [one for one in told if isinstance(one, Drawn)]
-        scored = [one for one in told if isinstance(one, Scored)]
+        drawn = [one for one in told if isinstance(one, DrawnToken)]
+        scored = [one for one in told if isinstance(one, PromptScores)]
         return drawn, scored, [one for one in told if isinstance(one, HiddenState)]

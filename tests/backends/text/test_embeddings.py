@@ -18,7 +18,7 @@ from orchard.core.request import Request
 from orchard.core.tasks.embed import Embed, Embedding, MixedInput
 from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine.batching.job import Begun, HiddenState, JobFailed
+from orchard.engine.batching.job import HiddenState, JobFailure, JobStart
 from tests.support.models import WINDOW
 from tests.support.stub_engine import StubEngine
 from tests.support.worker_caller import Caller, serving
@@ -161,7 +161,7 @@ async def test_a_few_inputs_of_a_request_at_a_time(stubbed: tuple[Caller, StubEn
     assert {job.priority for job in engine.jobs} == {"background"}
     assert [job.id for job in engine.jobs] == [f"a/{number}" for number in range(8)]
     assert all(job.hidden and job.max_tokens == 1 for job in engine.jobs)
-    engine.step(begun=tuple(Begun(f"a/{number}", 0) for number in range(4)), running=4)
+    engine.step(begun=tuple(JobStart(f"a/{number}", 0) for number in range(4)), running=4)
     await caller.until(lambda: caller.numbers[-1] == (1, 0))  # one request, however many jobs
     engine.step(hidden=(state("a/2"), state("a/0")), running=2)
     await engine.until({"a/8", "a/9"})
@@ -175,7 +175,7 @@ async def test_a_paused_request_has_no_more_jobs(asked: tuple[Caller, StubEngine
     caller, engine = asked
     caller.service.pause("a")
     assert {f"a/{number}" for number in range(8)} <= set(engine.paused)
-    engine.step(begun=(Begun("a/0", 0),), hidden=(state("a/0"),))
+    engine.step(begun=(JobStart("a/0", 0),), hidden=(state("a/0"),))
     await caller.until(lambda: len(caller.events["a"]) == 2)
     assert len(engine.jobs) == 8
     engine.paused.remove("a/0")
@@ -188,7 +188,7 @@ async def test_a_cancelled_request_takes_its_jobs_with_it(asked: tuple[Caller, S
     caller, engine = asked
     caller.service.cancel("a")
     assert {f"a/{number}" for number in range(8)} <= set(engine.cancelled)
-    engine.step(begun=(Begun("a/0", 0),), hidden=(state("a/0"),), running=0)
+    engine.step(begun=(JobStart("a/0", 0),), hidden=(state("a/0"),), running=0)
     await caller.until_free()
     assert caller.events["a"] == []
     assert len(engine.jobs) == 8
@@ -196,7 +196,7 @@ async def test_a_cancelled_request_takes_its_jobs_with_it(asked: tuple[Caller, S
 
 async def test_a_broken_job_ends_its_request(asked: tuple[Caller, StubEngine]) -> None:
     caller, engine = asked
-    engine.step(broken=(JobFailed("a/3", "it needs more", too_large=True),), running=0)
+    engine.step(broken=(JobFailure("a/3", "it needs more", too_large=True),), running=0)
     await caller.until(lambda: caller.ended("a"))
     (failed,) = caller.events["a"]
     assert failed.kind == "context_length_exceeded"  # type: ignore[union-attr]

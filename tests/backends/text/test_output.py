@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerFast
 from orchard.backends.text.output import ChoiceOutput, Detokenizer, Echo, StopFilter, Vocabulary
 from orchard.core.events import Event, Reasoning, Text, ToolArgs, ToolStart, merge
 from orchard.core.tasks.generate import Generate, Tool
-from orchard.engine.batching.job import Drawn, EndReason
+from orchard.engine.batching.job import DrawnToken, EndReason
 from orchard.engine.sampling.params import Sample
 from orchard.formats.families.tagged import Tagged
 from orchard.formats.format import Format
@@ -202,7 +202,7 @@ def answer(
     for place, id_ in enumerate(ids):
         last = place == len(ids) - 1
         sample = Sample(id_, -float(place), ((id_, -1.0),)) if logprobs else Sample(id_)
-        events += answer_.feed(Drawn("a", 0, sample, reason if last else None))
+        events += answer_.feed(DrawnToken("a", 0, sample, reason if last else None))
         if answer_.reason:
             assert last or answer_.reason == "stop" or one_call
             break
@@ -244,7 +244,7 @@ def test_a_character_that_never_ends() -> None:
     tokenizer = byte_level()
     found = ChoiceOutput(Vocabulary(tokenizer), Tagged(), Generate())
     (first, *_) = tokenizer.encode("😀", add_special_tokens=False)
-    assert found.feed(Drawn("a", 0, Sample(first), "length")) == [Text("\ufffd")]
+    assert found.feed(DrawnToken("a", 0, Sample(first), "length")) == [Text("\ufffd")]
 
 
 CALL = '<tool_call>{"name": "f", "arguments": {"a": "b"}}</tool_call>'
@@ -284,7 +284,7 @@ def test_arguments_come_while_they_are_written() -> None:
     tokenizer = byte_level()
     text = f'<tool_call>{{"name": "f", "arguments": {{"a": "{"x" * 100}"}}}}</tool_call>'
     found = ChoiceOutput(Vocabulary(tokenizer), qwen(), Generate())
-    batches = [found.feed(Drawn("a", 0, Sample(id_))) for id_ in tokenizer.encode(text, add_special_tokens=False)]
+    batches = [found.feed(DrawnToken("a", 0, Sample(id_))) for id_ in tokenizer.encode(text, add_special_tokens=False)]
     sizes = [len(event.json) for events in batches for event in events if isinstance(event, ToolArgs)]
     assert sizes[0] == 65
     assert max(sizes[1:]) <= 2
@@ -362,7 +362,9 @@ UNKNOWN = 10**6
 
 def feed_tokens(tokens: Sequence[int], reason: EndReason, format_: Format | None = None) -> list[Event]:
     found = ChoiceOutput(Vocabulary(byte_level()), format_ or Tagged(), Generate())
-    drawn = [Drawn("a", 0, Sample(id_, -1.0), reason if n == len(tokens) else None) for n, id_ in enumerate(tokens, 1)]
+    drawn = [
+        DrawnToken("a", 0, Sample(id_, -1.0), reason if n == len(tokens) else None) for n, id_ in enumerate(tokens, 1)
+    ]
     return [event for one in drawn for event in found.feed(one)]
 
 
@@ -415,7 +417,7 @@ def test_an_answer_that_is_nothing_but_blank_stays() -> None:
 def test_blank_text_is_not_held_back_where_no_call_can_follow() -> None:
     found = ChoiceOutput(Vocabulary(byte_level()), Tagged(), Generate())
     (space,) = byte_level().encode(" ", add_special_tokens=False)
-    assert found.feed(Drawn("a", 0, Sample(space))) == [Text(" ")]
+    assert found.feed(DrawnToken("a", 0, Sample(space))) == [Text(" ")]
 
 
 @pytest.mark.parametrize("make", [byte_level, sentencepiece, wordpiece, metaspace])

@@ -20,7 +20,7 @@ from orchard.core.events import Failed, Finished, SettledSampling, Started, Text
 from orchard.core.request import Priority, Request
 from orchard.core.tasks.generate import Generate, Message, TextPart
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine.batching.job import Begun, Drawn, JobFailed, Verified
+from orchard.engine.batching.job import DrawnToken, JobFailure, JobStart, Verification
 from orchard.engine.memory import Use
 from orchard.engine.prefix_cache.cache import Miss
 from orchard.engine.prefix_cache.values import media_ids
@@ -85,9 +85,9 @@ async def test_a_request_starts_when_it_begins_and_tells_what_was_cached(
 ) -> None:
     size = await submitted(caller, engine, "a")
     assert caller.events["a"] == []
-    engine.step(begun=(Begun("a", 7),))
+    engine.step(begun=(JobStart("a", 7),))
     (token,) = model.tokenizer.encode("x", add_special_tokens=False)
-    engine.step(begun=(Begun("a", 1), Begun("unknown", 1)), drawn=(Drawn("a", 0, Sample(token), "length"),))
+    engine.step(begun=(JobStart("a", 1), JobStart("unknown", 1)), drawn=(DrawnToken("a", 0, Sample(token), "length"),))
     await caller.until(lambda: caller.ended("a"))
     settled = SettledSampling(0.7, 1.0, 0.0, 0.0)
     finished = Finished(("length",), Usage(size, 1, 0, 7))
@@ -101,9 +101,9 @@ async def test_the_log_tells_how_many_guesses_were_right_and_what_they_save(
     (token,) = model.tokenizer.encode("x", add_special_tokens=False)
     sample = Sample(token)
     with caplog.at_level(logging.DEBUG, "orchard.worker"):
-        engine.step(begun=(Begun("a", 1),), drawn=(Drawn("a", 0, sample, None, Verified("ngram", 4, 3)),))
-        last = Drawn("a", 0, sample, "length", Verified("prediction", 2, 0))
-        engine.step(drawn=(Drawn("a", 0, sample, None, Verified("ngram", 1, 1)), last))
+        engine.step(begun=(JobStart("a", 1),), drawn=(DrawnToken("a", 0, sample, None, Verification("ngram", 4, 3)),))
+        last = DrawnToken("a", 0, sample, "length", Verification("prediction", 2, 0))
+        engine.step(drawn=(DrawnToken("a", 0, sample, None, Verification("ngram", 1, 1)), last))
         await caller.until(lambda: caller.ended("a"))
     ngram = "4 of 5 by ngram (since the load: 0.50 s saved)"
     prediction = "0 of 2 by prediction (since the load: -0.25 s saved)"
@@ -116,10 +116,10 @@ async def test_the_log_tells_of_guesses_behind_a_stop_string_and_of_requests_tha
     await submitted(caller, engine, "a", "b", stop=("x",))
     (token,) = model.tokenizer.encode("x", add_special_tokens=False)
     (other,) = model.tokenizer.encode("y", add_special_tokens=False)
-    guessed = [Drawn(job, 0, Sample(other), None, Verified("ngram", 4, 3)) for job in "ab"]
-    ended = Drawn("a", 0, Sample(token), None)
+    guessed = [DrawnToken(job, 0, Sample(other), None, Verification("ngram", 4, 3)) for job in "ab"]
+    ended = DrawnToken("a", 0, Sample(token), None)
     with caplog.at_level(logging.DEBUG, "orchard.worker"):
-        engine.step(begun=(Begun("a", 1), Begun("b", 1)), drawn=(ended, *guessed))
+        engine.step(begun=(JobStart("a", 1), JobStart("b", 1)), drawn=(ended, *guessed))
         await caller.until(lambda: caller.ended("a"))
         caller.service.cancel("b")
     told = "guesses that were right: 3 of 4 by ngram (since the load: 0.50 s saved)"
@@ -132,7 +132,7 @@ async def test_the_log_tells_of_guesses_behind_a_stop_string_and_of_requests_tha
 )
 async def test_a_broken_job(caller: Caller, engine: StubEngine, fields: dict[str, Any], kind: str) -> None:
     await submitted(caller, engine, "a")
-    engine.step(broken=(JobFailed("a", "needs 3 GB of 2", **fields),))
+    engine.step(broken=(JobFailure("a", "needs 3 GB of 2", **fields),))
     await caller.until(lambda: caller.ended("a"))
     (failed,) = caller.events["a"]
     assert isinstance(failed, Failed)
@@ -157,7 +157,7 @@ async def test_the_queue_is_bounded(caller: Caller, engine: StubEngine) -> None:
 async def test_what_is_cached(caller: Caller, engine: StubEngine) -> None:
     assert await caller.service.cache(None) == CacheState({"entries": 3}, [])
     size = await submitted(caller, engine, "a", "b")
-    engine.step(begun=(Begun("a", 0), Begun("b", size - 1)))
+    engine.step(begun=(JobStart("a", 0), JobStart("b", size - 1)))
     await caller.until(lambda: caller.events["b"])
     state = await caller.service.cache(None)
     assert [report.request_id for report in state.reports] == ["a", "b"]
@@ -194,7 +194,7 @@ async def test_a_miss_at_a_medium_names_it(caller: Caller, engine: StubEngine, m
         "c": Miss(size, 0, [*head, *one], text),
         "d": Miss(size + 3, 0, [*one, *head, *after], [*one, *head, *other], 2),
     }
-    engine.step(begun=tuple(Begun(name, 0, found) for name, found in misses.items()))
+    engine.step(begun=tuple(JobStart(name, 0, found) for name, found in misses.items()))
     await caller.until(lambda: caller.events["d"])
     a, b, c, d = (await caller.service.cache(None)).reports
     assert a.summary.endswith("the closest cached text goes on with another medium, this prompt goes on with medium 2")
@@ -211,12 +211,12 @@ async def test_a_miss_is_told_in_words(
     size = await submitted(caller, engine, "a", "b", "c")
     found = miss(model, "The sea", " is\nblue", " was grey")
     with caplog.at_level(logging.DEBUG, "orchard.worker"):
-        engine.step(begun=(Begun("a", 8, found),))
-        engine.step(begun=(Begun("b", 8, miss(model, "The sea", "", " was")),))
-        engine.step(begun=(Begun("c", 8, miss(model, "", "x", "")),))
+        engine.step(begun=(JobStart("a", 8, found),))
+        engine.step(begun=(JobStart("b", 8, miss(model, "The sea", "", " was")),))
+        engine.step(begun=(JobStart("c", 8, miss(model, "", "x", "")),))
         await caller.until(lambda: caller.events["c"])
         await submitted(caller, engine, "d")
-        engine.step(begun=(Begun("d", 0, Miss(0, 0, [], [1])),))
+        engine.step(begun=(JobStart("d", 0, Miss(0, 0, [], [1])),))
         await caller.until(lambda: caller.events["d"])
     a, b, c, d = (await caller.service.cache(None)).reports
     assert (a.prompt_tokens, a.cached_tokens, a.parted_at) == (size, 8, found.place)
@@ -236,7 +236,7 @@ async def test_only_the_last_reports_are_kept(
 ) -> None:
     monkeypatch.setattr(cache_reports, "MOST_REPORTS", 2)
     await submitted(caller, engine, "a", "b", "c")
-    engine.step(begun=(Begun("a", 0), Begun("b", 0), Begun("c", 0)))
+    engine.step(begun=(JobStart("a", 0), JobStart("b", 0), JobStart("c", 0)))
     await caller.until(lambda: caller.events["c"])
     assert [report.request_id for report in (await caller.service.cache(None)).reports] == ["b", "c"]
 

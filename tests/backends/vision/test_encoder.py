@@ -16,7 +16,7 @@ from orchard.backends.vision.encoder import MediaEncoder, PlacedMedium, place, p
 from orchard.backends.vision.inputs import Medium
 from orchard.backends.vision.model import VisionModel, load
 from orchard.core.media import MediaPart
-from orchard.engine.batching.model import Embedded
+from orchard.engine.batching.model import PromptEmbeddings
 from tests.support.examples import some
 from tests.support.media import film, picture, png, video
 from tests.support.mrope import Grid, Words, reference_positions
@@ -48,7 +48,7 @@ def prompt(model: VisionModel, name: str) -> tuple[list[int], list[PlacedMedium]
     return tokens, place(tokens, media, model.reader.feature_ids)
 
 
-def read(model: VisionModel, tokens: list[int], parts: list[Embedded], cuts: list[int]) -> mx.array:
+def read(model: VisionModel, tokens: list[int], parts: list[PromptEmbeddings], cuts: list[int]) -> mx.array:
     """Read a prompt in pieces that end at `cuts`, from what was embedded; return the last token's logits."""
     cache = model.new_cache()
     start = 0

@@ -110,7 +110,7 @@ def test_rows_have_positions_of_their_own(qwen: VisionModel) -> None:
 def test_rows_use_the_kernel_of_cuda(vision_folder: Folders, kind: str) -> None:
     """Though mlx-vlm's layers cut the masks that they get."""
     model = load(str(vision_folder(kind)))
-    attention.install()
+    attention.install_attention()
     caches = [model.new_cache() for _ in range(4)]
     for number, cache in enumerate(caches):
         model.forward(mx.array([[*range(1, 4 + number % 2)]]), cache)

@@ -27,5 +27,5 @@ def test_each_row_is_scaled_by_its_own_positions(tmp_path: Path) -> None:
     make_vision_model(tmp_path, replace(family, config=family.config | {"text_config": text}))
     for _ in range(2):  # a worker may load one model after the other
         model = load(str(tmp_path))
-        attention.install()
+        attention.install_attention()
         assert find_batch_mode(model, TextOptions()) is BatchMode.SHARED

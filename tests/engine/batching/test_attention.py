@@ -53,7 +53,7 @@ def test_attention_is_exact_where_kernels_are_compared() -> None:
     queries, keys, values = (mx.random.normal((1, 2, 9, 32)).astype(mx.bfloat16) * 3 for _ in range(3))
     wide = [array.astype(mx.float32) for array in (queries, keys, values)]
     expected = mx.fast.scaled_dot_product_attention(*wide, scale=SCALE, mask="causal").astype(mx.bfloat16)
-    with attention.exact():
+    with attention.exact_attention():
         found = attention.attend(queries, keys, values, None, scale=SCALE, mask="causal")
     assert found.dtype == mx.bfloat16
     assert mx.array_equal(found, expected)
@@ -62,9 +62,9 @@ def test_attention_is_exact_where_kernels_are_compared() -> None:
 
 def test_exact_attention_leaves_out_the_kernel_for_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "on_cuda", lambda: True)
-    monkeypatch.setattr(decode_attention, "serves", lambda *_: True)
+    monkeypatch.setattr(decode_attention, "can_attend_rows", lambda *_: True)
     monkeypatch.setattr(decode_attention, "attend_rows", lambda queries, *_: queries)
     queries, keys, values = (mx.random.normal((1, 2, 1, 32)) for _ in range(3))
     assert attention.attend(queries, keys, values, None, scale=SCALE) is queries
-    with attention.exact():
+    with attention.exact_attention():
         assert attention.attend(queries, keys, values, None, scale=SCALE) is not queries

@@ -45,7 +45,7 @@ class InLists:
     def drop_all(self) -> None:
         """Nothing is kept."""
 
-    def hidden(self, tokens: mx.array, cache: list[Any], **_: Any) -> mx.array:
+    def hidden_states(self, tokens: mx.array, cache: list[Any], **_: Any) -> mx.array:
         raise AssertionError("nobody asks for hidden states")
 
 
@@ -91,7 +91,7 @@ def begin(model: LanguageModel, tokens: list[int]) -> Live:
 
 def step(model: LanguageModel, batch: Batch, rows: list[Live]) -> None:
     """Take one step with these rows, and see that each has the logits that it has alone."""
-    if {id(row.slot) for row in rows} != {id(slot) for slot in batch.slots} or batch.outgrown:
+    if {id(row.slot) for row in rows} != {id(slot) for slot in batch.slots} or batch.is_outgrown:
         batch.arrange([row.slot for row in rows])
     by_seat = {id(row.slot): row for row in rows}
     order = [by_seat[id(slot)] for slot in batch.slots]
@@ -129,7 +129,7 @@ def test_traced_passes_give_the_same(multiple: int, name: str, on_cuda: bool, se
 def as_traced(on_cuda: bool) -> Iterator[None]:
     """Let passes be traced soon. `on_cuda`: use the attention of CUDA, whose kernel stands for a reference."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(traced_pass, "RUNS_BEFORE", 0)
+        patch.setattr(traced_pass, "RUNS_BEFORE_TRACE", 0)
         patch.setattr(mx, "compile", lambda function: function)  # each kernel that it makes takes a CPU a second
         with as_on_cuda() if on_cuda else nullcontext():
             yield
@@ -156,13 +156,13 @@ def let_rows_come_and_go(model: LanguageModel, batch: Batch, seed: int) -> None:
 def test_what_is_taken_goes_on_elsewhere(make: Callable[[], LanguageModel]) -> None:
     """In another batch, too; and where the first one goes on, that changes nothing of it."""
     model = make()
-    batch = Batch(model, short=64)
+    batch = Batch(model, short_length=64)
     rows = [begin(model, prompt(length, length)) for length in (5, 12, 18, 33)]
     for _ in range(9):
         step(model, batch, rows)
     taken = [Live(BatchSlot(batch.extract(row.slot), row.slot.length), list(row.tokens), row.own) for row in rows]
     batch.forward(mx.zeros((4,), mx.uint32))
-    other = Batch(model, short=64)
+    other = Batch(model, short_length=64)
     for _ in range(4):
         step(model, other, taken)
 
@@ -174,7 +174,7 @@ def test_the_first_layers_of_a_pass_can_be_launched_before_the_rest(
 ) -> None:
     model = make()
     rows = [begin(model, prompt(seed, 5)) for seed in range(count)]
-    batch = Batch(model, BatchMode.SHARED, short=SHORT)
+    batch = Batch(model, BatchMode.SHARED, short_length=SHORT)
 
     def written() -> list[Any]:
         return [array.tolist() for _, array in tree_flatten(batch.first_layers()) if isinstance(array, mx.array)]
@@ -190,7 +190,7 @@ def test_the_first_layers_of_a_pass_can_be_launched_before_the_rest(
 def test_rows_that_leave_make_room_without_a_copy_of_the_others(make: Callable[[], LanguageModel]) -> None:
     """Where rows are filled up to a multiple, what leaves becomes what fills up; what joins then takes its place."""
     model = make()
-    batch = Batch(model, multiple=4, short=SHORT)
+    batch = Batch(model, multiple=4, short_length=SHORT)
     rows = [begin(model, prompt(length, length)) for length in (5, 9, 7, 6)]
     step(model, batch, rows)
     for leaving in (0, 1):  # the first, and one in the middle
@@ -210,13 +210,13 @@ def test_rows_that_leave_make_room_without_a_copy_of_the_others(make: Callable[[
 
 def test_a_row_that_outgrows_its_group_moves() -> None:
     model = network("qwen3")
-    batch = Batch(model, short=SHORT)
+    batch = Batch(model, short_length=SHORT)
     rows = [begin(model, prompt(length, length)) for length in (14, 9, 18)]
     step(model, batch, rows)
     assert [row.slot.cache is None for row in rows] == [True, True, False]
     outgrown = []
     for _ in range(4):
-        outgrown.append(batch.outgrown)
+        outgrown.append(batch.is_outgrown)
         step(model, batch, rows)
     assert outgrown == [False, False, True, False]
     assert [row.slot.cache is None for row in rows] == [True, False, True]
@@ -284,7 +284,7 @@ def test_who_shares_a_pass(mode: BatchMode, apart: bool, passes: list[int]) -> N
     model = Other(network("qwen3"), before=lambda tokens, given: sizes.append(tokens.shape[0]))
     rows = [begin(network("qwen3"), prompt(length, length)) for length in (3, 6, 20, 25)]
     rows[0].slot.isolated = apart
-    batch = Batch(model, mode, short=SHORT)
+    batch = Batch(model, mode, short_length=SHORT)
     batch.arrange([row.slot for row in rows])
     batch.forward(mx.zeros((4,), mx.uint32))
     assert sorted(sizes) == passes
@@ -308,7 +308,7 @@ def test_a_pass_that_raises_fails_alone() -> None:
     model = network("qwen3")
     rows = [begin(model, prompt(length, length)) for length in (3, 6, 20, 25)]
     rows[1].tokens[-1] = 13
-    batch = Batch(Other(model, before=before), BatchMode.BY_LENGTH, short=SHORT)
+    batch = Batch(Other(model, before=before), BatchMode.BY_LENGTH, short_length=SHORT)
     batch.arrange([row.slot for row in rows])
     order = [next(row for row in rows if row.slot is slot) for slot in batch.slots]
     logits, failed = batch.forward(mx.array([row.tokens[-1] for row in order]))

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlx_lm.models.cache import RotatingKVCache
 
-from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot, Verifying
-from orchard.engine.batching.kv_cache import layers
+from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot, VerifyMode
+from orchard.engine.batching.kv_cache import named_layers
 from orchard.engine.batching.model import LanguageModel
 from tests.engine.batching.test_batch import MODELS, SHORT, as_traced
 from tests.support.engine_driver import WORDS, prompt
@@ -72,7 +72,9 @@ def follow(
         for place in range(len(tokens) - count, known):
             check_close(own[place - len(tokens) + count], row.expected(row.slot.length + place), place)
     before = [row.slot.length for row in order]
-    forgets = tells_states or not any(type(layer).__name__ == "ArraysCache" for _, layer in layers(model.new_cache()))
+    forgets = tells_states or not any(
+        type(layer).__name__ == "ArraysCache" for _, layer in named_layers(model.new_cache())
+    )
     batch.keep(right)
     for row, tokens, length, known in zip(order, given, before, right, strict=True):
         assert row.slot.length == length + (known if forgets or known == len(tokens) else 0)
@@ -95,12 +97,12 @@ def test_traced_passes_give_the_same(multiple: int, name: str, on_cuda: bool, se
         let_rows_guess(model, Batch(model, BatchMode.SHARED, multiple, SHORT, traced=True), seed)
 
 
-@pytest.mark.parametrize(("verifying", "widths"), [(Verifying.TOGETHER, [8, 8, 16]), (Verifying.ALONE, [2, 7, 9])])
-def test_a_row_that_is_alone_is_filled_up_where_padding_is_left_out(verifying: Verifying, widths: list[int]) -> None:
+@pytest.mark.parametrize(("verifying", "widths"), [(VerifyMode.TOGETHER, [8, 8, 16]), (VerifyMode.ALONE, [2, 7, 9])])
+def test_a_row_that_is_alone_is_filled_up_where_padding_is_left_out(verifying: VerifyMode, widths: list[int]) -> None:
     seen: list[int] = []
     model = Other(network("qwen3"), before=lambda tokens, given: seen.append(tokens.shape[1]))
     row = line(model, prompt(1, 40), 12)
-    batch = Batch(model, multiple=8, verifying=verifying)
+    batch = Batch(model, multiple=8, verify_mode=verifying)
     batch.arrange([row.slot])
     seen.clear()
     for count in (2, 7, 9):
@@ -174,7 +176,7 @@ def test_a_pass_that_raises_leaves_the_others() -> None:
 
     model = network("qwen3")
     rows = [line(model, prompt(length, length + 9), length) for length in (5, 20)]
-    batch = Batch(Other(model, before=before), BatchMode.BY_LENGTH, short=SHORT)
+    batch = Batch(Other(model, before=before), BatchMode.BY_LENGTH, short_length=SHORT)
     batch.arrange([row.slot for row in rows])
     tokens = [row.text[row.begun : row.begun + count] for row, count in zip(rows, (3, 2), strict=True)]
     logits, failed = batch.verify(tokens, [3, 2])

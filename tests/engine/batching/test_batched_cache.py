@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlx_lm.models.cache import ChunkedKVCache, KVCache, RotatingKVCache
 
-from orchard.engine.batching.batched_cache import GROWTH, Lengths, behind
-from orchard.engine.batching.layer_kinds import BatchedKVCache, BatchedRotatingKVCache, Unbatchable, kind_of
+from orchard.engine.batching.batched_cache import GROWTH, Lengths, select_states
+from orchard.engine.batching.layer_kinds import BatchedKVCache, BatchedRotatingKVCache, Unbatchable, layer_kind_of
 from tests.support.tiny_models import words
 
 lengths = st.lists(st.integers(1, 60), min_size=1, max_size=4)
@@ -72,7 +72,7 @@ def filled(length: int) -> KVCache:
 
 
 def test_a_batched_cache_grows_and_shrinks_with_its_longest_row() -> None:
-    batched: Any = kind_of(filled(3)).batch(filled(3))
+    batched: Any = layer_kind_of(filled(3)).batch(filled(3))
     batched.rebuild([], [filled(3), filled(GROWTH - 1)], 0, [3, GROWTH - 1])
     assert batched.arrays[0].shape == (2, 1, GROWTH, 8)
     for length in (GROWTH - 1, GROWTH):
@@ -87,7 +87,7 @@ def test_a_batched_cache_grows_and_shrinks_with_its_longest_row() -> None:
 def test_a_kind_without_a_row() -> None:
     for cache in (ChunkedKVCache(8), object()):
         with pytest.raises(Unbatchable, match=type(cache).__name__):
-            kind_of(cache).batch(cache)
+            layer_kind_of(cache).batch(cache)
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=4), st.integers(2, 4), st.sampled_from([(2, 3), (4, 8)]))
@@ -96,13 +96,13 @@ def test_a_state_is_the_one_behind_the_kept_tokens(kept: list[int], count: int, 
     rows = len(kept)
     real = [count] * (rows - 1) + [max(1, min(kept[-1], count))]
     kept = [min(of, got) for of, got in zip(kept, real, strict=True)]
-    found = Lengths([7] * rows, count, real=real).kept(kept)
+    found = Lengths([7] * rows, count, real=real).kept_tokens(kept)
 
     def states(of: list[int]) -> mx.array:
         return mx.broadcast_to(mx.array(of, mx.float32).reshape(-1, 1, 1), (len(of), *shape)) + 0
 
     between = mx.stack([states([place + 1] * rows) for place in range(count - 1)], axis=1)
-    if not found.all:
-        state = behind(found, states([0] * rows), between, states(real))
+    if not found.keeps_all:
+        state = select_states(found, states([0] * rows), between, states(real))
         assert state.shape == (rows, *shape)
         assert mx.array_equal(state, states(kept))

@@ -39,7 +39,7 @@ def test_every_row_keeps_what_is_its_own(kind: str, mode: BatchMode) -> None:
         return [left.pop() for _ in range(min(rng.randrange(3), len(left)))]
 
     runner = make_runner(model, mode=mode, short=8, cache_bytes=2**22)
-    course = run(runner, [left.pop()], lambda course: join(course) or ([left.pop()] if left and runner.idle else []))
+    course = run(runner, [left.pop()], lambda course: join(course) or ([left.pop()] if left and runner.is_idle else []))
     for job in jobs:
         assert course.outcomes[job.id].tokens == alone(model, job), job.id
 
@@ -100,7 +100,7 @@ def test_an_unknown_job_may_be_cancelled() -> None:
     runner = make_runner(network("qwen3"))
     runner.cancel("nobody")
     runner.cancel("nobody", 0)
-    assert runner.idle
+    assert runner.is_idle
 
 
 def test_rows_that_failed_are_freed_at_once() -> None:
@@ -110,6 +110,6 @@ def test_rows_that_failed_are_freed_at_once() -> None:
 
     runner = make_runner(Other(network("qwen3"), before=before))
     run(runner, [Job("a", [1, 2], SamplingParams(seed=0, logit_bias={323: 1e9}), 4, choices=2)])
-    assert runner.idle
+    assert runner.is_idle
     assert not runner._rows._batch.slots
     assert not runner._rows._batch._groups

@@ -46,9 +46,11 @@ def brought_back(model: LanguageModel, cache: list[Any], length: int, *cuts: int
     """Give a cache made of pieces that end at these places; of the last one, more was cut than is used."""
     places = [0, *(place for place in cuts if place < length), length]
     pairs = list(itertools.pairwise(places))
-    pieces = [(kv_cache.cut(cache, start, stop), stop - start) for start, stop in pairs]
+    pieces = [(kv_cache.cut_cache(cache, start, stop), stop - start) for start, stop in pairs]
     restored = model.new_cache()
-    kv_cache.restore(restored, pieces, kv_cache.snapshot(cache) if kv_cache.needs_snapshot(cache) else None, length)
+    kv_cache.restore_cache(
+        restored, pieces, kv_cache.snapshot_cache(cache) if kv_cache.needs_snapshot(cache) else None, length
+    )
     return restored
 
 
@@ -73,11 +75,11 @@ def test_what_is_kept_stays_as_it_was(make: Callable[[], LanguageModel]) -> None
     model = make()
     tokens = prompt(3, 30)
     cache = read(model, tokens, 24)
-    piece, state = kv_cache.cut(cache, 0, 30), kv_cache.snapshot(cache)
+    piece, state = kv_cache.cut_cache(cache, 0, 30), kv_cache.snapshot_cache(cache)
 
     def back() -> list[Any]:
         restored = model.new_cache()
-        kv_cache.restore(restored, [(piece, 30)], state, 30)
+        kv_cache.restore_cache(restored, [(piece, 30)], state, 30)
         return restored
 
     for word in prompt(4, 24):
@@ -91,16 +93,16 @@ def test_what_is_kept_stays_as_it_was(make: Callable[[], LanguageModel]) -> None
 def test_a_snapshot_has_no_more_than_the_window() -> None:
     """A prompt that is read in one piece leaves more in the cache."""
     model = network("gemma3_text")
-    short, long = (kv_cache.snapshot(read(model, prompt(1, length))) for length in (16, 100))
+    short, long = (kv_cache.snapshot_cache(read(model, prompt(1, length))) for length in (16, 100))
     assert short.nbytes == long.nbytes > 0
 
 
 def test_part_of_a_piece() -> None:
     model = network("qwen3")
     tokens = prompt(1, 40)
-    piece = kv_cache.cut(read(model, tokens), 0, 40)
+    piece = kv_cache.cut_cache(read(model, tokens), 0, 40)
     restored = model.new_cache()
-    kv_cache.restore(restored, [(piece.part(0, 9), 9), (piece.part(9, 40), 4)], None, 13)
+    kv_cache.restore_cache(restored, [(piece.part(0, 9), 9), (piece.part(9, 40), 4)], None, 13)
     check_alike(model, restored, read(model, tokens[:13]), 2)
 
 
@@ -109,11 +111,11 @@ def test_plain_pieces_of_a_quantised_row() -> None:
     model = network("qwen3")
     tokens = prompt(1, 40)
     plain = read(model, tokens[:20])
-    head = kv_cache.cut(plain, 0, 20)
-    cache = kv_cache.quantized(plain, 8, 32)
+    head = kv_cache.cut_cache(plain, 0, 20)
+    cache = kv_cache.quantize_cache(plain, 8, 32)
     model.forward(mx.array([tokens[20:]]), cache)
-    restored = kv_cache.quantized(model.new_cache(), 8, 32)
-    kv_cache.restore(restored, [(head, 20), (kv_cache.cut(cache, 20, 40), 20)], None, 40)
+    restored = kv_cache.quantize_cache(model.new_cache(), 8, 32)
+    kv_cache.restore_cache(restored, [(head, 20), (kv_cache.cut_cache(cache, 20, 40), 20)], None, 40)
     for layer, own in zip(restored, cache, strict=True):
         assert isinstance(layer, QuantizedKVCache)
         for part, same in zip([*layer.keys, *layer.values], [*own.keys, *own.values], strict=True):
@@ -129,7 +131,7 @@ def test_the_footprint(make: Callable[[], LanguageModel], length: int) -> None:
     said = kv_cache.footprint(read(model, [1])).bytes(length)
     cache = read(model, prompt(1, length))
     known = 0
-    for _, layer in kv_cache.layers(cache):
+    for _, layer in kv_cache.named_layers(cache):
         match type(layer).__name__:
             case "ArraysCache":
                 known += layer.nbytes
@@ -150,17 +152,17 @@ def test_kinds() -> None:
         ([dense, CacheList(dense, states)], True, True),
         ([dense, ChunkedKVCache(8)], False, True),
     ):
-        assert (kv_cache.cacheable(cache), kv_cache.needs_snapshot(cache)) == (cacheable, snapshot)
+        assert (kv_cache.is_cacheable(cache), kv_cache.needs_snapshot(cache)) == (cacheable, snapshot)
 
 
 def test_layers_have_names_of_their_own() -> None:
     cache = [KVCache(), CacheList(KVCache(), CacheList(ArraysCache(1))), RotatingKVCache(8)]
-    assert [name for name, _ in kv_cache.layers(cache)] == ["0", "1.0", "1.1.0", "2"]
+    assert [name for name, _ in kv_cache.named_layers(cache)] == ["0", "1.0", "1.1.0", "2"]
 
 
 def test_only_layers_that_keep_everything_are_quantised() -> None:
-    cache = kv_cache.quantized([KVCache(), CacheList(KVCache(), ArraysCache(1)), RotatingKVCache(8)], 8, 32)
-    kinds = [type(layer).__name__ for _, layer in kv_cache.layers(cache)]
+    cache = kv_cache.quantize_cache([KVCache(), CacheList(KVCache(), ArraysCache(1)), RotatingKVCache(8)], 8, 32)
+    kinds = [type(layer).__name__ for _, layer in kv_cache.named_layers(cache)]
     assert kinds == ["QuantizedKVCache", "QuantizedKVCache", "ArraysCache", "RotatingKVCache"]
 
 
@@ -169,7 +171,7 @@ def test_a_state_that_has_none() -> None:
     cache = [ArraysCache(3)]
     cache[0].cache = [mx.ones((1, 2)), None, mx.zeros((1, 4))]
     restored = [ArraysCache(3)]
-    kv_cache.restore(restored, [], kv_cache.snapshot(cache), 7)
+    kv_cache.restore_cache(restored, [], kv_cache.snapshot_cache(cache), 7)
     first, second, third = restored[0].cache
     assert mx.array_equal(first, mx.ones((1, 2)))
     assert second is None
@@ -260,16 +262,14 @@ def test_what_is_not_known_any_more_in_its_first_form_is_not_kept() -> None:
     store = KVStore(model, TextOptions(**QUANTIZED), BUDGET)
     cache = model.new_cache()
     model.forward(mx.array([prompt(1, 40)]), cache)
-    store.save(prompt(1, 40), store.quantized_if_due(cache, 40))
+    store.save(prompt(1, 40), store.quantize_if_due(cache, 40))
     assert store.find(prompt(1, 40)).length == 0
 
 
 def test_forms() -> None:
     store = KVStore(network("qwen3"), TextOptions(**QUANTIZED))
     for length, kind in ((0, "KVCache"), (START - 1, "KVCache"), (START, "QuantizedKVCache")):
-        assert {type(layer).__name__ for layer in store.quantized_if_due(network("qwen3").new_cache(), length)} == {
-            kind
-        }
+        assert {type(layer).__name__ for layer in store.quantize_if_due(network("qwen3").new_cache(), length)} == {kind}
     assert [length for length in range(50) if store.quantizes_at(length)] == [START]
     from_the_first = KVStore(network("qwen3"), TextOptions(kv_bits=8, kv_group_size=32))
     assert {type(layer).__name__ for layer in from_the_first.new_cache()} == {"QuantizedKVCache"}

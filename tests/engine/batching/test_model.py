@@ -3,17 +3,17 @@
 import mlx.core as mx
 import pytest
 
-from orchard.engine.batching.model import Embedded, Piece, PlacedRows, Sliced, cuda_kernel
+from orchard.engine.batching.model import Piece, PlacedRows, PromptEmbeddings, SlicedArray, cuda_kernel
 
 
 def test_a_piece_has_the_rows_of_its_own_tokens() -> None:
-    given = Embedded(
+    given = PromptEmbeddings(
         start=10,
         embeddings=mx.arange(12).reshape(1, 6, 2),
         positions=mx.arange(18).reshape(3, 1, 6),
         extras={
-            "types": Sliced(mx.arange(6)[None]),
-            "inputs": Sliced(mx.arange(12).reshape(2, 1, 6), axis=2),
+            "types": SlicedArray(mx.arange(6)[None]),
+            "inputs": SlicedArray(mx.arange(12).reshape(2, 1, 6), axis=2),
             "deepstack": PlacedRows([mx.arange(3)[:, None], mx.arange(3, 6)[:, None]], [1, 2, 4]),
         },
     )
@@ -31,8 +31,8 @@ def test_a_piece_has_the_rows_of_its_own_tokens() -> None:
 
 
 def test_what_was_not_given_is_not_in_a_piece() -> None:
-    assert Embedded(3, position_delta=7).cut(4, 9) == Piece()
-    assert Embedded(3).stop is None
+    assert PromptEmbeddings(3, position_delta=7).cut(4, 9) == Piece()
+    assert PromptEmbeddings(3).stop is None
 
 
 def test_kernels_of_other_sources_have_other_names(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import Job, MediaSpan
 from orchard.engine.batching.kv_cache import KVStore, is_quantized
-from orchard.engine.batching.model import Embedded, LanguageModel
+from orchard.engine.batching.model import LanguageModel, PromptEmbeddings
 from orchard.engine.batching.prefill import Prefill
 from orchard.engine.prefix_cache.values import MEDIUM
 from orchard.engine.ticket import Limits
@@ -62,11 +62,11 @@ def three(count: int) -> mx.array:
 def embedded_job(name: str = "a", count: int = 6, delta: int = DELTA, positions: bool = True) -> Job:
     tokens = prompt(1, N)
 
-    def embed(cached: int) -> Embedded:
+    def embed(cached: int) -> PromptEmbeddings:
         if cached >= N - 1:
-            return Embedded(cached, position_delta=delta)
+            return PromptEmbeddings(cached, position_delta=delta)
         embeddings = embed_words(mx.array([tokens[cached:]]))
-        return Embedded(cached, embeddings, three(N)[..., cached:] if positions else None, delta)
+        return PromptEmbeddings(cached, embeddings, three(N)[..., cached:] if positions else None, delta)
 
     span = MediaSpan(1, N - 1, digest(tokens))
     return greedy(name, tokens, count, embed=embed, spans=(span,))
@@ -202,11 +202,11 @@ def test_pieces(kind: str, boundaries: tuple[int, ...], options: dict[str, Any],
     sizes: list[int] = []
     model = Other(network(kind), before=lambda tokens, given: sizes.append(tokens.shape[1]))
     reading = Prefill(prompt(1, 20), boundaries, KVStore(model, TextOptions(**options), 2**24))
-    assert reading.left == 19
+    assert reading.tokens_left == 19
     assert reading.advance(model, 10) == 10
-    assert reading.left == 9
+    assert reading.tokens_left == 9
     assert reading.advance(model, 100) == 9
-    assert (reading.left, reading.done) == (0, 19)
+    assert (reading.tokens_left, reading.tokens_read) == (0, 19)
     assert sizes == pieces
 
 
@@ -224,7 +224,7 @@ def test_what_is_known_is_not_read_again() -> None:
     store = KVStore(model, TextOptions(), 2**24)
     Prefill(prompt(1, 20), (8,), store).advance(model, 100)
     reading = Prefill([*prompt(1, 12), 301, 302], (8, 10), store)
-    assert (reading.cached, reading.left) == (8, 5)
+    assert (reading.cached_tokens, reading.tokens_left) == (8, 5)
     assert reading.miss
     assert reading.miss.place == 8
     sizes.clear()
@@ -242,12 +242,12 @@ def test_a_paused_job_with_media_goes_on_from_what_it_had_computed() -> None:
     for _ in range(5):
         course.take(runner.step())
     runner.pause("a")
-    while not runner.idle:
+    while not runner.is_idle:
         course.take(runner.step())
     assert 1 < len(course.outcomes["a"].tokens[0]) < 20
     passes.clear()
     runner.resume("a")
-    while not runner.idle:
+    while not runner.is_idle:
         course.take(runner.step())
     check_tokens(course, [job])
     assert not any(one.embedded for one in passes)
@@ -286,7 +286,7 @@ def test_a_medium_that_must_not_be_cut_is_read_in_one_pass(
     found: list[tuple[int, ...]] = []
     reading, model = reading_of(found, divisible=divisible)
     counts: list[int] = []
-    while reading.left:
+    while reading.tokens_left:
         counts.append(reading.advance(model, budget))
     assert counts == read
     assert found == pieces
@@ -308,7 +308,7 @@ def test_which_chunks_begin_with_encoding() -> None:
     reading, model = reading_of([], at_once=False)
     found: list[tuple[int, bool]] = []
     for budget in (6, 3, 4, 4, 2):
-        found.append((reading.done, reading.encodes_next))
+        found.append((reading.tokens_read, reading.encodes_next))
         reading.advance(model, budget)
     assert found == [(0, True), (6, False), (9, True), (13, False), (17, False)]
 
@@ -320,7 +320,7 @@ def test_what_is_cached_is_not_encoded_again() -> None:
     reading.save()
     asked: Asked = []
     again, _ = reading_of([], store, asked=asked)
-    assert (again.cached, again.left, asked) == (19, 0, [])
+    assert (again.cached_tokens, again.tokens_left, asked) == (19, 0, [])
 
 
 @pytest.mark.parametrize(("differs", "known"), [(0, 4), (1, 12)])
@@ -358,9 +358,9 @@ def test_quantising_begins_behind_a_medium(start: int, divisible: bool) -> None:
         store = KVStore(network("qwen3"), options, 2**24)
         reading, model = reading_of([], store, divisible=divisible)
         forms.append([])
-        while reading.left:
+        while reading.tokens_left:
             reading.advance(model, budget)
-            forms[-1].append((reading.done, is_quantized(reading.cache)))
+            forms[-1].append((reading.tokens_read, is_quantized(reading.cache)))
         reading.save()
         assert store.find(reading.tokens, reading._spans).length == 19
     place = 4 if start == 4 else 9

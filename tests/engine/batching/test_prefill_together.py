@@ -17,7 +17,7 @@ from orchard.engine.batching.job import Job
 from orchard.engine.batching.kv_cache import Cache, KVStore
 from orchard.engine.batching.layer_kinds import Unbatchable
 from orchard.engine.batching.model import LanguageModel
-from orchard.engine.batching.prefill import group_by_length, read_together, warm_up_prefill
+from orchard.engine.batching.prefill import group_by_length, read_rows, warm_up_prefill
 from orchard.engine.scheduler import Scheduler
 from orchard.engine.ticket import Limits
 from tests.engine.batching.test_prefill import embedded_job
@@ -67,7 +67,7 @@ def test_what_is_read_at_once(kind: str, before: list[int], quantized: bool) -> 
     places = list(before)
     for counts in ([9, 30, 1], [3, 2, 7]):
         pieces = [tokens[at : at + count] for tokens, at, count in zip(prompts, places, counts, strict=True)]
-        found, _, arrays = read_together(model, list(zip(found, pieces, strict=True)))
+        found, _, arrays = read_rows(model, list(zip(found, pieces, strict=True)))
         mx.eval(arrays)
         places = [place + count for place, count in zip(places, counts, strict=True)]
     for tokens, cache, expected, place, first in zip(prompts, found, own, places, before, strict=True):
@@ -82,7 +82,7 @@ def test_what_is_read_at_once(kind: str, before: list[int], quantized: bool) -> 
 def test_only_rows_that_keep_every_token() -> None:
     model = Other(network("qwen3"), lambda: [RotatingKVCache(20), RotatingKVCache(20)])
     with pytest.raises(Unbatchable, match="RotatingKVCache"):
-        read_together(model, [(model.new_cache(), [1, 2]), (model.new_cache(), [3])])
+        read_rows(model, [(model.new_cache(), [1, 2]), (model.new_cache(), [3])])
 
 
 @pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2", "qwen3_next", "qwen3_moe"])

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import speculating_rows
-from orchard.engine.batching.batch import Batch, BatchMode, Verifying
+from orchard.engine.batching.batch import Batch, BatchMode, VerifyMode
 from orchard.engine.batching.batched_cache import GROWTH
-from orchard.engine.batching.job import Drawn, Job, Verified
+from orchard.engine.batching.job import DrawnToken, Job, Verification
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.runner import Runner
@@ -54,8 +54,8 @@ def test_a_step_brings_all_that_was_right_and_a_token_more() -> None:
     # The prompt, then passes of a token and four proposed ones; at the end no more are proposed than may come.
     assert passes == [(1, 5), (1, 5), (1, 5), (1, 3)]
     assert counts(course) == [0, 5, 5, 3, 0]
-    assert [step.drawn[-1].verified for step in course.steps[1:4]] == [Verified("ngram", 4, 4)] * 2 + [
-        Verified("ngram", 2, 2)
+    assert [step.drawn[-1].verified for step in course.steps[1:4]] == [Verification("ngram", 4, 4)] * 2 + [
+        Verification("ngram", 2, 2)
     ]
     assert all(one.verified is None for step in course.steps for one in step.drawn[:-1])
 
@@ -66,7 +66,7 @@ def test_a_wrong_token_ends_what_stands() -> None:
     course = run(make_runner(network("qwen3"), speculation=speculation(answers, 4)), [JOB])
     check(course, JOB)
     assert counts(course) == [0, 3, 5, 5, 0]
-    assert course.steps[1].drawn[-1].verified == Verified("ngram", 4, 2)
+    assert course.steps[1].drawn[-1].verified == Verification("ngram", 4, 2)
 
 
 @pytest.mark.parametrize("silent", ["controller", "proposer", "job"])
@@ -130,7 +130,7 @@ def test_a_step_that_traces_its_pass_says_nothing_of_what_passes_cost() -> None:
         store = KVStore(model, options)
         run(Runner(model, store, batch, LOOSE, footprint(model, options), speculation=guesses), [job])
         observed.append(len(cast(FixedController, guesses.controller).observed))
-        assert batch.traces == (2 if traced else 0)
+        assert batch.trace_count == (2 if traced else 0)
     assert observed[1] == observed[0] - 1
 
 
@@ -207,7 +207,7 @@ def _refuse(tokens: mx.array, word: int) -> None:
 
 
 def verifying_alone(model: LanguageModel, guesses: Speculation) -> Runner:
-    batch = Batch(model, verifying=Verifying.ALONE)
+    batch = Batch(model, verify_mode=VerifyMode.ALONE)
     options = TextOptions()
     return Runner(model, KVStore(model, options), batch, LOOSE, footprint(model, options), speculation=guesses)
 
@@ -274,7 +274,7 @@ def test_the_end_of_a_turn_among_proposed_tokens() -> None:
     course = run(runner, [job])
     check(course, job)
     assert len(answer) in counts(course)
-    assert verified(course)[0].verified == Verified("ngram", len(answer) + 3, len(answer))
+    assert verified(course)[0].verified == Verification("ngram", len(answer) + 3, len(answer))
     assert course.outcomes["a"].reasons == ["stop"]
     assert runner.store.find([*job.prompt, *answer, 1, 2]).length == len(job.prompt) + len(answer)
 
@@ -332,14 +332,14 @@ def test_a_pass_has_no_more_logits_than_memory_is_meant_for(monkeypatch: pytest.
     jobs = [JOB, greedy("b", prompt(2, 9), 13)]
     passes: list[tuple[int, ...]] = []
     runner = make_runner(spied(passes), speculation=speculation(answers_of(*jobs), 9))
-    monkeypatch.setattr(speculating_rows, "_MOST_LOGITS", 7 * network("qwen3").vocab_size)
+    monkeypatch.setattr(speculating_rows, "_MAX_LOGITS", 7 * network("qwen3").vocab_size)
     passes.clear()
     check(run(runner, jobs), *jobs)
     assert max(rows * tokens for rows, tokens in passes if tokens not in (5, 8)) <= 7
     assert (2, 3) in passes
 
 
-def verified(course: Course) -> list[Drawn]:
+def verified(course: Course) -> list[DrawnToken]:
     return [one for step in course.steps for one in step.drawn if one.verified]
 
 

@@ -13,7 +13,7 @@ from orchard.engine.batching import traced_pass
 from orchard.engine.batching.batch import Batch, BatchSlot
 from orchard.engine.batching.batched_cache import GROWTH, Lengths
 from orchard.engine.batching.model import LanguageModel
-from orchard.engine.batching.traced_pass import RUNS_BEFORE, TracedPasses
+from orchard.engine.batching.traced_pass import RUNS_BEFORE_TRACE, TracedPasses
 from tests.support.engine_driver import prompt
 from tests.support.tiny_models import Other, check_close, network
 
@@ -37,25 +37,25 @@ def answers(model: LanguageModel, batch: Batch, lengths: list[int], steps: int) 
     return found  # type: ignore[return-value]
 
 
-def traces(batch: Batch) -> int:
+def trace_count(batch: Batch) -> int:
     assert batch._traced is not None
     return len(batch._traced._traces)
 
 
 def test_a_pass_is_compiled_once_it_has_been_run_a_few_times() -> None:
     model = network("qwen3")
-    lengths = [5, 40, GROWTH - RUNS_BEFORE - 4]  # the longest outgrows its room after the first trace
-    expected = answers(model, Batch(model), lengths, 2 * RUNS_BEFORE + 6)
+    lengths = [5, 40, GROWTH - RUNS_BEFORE_TRACE - 4]  # the longest outgrows its room after the first trace
+    expected = answers(model, Batch(model), lengths, 2 * RUNS_BEFORE_TRACE + 6)
     batch = Batch(model, traced=True)
-    assert answers(model, batch, lengths, RUNS_BEFORE) == expected[:RUNS_BEFORE]
-    assert traces(batch) == 0
+    assert answers(model, batch, lengths, RUNS_BEFORE_TRACE) == expected[:RUNS_BEFORE_TRACE]
+    assert trace_count(batch) == 0
     batch = Batch(model, traced=True)
     assert answers(model, batch, lengths, len(expected)) == expected
-    assert traces(batch) == 2
+    assert trace_count(batch) == 2
 
 
 def test_a_pass_of_several_tokens_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traced_pass, "RUNS_BEFORE", 2)
+    monkeypatch.setattr(traced_pass, "RUNS_BEFORE_TRACE", 2)
     model = network("lfm2")
     given = [[1, 2, 3], [4]]
     found: list[list[mx.array]] = [[], []]
@@ -68,7 +68,7 @@ def test_a_pass_of_several_tokens_is_compiled(monkeypatch: pytest.MonkeyPatch) -
             assert not failed
             of.append(logits[:, :1])  # the second row's others are padding
             batch.keep([3, 1])
-    assert traces(batch) == 1
+    assert trace_count(batch) == 1
     for one, other in zip(*found, strict=True):
         check_close(one, other)
 
@@ -87,12 +87,12 @@ def test_a_pass_that_is_filled_up_is_compiled_at_once() -> None:
         assert logits is not None
         assert not failed
         batch.keep([len(given)])
-        assert batch.traces == made
+        assert batch.trace_count == made
 
 
 def test_a_model_that_can_not_be_traced_is_served(caplog: pytest.LogCaptureFixture) -> None:
     plain = network("qwen3")
-    expected = answers(plain, Batch(plain), [7, 9], RUNS_BEFORE + 4)
+    expected = answers(plain, Batch(plain), [7, 9], RUNS_BEFORE_TRACE + 4)
 
     def look(tokens: mx.array, given: dict[str, Any]) -> None:
         tokens.tolist()  # what a trace can't do
@@ -100,7 +100,7 @@ def test_a_model_that_can_not_be_traced_is_served(caplog: pytest.LogCaptureFixtu
     model = Other(plain, before=look)
     batch = Batch(model, traced=True)
     with caplog.at_level(logging.INFO, "orchard.engine"):
-        assert answers(model, batch, [7, 9], RUNS_BEFORE + 4) == expected
+        assert answers(model, batch, [7, 9], RUNS_BEFORE_TRACE + 4) == expected
     assert [record.message for record in caplog.records if "traced" in record.message]
 
 
@@ -109,7 +109,7 @@ class Layer:
 
     def __init__(self, rows: int) -> None:
         self.arrays: list[Any] = [mx.zeros((rows,))]
-        self.apart: list[Any] = []
+        self.pass_arrays: list[Any] = []
         self.lengths: Any = None
 
     def begin(self, lengths: Any) -> None:
@@ -129,7 +129,7 @@ def run(passes: TracedPasses, layer: Layer) -> mx.array | None:
 
 
 def test_decode_stays_traced_where_passes_of_several_tokens_can_not_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traced_pass, "RUNS_BEFORE", 0)
+    monkeypatch.setattr(traced_pass, "RUNS_BEFORE_TRACE", 0)
 
     def picky(tokens: mx.array, *others: Any) -> mx.array:
         if tokens.ndim > 1:
@@ -143,8 +143,8 @@ def test_decode_stays_traced_where_passes_of_several_tokens_can_not_be(monkeypat
 
 
 def test_only_the_latest_shapes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traced_pass, "RUNS_BEFORE", 0)
-    monkeypatch.setattr(traced_pass, "_MOST", 3)
+    monkeypatch.setattr(traced_pass, "RUNS_BEFORE_TRACE", 0)
+    monkeypatch.setattr(traced_pass, "_MAX_TRACES", 3)
     passes = TracedPasses()
     for rows in (1, 2, 3, 1, 4):
         assert run(passes, Layer(rows)) is not None
@@ -153,7 +153,7 @@ def test_only_the_latest_shapes_are_kept(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_shapes_that_come_once_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traced_pass, "_MOST", 3)
+    monkeypatch.setattr(traced_pass, "_MAX_TRACES", 3)
     passes = TracedPasses()
     for rows in range(1, 20):
         assert run(passes, Layer(rows)) is None
@@ -161,7 +161,7 @@ def test_shapes_that_come_once_are_forgotten(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_trace_moves_layers_on_and_keeps_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traced_pass, "RUNS_BEFORE", 0)
+    monkeypatch.setattr(traced_pass, "RUNS_BEFORE_TRACE", 0)
     passes = TracedPasses()
     layer = Layer(2)
     for _ in range(3):
@@ -174,7 +174,7 @@ def test_a_trace_moves_layers_on_and_keeps_none(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_recurrent_layer_that_holds_nothing_yet_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traced_pass, "RUNS_BEFORE", 0)
+    monkeypatch.setattr(traced_pass, "RUNS_BEFORE_TRACE", 0)
     layer = Layer(2)
     groups: Any = [[layer]]
     layer.arrays = [None]
@@ -184,7 +184,7 @@ def test_a_recurrent_layer_that_holds_nothing_yet_waits(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(("length", "batched"), [(4, True), (12, False)])
 def test_a_row_alone_is_batched_where_it_is_short(length: int, batched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy of a long one would take long, and memory."""
-    monkeypatch.setattr(batching, "_LONG_ALONE", 10)
+    monkeypatch.setattr(batching, "_LONG_LENGTH", 10)
     model = network("qwen3")
     batch = Batch(model, traced=True)
     answers(model, batch, [length], 1)

@@ -31,7 +31,7 @@ def guesses_of_library(text: Sequence[int], count: int) -> list[int]:
     plain, _, library = headed()
     library.reset(plain.network)
     read = mx.array([text[:-1]])
-    hidden = headed().model.hidden(read, headed().model.new_cache())
+    hidden = headed().model.hidden_states(read, headed().model.new_cache())
     library.prefill_from_target_hidden(read, hidden, text[-1], None, greedy=True)
     return library.draft_block(text[-1], hidden[:, -1:], None, count + 1, None, greedy=True)[0].tolist()  # type: ignore[no-any-return]
 
@@ -55,7 +55,7 @@ def test_guesses_are_those_of_the_library(
 ) -> None:
     """Behind tokens that were accepted or not, that share a pass or not, and that were read again."""
     noted: list[tuple[list[int], int]] = []
-    monkeypatch.setattr(traced_pass, "RUNS_BEFORE", 1)
+    monkeypatch.setattr(traced_pass, "RUNS_BEFORE_TRACE", 1)
     monkeypatch.setattr(heads, "OracleHead", Noting)
     monkeypatch.setattr(Noting, "noted", noted, raising=False)
     answers = {job.id: alone(headed().plain, job) for job in JOBS}
@@ -87,7 +87,7 @@ def test_guesses_are_read_at_the_positions_of_their_rows(monkeypatch: pytest.Mon
             for slot in one.slots:
                 slot.position_delta = 0
             for place, first in enumerate(firsts):
-                for number, (row, said) in enumerate(zip(rows, one.real(first).tolist(), strict=True)):  # type: ignore[arg-type]
+                for number, (row, said) in enumerate(zip(rows, one.to_slots(first).tolist(), strict=True)):  # type: ignore[arg-type]
                     if row:
                         assert said == len(row.tokens) - 1 + place + 10 * number - 5
                         compared.append(number)

@@ -101,7 +101,7 @@ def test_company_changes_nothing(kind: str, mode: BatchMode, seed: int) -> None:
 
     def join(course: Course) -> list[Job]:
         count = rng.choice([0, 0, 0, 1, 2])
-        return [left.pop() for _ in range(min(count or runner.idle, len(left)))]
+        return [left.pop() for _ in range(min(count or runner.is_idle, len(left)))]
 
     course = run(runner, [left.pop()], join)
     for job in jobs:
@@ -292,7 +292,7 @@ def test_the_reasoning_of_a_row_that_was_stopped_ends_in_time_too() -> None:
     grammar = BoundGrammar("a", grammar.compiled, reasoning)
     for left, due in ((5, False), (4, True), (3, True)):
         follower = GrammarState(grammar, [65, 65])
-        follower.left = left
+        follower.tokens_left = left
         assert (allowed(follower) == {257}) is due
 
 
@@ -302,21 +302,21 @@ def test_a_tag_of_several_tokens_is_closed_from_where_the_model_has_begun_it() -
     reasoning = ReasoningTokens(b"<end>next", within=b"<open>", closing=(258, 259), needs=3)
     grammar = BoundGrammar("a", lark(text, letters=own).compiled, reasoning)
     follower = GrammarState(grammar)
-    follower.left = 3
+    follower.tokens_left = 3
     assert allowed(follower) == {257, ord("a")}  # it has not been opened
     follower.take(257)
-    follower.left = 6
+    follower.tokens_left = 6
     assert allowed(follower) > {ord("a"), ord("b"), 258}
-    follower.left = 5
+    follower.tokens_left = 5
     assert allowed(follower) == {258}
     follower.take(258)
-    follower.left = 4
+    follower.tokens_left = 4
     assert allowed(follower) == {259}
     follower.take(259)
-    follower.left = 3
+    follower.tokens_left = 3
     assert allowed(follower) == {ord("a")}
     answered = GrammarState(grammar, list(b"ab"))
-    answered.left = 1
+    answered.tokens_left = 1
     assert allowed(answered) == {EOS}
 
 

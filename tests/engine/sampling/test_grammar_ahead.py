@@ -34,15 +34,15 @@ def test_what_is_ahead_is_what_comes(case: str, due: int) -> None:
     for begun in range(due, len(text)):
         row = GrammarState(grammar, text[: begun - due])
         row.due += text[begun - due : begun]
-        row.left = len(text) - begun
+        row.tokens_left = len(text) - begun
         states = row.ahead(text[begun : begun + 4])
-        assert row.left == len(text) - begun
+        assert row.tokens_left == len(text) - begun
         for place, state in enumerate(states):
             there = GrammarState(grammar, text[: begun + place])
-            there.left = len(text) - begun - place
+            there.tokens_left = len(text) - begun - place
             assert possible(state) == possible(there), (begun, place)
         own = GrammarState(grammar, text[:begun])
-        own.left = row.left
+        own.tokens_left = row.tokens_left
         assert possible(row) == possible(own)
 
 
@@ -55,7 +55,7 @@ def test_nothing_is_proposed_behind_a_token_that_is_not_allowed() -> None:
     row = GrammarState(CASES["an answer"][0])
     assert len(row.ahead(list(b"a1b"))) == 2
     assert len(row.ahead(list(b"1"))) == 1
-    assert row.left == math.inf
+    assert row.tokens_left == math.inf
     assert allowed(row) == {ord("a")}
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from orchard.backends.text.output import Vocabulary
 from orchard.core.cache_report import CacheReport
-from orchard.engine.batching.job import Begun
+from orchard.engine.batching.job import JobStart
 from orchard.engine.prefix_cache.values import is_medium
 
 log = logging.getLogger("orchard.worker")
@@ -23,7 +23,7 @@ class CacheReports:
         self._vocabulary = vocabulary
         self._reports: dict[str, CacheReport] = {}
 
-    def add(self, begun: Begun, prompt_tokens: int) -> None:
+    def add(self, begun: JobStart, prompt_tokens: int) -> None:
         """Add the report on a job that the engine has begun."""
         counts = f"{begun.cached_tokens} of {prompt_tokens} tokens were cached"
         report = CacheReport(begun.job, prompt_tokens, begun.cached_tokens, counts)

@@ -49,7 +49,7 @@ class TextModel(FolderModel):
     def drop_all(self) -> None:
         """Forget what is kept between requests: nothing."""
 
-    def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
+    def hidden_states(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
         """Read tokens as `forward` does, and return the lazy last hidden states (rows, n, width)."""
         assert self.output, "the model was loaded without the option `embeddings`"
         return self.output.inputs(lambda: self.forward(tokens, cache, **given))

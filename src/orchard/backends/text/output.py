@@ -13,7 +13,7 @@ from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from orchard.core.events import Event, FinishReason, Logprob, Reasoning, Text, TokenLogprob, ToolArgs, ToolStart
 from orchard.core.tasks.generate import Generate
-from orchard.engine.batching.job import Drawn
+from orchard.engine.batching.job import DrawnToken
 from orchard.engine.sampling.params import Sample
 from orchard.formats.format import CallArguments, CallEnd, CallStart, Content, Format, Piece, Thought
 
@@ -192,7 +192,7 @@ class ChoiceOutput:
         self.reasoning_tokens = 0
         self.reason: FinishReason | None = None
 
-    def feed(self, drawn: Drawn) -> list[Event]:
+    def feed(self, drawn: DrawnToken) -> list[Event]:
         """Take the next token; return events. Set `reason` if a stop string, a call or the token ends the choice."""
         self.completion_tokens += 1
         events: list[Event] = []

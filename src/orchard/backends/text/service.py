@@ -40,7 +40,7 @@ from orchard.core.tasks.text_options import Batching, TextOptions
 from orchard.device.lane import Lane
 from orchard.device.memory import recommended
 from orchard.engine.batching.batch import BatchMode
-from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job, Verified
+from orchard.engine.batching.job import DrawnToken, EngineStep, Job, JobStart, Verification
 from orchard.engine.engine import Engine
 from orchard.engine.memory import limit
 from orchard.engine.prefix_cache.values import CacheScope

@@ -13,7 +13,7 @@ from orchard.backends.vision.positions import TokenGrid, positions_of
 from orchard.backends.vision.qwen_tower import QwenTower
 from orchard.core.errors import OrchardError, brief
 from orchard.device.out_of_memory import is_out_of_memory
-from orchard.engine.batching.model import Embedded, PlacedRows, Sliced
+from orchard.engine.batching.model import PlacedRows, PromptEmbeddings, SlicedArray
 
 MOST_FEATURE_BYTES = 256 * 2**20
 
@@ -142,7 +142,7 @@ class MediaEncoder:
             raise ValueError(f"the model gives deepstack features of {found[0].shape[0]} tokens, not {places.size}")
         return list(found)
 
-    def embed(self, tokens: Sequence[int], start: int, stop: int, media: Sequence[PlacedMedium]) -> Embedded:
+    def embed(self, tokens: Sequence[int], start: int, stop: int, media: Sequence[PlacedMedium]) -> PromptEmbeddings:
         """Return the embeddings of a prompt's tokens from `start` to `stop`, with all `media` between them.
 
         Raise OrchardError("invalid_request") that blames a medium which the model fails to encode.
@@ -156,19 +156,19 @@ class MediaEncoder:
         rows = mx.concatenate([found.rows for found in features]).astype(text.inputs_embeds.dtype)
         embeddings = text.inputs_embeds
         embeddings[0, mx.array(places, mx.uint32)] = rows
-        extras: dict[str, Sliced | PlacedRows] = {}
+        extras: dict[str, SlicedArray | PlacedRows] = {}
         if text.per_layer_inputs is not None:
-            extras["per_layer_inputs"] = Sliced(text.per_layer_inputs)
+            extras["per_layer_inputs"] = SlicedArray(text.per_layer_inputs)
         visual = [
             (found, placed.places - start) for found, placed in zip(features, media, strict=True) if found.deepstack
         ]
         if visual:
             extras |= self._deepstack_extras(visual, stop - start, rows.dtype)
-        return Embedded(start, embeddings, extras=extras)
+        return PromptEmbeddings(start, embeddings, extras=extras)
 
     def _deepstack_extras(
         self, visual: Sequence[tuple[Features, NDArray[np.intp]]], length: int, dtype: mx.Dtype
-    ) -> dict[str, Sliced | PlacedRows]:
+    ) -> dict[str, SlicedArray | PlacedRows]:
         places = np.concatenate([own for _, own in visual])
         layers = [
             mx.concatenate(list(of)).astype(dtype) for of in zip(*(one.deepstack for one, _ in visual), strict=True)
@@ -176,13 +176,13 @@ class MediaEncoder:
         if self.dense_deepstack:
             dense = mx.zeros((1, length, len(layers), layers[0].shape[-1]), dtype)
             dense[0, mx.array(places, mx.uint32)] = mx.stack(layers, axis=1)
-            return {"deepstack_visual_embeds": Sliced(dense)}
+            return {"deepstack_visual_embeds": SlicedArray(dense)}
         mask = np.zeros((1, length), np.bool_)
         mask[0, places] = True
         return {
             "deepstack_visual_embeds": PlacedRows(layers, places.tolist()),
             # mlx-vlm's Qwen3-VL reads the places in each of these layers, and would wait for the device.
-            "visual_pos_masks": Sliced(mask if self._tower else mx.array(mask)),
+            "visual_pos_masks": SlicedArray(mask if self._tower else mx.array(mask)),
         }
 
 

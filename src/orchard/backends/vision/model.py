@@ -25,7 +25,7 @@ from orchard.backends.vision.position_scale import PositionScale, scale_by_row
 from orchard.backends.vision.shared_keys import mend
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine.batching.model import Embedded, PlacedRows, Sliced
+from orchard.engine.batching.model import PlacedRows, PromptEmbeddings, SlicedArray
 from orchard.engine.memory import limit
 
 log = logging.getLogger("orchard.worker")
@@ -117,7 +117,7 @@ class VisionModel(FolderModel):
                 self.scale.offset = None
         return logits
 
-    def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
+    def hidden_states(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
         """Read tokens as `forward` does, and return the lazy last hidden states (rows, n, width)."""
         assert self.output, "the model was loaded without the option `embeddings`"
         return self.output.inputs(lambda: self.forward(tokens, cache, **given))
@@ -141,7 +141,7 @@ class VisionModel(FolderModel):
             return UNUSED
         return mx.broadcast_to(mx.array(first).reshape(-1, 1) + mx.arange(count), (3, rows, count))
 
-    def embed(self, tokens: Sequence[int], media: Sequence[PlacedMedium], known: int) -> Embedded:
+    def embed(self, tokens: Sequence[int], media: Sequence[PlacedMedium], known: int) -> PromptEmbeddings:
         """Return the embeddings of a prompt from its token `known` on, which must not be inside a medium.
 
         They end with the prompt or with a medium, so that not all media are in memory at once. Only the engine's thread
@@ -150,7 +150,7 @@ class VisionModel(FolderModel):
         positions, delta = prompt_positions(len(tokens), media, self.tokens_per_second) if self.mrope else (None, 0)
         left = [placed for placed in media if placed.stop > known]
         if not left:
-            return Embedded(known, position_delta=delta)
+            return PromptEmbeddings(known, position_delta=delta)
         now = left[:1]
         for placed in left[1:]:
             if now[-1].stop - known >= _LEAST_TOKENS:
@@ -161,7 +161,7 @@ class VisionModel(FolderModel):
             stop = len(tokens)  # the few tokens after the last medium need no separate pass
         made = self.encoder.embed(tokens, known, stop, now)
         own = None if positions is None else positions[..., known:stop]
-        types: dict[str, Sliced | PlacedRows] = {name: _types(known, stop, now) for name in self.type_names}
+        types: dict[str, SlicedArray | PlacedRows] = {name: _types(known, stop, now) for name in self.type_names}
         return made._replace(positions=own, position_delta=delta, extras=made.extras | types)
 
     def drop_all(self) -> None:
@@ -180,12 +180,12 @@ class VisionModel(FolderModel):
         return max(self.cost.encoding(one.medium) for one in media) + self.cost.embedding(tokens)
 
 
-def _types(start: int, stop: int, media: Sequence[PlacedMedium]) -> Sliced:
+def _types(start: int, stop: int, media: Sequence[PlacedMedium]) -> SlicedArray:
     """Return the types of a prompt's tokens from `start` to `stop` (1, tokens), as transformers numbers them."""
     types = np.zeros((1, stop - start), np.int32)
     for placed in media:
         types[0, placed.places - start] = _TYPES[placed.medium.kind]
-    return Sliced(mx.array(types))
+    return SlicedArray(mx.array(types))
 
 
 def see_blocks(network: Any) -> None:

@@ -2,8 +2,8 @@
 
 mlx-lm's models pass the keys and values that a cache returned to one function, `scaled_dot_product_attention` of
 `models/base.py`; mlx-vlm's models have one that does the same with the caches used here. A batch's cache may return one
-array for each group of rows. `install` replaces that function in the modules of loaded models by `attend`, which calls
-it for each group with the queries of the group's rows.
+array for each group of rows. In the modules of loaded models, `install_attention` replaces that function by `attend`,
+which calls it for each group with the queries of the group's rows.
 """
 
 import sys
@@ -19,32 +19,32 @@ from orchard.engine.batching import decode_attention
 from orchard.engine.batching.model import on_cuda
 
 _NAME = "scaled_dot_product_attention"
-_exactly = ContextVar("exactly", default=False)
+_exact = ContextVar("exactly", default=False)
 
 
 class GroupedArrays(Struct, eq=False):
-    """One array for each group of rows: `of[i]` belongs to the rows from `bounds[i]` to `bounds[i+1]`.
+    """One array for each group of rows: `arrays[i]` belongs to the rows from `bounds[i]` to `bounds[i+1]`.
 
     `layers[i]` is the cache of group i, as the library's function wants to see it.
     """
 
-    of: list[Any]
+    arrays: list[Any]
     bounds: list[int]
     layers: list[Any]
 
 
 @contextmanager
-def exact() -> Iterator[None]:
+def exact_attention() -> Iterator[None]:
     """Let MLX compute all attention in float32 and without Orchard's kernels, whatever type its arguments have.
 
     Kernels sum in different orders, and MLX rounds attention weights to their type if it has no kernel for a size. So
     the results of two kernels differ by rounding, which some models amplify from layer to layer.
     """
-    before = _exactly.set(True)
+    before = _exact.set(True)
     try:
         yield
     finally:
-        _exactly.reset(before)
+        _exact.reset(before)
 
 
 def attend(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **kwargs: Any) -> mx.array:
@@ -54,17 +54,17 @@ def attend(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **
     """
     given = dict(zip(("scale", "mask", "sinks"), args, strict=False)) | kwargs
     if not isinstance(keys, GroupedArrays):
-        own = {name: _of_group(value, 0) for name, value in given.items()}
-        return _attend_one(queries, keys, values, cache, **own)
+        own = {name: _value_of_group(value, 0) for name, value in given.items()}
+        return _attend_group(queries, keys, values, cache, **own)
     attended = []
     for index, layer in enumerate(keys.layers):
         rows = queries[keys.bounds[index] : keys.bounds[index + 1]]
-        own = {name: _of_group(value, index) for name, value in given.items()}
-        attended.append(_attend_one(rows, keys.of[index], values.of[index], layer, **own))
+        own = {name: _value_of_group(value, index) for name, value in given.items()}
+        attended.append(_attend_group(rows, keys.arrays[index], values.arrays[index], layer, **own))
     return mx.concatenate(attended)
 
 
-def _attend_one(
+def _attend_group(
     queries: mx.array, keys: Any, values: Any, cache: Any, *, scale: float, mask: Any = None, sinks: Any = None
 ) -> mx.array:
     """Attend as the library does, but use a kernel for rows on CUDA, and dequantise keys and values if that is better.
@@ -76,9 +76,9 @@ def _attend_one(
     from mlx_lm.models.base import scaled_dot_product_attention as plain
 
     given = queries.dtype
-    layer = getattr(cache, "only", cache)
-    exactly = _exactly.get()
-    if on_cuda() and sinks is None and not exactly and decode_attention.serves(queries, keys, layer, mask):
+    layer = getattr(cache, "single_layer", cache)
+    exactly = _exact.get()
+    if on_cuda() and sinks is None and not exactly and decode_attention.can_attend_rows(queries, keys, layer, mask):
         return decode_attention.attend_rows(queries, layer, scale, mask)
     several = queries.shape[2] > 1
     if hasattr(cache, "bits") and (several or on_cuda() or sinks is not None):
@@ -94,7 +94,7 @@ def _attend_one(
     return attended.astype(given)
 
 
-def install() -> None:
+def install_attention() -> None:
     """Make every model module that has been imported use `attend`."""
     for name, module in list(sys.modules.items()):
         of_model = name.startswith(("mlx_lm.models.", "mlx_vlm.models.")) and not name.endswith(".base")
@@ -102,5 +102,5 @@ def install() -> None:
             setattr(module, _NAME, attend)
 
 
-def _of_group(value: Any, index: int) -> Any:
-    return value.of[index] if isinstance(value, GroupedArrays) else value
+def _value_of_group(value: Any, index: int) -> Any:
+    return value.arrays[index] if isinstance(value, GroupedArrays) else value

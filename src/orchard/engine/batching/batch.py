@@ -14,13 +14,13 @@ import mlx.core as mx
 
 from orchard.device.out_of_memory import is_out_of_memory
 from orchard.engine.batching.batched_cache import Lengths
-from orchard.engine.batching.kv_cache import Cache, layers, map_layers
-from orchard.engine.batching.layer_kinds import BatchedKVCache, BatchedLayerCache, kind_of
+from orchard.engine.batching.kv_cache import Cache, map_layers, named_layers
+from orchard.engine.batching.layer_kinds import BatchedKVCache, BatchedLayerCache, layer_kind_of
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.batching.traced_pass import GroupedForward, TracedPasses
 
-_SHORT = 512
-_LONG_ALONE = 4096  # tokens; a longer row is not copied for a faster step
+_SHORT_LENGTH = 512
+_LONG_LENGTH = 4096  # tokens; a longer row is not copied for a faster step
 
 
 class BatchMode(Enum):
@@ -31,7 +31,7 @@ class BatchMode(Enum):
     SEQUENTIAL = "rows take turns"
 
 
-class Verifying(Enum):
+class VerifyMode(Enum):
     """Which rows may verify proposed tokens: get several tokens in a pass, some of which may be rejected."""
 
     TOGETHER = "rows that share a pass, each with as many tokens as it gets"
@@ -54,9 +54,11 @@ class BatchSlot:
     def replace(self, cache: Cache) -> None:
         """Give the row another cache of its own, which is used from the next `Batch.arrange` on."""
         self.cache: Cache | None = cache
-        self.kinds = tuple(type(layer).__name__ for _, layer in layers(cache))
+        self.kinds = tuple(type(layer).__name__ for _, layer in named_layers(cache))
         self.nesting = map_layers(lambda layer: None, cache)
-        self.most = min((kind_of(layer).most(layer) for _, layer in layers(cache)), default=1)
+        self.max_verify_tokens = min(
+            (layer_kind_of(layer).max_verify_tokens(layer) for _, layer in named_layers(cache)), default=1
+        )
         """The most tokens that the row may get in a pass that verifies."""
 
 
@@ -75,7 +77,7 @@ class _BatchGroup:
 
     def arrange(self, slots: list[BatchSlot], spare: int) -> None:
         """Hold exactly these rows from now on."""
-        batches_one = self._batches_one and self.key[0] and slots[0].length < _LONG_ALONE
+        batches_one = self._batches_one and self.key[0] and slots[0].length < _LONG_LENGTH
         alone = len(slots) == 1 and not (batches_one or slots[0].batched)
         if alone:
             slots[0].cache = self.extract(slots[0])
@@ -88,9 +90,9 @@ class _BatchGroup:
             by_row = {row: slot for slot, row in self.slots.items()}
             self.rows = [by_row.get(row, next(iter(self.slots))) for row in range(len(self.rows))]
             return
-        joining = [[layer for _, layer in layers(slot.cache)] for slot in slots if slot.cache is not None]
+        joining = [[layer for _, layer in named_layers(slot.cache)] for slot in slots if slot.cache is not None]
         if not self._batched:
-            self._batched = [kind_of(layer).batch(layer) for layer in joining[0]]
+            self._batched = [layer_kind_of(layer).batch(layer) for layer in joining[0]]
         slots = sorted(slots, key=lambda slot: slot.cache is not None)  # slots that stay come first
         keep = [self.slots[slot] for slot in slots if slot.cache is None]
         for index, layer in enumerate(self._batched):
@@ -136,7 +138,7 @@ class _BatchGroup:
     def layers(self) -> list[Any]:
         """Return each layer's cache, with nested lists flattened: batched ones, or those of a row that is alone."""
         own = self.rows[0].cache
-        return list(self._batched) if own is None else [layer for _, layer in layers(own)]
+        return list(self._batched) if own is None else [layer for _, layer in named_layers(own)]
 
 
 class Pass:
@@ -149,20 +151,20 @@ class Pass:
         self.slots = [slot for group in groups for slot in group.slots]
         self.bounds = [0, *itertools.accumulate(len(group.rows) for group in groups)]
         numbers = {slot: number for number, slot in enumerate(self.slots)}
-        self._of_rows = [numbers[slot] for group in groups for slot in group.rows]  # the slot that each row reads
+        self._row_slots = [numbers[slot] for group in groups for slot in group.rows]  # the slot that each row reads
         firsts = zip(self.bounds, groups, strict=False)
         real = [first + row for first, group in firsts for row in group.slots.values()]  # the row of each slot
-        self._spread, self._real = mx.array(self._of_rows, mx.int32), mx.array(real, mx.int32)
-        self._padded = len(self._of_rows) > len(self.slots)
-        self._given: list[int] = []  # the tokens of each slot in the last `verify`
+        self._slot_of_row, self._row_of_slot = mx.array(self._row_slots, mx.int32), mx.array(real, mx.int32)
+        self._has_spare = len(self._row_slots) > len(self.slots)
+        self._token_counts: list[int] = []  # the tokens of each slot in the last `verify`
 
     def run(self, model: LanguageModel, tokens: mx.array, traced: TracedPasses | None) -> mx.array:
         """Read one token per row, (rows,); return logits (rows, vocab_size) and add the token to the rows' lengths."""
-        tokens = self.spread(tokens)
+        tokens = self.to_rows(tokens)
         positions = None  # the rows' lengths
         if any(slot.position_delta for slot in self.slots):
             own = mx.array([slot.length + slot.position_delta for slot in self.slots], mx.int32)
-            positions = own[self._spread]
+            positions = own[self._slot_of_row]
         alone = self.slots[0].cache if len(self.slots) == 1 else None
         if alone is None:
             lengths = [group.begin_pass() for group in self.groups]
@@ -171,7 +173,7 @@ class Pass:
             logits = model.forward(tokens[:, None], alone, positions=positions)[:, -1]
         for slot in self.slots:
             slot.length += 1
-        return self.real(logits)
+        return self.to_slots(logits)
 
     def verify(
         self,
@@ -182,57 +184,63 @@ class Pass:
         multiple: int = 1,
     ) -> mx.array:
         """Read several tokens per row as in `Batch.verify`; return logits (rows, n, vocab_size), padded at the end."""
-        given = self._given = [len(of) for of in tokens]
-        count = self._filled(max(given), multiple)
+        given = self._token_counts = [len(of) for of in tokens]
+        count = self._padded_count(max(given), multiple)
         if array is None:
             array = mx.array([[*of, *[0] * (count - len(of))] for of in tokens], mx.uint32)
         padded = mx.pad(array, [(0, 0), (0, count - array.shape[1])]) if count > array.shape[1] else array
         positions = None
         if any(slot.position_delta for slot in self.slots):
-            first = mx.array([slot.length + slot.position_delta for slot in self.slots], mx.int32)[self._spread]
+            first = mx.array([slot.length + slot.position_delta for slot in self.slots], mx.int32)[self._slot_of_row]
             positions = (first[:, None] + mx.arange(count, dtype=mx.int32)).reshape(-1)
         if len(self.slots) == 1 and self.slots[0].cache is not None:
             return model.forward(padded, self.slots[0].cache, positions=positions)
-        lengths = [group.begin_pass(count, own) for group, own in zip(self.groups, self.by_row(given), strict=True)]
-        logits = self._run_batched(model, self.spread(padded), positions, lengths, traced, at_once=multiple > 1)
-        return self.real(logits)
+        lengths = [
+            group.begin_pass(count, own) for group, own in zip(self.groups, self.split_by_group(given), strict=True)
+        ]
+        logits = self._run_batched(model, self.to_rows(padded), positions, lengths, traced, at_once=multiple > 1)
+        return self.to_slots(logits)
 
-    def _filled(self, count: int, multiple: int) -> int:
+    def _padded_count(self, count: int, multiple: int) -> int:
         """Return how many tokens each row gets in `verify`, with padding.
 
         A single row in batched caches gets a multiple of `multiple`, as the number of rows does otherwise.
         """
         filled = -(-count // multiple) * multiple
         alone = self.bounds[-1] == 1 and self.slots[0].cache is None
-        return filled if alone and filled <= self.slots[0].most else count
+        return filled if alone and filled <= self.slots[0].max_verify_tokens else count
 
     def keep(self, tokens: Sequence[int]) -> None:
         """Keep the first so many of each row's tokens of the last `verify`."""
-        for group, *own in zip(self.groups, self.by_row(self._given), self.by_row(tokens), strict=True):
+        for group, *own in zip(
+            self.groups, self.split_by_group(self._token_counts), self.split_by_group(tokens), strict=True
+        ):
             group.keep(*own)
 
     def layers(self, index: int) -> list[Any]:
         """Return the cache of one layer in each group."""
         return [group.layers()[index] for group in self.groups]
 
-    def by_row(self, of_slots: Sequence[int]) -> list[list[int]]:
+    def split_by_group(self, values: Sequence[int]) -> list[list[int]]:
         """Return, for each group, the slots' values in the order of its rows, including spare rows."""
-        return [[of_slots[slot] for slot in self._of_rows[a:b]] for a, b in itertools.pairwise(self.bounds)]
+        return [[values[slot] for slot in self._row_slots[a:b]] for a, b in itertools.pairwise(self.bounds)]
 
-    def spread(self, of_rows: mx.array) -> mx.array:
+    def to_rows(self, entries: mx.array) -> mx.array:
         """Return the slots' entries, (slots, ...), in the order of the pass's rows, including spare rows."""
-        return of_rows[self._spread] if self._padded else of_rows
+        return entries[self._slot_of_row] if self._has_spare else entries
 
-    def real(self, of_rows: mx.array) -> mx.array:
+    def to_slots(self, entries: mx.array) -> mx.array:
         """Return the result of a pass in the order of the slots, without spare rows."""
-        return of_rows[self._real] if self._padded else of_rows
+        return entries[self._row_of_slot] if self._has_spare else entries
 
     def begin_ahead(self, ahead: Sequence[int], count: int) -> list[Lengths]:
         """Prepare passes over one layer that write `count` tokens, `ahead` places behind each row's end.
 
         Return the lengths of each group. `end_ahead` must follow; the tokens are not kept.
         """
-        return [group.begin_ahead(own, count) for group, own in zip(self.groups, self.by_row(ahead), strict=True)]
+        return [
+            group.begin_ahead(own, count) for group, own in zip(self.groups, self.split_by_group(ahead), strict=True)
+        ]
 
     def end_ahead(self, caches: Sequence[Any]) -> None:
         """Restore the ends of the rows in one layer's caches, one for each group."""
@@ -242,7 +250,7 @@ class Pass:
 
     def position_deltas(self) -> mx.array:
         """Return each row's position minus its length, (rows,), in the order of the pass."""
-        return self.spread(mx.array([slot.position_delta for slot in self.slots], mx.int32))
+        return self.to_rows(mx.array([slot.position_delta for slot in self.slots], mx.int32))
 
     def _run_batched(
         self,
@@ -272,23 +280,23 @@ class Batch:
         model: LanguageModel,
         mode: BatchMode = BatchMode.SHARED,
         multiple: int = 1,
-        short: int = _SHORT,
+        short_length: int = _SHORT_LENGTH,
         *,
         traced: bool = False,
-        verifying: Verifying = Verifying.TOGETHER,
+        verify_mode: VerifyMode = VerifyMode.TOGETHER,
     ) -> None:
         """Pad each group of several rows to a multiple of `multiple` rows, with copies that nobody reads.
 
-        All rows of fewer than `short` tokens count as similar. `traced`: passes are compiled, see `traced_pass`.
-        `verifying`: which rows `verify` may be used for.
+        All rows of fewer than `short_length` tokens count as similar. `traced`: passes are compiled, see `traced_pass`.
+        `verify_mode`: which rows `verify` may be used for.
         """
         self._model = model
         self.mode = mode
         """Which rows share a pass."""
-        self.verifying = verifying
+        self.verify_mode = verify_mode
         """Which rows may verify proposed tokens."""
         self._multiple = multiple
-        self._short = short
+        self._short = short_length
         self.traced = traced
         """Whether passes are compiled."""
         self._traced = TracedPasses() if traced else None
@@ -300,12 +308,12 @@ class Batch:
         """The rows, in the order of the tokens and logits."""
 
     @property
-    def traces(self) -> int:
+    def trace_count(self) -> int:
         """How many passes have been traced so far. A step that traces one takes much longer than others."""
-        return self._traced.made if self._traced else 0
+        return self._traced.trace_count if self._traced else 0
 
     @property
-    def outgrown(self) -> bool:
+    def is_outgrown(self) -> bool:
         """Whether a row has become too long for its group, so that `arrange` must move it."""
         return any(self._key(slot) != group.key for group in self._groups for slot in group.slots)
 
@@ -327,7 +335,7 @@ class Batch:
         shared = [group for group in self._groups if self.mode is BatchMode.SHARED and group.key[0]]
         joint = [Pass(shared, joint=True)] if shared else []
         self.passes = [*joint, *(Pass([group]) for group in self._groups if group not in shared)]
-        self.slots = [slot for one in self.passes for slot in one.slots]
+        self.slots = [slot for pass_ in self.passes for slot in pass_.slots]
 
     def drop_all(self) -> None:
         """Forget all rows and their caches."""
@@ -346,7 +354,7 @@ class Batch:
 
     def first_layers(self) -> list[Any]:
         """Return the contents of one layer cache at a third of each pass's depth, for `mx.async_eval`."""
-        passes = [one.groups[0].layers() for one in self._ran]
+        passes = [pass_.groups[0].layers() for pass_ in self._ran]
         return [vars(of[len(of) // 3]) for of in passes if of]
 
     def forward(self, tokens: mx.array) -> tuple[mx.array | None, list[tuple[list[BatchSlot], Exception]]]:
@@ -356,11 +364,11 @@ class Batch:
         raised.
         """
 
-        def run(one: Pass, start: int) -> mx.array:
-            own = tokens if len(self.passes) == 1 else tokens[start : start + len(one.slots)]
-            return one.run(self._model, own, self._traced)
+        def run(pass_: Pass, start: int) -> mx.array:
+            own = tokens if len(self.passes) == 1 else tokens[start : start + len(pass_.slots)]
+            return pass_.run(self._model, own, self._traced)
 
-        return self._each(run)
+        return self._run_passes(run)
 
     def verify(
         self, tokens: Sequence[Sequence[int]], drawn: Sequence[int], array: mx.array | None = None
@@ -373,16 +381,16 @@ class Batch:
         """
         most = max(drawn)
         # If rows can only verify alone, their recurrent states would count padding as tokens.
-        multiple = self._multiple if self.verifying is Verifying.TOGETHER else 1
+        multiple = self._multiple if self.verify_mode is VerifyMode.TOGETHER else 1
 
-        def run(one: Pass, start: int) -> mx.array:
-            stop = start + len(one.slots)
+        def run(pass_: Pass, start: int) -> mx.array:
+            stop = start + len(pass_.slots)
             own = tokens[start:stop]
             known = None if array is None else array[start:stop, : max(map(len, own))]
-            logits = one.verify(self._model, own, known, self._traced, multiple)
-            return _behind_last(logits, own, drawn[start:stop], most)
+            logits = pass_.verify(self._model, own, known, self._traced, multiple)
+            return _last_logits(logits, own, drawn[start:stop], most)
 
-        return self._each(run)
+        return self._run_passes(run)
 
     def keep(self, tokens: Sequence[int]) -> None:
         """Keep the first so many tokens of each row in `verify`, for the rows whose passes did not raise.
@@ -390,9 +398,9 @@ class Batch:
         If a layer can't keep a part, a row that keeps a part keeps none: read `BatchSlot.length`.
         """
         start = 0
-        for one in self._ran:
-            one.keep(tokens[start : start + len(one.slots)])
-            start += len(one.slots)
+        for pass_ in self._ran:
+            pass_.keep(tokens[start : start + len(pass_.slots)])
+            start += len(pass_.slots)
 
     def mark(self) -> Callable[[], bool]:
         """Return a function that takes the rows back to their present lengths after later calls of `forward`.
@@ -409,16 +417,16 @@ class Batch:
             if not isinstance(layer, BatchedKVCache)
         ]
 
-        def back() -> bool:
+        def restore() -> bool:
             for slot, length in zip(self.slots, lengths, strict=True):
                 slot.length = length
             for layer, arrays in written:
                 layer.arrays = arrays
             return not written
 
-        return back
+        return restore
 
-    def _each(
+    def _run_passes(
         self, run: Callable[[Pass, int], mx.array]
     ) -> tuple[mx.array | None, list[tuple[list[BatchSlot], Exception]]]:
         """Call `run` with each pass and the number of its first row; return all logits, and failures (slots, error)."""
@@ -426,22 +434,22 @@ class Batch:
         failed: list[tuple[list[BatchSlot], Exception]] = []
         start = 0
         self._ran = []
-        for one in self.passes:
+        for pass_ in self.passes:
             try:
-                logits.append(run(one, start))
+                logits.append(run(pass_, start))
             except Exception as error:
                 if is_out_of_memory(error):
                     raise
-                failed.append((one.slots, error))
+                failed.append((pass_.slots, error))
             else:
-                self._ran.append(one)
-            start += len(one.slots)
+                self._ran.append(pass_)
+            start += len(pass_.slots)
         if len(logits) > 1:
             return mx.concatenate(logits), failed
         return (logits[0] if logits else None), failed
 
 
-def _behind_last(logits: mx.array, tokens: Sequence[Sequence[int]], drawn: Sequence[int], most: int) -> mx.array:
+def _last_logits(logits: mx.array, tokens: Sequence[Sequence[int]], drawn: Sequence[int], most: int) -> mx.array:
     """Return (rows, most, vocab_size): from logits (rows, n, vocab_size), those of each row's last `drawn` tokens."""
     count = logits.shape[1]
     if all(len(of) == count and last == most for of, last in zip(tokens, drawn, strict=True)):

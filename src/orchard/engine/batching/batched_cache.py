@@ -18,12 +18,12 @@ class Lengths:
     """How many tokens each row of a group holds before the current pass; all layers of the group share it."""
 
     @classmethod
-    def unknown(cls, array: mx.array, reach: int, count: int, real_array: mx.array | None) -> "Lengths":
+    def for_trace(cls, array: mx.array, reach: int, count: int, real_array: mx.array | None) -> "Lengths":
         """Return lengths for a traced pass: only the arrays are known, and the pass attends to `reach` places."""
         lengths = cls([reach - count], count)
         lengths.longest = reach  # the pass attends to a whole ring
         lengths.array, lengths.real_array = array, real_array
-        lengths.positions = _counted(array, count)
+        lengths.positions = _positions_from(array, count)
         lengths.equal = False
         return lengths
 
@@ -32,39 +32,39 @@ class Lengths:
 
         `real`: how many tokens of each row are not padding, which comes last; empty: all of them.
         """
-        self.of = list(of)
+        self.counts = list(of)
         self.count = count
-        self.real = list(real) or [count] * len(self.of)
+        self.real = list(real) or [count] * len(self.counts)
         """How many tokens each row gets, without padding."""
         self.real_array = mx.array(self.real, mx.int32) if min(self.real) < count else None
         """The same, (rows,); None: no row has padding."""
         self.longest = max(of)
         self.reach = reach or self.longest + count
         """How many places the pass attends to: at least the longest row's tokens after the pass."""
-        self.array = mx.array(self.of, mx.int32)
+        self.array = mx.array(self.counts, mx.int32)
         self.equal = self.longest == min(of) and self.reach == self.longest + count
         """Whether all rows have tokens at all places, so that there is nothing to mask but later tokens."""
-        self.positions = _counted(self.array, count)
+        self.positions = _positions_from(self.array, count)
         """The positions of the new tokens, (rows, count)."""
         self._masks: dict[tuple[int, int, int, int], mx.array] = {}
         self._places: dict[tuple[int, int], mx.array] = {}
-        self._kept: KeptTokens | None = None
+        self._kept_tokens: KeptTokens | None = None
 
-    def kept(self, tokens: Sequence[int]) -> "KeptTokens":
+    def kept_tokens(self, tokens: Sequence[int]) -> "KeptTokens":
         """Return what all layers need to keep the first so many of each row's tokens of the pass."""
-        if self._kept is None or self._kept.of != list(tokens):
-            self._kept = KeptTokens(list(tokens), self.real)
-        return self._kept
+        if self._kept_tokens is None or self._kept_tokens.counts != list(tokens):
+            self._kept_tokens = KeptTokens(list(tokens), self.real)
+        return self._kept_tokens
 
-    def mask(self, size: int, window: int = 0, ring: int = 0, hidden: int = 0) -> mx.array | None:
+    def mask(self, size: int, window: int = 0, ring: int = 0, hidden_count: int = 0) -> mx.array | None:
         """Return which of `size` places each new token may attend to, (rows, 1, count, size) of bool; None: all.
 
         All new tokens are written already. `window` 0: no limit. `ring` 0: places are positions; else the place of
-        position p is p modulo `ring`. `hidden`: the number of first places that no token may attend to.
+        position p is p modulo `ring`. `hidden_count`: the number of first places that no token may attend to.
         """
-        if self.equal and not (window or hidden) and self.count == 1:
+        if self.equal and not (window or hidden_count) and self.count == 1:
             return None
-        key = (size, window, ring, hidden)
+        key = (size, window, ring, hidden_count)
         if key not in self._masks:
             places = mx.arange(size, dtype=mx.int32)[None, None]
             own = self.positions[:, :, None]
@@ -75,18 +75,18 @@ class Lengths:
                 seen = places <= own
             if window:
                 seen = seen & (places > own - window)
-            if hidden:
-                seen = seen & (places >= hidden)
+            if hidden_count:
+                seen = seen & (places >= hidden_count)
             self._masks[key] = seen[:, None]
         return self._masks[key]
 
-    def ring_mask(self, window: int, keep: int, narrow: int) -> mx.array:
+    def ring_mask(self, window: int, keep: int, layer_window: int) -> mx.array:
         """Return what each new token may attend to, (rows, 1, count, places + count) of bool, before a ring is written.
 
-        The new tokens come after the ring's places. `window`, `keep`: see `places`. `narrow`: the layer's own window;
-        0: the ring's.
+        The new tokens come after the ring's places. `window`, `keep`: see `places`. `layer_window`: the layer's own
+        window; 0: the ring's.
         """
-        key = (-window, keep, narrow, 0)
+        key = (-window, keep, layer_window, 0)
         if key not in self._masks:
             place = mx.arange(min(self.longest, window), dtype=mx.int32)[None]
             last = self.array[:, None] - 1
@@ -94,14 +94,14 @@ class Lengths:
             held = mx.where((held < mx.minimum(place, keep)) | (held > last), -1, held)  # the place is still empty
             at = mx.concatenate([held, self.positions], axis=1)[:, None]
             own = self.positions[:, :, None]
-            recent = at > own - (narrow or window - keep)
+            recent = at > own - (layer_window or window - keep)
             seen = (at >= 0) & (at <= own) & (recent | (at < keep))
             self._masks[key] = seen[:, None]
         return self._masks[key]
 
-    def known_mask(self, size: int, hidden: int = 0) -> mx.array | None:
-        """Return what `mask(size, hidden=hidden)` has returned; None: it was not called, or had nothing to hide."""
-        return self._masks.get((size, 0, 0, hidden))
+    def cached_mask(self, size: int, hidden_count: int = 0) -> mx.array | None:
+        """Return what `mask` has returned for these arguments; None: it was not called, or had nothing to hide."""
+        return self._masks.get((size, 0, 0, hidden_count))
 
     def places(self, window: int, keep: int) -> mx.array:
         """Return the places of new tokens, (rows, count), in a ring of `window` places, of which `keep` are fixed."""
@@ -111,7 +111,7 @@ class Lengths:
         return self._places[window, keep]
 
 
-def _counted(first: mx.array, count: int) -> mx.array:
+def _positions_from(first: mx.array, count: int) -> mx.array:
     return first[:, None] if count == 1 else first[:, None] + mx.arange(count, dtype=mx.int32)
 
 
@@ -119,10 +119,10 @@ class KeptTokens:
     """How many tokens of a pass each row keeps, and arrays made from it once for all layers."""
 
     def __init__(self, of: list[int], real: list[int]) -> None:
-        self.of = of
-        self.all = of == real
+        self.counts = of
+        self.keeps_all = of == real
         """Whether each row keeps all of its tokens."""
-        self.none = [not kept and bool(got) for kept, got in zip(of, real, strict=True)]
+        self.empty_rows = [not kept and bool(got) for kept, got in zip(of, real, strict=True)]
         """Which rows keep none of their tokens."""
         self._real = real
         self._windows: dict[int, mx.array] = {}
@@ -130,47 +130,47 @@ class KeptTokens:
     @cached_property
     def rows(self) -> mx.array:
         """The numbers of the rows."""
-        return mx.arange(len(self.of))
+        return mx.arange(len(self.counts))
 
     @cached_property
-    def last(self) -> mx.array:
+    def last_places(self) -> mx.array:
         """The place of the last token that each row keeps, (rows,): -1 if it keeps none, 2**30 if all."""
-        pairs = zip(self.of, self._real, strict=True)
+        pairs = zip(self.counts, self._real, strict=True)
         return mx.array([kept - 1 if kept < got else 2**30 for kept, got in pairs], mx.int32)
 
     @cached_property
-    def stays(self) -> mx.array:
+    def complete_rows(self) -> mx.array:
         """Which rows keep all of their tokens, (rows,) of bool."""
-        return mx.array([kept == got for kept, got in zip(self.of, self._real, strict=True)])
+        return mx.array([kept == got for kept, got in zip(self.counts, self._real, strict=True)])
 
     def window(self, width: int) -> mx.array:
         """Return the places of the `width` entries after each row's kept ones, (rows, width)."""
         if width not in self._windows:
-            self._windows[width] = mx.array(self.of, mx.int32)[:, None] + mx.arange(width, dtype=mx.int32)
+            self._windows[width] = mx.array(self.counts, mx.int32)[:, None] + mx.arange(width, dtype=mx.int32)
         return self._windows[width]
 
 
-def behind(kept: KeptTokens, before: mx.array, between: mx.array, after: mx.array) -> mx.array:
+def select_states(kept: KeptTokens, before: mx.array, between: mx.array, after: mx.array) -> mx.array:
     """Return the state (rows, ...) after each row's kept tokens, one of those in `between`, (rows, n, ...).
 
     `before`, `after`: the states after none and after all of them. At least one row must not keep all.
     """
-    if len(kept.of) == 1:
-        return before if kept.none[0] else mx.contiguous(between[:, kept.of[0] - 1])
+    if len(kept.counts) == 1:
+        return before if kept.empty_rows[0] else mx.contiguous(between[:, kept.counts[0] - 1])
     if on_cuda() and after[0].nbytes % 16 == 0:
-        return _picked(kept.last, before, between, after)
-    picked = between[kept.rows, mx.clip(kept.last, 0, between.shape[1] - 1)]
-    picked = choose(kept.stays, after, picked)
-    return choose(mx.array(kept.none), before, picked) if any(kept.none) else picked
+        return _select_on_cuda(kept.last_places, before, between, after)
+    picked = between[kept.rows, mx.clip(kept.last_places, 0, between.shape[1] - 1)]
+    picked = choose_rows(kept.complete_rows, after, picked)
+    return choose_rows(mx.array(kept.empty_rows), before, picked) if any(kept.empty_rows) else picked
 
 
-def choose(of_rows: mx.array, one: mx.array, other: mx.array) -> mx.array:
+def choose_rows(of_rows: mx.array, one: mx.array, other: mx.array) -> mx.array:
     """Return the rows of `one` where `of_rows`, (rows,) of bool, is true, else those of `other`."""
     return mx.where(of_rows.reshape(-1, *[1] * (one.ndim - 1)), one, other)
 
 
 # For 8 rows of 2 MB on an H100, MLX's operations take 72 µs; its memory could move them in 11 µs.
-_PICK = """
+_SELECT_SOURCE = """
   int64_t size = sizeof(T);
   for (int axis = 1; axis < after_ndim; axis++) size *= after_shape[axis];
   size /= 16;
@@ -182,12 +182,12 @@ _PICK = """
   for (int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < size; i += gridDim.x * blockDim.x) to[i] = from[i];
 """
 _THREADS = 256
-_MOST_BLOCKS = 512  # per row
+_MAX_BLOCKS = 512  # per row
 
 
-def _picked(last: mx.array, before: mx.array, between: mx.array, after: mx.array) -> mx.array:
-    blocks = min(-(-after[0].nbytes // (16 * _THREADS)), _MOST_BLOCKS)
-    result: mx.array = _pick()(
+def _select_on_cuda(last: mx.array, before: mx.array, between: mx.array, after: mx.array) -> mx.array:
+    blocks = min(-(-after[0].nbytes // (16 * _THREADS)), _MAX_BLOCKS)
+    result: mx.array = _select_kernel()(
         inputs=[last, before, between, after],
         template=[("T", after.dtype)],
         grid=(blocks * _THREADS, len(after), 1),
@@ -199,16 +199,16 @@ def _picked(last: mx.array, before: mx.array, between: mx.array, after: mx.array
 
 
 @cache
-def _pick() -> Any:
-    return cuda_kernel("pick_states", ["last", "before", "between", "after"], ["picked"], _PICK)
+def _select_kernel() -> Any:
+    return cuda_kernel("pick_states", ["last", "before", "between", "after"], ["picked"], _SELECT_SOURCE)
 
 
-def room(length: int) -> int:
+def capacity_for(length: int) -> int:
     """Return how many places to allocate for a row of `length` tokens."""
     return (length // GROWTH + 1) * GROWTH
 
 
-def resized(array: mx.array, size: int) -> mx.array:
+def resize_tokens(array: mx.array, size: int) -> mx.array:
     """Return an array (rows, heads, tokens, width) with its tokens' axis cut or padded to `size`."""
     have = array.shape[2]
     if have == size:
@@ -219,7 +219,7 @@ def resized(array: mx.array, size: int) -> mx.array:
     return mx.concatenate([array, empty], axis=2)
 
 
-def gathered(stored: mx.array | None, keep: Sequence[int], joined: list[mx.array], spare: int) -> mx.array:
+def gather_rows(stored: mx.array | None, keep: Sequence[int], joined: list[mx.array], spare: int) -> mx.array:
     """Return the rows `keep` of `stored`, then the rows `joined`, then `spare` copies of the first row."""
     parts = list(joined)
     if stored is not None and keep:
@@ -238,15 +238,15 @@ class PlacedArrays:
 
     def __init__(self) -> None:
         self.arrays: list[mx.array] = []
-        self.fetched: tuple[Any, Any] = (None, None)
+        self.last_fetch: tuple[Any, Any] = (None, None)
         """The keys and the values that the model got last."""
-        self.apart: list[mx.array] = []
+        self.pass_arrays: list[mx.array] = []
         """New tokens that are not in `arrays` yet, since some may be rejected."""
 
     def begin(self, lengths: Lengths) -> None:
         """Prepare a pass over rows of these lengths."""
         self.lengths = lengths
-        self.fetched = (None, None)  # otherwise the arrays could not be written in place
+        self.last_fetch = (None, None)  # otherwise the arrays could not be written in place
 
     def write(self, new: list[mx.array], places: mx.array) -> None:
         """Write new tokens (rows, heads, n, width) at `places` (rows, n)."""
@@ -257,7 +257,7 @@ class PlacedArrays:
 
     def resize(self, size: int) -> None:
         """Cut or pad all rows to `size` places."""
-        self.arrays = [resized(array, size) for array in self.arrays]
+        self.arrays = [resize_tokens(array, size) for array in self.arrays]
 
     def gather(self, size: int, keep: Sequence[int], joined: list[list[mx.array]], spare: int) -> None:
         """Take the rows `keep`, then the rows `joined`, each a list of arrays, then `spare` copies of the first row.
@@ -267,6 +267,6 @@ class PlacedArrays:
         self.resize(size)
         stored: Sequence[mx.array | None] = self.arrays or [None] * len(joined[0])
         self.arrays = [
-            gathered(array, keep, [resized(row[index], size) for row in joined], spare)
+            gather_rows(array, keep, [resize_tokens(row[index], size) for row in joined], spare)
             for index, array in enumerate(stored)
         ]

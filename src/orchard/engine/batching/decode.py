@@ -11,7 +11,7 @@ from concurrent.futures import wait
 import mlx.core as mx
 
 from orchard.engine.batching.batch import Batch, BatchSlot
-from orchard.engine.batching.job import Drawn, EndReason, Job
+from orchard.engine.batching.job import DrawnToken, EndReason, Job
 from orchard.engine.batching.kv_cache import Cache, KVStore
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.prefix_cache.values import CacheScope
@@ -31,20 +31,20 @@ class Row:
         self.choice = choice
         self.tokens = tokens
         self.slot = slot
-        self.launched = len(tokens) - len(job.prompt)
+        self.launched_tokens = len(tokens) - len(job.prompt)
         self.ended = False
         self.cacheable = True
-        self.grammar = GrammarState(job.grammar, self.generated) if job.grammar else None
+        self.grammar = GrammarState(job.grammar, self.answer_tokens) if job.grammar else None
         if self.grammar:
-            self.grammar.left = self.left
+            self.grammar.tokens_left = self.tokens_left
 
     @property
-    def generated(self) -> list[int]:
+    def answer_tokens(self) -> list[int]:
         """The answer's tokens that have been read from the device."""
         return self.tokens[len(self.job.prompt) :]
 
     @property
-    def left(self) -> int:
+    def tokens_left(self) -> int:
         """How many more tokens the answer may get, including launched ones that have not been read."""
         return self.job.max_tokens - (len(self.tokens) - len(self.job.prompt))
 
@@ -64,28 +64,28 @@ class Row:
         return self.job.cache_scope
 
     @property
-    def to_read(self) -> list[int]:
+    def unread_tokens(self) -> list[int]:
         """The tokens that the cache lacks, if no token is launched: usually the last one."""
         return self.tokens[self.slot.length :]
 
     @property
     def wants_more(self) -> bool:
         """Whether the row needs another token to be launched."""
-        return not self.ended and self.launched < self.job.max_tokens
+        return not self.ended and self.launched_tokens < self.job.max_tokens
 
-    def take(self, sample: Sample, eos: frozenset[int]) -> Drawn:
+    def take(self, sample: Sample, eos: frozenset[int]) -> DrawnToken:
         """Append the next token; return it with the reason if the row ends with it."""
         self.tokens.append(sample.token)
         reason: EndReason | None = None
         if sample.token in eos:
             reason = "stop"
-        elif not self.left:
+        elif not self.tokens_left:
             reason = "length"
         self.ended = reason is not None
         if self.grammar and not self.ended:
             self.grammar.due.append(sample.token)
-            self.grammar.left = self.left
-        return Drawn(self.job.id, self.choice, sample, reason)
+            self.grammar.tokens_left = self.tokens_left
+        return DrawnToken(self.job.id, self.choice, sample, reason)
 
 
 class Rows:
@@ -102,20 +102,22 @@ class Rows:
         self._joining: list[Row] = []
         self._inputs: mx.array | None = None  # (rows,): the next token of each active row
         self._unread: deque[tuple[list[Row], Draw]] = deque()
-        self._bound: tuple[mx.array, Computing] | None = None  # the active rows' logits and masks, not drawn yet
+        self._masked_logits: tuple[mx.array, Computing] | None = (
+            None  # the active rows' logits and masks, not drawn yet
+        )
         self._stale = False  # the batch must be arranged again: rows have left or changed their caches
-        self.launched = 0
+        self.launched_draws = 0
         """How many draws have been launched, of those that a later step reads."""
-        self.seen = 0
+        self.read_draws = 0
         """How many of them have been read."""
 
     @property
-    def in_flight(self) -> bool:
+    def has_unread_draws(self) -> bool:
         """Whether there are launched tokens that have not been read."""
-        return bool(self._unread or self._bound)
+        return bool(self._unread or self._masked_logits)
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether a step would have nothing to do."""
         return not (self._active or self._joining or self._unread or self._stale)
 
@@ -131,28 +133,28 @@ class Rows:
 
     def drop_all(self) -> None:
         """Forget all rows, and whatever was computed for them, without a look at it."""
-        if self._bound:
-            wait([self._bound[1]])  # until then another thread uses the grammars' states
+        if self._masked_logits:
+            wait([self._masked_logits[1]])  # until then another thread uses the grammars' states
         self._batch.drop_all()
         self._sampler = Sampler(self._model.vocab_size)
         self._active, self._joining, self._inputs = [], [], None
         self._unread.clear()
-        self._bound, self._stale, self.seen = None, False, self.launched
+        self._masked_logits, self._stale, self.read_draws = None, False, self.launched_draws
 
     def disturb(self) -> None:
         """Note that the device got other work (prefill), so that the next step's time doesn't count."""
 
-    def step(self) -> tuple[list[Drawn], Failures]:
+    def step(self) -> tuple[list[DrawnToken], Failures]:
         """Launch the next token of every row and read those that were launched before; return them, and failures."""
-        failed = self._draw_bound()
+        failed = self._draw_with_masks()
         logits, broken = self._forward()
-        drawn: list[Drawn] = []
+        drawn: list[DrawnToken] = []
         if logits is not None and any(row.grammar for row in self._active):
             # On a fast GPU, the host takes as long to launch as the device to compute: neither may wait.
             mx.async_eval(self._batch.first_layers())  # type: ignore[no-untyped-call]
             drawn = self.read()
             grammars = [None if row.ended else row.grammar for row in self._active]
-            self._bound = logits, self._masks.begin(grammars)
+            self._masked_logits = logits, self._masks.begin(grammars)
             mx.async_eval(logits)  # type: ignore[no-untyped-call]
         elif logits is not None:
             self._draw(logits, None)
@@ -160,13 +162,13 @@ class Rows:
             drawn += self.read()
         return drawn, failed + broken
 
-    def read(self) -> list[Drawn]:
+    def read(self) -> list[DrawnToken]:
         """Wait for the oldest draw that was launched and not read; return one token of each row that has not ended."""
         if not self._unread:
             return []
         rows, draw = self._unread.popleft()
         samples = draw.read()
-        self.seen += 1
+        self.read_draws += 1
         return [
             row.take(sample, self._model.eos_token_ids)
             for row, sample in zip(rows, samples, strict=True)
@@ -200,19 +202,19 @@ class Rows:
             if self._store.quantizes_at(row.slot.length):
                 cache = self._batch.extract(row.slot)
                 self._save(row, cache)
-                row.slot.replace(self._store.quantized_if_due(cache, row.slot.length))
+                row.slot.replace(self._store.quantize_if_due(cache, row.slot.length))
                 self._stale = True
         staying = [row for row in self._active if row.wants_more]
-        if self._stale or self._joining or len(staying) < len(self._active) or self._batch.outgrown:
+        if self._stale or self._joining or len(staying) < len(self._active) or self._batch.is_outgrown:
             self._stale = False
             self._arrange(staying)
 
-    def _draw_bound(self) -> Failures:
+    def _draw_with_masks(self) -> Failures:
         """Draw the tokens of rows with grammars from the last step's logits; return the rows whose grammar failed."""
-        if self._bound is None:
+        if self._masked_logits is None:
             return []
-        logits, computing = self._bound
-        self._bound = None
+        logits, computing = self._masked_logits
+        self._masked_logits = None
         allowed, broken = computing.result()
         failed: Failures = []
         for place, error in broken.items():
@@ -226,9 +228,9 @@ class Rows:
         draw.launch()
         self._inputs = draw.token
         self._unread.append((self._active, draw))
-        self.launched += 1
+        self.launched_draws += 1
         for row in self._active:
-            row.launched += 1
+            row.launched_tokens += 1
 
     def _save(self, row: Row, cache: Cache) -> None:
         if row.cacheable:
@@ -247,7 +249,7 @@ class Rows:
         stay = [self._active.index(row) for row in staying]
         self._sampler.keep(stay)
         for row in joining:
-            self._sampler.add(row.job.params, row.job.prompt, row.choice, row.generated)
+            self._sampler.add(row.job.params, row.job.prompt, row.choice, row.answer_tokens)
         self._sampler.keep(order)
         sources = [*stay, *range(len(self._active), len(self._active) + len(joining))]
         inputs = [] if self._inputs is None else [self._inputs]

@@ -17,11 +17,11 @@ from orchard.engine.batching.model import cuda_kernel
 _WARPS = 32
 _PLACES_IN_ONE_PART = 1024
 _PLACES_OF_A_PART = 512
-_MOST_PARTS = 32
-_MOST_QUERIES = 16  # per row; each reads the row's keys and values again
+_MAX_PARTS = 32
+_MAX_QUERIES = 16  # per row; each reads the row's keys and values again
 
 # A block computes one query of one head of one row; its warps share the places, the lanes of a warp share the width.
-_ATTEND = """
+_ATTEND_SOURCE = """
   constexpr int PER_LANE = WIDTH / 32;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int asked_of_row = queries_shape[2], heads = queries_shape[1], parts = gridDim.z;
@@ -76,7 +76,7 @@ _ATTEND = """
   }
   if (parts > 1 && threadIdx.x == 0) { softmax[result * 2] = highest; softmax[result * 2 + 1] = total; }
 """
-_JOIN = """
+_JOIN_SOURCE = """
   const int64_t result = blockIdx.x;
   const int count = parts_shape[2];  // not in the template: each other one would be compiled, which takes seconds
   float highest = -3e38f, total = 0.f, joined = 0.f;
@@ -90,7 +90,7 @@ _JOIN = """
 """
 
 
-def serves(queries: mx.array, keys: Any, layer: Any, mask: Any) -> bool:
+def can_attend_rows(queries: mx.array, keys: Any, layer: Any, mask: Any) -> bool:
     """Return whether `attend_rows` can compute the attention of `queries` (rows, heads, n, width).
 
     It can for up to 16 tokens per row if the model passes `keys` and `mask` on unchanged from the batched layer, and
@@ -99,42 +99,42 @@ def serves(queries: mx.array, keys: Any, layer: Any, mask: Any) -> bool:
     return (
         isinstance(layer, PlacedArrays)
         and len(layer.arrays) == 2  # not quantised
-        and queries.shape[2] == layer.lengths.count <= _MOST_QUERIES
-        and keys is layer.fetched[0]
-        and hidden_places(mask, layer.lengths, keys.shape[2]) is not None
+        and queries.shape[2] == layer.lengths.count <= _MAX_QUERIES
+        and keys is layer.last_fetch[0]
+        and count_hidden_places(mask, layer.lengths, keys.shape[2]) is not None
         and queries.shape[3] % 32 == 0
         and queries.shape[3] <= 256
         and all(array.shape[3] == queries.shape[3] and array.dtype == queries.dtype for array in layer.arrays)
     )
 
 
-def hidden_places(mask: Any, lengths: Lengths, size: int) -> int | None:
+def count_hidden_places(mask: Any, lengths: Lengths, size: int) -> int | None:
     """Return how many first places a mask hides besides what follows each token; None: it hides something else."""
     if mask is None or isinstance(mask, str):
         return 0 if (lengths.count == 1 if mask is None else lengths.equal) else None
-    return next((hidden for hidden in (0, 1) if mask is lengths.known_mask(size, hidden)), None)
+    return next((hidden_count for hidden_count in (0, 1) if mask is lengths.cached_mask(size, hidden_count)), None)
 
 
 def attend_rows(queries: mx.array, layer: PlacedArrays, scale: float, mask: Any = None) -> mx.array:
     """Return the attention, (rows, heads, n, width), of each row's newest tokens to the row's tokens in `layer`.
 
-    `serves` must have returned True for these arguments.
+    `can_attend_rows` must have returned True for these arguments.
     """
     rows, heads, count, width = queries.shape
-    reach = layer.fetched[0].shape[2]
-    hidden = hidden_places(mask, layer.lengths, reach)
-    parts = 1 if reach <= _PLACES_IN_ONE_PART else min(_MOST_PARTS, -(-reach // _PLACES_OF_A_PART))
+    reach = layer.last_fetch[0].shape[2]
+    hidden_count = count_hidden_places(mask, layer.lengths, reach)
+    parts = 1 if reach <= _PLACES_IN_ONE_PART else min(_MAX_PARTS, -(-reach // _PLACES_OF_A_PART))
     out = queries.dtype if parts == 1 else mx.float32
-    attended, softmax = _attend(float(scale))(
+    attended, softmax = _attend_kernel(float(scale))(
         inputs=[queries, *layer.arrays, layer.lengths.array],
-        template=[("T", queries.dtype), ("OUT", out), ("WIDTH", width), ("WARPS", _WARPS), ("HIDDEN", hidden)],
+        template=[("T", queries.dtype), ("OUT", out), ("WIDTH", width), ("WARPS", _WARPS), ("HIDDEN", hidden_count)],
         grid=(_WARPS * 32 * heads * count, rows, parts),
         threadgroup=(_WARPS * 32, 1, 1),
         output_shapes=[(rows, heads * count, parts, width), (rows, heads * count, parts, 2) if parts > 1 else (1,)],
         output_dtypes=[out, mx.float32],
     )
     if parts > 1:
-        (attended,) = _join()(
+        (attended,) = _join_kernel()(
             inputs=[attended, softmax],
             template=[("T", queries.dtype), ("WIDTH", width)],
             grid=(width * rows * heads * count, 1, 1),
@@ -147,11 +147,11 @@ def attend_rows(queries: mx.array, layer: PlacedArrays, scale: float, mask: Any 
 
 
 @cache
-def _attend(scale: float) -> Any:
-    source = _ATTEND.replace("SCALE", f"{scale!r}f")
+def _attend_kernel(scale: float) -> Any:
+    source = _ATTEND_SOURCE.replace("SCALE", f"{scale!r}f")
     return cuda_kernel("decode_attention", ["queries", "keys", "values", "lengths"], ["attended", "softmax"], source)
 
 
 @cache
-def _join() -> Any:
-    return cuda_kernel("decode_attention_join", ["parts", "softmax"], ["attended"], _JOIN)
+def _join_kernel() -> Any:
+    return cuda_kernel("decode_attention_join", ["parts", "softmax"], ["attended"], _JOIN_SOURCE)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from orchard.core.errors import OrchardError
 from orchard.core.request import Priority, Sender
-from orchard.engine.batching.model import Embedded
+from orchard.engine.batching.model import PromptEmbeddings
 from orchard.engine.prefix_cache.cache import Miss
 from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope
 from orchard.engine.sampling.grammar import BoundGrammar
@@ -42,10 +42,10 @@ class Job(Struct, frozen=True):
     `boundaries`: the places in the prompt, ascending, where messages end; later prompts may differ from there on.
     `spans`: the tokens that stand for media, in ascending order; the prompt's last token is none of them.
     `embed`: called in the engine's thread with the number of prompt tokens that are already in the cache, which is
-    never inside a span; returns the `Embedded` of the tokens from there on. It is called again if that ends before the
-    prompt does, and after a preemption. It must evaluate what it encodes: lazy arrays would keep the encoder's
-    intermediate results in memory.
-    `media_bytes`: the most bytes that encoding takes at any time, including the `Embedded`.
+    never inside a span; returns the `PromptEmbeddings` of the tokens from there on. It is called again if that ends
+    before the prompt does, and after a preemption. It must evaluate what it encodes: lazy arrays would keep the
+    encoder's intermediate results in memory.
+    `media_bytes`: the most bytes that encoding takes at any time, including the `PromptEmbeddings`.
     `grammar`: enforced on each answer. `prompt_logprobs`: score the prompt's tokens, too, each with so many of the most
     likely tokens at its place; None: don't. `speculates`: proposed tokens may be verified.
     `prediction`: tokens that the caller expects in the answer; they are proposed.
@@ -62,7 +62,7 @@ class Job(Struct, frozen=True):
     priority: Priority = "normal"
     boundaries: tuple[int, ...] = ()
     spans: tuple[MediaSpan, ...] = ()
-    embed: Callable[[int], Embedded] | None = None
+    embed: Callable[[int], PromptEmbeddings] | None = None
     media_bytes: int = 0
     grammar: BoundGrammar | None = None
     prompt_logprobs: int | None = None
@@ -73,7 +73,7 @@ class Job(Struct, frozen=True):
     sender: Sender = Sender()
 
 
-class Verified(Struct, frozen=True):
+class Verification(Struct, frozen=True):
     """How many tokens a source proposed for a row in a step, and how many of them were accepted."""
 
     source: Source
@@ -81,7 +81,7 @@ class Verified(Struct, frozen=True):
     accepted: int
 
 
-class Drawn(Struct, frozen=True):
+class DrawnToken(Struct, frozen=True):
     """The next token of one choice of a job; `reason` is set on its last one ("stop": it is an end-of-turn token).
 
     A step may produce several of a choice, in order. `verified` is set on the last of them if tokens were proposed.
@@ -91,10 +91,10 @@ class Drawn(Struct, frozen=True):
     choice: int
     sample: Sample
     reason: EndReason | None = None
-    verified: Verified | None = None
+    verified: Verification | None = None
 
 
-class Begun(Struct, frozen=True):
+class JobStart(Struct, frozen=True):
     """A job whose prefill has begun; the prefix cache had the first `cached_tokens` of its prompt."""
 
     job: str
@@ -102,7 +102,7 @@ class Begun(Struct, frozen=True):
     miss: Miss | None = None
 
 
-class JobFailed(Struct, frozen=True):
+class JobFailure(Struct, frozen=True):
     """A job that failed; the engine has forgotten all its choices. `too_large`: it needs more memory than there is.
     `by_grammar`: its grammar can't be enforced further; the caller's grammar is the cause, not the model. `refusal`:
     the error that `embed` raised for the caller."""
@@ -114,7 +114,7 @@ class JobFailed(Struct, frozen=True):
     refusal: OrchardError | None = None
 
 
-class Scored(Struct, frozen=True):
+class PromptScores(Struct, frozen=True):
     """The logprobs of a job's next prompt tokens, from the second token on. All precede the first generated token."""
 
     job: str
@@ -135,11 +135,11 @@ class EngineStep(Struct, frozen=True):
     A job in `broken` may have tokens in `drawn`, which come first.
     """
 
-    begun: list[Begun]
-    drawn: list[Drawn]
-    broken: list[JobFailed]
+    begun: list[JobStart]
+    drawn: list[DrawnToken]
+    broken: list[JobFailure]
     running: int
     waiting: int
-    scored: list[Scored] = []
+    scored: list[PromptScores] = []
     hidden: list[HiddenState] = []
     starved: list[str] = []

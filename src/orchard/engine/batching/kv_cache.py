@@ -15,7 +15,7 @@ import mlx.core as mx
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import MediaSpan
-from orchard.engine.batching.layer_kinds import Footprint, LayerKind, kind_of
+from orchard.engine.batching.layer_kinds import Footprint, LayerKind, layer_kind_of
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.prefix_cache.cache import Match, Miss, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
@@ -27,11 +27,11 @@ _UNLIMITED = 2**31
 Cache = list[Any]
 
 
-def layers(cache: Sequence[Any], name: str = "") -> Iterator[tuple[str, Any]]:
+def named_layers(cache: Sequence[Any], name: str = "") -> Iterator[tuple[str, Any]]:
     """Yield each layer's name and cache, with nested lists flattened."""
     for index, layer in enumerate(cache):
         if hasattr(layer, "caches"):
-            yield from layers(layer.caches, f"{name}{index}.")
+            yield from named_layers(layer.caches, f"{name}{index}.")
         else:
             yield f"{name}{index}", layer
 
@@ -44,65 +44,65 @@ def map_layers(function: Callable[[Any], Any], cache: Sequence[Any]) -> Cache:
     ]
 
 
-def cacheable(cache: Cache) -> bool:
+def is_cacheable(cache: Cache) -> bool:
     """Return whether every layer is of a kind that can be stored and restored."""
-    return all(kind_of(layer).cut or kind_of(layer).snapshot for _, layer in layers(cache))
+    return all(layer_kind_of(layer).cut or layer_kind_of(layer).snapshot for _, layer in named_layers(cache))
 
 
 def needs_snapshot(cache: Cache) -> bool:
     """Return whether some layer can't be cut at any token."""
-    return any(not kind_of(layer).cut for _, layer in layers(cache))
+    return any(not layer_kind_of(layer).cut for _, layer in named_layers(cache))
 
 
 def is_quantized(cache: Cache) -> bool:
     """Return whether some layer is quantised."""
-    return any(hasattr(layer, "bits") for _, layer in layers(cache))
+    return any(hasattr(layer, "bits") for _, layer in named_layers(cache))
 
 
 def footprint(cache: Cache) -> Footprint:
     """Return the footprint of a cache that has read at least one token."""
-    of = [kind_of(layer).footprint(layer) for _, layer in layers(cache)]
+    of = [layer_kind_of(layer).footprint(layer) for _, layer in named_layers(cache)]
     windows = tuple(window for one in of for window in one.windows)
     return Footprint(sum(one.per_token for one in of), windows, sum(one.fixed for one in of))
 
 
-def quantized(cache: Cache, bits: int, group_size: int) -> Cache:
+def quantize_cache(cache: Cache, bits: int, group_size: int) -> Cache:
     """Quantise the layers that can be quantised; keep the others."""
-    return map_layers(lambda layer: kind_of(layer).quantize(layer, group_size, bits), cache)
+    return map_layers(lambda layer: layer_kind_of(layer).quantize(layer, group_size, bits), cache)
 
 
-def cut(cache: Cache, start: int, stop: int) -> Cut:
+def cut_cache(cache: Cache, start: int, stop: int) -> Cut:
     """Return the keys and values from `start` to `stop` of every layer that can be cut; they share its memory."""
-    return Cut(_named(cache, lambda kind, layer: kind.cut(layer, start, stop) if kind.cut else []))
+    return Cut(_name_arrays(cache, lambda kind, layer: kind.cut(layer, start, stop) if kind.cut else []))
 
 
-def snapshot(cache: Cache) -> State:
+def snapshot_cache(cache: Cache) -> State:
     """Copy the state of every layer that can't be cut, lazily."""
-    return State(_named(cache, lambda kind, layer: kind.snapshot(layer) if kind.snapshot else []))
+    return State(_name_arrays(cache, lambda kind, layer: kind.snapshot(layer) if kind.snapshot else []))
 
 
-def _named(cache: Cache, arrays: Callable[[LayerKind, Any], Sequence[mx.array | None]]) -> dict[str, mx.array]:
+def _name_arrays(cache: Cache, arrays: Callable[[LayerKind, Any], Sequence[mx.array | None]]) -> dict[str, mx.array]:
     return {
         f"{name}.{index}": array
-        for name, layer in layers(cache)
-        for index, array in enumerate(arrays(kind_of(layer), layer))
+        for name, layer in named_layers(cache)
+        for index, array in enumerate(arrays(layer_kind_of(layer), layer))
         if array is not None
     }
 
 
-def restore(cache: Cache, pieces: Sequence[tuple[Cut, int]], state: State | None, length: int) -> None:
+def restore_cache(cache: Cache, pieces: Sequence[tuple[Cut, int]], state: State | None, length: int) -> None:
     """Fill an empty cache with `length` tokens: the first so many of each piece, joined, and a snapshot."""
-    cuts = [(_by_layer(piece), used) for piece, used in pieces]
-    states = _by_layer(state) if state else {}
-    for name, layer in layers(cache):
-        kind = kind_of(layer)
+    cuts = [(_group_by_layer(piece), used) for piece, used in pieces]
+    states = _group_by_layer(state) if state else {}
+    for name, layer in named_layers(cache):
+        kind = layer_kind_of(layer)
         own = [states.get(name, {})]
         if kind.cut:
             own = [{index: array[:, :, :used] for index, array in piece[name].items()} for piece, used in cuts]
         kind.restore(layer, own, length)
 
 
-def _by_layer(state: State) -> dict[str, dict[int, mx.array]]:
+def _group_by_layer(state: State) -> dict[str, dict[int, mx.array]]:
     """Group arrays by the names of their layers, then by their indices."""
     found: dict[str, dict[int, mx.array]] = {}
     for key, array in state.arrays.items():
@@ -111,7 +111,7 @@ def _by_layer(state: State) -> dict[str, dict[int, mx.array]]:
     return found
 
 
-def _text(tokens: Sequence[int], spans: Sequence[MediaSpan], scope: CacheScope) -> Sequence[int]:
+def _cache_text(tokens: Sequence[int], spans: Sequence[MediaSpan], scope: CacheScope) -> Sequence[int]:
     """Return the prefix cache's key of a prompt: the tokens, with ids made of its content in place of each medium, and
     with the scope's salt."""
     if not spans:
@@ -148,26 +148,26 @@ class KVStore:
         self._model = model
         self._bits = options.kv_bits
         self._group_size = options.kv_group_size
-        self._quantized_from = options.quantized_kv_start
+        self._quantization_start = options.quantized_kv_start
         self._prefixes: PrefixCache | None = None
         self._disk: DiskTier | None = None
         self._snapshots = False
-        self._restored: tuple[object, Cache] | None = None
+        self._last_find: tuple[object, Cache] | None = None
         self.tokens_per_second = 0.0
         """The speed of prefill; 0: unknown."""
-        if budget and in_pieces and cacheable(model.new_cache()):
+        if budget and in_pieces and is_cacheable(model.new_cache()):
             if options.prompt_cache_dir:
                 folder = Path(options.prompt_cache_dir)
-                form = (self._bits, self._group_size, self._quantized_from) if self._bits else ()
+                form = (self._bits, self._group_size, self._quantization_start) if self._bits else ()
                 fingerprint = f"{model.fingerprint} {form} {options.max_kv_size}"
                 self._disk = DiskTier(folder, fingerprint, options.prompt_cache_dir_bytes, wake)
             self._snapshots = needs_snapshot(model.new_cache())
             self._prefixes = PrefixCache(budget, self._snapshots, self._disk, options.prompt_cache_size)
 
-    def uncached(self) -> "KVStore":
+    def copy_without_cache(self) -> "KVStore":
         """Return a store like this one that caches no prompts."""
         other = copy.copy(self)
-        other._prefixes = other._disk = other._restored = None
+        other._prefixes = other._disk = other._last_find = None
         other._snapshots = False
         return other
 
@@ -183,33 +183,33 @@ class KVStore:
         """
         if self._prefixes is not None:
             self._prefixes.limit(budget, _WRITE_BACK_BYTES if saves else 0)
-            self._restored = None
+            self._last_find = None
 
     def new_cache(self) -> Cache:
         """Return an empty cache."""
-        return self.quantized_if_due(self._model.new_cache(), 0)
+        return self.quantize_if_due(self._model.new_cache(), 0)
 
-    def quantized_if_due(self, cache: Cache, length: int) -> Cache:
+    def quantize_if_due(self, cache: Cache, length: int) -> Cache:
         """Return a cache of `length` tokens, quantised if the options say so for this length."""
-        if self._bits is None or length < self._quantized_from:
+        if self._bits is None or length < self._quantization_start:
             return cache
-        return quantized(cache, self._bits, self._group_size)
+        return quantize_cache(cache, self._bits, self._group_size)
 
     def quantizes_at(self, length: int) -> bool:
         """Return whether a row in decode must be quantised at this length."""
-        return self._bits is not None and length == self._quantized_from > 0
+        return self._bits is not None and length == self._quantization_start > 0
 
-    def until_quantized(self, length: int) -> int:
+    def tokens_until_quantization(self, length: int) -> int:
         """Return how many tokens a row of this length may get before it must be quantised."""
-        if self._bits is None or length >= self._quantized_from:
+        if self._bits is None or length >= self._quantization_start:
             return _UNLIMITED
-        return self._quantized_from - length
+        return self._quantization_start - length
 
     def prefill_stops(self, boundaries: Sequence[int]) -> list[int]:
         """Return the places where prefill must pause, ascending: for snapshots, and where quantisation begins."""
         stops = set(boundaries) if self._snapshots else set()
-        if self._bits is not None and self._quantized_from:
-            stops.add(self._quantized_from)
+        if self._bits is not None and self._quantization_start:
+            stops.add(self._quantization_start)
         return sorted(stops)
 
     def find(self, tokens: list[int], spans: Sequence[MediaSpan] = (), scope: CacheScope = EVERYBODY) -> CacheHit:
@@ -223,33 +223,33 @@ class KVStore:
         if not match.length:
             return CacheHit(self.new_cache(), 0, match.miss)
         known = match.pieces, match.snapshot
-        if not self._restored or self._restored[0] != known:
-            cache = self.quantized_if_due(self._model.new_cache(), match.length)
-            restore(cache, match.pieces, match.snapshot, match.length)
-            self._restored = known, cache
-        return CacheHit(copy.deepcopy(self._restored[1]), match.length, match.miss)
+        if not self._last_find or self._last_find[0] != known:
+            cache = self.quantize_if_due(self._model.new_cache(), match.length)
+            restore_cache(cache, match.pieces, match.snapshot, match.length)
+            self._last_find = known, cache
+        return CacheHit(copy.deepcopy(self._last_find[1]), match.length, match.miss)
 
     def end_admission(self) -> None:
         """Forget the last result of `find`. Until then, rows that find the same share its memory, copied on write."""
-        self._restored = None
+        self._last_find = None
 
     @staticmethod
     def _match(
         prefixes: PrefixCache, tokens: list[int], spans: Sequence[MediaSpan], scope: CacheScope, disk: bool
     ) -> Match:
         media = [(span.start, span.stop) for span in spans]
-        return prefixes.find(_text(tokens, spans, scope), len(tokens) - 1, disk, media, scope)
+        return prefixes.find(_cache_text(tokens, spans, scope), len(tokens) - 1, disk, media, scope)
 
     def fetch(
         self,
         tokens: list[int],
-        done: Callable[[], None],
+        on_done: Callable[[], None],
         spans: Sequence[MediaSpan] = (),
         scope: CacheScope = EVERYBODY,
     ) -> bool:
         """Begin to read a prompt's cached beginning from disk; return False if there is nothing to wait for.
 
-        Nothing is read if computing it would be faster. `done` is called in another thread, even if reading fails.
+        Nothing is read if computing it would be faster. `on_done` is called in another thread, even if reading fails.
         """
         if self._prefixes is None:
             return False
@@ -260,7 +260,7 @@ class KVStore:
             computing = (match.length - match.warm_length) / self.tokens_per_second
             if computing < match.cold_bytes / self._disk.bytes_per_second:
                 return False
-        self._prefixes.fetch(match, done)
+        self._prefixes.fetch(match, on_done)
         return True
 
     def save(
@@ -273,22 +273,22 @@ class KVStore:
         """Save a row's cache in the prefix cache. It must hold exactly these tokens, which must not end in a span."""
         if self._prefixes is None or not tokens:
             return
-        tokens = _text(tokens, spans, scope)
+        tokens = _cache_text(tokens, spans, scope)
         start = self._prefixes.covered(tokens)
-        if self._bits is not None and start < self._quantized_from <= len(tokens) and is_quantized(cache):
+        if self._bits is not None and start < self._quantization_start <= len(tokens) and is_quantized(cache):
             return  # the tokens before quantisation began no longer exist unquantised
-        state = snapshot(cache) if self._snapshots and not self._prefixes.has_snapshot(tokens) else None
-        piece = cut(cache, start, len(tokens)) if start < len(tokens) else None
+        state = snapshot_cache(cache) if self._snapshots and not self._prefixes.has_snapshot(tokens) else None
+        piece = cut_cache(cache, start, len(tokens)) if start < len(tokens) else None
         if state:
             # A lazy copy would keep all of the row's cache alive; the prefix cache copies pieces itself.
             mx.async_eval(state.arrays)  # type: ignore[no-untyped-call]
         if piece or state:
             self._prefixes.insert(tokens, start, piece, state)
 
-    def settle(self, reached: int, mark: int) -> None:
-        """Confirm what was saved under marks up to `reached`: see `MemoryTier.settle`."""
+    def settle(self, reached_mark: int, mark: int) -> None:
+        """Confirm what was saved under marks up to `reached_mark`: see `MemoryTier.settle`."""
         if self._prefixes is not None:
-            self._prefixes.settle(reached, mark)
+            self._prefixes.settle(reached_mark, mark)
 
     def confirm(self) -> None:
         """Confirm all that was saved. What comes before the next `settle` is confirmed, too."""
@@ -297,13 +297,13 @@ class KVStore:
 
     def retract(self) -> None:
         """Drop the saved prompts that are not confirmed, and what `find` has kept."""
-        self._restored = None
+        self._last_find = None
         if self._prefixes is not None:
             self._prefixes.retract()
 
     def drop_all(self) -> None:
         """Drop all saved prompts from memory."""
-        self._restored = None
+        self._last_find = None
         if self._prefixes is not None:
             self._prefixes.drop_all()
 

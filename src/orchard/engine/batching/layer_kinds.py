@@ -8,7 +8,7 @@ too, but their rows take turns, and their prompts are not cached.
 | KVCache, QuantizedKVCache | BatchedKVCache | p |
 | RotatingKVCache | BatchedRotatingKVCache | p; from the window's size on, in a ring after the first `keep` places |
 | ArraysCache | BatchedArraysCache | - |
-| LastHidden, HeadKVCache | BatchedLastHidden, BatchedKVCache; see `head_cache` | p |
+| LastHiddenState, HeadKVCache | BatchedLastHiddenState, BatchedKVCache; see `head_cache` | p |
 
 A batched cache has the methods that models call on mlx-lm's own. Each step writes all of its rows; it is rebuilt when
 rows join or leave. A BatchedKVCache takes several tokens per row, so several prompts can share a prefill pass. When a
@@ -28,12 +28,12 @@ from orchard.engine.batching.batched_cache import (
     KeptTokens,
     Lengths,
     PlacedArrays,
-    behind,
-    choose,
-    gathered,
-    room,
+    capacity_for,
+    choose_rows,
+    gather_rows,
+    select_states,
 )
-from orchard.engine.batching.head_cache import BatchedLastHidden, HeadView, LastHiddenView
+from orchard.engine.batching.head_cache import BatchedLastHiddenState, HeadView, LastHiddenStateView
 from orchard.engine.batching.layer_views import ArraysView, AttentionView
 
 
@@ -64,7 +64,7 @@ class BatchedLayerCache(Protocol):
 
     arrays: list[mx.array]
     """All content of the rows."""
-    apart: list[mx.array]
+    pass_arrays: list[mx.array]
     """What a pass of several tokens per row has computed beside `arrays`; `keep` uses it."""
     lengths: Lengths
     """How many tokens the rows hold before the current pass."""
@@ -89,7 +89,7 @@ class BatchedLayerCache(Protocol):
         """Return one row of `length` tokens as a cache of its own."""
 
 
-def _refuse(layer: Any) -> BatchedLayerCache:
+def _refuse_batching(layer: Any) -> BatchedLayerCache:
     raise Unbatchable(type(layer).__name__)
 
 
@@ -99,7 +99,7 @@ class LayerKind(NamedTuple):
     A prompt can be cached if each of its layers has `cut` or `snapshot`.
     """
 
-    batch: Callable[[Any], BatchedLayerCache] = _refuse
+    batch: Callable[[Any], BatchedLayerCache] = _refuse_batching
     """Return an empty batched cache for layers like this one. Raise Unbatchable."""
     view: Callable[[list[Any], list[int], mx.array], Any] = AttentionView
     """Return the model's view in a pass; arguments: each group's layer, the bounds of their rows, all rows' offsets."""
@@ -115,32 +115,32 @@ class LayerKind(NamedTuple):
     """Return the layer, quantised with this group size and number of bits if its kind can be quantised."""
     batches_prefill: bool = False
     """Whether several prompts can share a prefill pass."""
-    most: Callable[[Any], int] = lambda layer: 2**31
+    max_verify_tokens: Callable[[Any], int] = lambda layer: 2**31
     """Return the most tokens that a row may get in a pass that verifies."""
 
 
-def _arrays(layer: Any) -> list[mx.array]:
+def _layer_arrays(layer: Any) -> list[mx.array]:
     """Return a layer's arrays (1, heads, tokens, width): keys and values, or what they are quantised to."""
     return [*layer.keys, *layer.values] if hasattr(layer, "bits") else [layer.keys, layer.values]
 
 
-def _paired(arrays: Sequence[mx.array]) -> tuple[Any, Any]:
-    """Return keys and values from what `_arrays` returned."""
+def _keys_and_values(arrays: Sequence[mx.array]) -> tuple[Any, Any]:
+    """Return keys and values from what `_layer_arrays` returned."""
     half = len(arrays) // 2
     return (tuple(arrays[:half]), tuple(arrays[half:])) if half > 1 else (arrays[0], arrays[1])
 
 
-def _fill(layer: Any, arrays: Sequence[mx.array], length: int) -> None:
-    layer.keys, layer.values = _paired(arrays)
+def _fill_layer(layer: Any, arrays: Sequence[mx.array], length: int) -> None:
+    layer.keys, layer.values = _keys_and_values(arrays)
     layer.offset = length
 
 
-def _quantized(arrays: Sequence[mx.array], like: Any) -> list[mx.array]:
+def _quantize_arrays(arrays: Sequence[mx.array], like: Any) -> list[mx.array]:
     return [part for one in arrays for part in mx.quantize(one, group_size=like.group_size, bits=like.bits)]
 
 
-def _per_token(layer: Any) -> int:
-    return sum(array.nbytes // array.shape[2] for array in _arrays(layer))
+def _bytes_per_token(layer: Any) -> int:
+    return sum(array.nbytes // array.shape[2] for array in _layer_arrays(layer))
 
 
 class BatchedKVCache(PlacedArrays):
@@ -157,13 +157,13 @@ class BatchedKVCache(PlacedArrays):
         """See `BatchedLayerCache`. Empty rows can only be with other empty rows; then the first pass makes arrays."""
         if not any(layer.offset for layer in layers) and not self.arrays:
             return
-        self.gather(room(max(lengths)), keep, [_arrays(layer) for layer in layers], spare)
+        self.gather(capacity_for(max(lengths)), keep, [_layer_arrays(layer) for layer in layers], spare)
 
     def begin(self, lengths: Lengths) -> None:
         """See `BatchedLayerCache`."""
         super().begin(lengths)
         if self.arrays and lengths.reach > self.arrays[0].shape[2]:
-            self.resize(room(lengths.reach - 1))
+            self.resize(capacity_for(lengths.reach - 1))
 
     def keep(self, tokens: Sequence[int]) -> None:
         """See `BatchedLayerCache`. There is nothing to do: no pass attends to what lies behind a row's end."""
@@ -171,37 +171,37 @@ class BatchedKVCache(PlacedArrays):
     def extract(self, row: int, length: int) -> Any:
         """See `BatchedLayerCache`. The row shares the group's memory until one of them is written."""
         layer = self._new()
-        _fill(layer, [array[row : row + 1, :, : room(length)] for array in self.arrays], length)
+        _fill_layer(layer, [array[row : row + 1, :, : capacity_for(length)] for array in self.arrays], length)
         return layer
 
     def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[Any, Any]:
         """Write each row's new tokens; return keys and values of all places that the pass attends to."""
-        new = _quantized([keys, values], self) if hasattr(self, "bits") else [keys, values]
+        new = _quantize_arrays([keys, values], self) if hasattr(self, "bits") else [keys, values]
         if self.arrays:
             self.write(new, self.lengths.positions)
         else:
             self.arrays = new
-        self.fetched = _paired([array[:, :, : self.lengths.reach] for array in self.arrays])
-        return self.fetched
+        self.last_fetch = _keys_and_values([array[:, :, : self.lengths.reach] for array in self.arrays])
+        return self.last_fetch
 
     def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> Any:
         """Return the mask of the current pass, as mlx-lm's caches do."""
         lengths = self.lengths
-        narrow = window_size if window_size and window_size < lengths.reach else 0
-        if lengths.equal and lengths.count > 1 and not narrow and not return_array:
+        layer_window = window_size if window_size and window_size < lengths.reach else 0
+        if lengths.equal and lengths.count > 1 and not layer_window and not return_array:
             return "causal"
-        return lengths.mask(lengths.reach, narrow)
+        return lengths.mask(lengths.reach, layer_window)
 
 
 def _restore_kv(layer: Any, pieces: list[dict[int, mx.array]], length: int) -> None:
     """Fill a layer with joined pieces; quantise the unquantised ones if the layer is quantised."""
     rows = [list(piece.values()) for piece in pieces]
     if hasattr(layer, "bits"):
-        rows = [_quantized(row, layer) if len(row) == 2 else row for row in rows]
+        rows = [_quantize_arrays(row, layer) if len(row) == 2 else row for row in rows]
     # Add free room: mlx-lm's cache would copy everything once more to make it for the next token.
     free = GROWTH - length % GROWTH
     rows.append([mx.zeros((*array.shape[:2], free, array.shape[3]), array.dtype) for array in rows[0]])
-    _fill(layer, [mx.concatenate(list(arrays), axis=2) for arrays in zip(*rows, strict=True)], length)
+    _fill_layer(layer, [mx.concatenate(list(arrays), axis=2) for arrays in zip(*rows, strict=True)], length)
 
 
 class BatchedRotatingKVCache(PlacedArrays):
@@ -216,18 +216,18 @@ class BatchedRotatingKVCache(PlacedArrays):
     def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
         """See `BatchedLayerCache`."""
         # Until a ring is full, its places are positions.
-        size = min(room(max(lengths)), self._window)
-        self.gather(size, keep, [self._in_places(layer) for layer in layers], spare)
+        size = min(capacity_for(max(lengths)), self._window)
+        self.gather(size, keep, [self._ring_arrays(layer) for layer in layers], spare)
 
-    def _in_places(self, layer: Any) -> list[mx.array]:
+    def _ring_arrays(self, layer: Any) -> list[mx.array]:
         """Return keys and values with each token at its place in the ring."""
         arrays = [layer._temporal_order(array) for array in (layer.keys, layer.values)]
-        return arrays if layer.offset <= self._window else [self._turned(array, 1, layer.offset) for array in arrays]
+        return arrays if layer.offset <= self._window else [self._rotate(array, 1, layer.offset) for array in arrays]
 
-    def _turned(self, array: mx.array, way: int, length: int) -> mx.array:
-        """Rotate the tokens of a row of `length` from their order to their places (`way` 1) or back (-1)."""
+    def _rotate(self, array: mx.array, direction: int, length: int) -> mx.array:
+        """Rotate the tokens of a row of `length` from their order to their places (`direction` 1) or back (-1)."""
         recent = self._window - self._keep
-        turned = mx.roll(array[:, :, -recent:], way * ((length - self._keep) % recent), 2)
+        turned = mx.roll(array[:, :, -recent:], direction * ((length - self._keep) % recent), 2)
         return mx.concatenate([array[:, :, : self._keep], turned], axis=2)
 
     def begin(self, lengths: Lengths) -> None:
@@ -236,30 +236,30 @@ class BatchedRotatingKVCache(PlacedArrays):
         They would overwrite older tokens, which are needed if a new one is rejected.
         """
         super().begin(lengths)
-        self.apart = []
-        if self._size() > self.arrays[0].shape[2]:
-            self.resize(min(room(lengths.reach - 1), self._window))
+        self.pass_arrays = []
+        if self._used_places() > self.arrays[0].shape[2]:
+            self.resize(min(capacity_for(lengths.reach - 1), self._window))
 
-    def _size(self) -> int:
+    def _used_places(self) -> int:
         """Return how many places of the ring the current pass uses if all of its tokens are kept."""
         return min(self.lengths.reach, self._window)
 
     def keep(self, tokens: Sequence[int]) -> None:
         """See `BatchedLayerCache`."""
         places = self.lengths.places(self._window, self._keep)[:, None, :, None]
-        stays = mx.array([*tokens, *[0] * (len(self.lengths.of) - len(tokens))], mx.int32)[:, None]
+        stays = mx.array([*tokens, *[0] * (len(self.lengths.counts) - len(tokens))], mx.int32)[:, None]
         stays = (mx.arange(self.lengths.count) < stays)[:, None, :, None]
-        for index, new in enumerate(self.apart):
+        for index, new in enumerate(self.pass_arrays):
             at = mx.broadcast_to(places, new.shape)
             old = mx.take_along_axis(self.arrays[index], at, axis=2)
             self.arrays[index] = mx.put_along_axis(self.arrays[index], at, mx.where(stays, new, old), axis=2)
-        self.apart = []
+        self.pass_arrays = []
 
     def extract(self, row: int, length: int) -> Any:
         """See `BatchedLayerCache`."""
         arrays = [array[row : row + 1, :, : min(length, self._window)] for array in self.arrays]
         if length > self._window:
-            arrays = [self._turned(array, -1, length) for array in arrays]
+            arrays = [self._rotate(array, -1, length) for array in arrays]
         layer = self._new()
         _fill_ring(layer, [mx.contiguous(array) for array in arrays], length)
         return layer
@@ -267,30 +267,30 @@ class BatchedRotatingKVCache(PlacedArrays):
     def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[Any, Any]:
         """Take each row's new tokens; return keys and values up to the longest row's end."""
         if self.lengths.count > 1:
-            self.apart = [keys, values]
+            self.pass_arrays = [keys, values]
             size = min(self.lengths.longest, self._window)
             rings = [array[:, :, :size] for array in self.arrays]
-            self.fetched = mx.concatenate([rings[0], keys], axis=2), mx.concatenate([rings[1], values], axis=2)
-            return self.fetched
+            self.last_fetch = mx.concatenate([rings[0], keys], axis=2), mx.concatenate([rings[1], values], axis=2)
+            return self.last_fetch
         self.write([keys, values], self.lengths.places(self._window, self._keep))
-        size = self._size()
-        self.fetched = self.arrays[0][:, :, :size], self.arrays[1][:, :, :size]
-        return self.fetched
+        size = self._used_places()
+        self.last_fetch = self.arrays[0][:, :, :size], self.arrays[1][:, :, :size]
+        return self.last_fetch
 
     def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> mx.array | None:
         """Return the mask of the current pass."""
-        size = self._size()
+        size = self._used_places()
         # A full ring holds what its row may attend to, unless the layer's own window is narrower.
-        narrow = window_size if window_size and window_size < self._window and not self._keep else 0
+        layer_window = window_size if window_size and window_size < self._window and not self._keep else 0
         if self.lengths.count > 1:
-            return self.lengths.ring_mask(self._window, self._keep, narrow)
-        if narrow:
-            return self.lengths.mask(size, narrow, self._window)
+            return self.lengths.ring_mask(self._window, self._keep, layer_window)
+        if layer_window:
+            return self.lengths.mask(size, layer_window, self._window)
         return self.lengths.mask(size)
 
 
 def _fill_ring(layer: Any, arrays: Sequence[mx.array], length: int) -> None:
-    _fill(layer, arrays, length)
+    _fill_layer(layer, arrays, length)
     layer._idx = arrays[0].shape[2]
 
 
@@ -317,8 +317,8 @@ class BatchedArraysCache:
     def __init__(self, like: Any) -> None:
         self._new = partial(like.__class__, len(like.cache))
         self.cache: list[Any] = [None] * len(like.cache)
-        self._before: list[Any] = []  # the states before a pass of several tokens per row
-        self._between: dict[int, mx.array] = {}  # the states that the model reported in that pass
+        self._states_before: list[Any] = []  # the states before a pass of several tokens per row
+        self._states_between: dict[int, mx.array] = {}  # the states that the model reported in that pass
 
     def note(self, index: int, between: mx.array) -> None:
         """Take the values of one state within the current pass of n tokens.
@@ -326,21 +326,21 @@ class BatchedArraysCache:
         `between` is (rows, n - 1, ...), the state after each token but the last; or (rows, n + width, ...), whose
         `width` entries from place i on are the state after i tokens.
         """
-        self._between = self._between | {index: between}
+        self._states_between = self._states_between | {index: between}
 
     @property
-    def apart(self) -> list[mx.array]:
+    def pass_arrays(self) -> list[mx.array]:
         """See `BatchedLayerCache`: the noted values, if all states were noted."""
-        return [self._between[index] for index in sorted(self._between)] if self.keeps_any else []
+        return [self._states_between[index] for index in sorted(self._states_between)] if self.keeps_any else []
 
-    @apart.setter
-    def apart(self, arrays: list[mx.array]) -> None:
-        self._between = dict(enumerate(arrays))
+    @pass_arrays.setter
+    def pass_arrays(self, arrays: list[mx.array]) -> None:
+        self._states_between = dict(enumerate(arrays))
 
     @property
     def keeps_any(self) -> bool:
         """See `BatchedLayerCache`."""
-        return len(self._between) == len(self.cache)
+        return len(self._states_between) == len(self.cache)
 
     @property
     def arrays(self) -> list[Any]:
@@ -354,22 +354,22 @@ class BatchedArraysCache:
     def begin(self, lengths: Lengths) -> None:
         """See `BatchedLayerCache`. There is always room."""
         self.lengths = lengths
-        self._before, self._between = list(self.cache) if lengths.count > 1 else [], {}
+        self._states_before, self._states_between = list(self.cache) if lengths.count > 1 else [], {}
 
     def keep(self, tokens: Sequence[int]) -> None:
         """See `BatchedLayerCache`. Take each row back to its state after the tokens that it keeps."""
-        kept = self.lengths.kept(tokens)
-        if not kept.all:
+        kept = self.lengths.kept_tokens(tokens)
+        if not kept.keeps_all:
             self.cache = [
-                _behind(kept, self._before[index], self._between.get(index), new)
+                _select_state(kept, self._states_before[index], self._states_between.get(index), new)
                 for index, new in enumerate(self.cache)
             ]
-        self._before, self._between = [], {}
+        self._states_before, self._states_between = [], {}
 
     def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
         """See `BatchedLayerCache`."""
         self.cache = [
-            gathered(stored, keep, [layer.cache[index] for layer in layers], spare)
+            gather_rows(stored, keep, [layer.cache[index] for layer in layers], spare)
             for index, stored in enumerate(self.cache)
         ]
 
@@ -380,14 +380,14 @@ class BatchedArraysCache:
         return layer
 
 
-def _behind(kept: KeptTokens, before: mx.array, noted: mx.array | None, after: mx.array) -> mx.array:
+def _select_state(kept: KeptTokens, before: mx.array, noted: mx.array | None, after: mx.array) -> mx.array:
     """Return a state after each row's kept tokens, from the noted values of the pass. Not all tokens are kept."""
     if noted is None:
-        return choose(kept.stays, after, before)
+        return choose_rows(kept.complete_rows, after, before)
     if noted.ndim > before.ndim:
-        return behind(kept, before, noted, after)
-    if len(kept.of) == 1:
-        return mx.contiguous(noted[:, kept.of[0] : kept.of[0] + before.shape[1]])
+        return select_states(kept, before, noted, after)
+    if len(kept.counts) == 1:
+        return mx.contiguous(noted[:, kept.counts[0] : kept.counts[0] + before.shape[1]])
     return mx.take_along_axis(noted, kept.window(before.shape[1])[..., None], axis=1)
 
 
@@ -397,8 +397,8 @@ def _restore_arrays(layer: Any, pieces: list[dict[int, mx.array]], length: int) 
 
 _KV = LayerKind(
     batch=BatchedKVCache,
-    footprint=lambda layer: Footprint(per_token=_per_token(layer)),
-    cut=lambda layer, start, stop: [array[:, :, start:stop] for array in _arrays(layer)],
+    footprint=lambda layer: Footprint(per_token=_bytes_per_token(layer)),
+    cut=lambda layer, start, stop: [array[:, :, start:stop] for array in _layer_arrays(layer)],
     restore=_restore_kv,
     batches_prefill=True,
 )
@@ -413,18 +413,18 @@ KINDS: dict[str, LayerKind] = {
     "QuantizedKVCache": _KV,
     "RotatingKVCache": LayerKind(
         batch=BatchedRotatingKVCache,
-        footprint=lambda layer: Footprint(windows=((int(layer.max_size), _per_token(layer)),)),
+        footprint=lambda layer: Footprint(windows=((int(layer.max_size), _bytes_per_token(layer)),)),
         snapshot=_snapshot_ring,
         # mlx-lm assigns to slices, which changes the array object itself; a copy shares its buffer until then.
         restore=lambda layer, pieces, length: _fill_ring(layer, [copy.copy(pieces[0][i]) for i in range(2)], length),
-        most=lambda layer: int(layer.max_size - layer.keep),  # no two of them have one place
+        max_verify_tokens=lambda layer: int(layer.max_size - layer.keep),  # no two of them have one place
     ),
     "ArraysCache": _ARRAYS,
-    "LastHidden": _ARRAYS._replace(batch=BatchedLastHidden, view=LastHiddenView),
+    "LastHiddenState": _ARRAYS._replace(batch=BatchedLastHiddenState, view=LastHiddenStateView),
     "HeadKVCache": _KV._replace(view=HeadView),
 }
 
 
-def kind_of(layer: Any) -> LayerKind:
+def layer_kind_of(layer: Any) -> LayerKind:
     """Return the kind of a row's layer by the name of its class, since mlx-vlm has its own classes."""
     return KINDS.get(type(layer).__name__, LayerKind())

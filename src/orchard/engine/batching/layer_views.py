@@ -25,7 +25,7 @@ class AttentionView:
         self.keys: Any = None
         self.values: Any = None
         self.offset = offset
-        self.only = layers[0] if len(layers) == 1 else None
+        self.single_layer = layers[0] if len(layers) == 1 else None
         """The layer of the only group."""
         self._layers = layers
         self._bounds = bounds
@@ -39,7 +39,7 @@ class AttentionView:
         else:
             rows = zip(self._layers, itertools.pairwise(self._bounds), strict=True)
             fetched = [layer.update_and_fetch(keys[a:b], values[a:b]) for layer, (a, b) in rows]
-            self.keys, self.values = (self._grouped(list(of)) for of in zip(*fetched, strict=True))
+            self.keys, self.values = (self._group_arrays(list(of)) for of in zip(*fetched, strict=True))
         return self.keys_and_values()
 
     def keys_and_values(self) -> tuple[Any, Any]:
@@ -50,9 +50,9 @@ class AttentionView:
         """Return the mask of the current pass, as mlx-lm's caches do."""
         masks = [layer.make_mask(n, window_size=window_size, return_array=return_array) for layer in self._layers]
         as_it_is = self.joint and on_cuda() and isinstance(masks[0], mx.array)
-        return self._grouped(masks) if as_it_is or len(masks) > 1 else masks[0]
+        return self._group_arrays(masks) if as_it_is or len(masks) > 1 else masks[0]
 
-    def _grouped(self, of: list[Any]) -> GroupedArrays:
+    def _group_arrays(self, of: list[Any]) -> GroupedArrays:
         return GroupedArrays(of, self._bounds, self._layers)
 
 
@@ -62,7 +62,7 @@ class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
     def __init__(self, layers: list[Any], bounds: list[int], offset: mx.array) -> None:
         super().__init__(0)
         self._layers = layers
-        self._of: list[list[Any]] = [layer.cache for layer in layers]
+        self._caches: list[list[Any]] = [layer.cache for layer in layers]
         self._bounds = bounds
         known = [layer.lengths for layer in layers]  # None: a row's own cache, which never verifies
         if all(known) and any(of.real_array is not None for of in known):
@@ -72,15 +72,15 @@ class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
             self.lengths = real[0] if len(real) == 1 else mx.concatenate(real)  # models ask for it
             # Here mlx-vlm's Qwen3.5 keeps the least of them. It would read it from the device: a traced pass can't.
             self._qwen3_5_metadata_revision, self._qwen3_5_lengths_info = 0, (self.lengths, 0)
-        self._several = all(known) and known[0].count > 1  # several tokens per row, to verify
+        self._verifies = all(known) and known[0].count > 1  # several tokens per row, to verify
 
     def __getitem__(self, index: int) -> Any:
-        states = [of[index] for of in self._of]
+        states = [of[index] for of in self._caches]
         return states[0] if len(states) == 1 else mx.concatenate(states)
 
     def __setitem__(self, index: int, value: mx.array) -> None:
-        for of, (a, b) in zip(self._of, itertools.pairwise(self._bounds), strict=True):
-            of[index] = value if len(self._of) == 1 else value[a:b]
+        for of, (a, b) in zip(self._caches, itertools.pairwise(self._bounds), strict=True):
+            of[index] = value if len(self._caches) == 1 else value[a:b]
 
     def update_window(self, index: int, source: mx.array, width: int, *, lengths: Any = None) -> mx.array:
         """Keep the last `width` entries of `source` (rows, n, channels), as mlx-vlm's ArraysCache does."""
@@ -97,14 +97,14 @@ class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
 
         `update` takes the state, and how many states between the tokens to return, too; None: none.
         """
-        output, state, *between = update(self[index], length - 1 if self._several else None)
+        output, state, *between = update(self[index], length - 1 if self._verifies else None)
         self[index] = state
         if between:
             self._note(index, between[0])
         return output, state
 
     def _note(self, index: int, between: mx.array) -> None:
-        if self._several:
+        if self._verifies:
             for layer, (a, b) in zip(self._layers, itertools.pairwise(self._bounds), strict=True):
                 layer.note(index, between if len(self._layers) == 1 else between[a:b])
 

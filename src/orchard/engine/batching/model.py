@@ -9,7 +9,7 @@ import mlx.core as mx
 from numpy.typing import NDArray
 
 
-class Sliced(NamedTuple):
+class SlicedArray(NamedTuple):
     """An array with an entry for each token along `axis`."""
 
     array: mx.array | NDArray[Any]
@@ -40,7 +40,7 @@ class Piece(NamedTuple):
     extras: dict[str, Any] | None = None
 
 
-class Embedded(NamedTuple):
+class PromptEmbeddings(NamedTuple):
     """The embeddings, (1, m, width), of m tokens of a prompt of n tokens, from token `start` on.
 
     They end at the prompt's end (m = n - start) or, so that not all media are encoded at once, at the end of a medium.
@@ -56,7 +56,7 @@ class Embedded(NamedTuple):
     embeddings: mx.array | None = None
     positions: mx.array | None = None
     position_delta: int = 0
-    extras: dict[str, Sliced | PlacedRows] = {}  # noqa: RUF012 - nobody writes to it
+    extras: dict[str, SlicedArray | PlacedRows] = {}  # noqa: RUF012 - nobody writes to it
 
     @property
     def stop(self) -> int | None:
@@ -115,12 +115,12 @@ class LanguageModel(Protocol):
         """Read tokens (rows, n), append them to the cache, and return lazy logits (rows, n, vocab_size).
 
         `embeddings` (rows, n, width) replace the tokens' own. `positions`: of the tokens, if they don't simply continue
-        the cache's lengths; for text (rows * n,), else as in `Embedded`. `extras`: by name, as in `Embedded`.
+        the cache's lengths; for text (rows * n,), else as in `PromptEmbeddings`. `extras`: by name, as there.
         """
 
     def drop_all(self) -> None:
         """Forget what is kept between requests, such as encoded media."""
 
-    def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
+    def hidden_states(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
         """Read tokens as `forward` does, but return the lazy last hidden states (rows, n, width), from which logits
         are computed. Only jobs with `hidden` need this."""

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 import mlx.core as mx
 from msgspec.structs import replace
 
-from orchard.engine.batching.batch import Batch, Verifying
+from orchard.engine.batching.batch import Batch, VerifyMode
 from orchard.engine.batching.decode import Failures, Row, Rows
-from orchard.engine.batching.job import Drawn, Verified
+from orchard.engine.batching.job import DrawnToken, Verification
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.sampling.grammar import GrammarError, GrammarState
@@ -22,14 +22,14 @@ from orchard.engine.speculation.proposal import DraftedTokens, Proposal
 from orchard.engine.speculation.speculation import Speculation
 from orchard.engine.speculation.step_clock import StepClock
 
-_MOST_LOGITS = 2**25  # in one pass: 128 MiB in float32
+_MAX_LOGITS = 2**25  # in one pass: 128 MiB in float32
 
 
-class VerifyingError(Exception):
+class VerifyError(Exception):
     """A pass with proposed tokens raised the error in `args`; without proposed tokens, it may not raise."""
 
 
-class _Proposed:
+class _StepProposals:
     """What a step verifies, by row.
 
     The host launches the pass that verifies a draft's guesses while the device still computes them. Until `read`, zeros
@@ -37,15 +37,15 @@ class _Proposed:
     """
 
     def __init__(self, of: dict[Row, Proposal], rows: Sequence[Row] = (), guesses: DraftedTokens | None = None) -> None:
-        """`guesses`: those for each of `rows`, which are then all rows in `of`."""
-        self.of = of
+        """`guesses`: those for each of `rows`, which are then all rows in `by_row`."""
+        self.by_row = of
         self._rows, self._guesses = rows, guesses
         if guesses:
             self._fill([[0] * count for count in guesses.counts])
 
     def tokens(self, row: Row) -> list[int]:
         """Return the tokens that are proposed for a row, or zeros until they are read."""
-        return self.of[row].tokens if row in self.of else []
+        return self.by_row[row].tokens if row in self.by_row else []
 
     def array(self, rows: Sequence[Row], given: Sequence[Sequence[int]]) -> mx.array | None:
         """Return each row's tokens, (rows, most), with the guesses in place of zeros; None: `given` has no zeros."""
@@ -69,7 +69,7 @@ class _Proposed:
 
     def _fill(self, tokens: Sequence[list[int]]) -> None:
         pairs = zip(self._rows, tokens, strict=True)
-        self.of = {row: replace(self.of[row].part(0, len(of)), tokens=of) for row, of in pairs if of}
+        self.by_row = {row: replace(self.by_row[row].part(0, len(of)), tokens=of) for row, of in pairs if of}
 
 
 class SpeculatingRows(Rows):
@@ -109,19 +109,19 @@ class SpeculatingRows(Rows):
         """See `Rows`."""
         self._clock.disturb(1)
 
-    def step(self) -> tuple[list[Drawn], Failures]:
+    def step(self) -> tuple[list[DrawnToken], Failures]:
         """See `Rows`. A step that verifies proposed tokens reads all of its draws."""
         failed: Failures = []
-        drawn: list[Drawn] = []
-        if self._looks():
-            failed, drawn = self._draw_bound(), self.read()
-            proposed = self._propose()
-            if proposed.of or self._owes:
+        drawn: list[DrawnToken] = []
+        if self._is_worth_reading():
+            failed, drawn = self._draw_with_masks(), self.read()
+            proposals = self._propose()
+            if proposals.by_row or self._must_reread:
                 held = self._hold_back()
-                taken, broken = self._verify(proposed)
+                taken, broken = self._verify(proposals)
                 self._joining += held
                 return drawn + taken, failed + broken
-        waits = self.in_flight
+        waits = self.has_unread_draws
         taken, broken = super().step()
         if (seconds := self._clock.lap()) and self._active:
             rows = len(self._active)
@@ -142,149 +142,155 @@ class SpeculatingRows(Rows):
         super()._drop(rows)
 
     @property
-    def _owes(self) -> bool:
+    def _must_reread(self) -> bool:
         """Whether a row must read tokens again, which only a step that verifies can do."""
-        return not self.in_flight and any(len(row.to_read) > 1 for row in self._active)
+        return not self.has_unread_draws and any(len(row.unread_tokens) > 1 for row in self._active)
 
     def _hold_back(self) -> list[Row]:
         """Return the joining rows that must wait: if rows verify alone, none may join one that reads tokens again."""
-        owes = any(row.wants_more and len(row.to_read) > 1 for row in self._active)
+        must_reread = any(row.wants_more and len(row.unread_tokens) > 1 for row in self._active)
         held: list[Row] = []
-        if owes and self._batch.verifying is Verifying.ALONE:
+        if must_reread and self._batch.verify_mode is VerifyMode.ALONE:
             held, self._joining = self._joining, held
         return held
 
-    def _decoding(self) -> list[Row]:
+    def _decoding_rows(self) -> list[Row]:
         return [row for row in self._active if row.wants_more] + self._joining
 
-    def _most_now(self, rows: list[Row]) -> int:
+    def _step_limit(self, rows: list[Row]) -> int:
         return min(self._speculation.controller.looks(len(rows)), self._room()) if rows else 0
 
-    def _most(self, row: Row, rows: int, most: int) -> int:
+    def _row_limit(self, row: Row, rows: int, most: int) -> int:
         """Return how many tokens, up to `most`, may be proposed for a row; `rows`: how many rows decode."""
         slot = row.slot
-        verifies = rows == 1 or self._batch.verifying is Verifying.TOGETHER
+        verifies = rows == 1 or self._batch.verify_mode is VerifyMode.TOGETHER
         if slot.isolated or not (slot.length and row.job.speculates and verifies):
             return 0
-        before = len(row.to_read)
-        logits = _MOST_LOGITS // (rows * self._model.vocab_size)
+        before = len(row.unread_tokens)
+        logits = _MAX_LOGITS // (rows * self._model.vocab_size)
         return max(
             0,
-            min(most, row.left - 1, logits - 1, slot.most - before, self._store.until_quantized(slot.length) - before),
+            min(
+                most,
+                row.tokens_left - 1,
+                logits - 1,
+                slot.max_verify_tokens - before,
+                self._store.tokens_until_quantization(slot.length) - before,
+            ),
         )
 
-    def _looks(self) -> bool:
+    def _is_worth_reading(self) -> bool:
         """Return whether it is worth waiting for all launched tokens in order to verify proposals after them."""
-        if self._owes:
+        if self._must_reread:
             return True
-        if self._bound:
+        if self._masked_logits:
             # Until then another thread uses the grammars' states. Every step waits for it, so this costs nothing.
-            self._bound[1].result()
-        rows = self._decoding()
-        most = self._most_now(rows)
-        if not most or not self.in_flight:
+            self._masked_logits[1].result()
+        rows = self._decoding_rows()
+        most = self._step_limit(rows)
+        if not most or not self.has_unread_draws:
             return most > 0
-        asked = [0 if row in self._joining else self._most(row, len(rows), most) for row in rows]
+        asked = [0 if row in self._joining else self._row_limit(row, len(rows), most) for row in rows]
         return any(self._speculation.controller.choose(self._speculation.propose(rows, asked, launched=True)))
 
-    def _propose(self) -> "_Proposed":
+    def _propose(self) -> "_StepProposals":
         """Ask for proposals; return what the controller chooses to verify."""
-        rows = self._decoding()
-        most = self._most_now(rows)
+        rows = self._decoding_rows()
+        most = self._step_limit(rows)
         if not most:
-            return _Proposed({})
-        offers = self._speculation.propose(rows, [self._most(row, len(rows), most) for row in rows])
+            return _StepProposals({})
+        offers = self._speculation.propose(rows, [self._row_limit(row, len(rows), most) for row in rows])
         for row, offered in zip(rows, offers, strict=True):
-            offered[:] = [self._allowed(row, one) if one.tokens else one for one in offered]
+            offered[:] = [self._cut_by_grammar(row, one) if one.tokens else one for one in offered]
         found = zip(rows, self._speculation.controller.choose(offers), strict=True)
-        return self._drafted({row: one for row, one in found if one and one.count})
+        return self._draft_guesses({row: one for row, one in found if one and one.count})
 
-    def _drafted(self, chosen: dict[Row, Proposal]) -> "_Proposed":
+    def _draft_guesses(self, chosen: dict[Row, Proposal]) -> "_StepProposals":
         """Let the draft guess for the rows whose draft proposals were chosen; return all proposals to verify."""
         rows = [row for row, one in chosen.items() if not one.tokens]
         if not rows:
-            return _Proposed(chosen)
+            return _StepProposals(chosen)
         guesses = self._speculation.draft(rows, [chosen[row].count for row in rows])
         if guesses.compiled or max(guesses.counts) < max(one.count for one in chosen.values()):
             self._clock.disturb(1)  # kernels were compiled, or the pass is narrower than chosen, or texts were read
         if len(rows) == len(chosen) and not any(row.grammar for row in rows):
-            return _Proposed(chosen, rows, guesses)
+            return _StepProposals(chosen, rows, guesses)
         found = dict(chosen)
         for row, tokens in zip(rows, guesses.read(), strict=True):
-            found[row] = self._allowed(row, replace(chosen[row], tokens=tokens).part(0, len(tokens)))
-        return _Proposed({row: one for row, one in found.items() if one.tokens})
+            found[row] = self._cut_by_grammar(row, replace(chosen[row], tokens=tokens).part(0, len(tokens)))
+        return _StepProposals({row: one for row, one in found.items() if one.tokens})
 
     @staticmethod
-    def _allowed(row: Row, proposal: Proposal) -> Proposal:
+    def _cut_by_grammar(row: Row, proposal: Proposal) -> Proposal:
         """Return the beginning of a proposal that the row's grammar allows."""
         if not (row.grammar and proposal.tokens):
             return proposal
         return proposal.part(0, len(row.grammar.ahead(proposal.tokens)) - 1)
 
-    def _verify(self, proposed: "_Proposed") -> tuple[list[Drawn], Failures]:
+    def _verify(self, proposals: "_StepProposals") -> tuple[list[DrawnToken], Failures]:
         """Run one pass over each row's unread tokens and its proposed tokens, and draw a token after each."""
-        for row in self._decoding():
+        for row in self._decoding_rows():
             if row.slot.length and not (row.slot.isolated or row.slot.batched):
                 row.slot.batched = self._stale = True
         self._settle()
         if not self._active:
             return [], []
-        given = [[*row.to_read, *proposed.tokens(row)] for row in self._active]
-        ahead = [1 + len(proposed.tokens(row)) for row in self._active]
+        given = [[*row.unread_tokens, *proposals.tokens(row)] for row in self._active]
+        ahead = [1 + len(proposals.tokens(row)) for row in self._active]
         tried = {row for row, tokens in zip(self._active, given, strict=True) if len(tokens) > 1}
-        rows, traces = len(given), self._batch.traces
-        logits, broken = self._batch.verify(given, ahead, proposed.array(self._active, given))
-        if self._batch.traces > traces:
+        rows, traces = len(given), self._batch.trace_count
+        logits, broken = self._batch.verify(given, ahead, proposals.array(self._active, given))
+        if self._batch.trace_count > traces:
             self._clock.disturb(1)  # later passes of these shapes are faster
         failed = [
-            (of, VerifyingError(error) if tried.intersection(of) else error) for of, error in self._drop_failed(broken)
+            (of, VerifyError(error) if tried.intersection(of) else error) for of, error in self._drop_failed(broken)
         ]
-        drawn: list[Drawn] = []
+        drawn: list[DrawnToken] = []
         if logits is None:
             self._inputs = None
         else:
             mx.async_eval(logits)  # type: ignore[no-untyped-call]
-            drawn = self._draw_ahead(logits, failed, proposed)
+            drawn = self._draw_ahead(logits, failed, proposals)
         if seconds := self._clock.lap():
             self._speculation.controller.observe(rows, rows * max(map(len, given)), seconds)
         return drawn, failed
 
-    def _draw_ahead(self, logits: mx.array, failed: Failures, proposed: "_Proposed") -> list[Drawn]:
+    def _draw_ahead(self, logits: mx.array, failed: Failures, proposals: "_StepProposals") -> list[DrawnToken]:
         """Draw tokens from logits (rows, n, vocab_size), and accept or reject proposed ones; add to `failed`."""
         rows = self._active
-        allowed, stuck = self._allowed_ahead([proposed.tokens(row) for row in rows], logits.shape[1])
+        allowed, stuck = self._masks_ahead([proposals.tokens(row) for row in rows], logits.shape[1])
         draws = self._sampler.draw_ahead(logits, allowed)
         draws.launch()
         samples = draws.read()
-        proposed.read()
-        drawn: list[Drawn] = []
+        proposals.read()
+        drawn: list[DrawnToken] = []
         stand: list[int] = []
         keep: list[int] = []
         for place, row in enumerate(rows):
-            tokens = proposed.tokens(row)
-            given = [*row.to_read, *tokens]
+            tokens = proposals.tokens(row)
+            given = [*row.unread_tokens, *tokens]
             possible, error = stuck.get(place, (1 + len(tokens), None))
             if error and not possible:
                 row.ended = True
                 failed.append(([row], error))
-            taken = self._take(row, samples[place][:possible], tokens)
+            taken = self._take_draws(row, samples[place][:possible], tokens)
             if tokens and taken:
-                right = _alike([one.sample.token for one in taken], tokens)
-                proposal = proposed.of[row]
-                taken[-1] = replace(taken[-1], verified=Verified(proposal.source, len(tokens), right))
+                right = _common_prefix_length([one.sample.token for one in taken], tokens)
+                proposal = proposals.by_row[row]
+                taken[-1] = replace(taken[-1], verified=Verification(proposal.source, len(tokens), right))
                 self._speculation.controller.verified(proposal, len(tokens), right)
             drawn += taken
             stand.append(len(taken))
             # A row that continues must have a token left to read.
-            keep.append(min(_alike(given, row.to_read), len(row.to_read) - (not row.ended)))
-            row.launched = len(row.tokens) - row.prompt_length
+            keep.append(min(_common_prefix_length(given, row.unread_tokens), len(row.unread_tokens) - (not row.ended)))
+            row.launched_tokens = len(row.tokens) - row.prompt_length
         self._batch.keep(keep)
         self._sampler.settle(stand)
         self._inputs = mx.array([row.tokens[-1] for row in rows], mx.uint32)
         return drawn
 
-    def _allowed_ahead(
-        self, proposed: list[list[int]], most: int
+    def _masks_ahead(
+        self, proposals: list[list[int]], most: int
     ) -> tuple[mx.array | None, dict[int, tuple[int, GrammarError]]]:
         """Return the grammars' masks after each of the rows' tokens, (rows, most, words), and the rows that are stuck.
 
@@ -293,18 +299,18 @@ class SpeculatingRows(Rows):
         if not any(row.grammar for row in self._active):
             return None, {}
         states: list[GrammarState | None] = []
-        for row, tokens in zip(self._active, proposed, strict=True):
+        for row, tokens in zip(self._active, proposals, strict=True):
             own = row.grammar.ahead(tokens) if row.grammar else []
             states += [*own, *[None] * (most - len(own))]
         words, errors = self._masks.begin(states).result()
         stuck: dict[int, tuple[int, GrammarError]] = {}
         for place, error in sorted(errors.items()):
             stuck.setdefault(place // most, (place % most, error))
-        return None if words is None else words.reshape(len(proposed), most, -1), stuck
+        return None if words is None else words.reshape(len(proposals), most, -1), stuck
 
-    def _take(self, row: Row, samples: Sequence[Sample], proposed: Sequence[int]) -> list[Drawn]:
+    def _take_draws(self, row: Row, samples: Sequence[Sample], proposed: Sequence[int]) -> list[DrawnToken]:
         """Append a row's draws up to the first one that differs from its proposed token, including that one."""
-        taken: list[Drawn] = []
+        taken: list[DrawnToken] = []
         for place, sample in enumerate(samples):
             if row.ended:
                 break
@@ -314,7 +320,7 @@ class SpeculatingRows(Rows):
         return taken
 
 
-def _alike(first: Sequence[int], second: Sequence[int]) -> int:
+def _common_prefix_length(first: Sequence[int], second: Sequence[int]) -> int:
     """Return the length of the longest common prefix of two token sequences."""
     pairs = zip(first, second, strict=False)
     return next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))

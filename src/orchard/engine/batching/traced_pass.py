@@ -25,8 +25,8 @@ from orchard.engine.batching.model import LanguageModel
 
 log = logging.getLogger("orchard.engine")
 
-RUNS_BEFORE = 6
-_MOST = 64  # traces; each keeps a node for every operation of a pass
+RUNS_BEFORE_TRACE = 6
+_MAX_TRACES = 64  # traces; each keeps a node for every operation of a pass
 
 States = list[list[list[mx.array]]]  # of each group's layers
 Forward = Callable[[mx.array, Sequence[mx.array], list[mx.array], list[list[Any]]], mx.array]
@@ -77,7 +77,7 @@ class TracedPasses:
         self._runs: OrderedDict[object, int] = OrderedDict()
         self._traces: OrderedDict[object, Trace] = OrderedDict()
         self._untraceable: set[int] = set()  # dimensions of tokens: 1 in plain decode, 2 if rows get several
-        self.made = 0
+        self.trace_count = 0
         """How many passes have been traced so far."""
 
     def run(
@@ -105,21 +105,21 @@ class TracedPasses:
             tokens.shape,
             tuple(array.shape for array in more),
             tuple(array is None for array in real),
-            _shapes(states),
+            _state_shapes(states),
         )
-        if (trace := self._trace(key, forward, groups, 0 if at_once else RUNS_BEFORE)) is None:
+        if (trace := self._trace(key, forward, groups, 0 if at_once else RUNS_BEFORE_TRACE)) is None:
             return None
         try:
-            logits, states, apart = trace(tokens, list(more), [of.array for of in lengths], real, states)
+            logits, states, pass_arrays = trace(tokens, list(more), [of.array for of in lengths], real, states)
         except Exception as error:
             if is_out_of_memory(error):
                 raise
             log.info("the model's passes can't be traced; each is built anew (%s)", error)
             self._untraceable.add(tokens.ndim)
             return None
-        for layers, *moved in zip(groups, states, apart, strict=True):
+        for layers, *moved in zip(groups, states, pass_arrays, strict=True):
             for layer, arrays, beside in zip(layers, *moved, strict=True):
-                layer.arrays, layer.apart = arrays, beside
+                layer.arrays, layer.pass_arrays = arrays, beside
         return logits
 
     def _trace(
@@ -129,23 +129,25 @@ class TracedPasses:
             self._traces.move_to_end(key)
             return trace
         runs = self._runs[key] = self._runs.pop(key, 0) + 1
-        if len(self._runs) > _MOST:
+        if len(self._runs) > _MAX_TRACES:
             self._runs.popitem(last=False)
         if runs <= runs_before:
             return None
         del self._runs[key]
-        self.made += 1
-        if len(self._traces) >= _MOST:
+        self.trace_count += 1
+        if len(self._traces) >= _MAX_TRACES:
             self._traces.popitem(last=False)
-        self._traces[key] = trace = mx.compile(_step(forward, [[_empty(layer) for layer in of] for of in groups]))
+        self._traces[key] = trace = mx.compile(
+            _make_step(forward, [[_empty_layer(layer) for layer in of] for of in groups])
+        )
         return trace
 
 
-def _shapes(states: States) -> object:
+def _state_shapes(states: States) -> object:
     return tuple(tuple(tuple((array.shape, array.dtype) for array in arrays) for arrays in of) for of in states)
 
 
-def _empty(layer: BatchedLayerCache) -> BatchedLayerCache:
+def _empty_layer(layer: BatchedLayerCache) -> BatchedLayerCache:
     """Return an empty layer like this one: a trace must not keep arrays."""
     like = copy.copy(layer)
     like.begin(Lengths([0]))
@@ -153,7 +155,7 @@ def _empty(layer: BatchedLayerCache) -> BatchedLayerCache:
     return like
 
 
-def _step(forward: Forward, groups: list[list[Any]]) -> Trace:
+def _make_step(forward: Forward, groups: list[list[Any]]) -> Trace:
     def step(
         tokens: mx.array,
         more: list[mx.array],
@@ -167,11 +169,13 @@ def _step(forward: Forward, groups: list[list[Any]]) -> Trace:
             places = [
                 of[0].shape[2] for layer, of in zip(layers, arrays, strict=True) if isinstance(layer, PlacedArrays)
             ]
-            known = Lengths.unknown(array, max(places, default=count), count, gets)
+            known = Lengths.for_trace(array, max(places, default=count), count, gets)
             for layer, of in zip(layers, arrays, strict=True):
                 layer.arrays, layer.lengths = list(of), known
         logits = forward(tokens, more, lengths, own)
-        moved, apart = ([[getattr(layer, name) for layer in of] for of in own] for name in ("arrays", "apart"))
-        return logits, moved, apart
+        moved, pass_arrays = (
+            [[getattr(layer, name) for layer in of] for of in own] for name in ("arrays", "pass_arrays")
+        )
+        return logits, moved, pass_arrays
 
     return step

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import mlx.core as mx
 
 from orchard.engine.batching.batch import Batch, BatchSlot
-from orchard.engine.batching.kv_cache import KVStore, layers
+from orchard.engine.batching.kv_cache import KVStore, named_layers
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.speculation.acceptance import EXPECTED_OF_DRAFT, ModelAcceptance, RowAcceptance
 from orchard.engine.speculation.interface import SpeculatingRow
@@ -134,7 +134,7 @@ class DraftProposer:
     def _read(self, slot: BatchSlot, tokens: Sequence[int]) -> None:
         assert slot.cache is not None
         self._model.forward(mx.array([self._known(tokens)], mx.uint32), slot.cache)
-        mx.eval([layer.state for _, layer in layers(slot.cache)])
+        mx.eval([layer.state for _, layer in named_layers(slot.cache)])
 
     def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> DraftedTokens:
         """See `Drafter`. The guesses are computed when this returns, so that their time is measured separately."""
@@ -164,11 +164,11 @@ class DraftProposer:
         rows = [slots[slot] for slot in self._batch.slots]
         logits = self._read_new([self._known(mine.row.tokens[mine.slot.length :]) for mine in rows if mine.slot])
         guesses = [self.pick([mine.row for mine in rows], 0, logits)]
-        back = self._batch.mark()
+        restore = self._batch.mark()
         for place in range(1, most):
             logits = self._checked(self._batch.forward(guesses[-1]))
             guesses.append(self.pick([mine.row for mine in rows], place, logits))
-        held = back()
+        held = restore()
         listed: list[list[int]] = mx.stack(guesses, axis=1).tolist()  # type: ignore[assignment]
         for mine, tokens in zip(rows, listed, strict=True):
             mine.guessed(tokens, most - 1 if held else 0)

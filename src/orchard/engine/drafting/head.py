@@ -13,7 +13,7 @@ import mlx.core as mx
 
 from orchard.device.out_of_memory import is_out_of_memory
 from orchard.engine.batching.attention import GroupedArrays
-from orchard.engine.batching.head_cache import HeadKVCache, LastHidden
+from orchard.engine.batching.head_cache import HeadKVCache, LastHiddenState
 from orchard.engine.batching.model import LanguageModel
 
 log = logging.getLogger("orchard.engine")
@@ -97,7 +97,7 @@ class HeadedModel:
 
     def new_cache(self) -> list[Any]:
         """Return an empty cache: the model's, then the head's."""
-        return [*self.plain.new_cache(), LastHidden(), HeadKVCache()]
+        return [*self.plain.new_cache(), LastHiddenState(), HeadKVCache()]
 
     def forward(
         self,
@@ -115,7 +115,7 @@ class HeadedModel:
         """See `LanguageModel`."""
         self.plain.drop_all()
 
-    def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
+    def hidden_states(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
         """See `LanguageModel`."""
         return self._read(tokens, cache, given.get("embeddings"), given.get("positions"), given.get("extras"))[1]
 
@@ -174,4 +174,4 @@ class HeadedModel:
 
 def _arrays(fetched: Sequence[Any]) -> list[mx.array]:
     """Return the arrays in the keys and values that a cache returned."""
-    return [array for one in fetched for array in (one.of if isinstance(one, GroupedArrays) else [one])]
+    return [array for one in fetched for array in (one.arrays if isinstance(one, GroupedArrays) else [one])]

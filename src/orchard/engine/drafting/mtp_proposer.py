@@ -65,7 +65,7 @@ class HeadGuesses:
             at = [of + place for of in lengths]
             for layer, of in zip(kept, at, strict=True):
                 if isinstance(layer, BatchedKVCache):
-                    layer.lengths = Lengths.unknown(of, layer.arrays[0].shape[2], 1, None)
+                    layer.lengths = Lengths.for_trace(of, layer.arrays[0].shape[2], 1, None)
             places = mx.concatenate(at)
             view = HeadView(kept, self.bounds, places)
             view.offset = _BEHIND_ALL  # type: ignore[assignment]
@@ -139,7 +139,7 @@ class MtpProposer:
 
     @property
     def _traces(self) -> int:
-        return sum(of.made for of in self._traced.values())
+        return sum(of.trace_count for of in self._traced.values())
 
     def _told(self, rows: Sequence[SpeculatingRow], tokens: Sequence[list[int]]) -> None:
         for row, of in zip(rows, tokens, strict=True):
@@ -150,16 +150,16 @@ class MtpProposer:
         """Return guesses (rows, most) for the rows of a pass; ignore those of rows that are None."""
         unread = [list(row.tokens[slot.length :]) if row else [0] for row, slot in zip(rows, one.slots, strict=True)]
         behind = [max(len(tokens) - 1, 0) for tokens in unread]
-        states = zip(one.layers(-2), one.by_row(behind), strict=True)
-        before = mx.concatenate([layer.behind(of) for layer, of in states])
-        tokens = one.spread(mx.array([of[-1] if of else 0 for of in unread], mx.uint32))
+        states = zip(one.layers(-2), one.split_by_group(behind), strict=True)
+        before = mx.concatenate([layer.states_after(of) for layer, of in states])
+        tokens = one.to_rows(mx.array([of[-1] if of else 0 for of in unread], mx.uint32))
         given = tokens, [before, one.position_deltas()]
-        return one.real(self._run(one, HeadGuesses(self._model.head, one.bounds, most), *given, behind))
+        return one.to_slots(self._run(one, HeadGuesses(self._model.head, one.bounds, most), *given, behind))
 
     def _run(
         self, one: Pass, forward: HeadGuesses, tokens: mx.array, more: list[mx.array], behind: Sequence[int]
     ) -> mx.array:
-        """Let the head guess after tokens (rows,), which are `behind[i]` places behind the rows' ends."""
+        """Let the head guess after tokens (rows,), which are `states_after[i]` places behind the rows' ends."""
         lengths = one.begin_ahead(behind, forward.most)
         kept = [[layer] for layer in one.layers(-1)]
         if self._batch.traced and all(slot.cache is None for slot in one.slots):

@@ -182,9 +182,9 @@ class PrefixCache:
             self._disk.write_back(min(excess, save_bytes), oldest=True)
         self._memory.evict()
 
-    def settle(self, reached: int, mark: int) -> None:
-        """Confirm what was saved under marks up to `reached`: see `MemoryTier.settle`. Only that goes to disk."""
-        self._memory.settle(reached, mark)
+    def settle(self, reached_mark: int, mark: int) -> None:
+        """Confirm what was saved under marks up to `reached_mark`: see `MemoryTier.settle`. Only that goes to disk."""
+        self._memory.settle(reached_mark, mark)
 
     def confirm(self) -> None:
         """Confirm all that was saved."""
@@ -209,16 +209,16 @@ class PrefixCache:
         self._absorb()
         return self._disk is not None and self._disk.write_back(limit_bytes)
 
-    def fetch(self, match: Match, done: Callable[[], None]) -> None:
-        """Let the I/O thread read what a cold match lacks; it calls `done` when that is read or known to be broken.
+    def fetch(self, match: Match, on_done: Callable[[], None]) -> None:
+        """Let the I/O thread read what a cold match lacks; it calls `on_done` when that is read or known to be broken.
 
         Then call `find(..., disk=False)`: under a tight budget it may be evicted again. If there is nothing to read,
-        `done` is called before this returns.
+        `on_done` is called before this returns.
         """
         if self._disk is None or not match.nodes:
-            done()
+            on_done()
         else:
-            self._disk.fetch(match.nodes[-1], self._needs_snapshot, done)
+            self._disk.fetch(match.nodes[-1], self._needs_snapshot, on_done)
 
     def _absorb(self) -> None:
         if self._disk is not None:

@@ -53,14 +53,14 @@ class DiskIndex:
         if names := self._renew(path, snapshot):
             self._disk.touch(names)
 
-    def fetch(self, node: Node, with_snapshot: bool, done: Callable[[], None]) -> None:
-        """Queue reading what is only on disk of the path to a node and, if wanted, its snapshot; `done` follows."""
+    def fetch(self, node: Node, with_snapshot: bool, on_done: Callable[[], None]) -> None:
+        """Queue reading what is only on disk of the path to a node and, if wanted, its snapshot; `on_done` follows."""
         slots = reversed(slots_of(node.path, node if with_snapshot else None))
         names = dict.fromkeys(slot.file.name for slot in slots if slot.value is None and slot.file is not None)
         if names:
-            self._disk.read(list(names), node, done)
+            self._disk.read(list(names), node, on_done)
         else:
-            done()
+            on_done()
 
     def write_back(self, limit_bytes: int, *, oldest: bool = False) -> bool:
         """Give the I/O thread about `limit_bytes` of what isn't on disk; return whether it could take more now.

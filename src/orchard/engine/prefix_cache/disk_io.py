@@ -110,13 +110,13 @@ class DiskTier:
             self._backlog += nbytes
         self._do(lambda: self._save(place, arrays, nbytes))
 
-    def read(self, names: Sequence[str], node: Any, done: Callable[[], None]) -> None:
-        """Queue the reading of files: put a `FilesRead` with `node` into `news`, then call `done`, even after errors.
+    def read(self, names: Sequence[str], node: Any, on_done: Callable[[], None]) -> None:
+        """Queue the reading of files: put a `FilesRead` with `node` into `news`, then call `on_done`.
 
-        `done` is called in the I/O thread; if the tier is closed, it is called before this returns.
+        `on_done` is called in the I/O thread, even after errors; if the tier is closed, before this returns.
         """
-        if not self._do(lambda: self._read(names, node, done)):
-            done()
+        if not self._do(lambda: self._read(names, node, on_done)):
+            on_done()
 
     def remove(self, name: str) -> None:
         """Queue the deletion of a file. A missing file is ignored."""
@@ -136,7 +136,7 @@ class DiskTier:
     def close(self, timeout: float = 10.0) -> None:
         """Finish all tasks; after `timeout` seconds, finish only the current one. Any thread may call this.
 
-        Fetches that are skipped still call their `done`.
+        Fetches that are skipped still call their `on_done`.
         """
         with self._lock:
             if not self._closed:
@@ -224,7 +224,7 @@ class DiskTier:
             if wake:
                 self._wake()
 
-    def _read(self, names: Sequence[str], node: Any, done: Callable[[], None]) -> None:
+    def _read(self, names: Sequence[str], node: Any, on_done: Callable[[], None]) -> None:
         begin = time.perf_counter()
         try:
             files: dict[str, HostArrays | None] = {}
@@ -240,7 +240,7 @@ class DiskTier:
                 if nbytes >= _LEAST_TIMED:
                     self.bytes_per_second = (self.bytes_per_second + nbytes / (time.perf_counter() - begin)) / 2
         finally:
-            done()
+            on_done()
 
     def _remove(self, name: str) -> None:
         try:

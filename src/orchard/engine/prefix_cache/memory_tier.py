@@ -49,13 +49,13 @@ class MemoryTier:
         elif slot.file is None:
             self.dirty[slot] = None
 
-    def settle(self, reached: int, mark: int) -> None:
-        """Confirm what was put into slots under marks up to `reached`; what comes now gets `mark`, never a lower one.
+    def settle(self, reached_mark: int, mark: int) -> None:
+        """Confirm what was put into slots under marks up to `reached_mark`. What comes from now on gets `mark`.
 
-        What has a mark that is reached already is confirmed at once.
+        `mark` never falls. If it is reached already, what comes is confirmed at once.
         """
-        self._reached, self._mark = reached, mark
-        while self.fresh and next(iter(self.fresh.values())) <= reached:
+        self._reached, self._mark = reached_mark, mark
+        while self.fresh and next(iter(self.fresh.values())) <= reached_mark:
             slot, _ = self.fresh.popitem(last=False)
             if slot.file is None:
                 self.dirty[slot] = None

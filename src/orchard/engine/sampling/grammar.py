@@ -182,7 +182,7 @@ class GrammarState:
         self._newlines = 0  # how many may still come before the answer
         self._failed = False
         self._forced: list[int] | None = None  # the result of `forced`, if it is known
-        self.left: float = math.inf
+        self.tokens_left: float = math.inf
         """How many more tokens the answer may have."""
         self._ending: tuple[int, ...] = ()  # the last tokens, as many as in the reasoning's end tag
         reasoning = grammar.reasoning
@@ -217,7 +217,7 @@ class GrammarState:
                 break
             states.append(states[-1]._copy())
             states[-1].take(token)
-            states[-1].left -= 1
+            states[-1].tokens_left -= 1
         return states
 
     def _copy(self) -> "GrammarState":
@@ -307,7 +307,7 @@ class GrammarState:
             return None
         closing = reasoning.closing
         begun = next((count for count in range(len(closing) - 1, 0, -1) if self._ending[-count:] == closing[:count]), 0)
-        return closing[begun] if self.left <= len(closing) - begun + reasoning.needs else None
+        return closing[begun] if self.tokens_left <= len(closing) - begun + reasoning.needs else None
 
     def _stuck(self, words: Words) -> bool:
         return self._failed or self._matcher.is_error() or not words.any()

@@ -573,7 +573,7 @@ def thought_of(grammar: Bound, begun: list[int], thought: int) -> list[int]:
     follower = GrammarState(grammar, begun)
     written = list(begun)
     while not b"".join(grammar.vocabulary.pieces[token] for token in written).endswith(grammar.reasoning.end):
-        follower.left = MOST - len(written)
+        follower.tokens_left = MOST - len(written)
         words, failed = masks.of([follower])
         assert not failed
         assert words is not None

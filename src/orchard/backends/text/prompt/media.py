@@ -24,7 +24,7 @@ from orchard.core.media import MediaKind, MediaPart, refusal
 from orchard.core.tasks.generate import Generate, Part, TextPart, ToolResultPart
 from orchard.device.lane import check_given_up
 from orchard.engine.batching.job import MediaSpan
-from orchard.engine.batching.model import Embedded
+from orchard.engine.batching.model import PromptEmbeddings
 
 if TYPE_CHECKING:  # they import mlx-vlm, which a text model doesn't need
     from orchard.backends.vision.encoder import PlacedMedium
@@ -47,7 +47,7 @@ class JobMedia(Struct, frozen=True):
     """What a `Job` says about a prompt's media; see there."""
 
     spans: tuple[MediaSpan, ...] = ()
-    embed: Callable[[int], Embedded] | None = None
+    embed: Callable[[int], PromptEmbeddings] | None = None
     media_bytes: int = 0
 
 
