@@ -93,7 +93,7 @@ class Driven:
 
     def peak(self) -> dict[str, int]:
         """The bytes that MLX held at most in any step so far, and those that were planned for that step."""
-        return {"peak_bytes": self._engine.peak.taken, "planned_bytes": self._engine.peak.planned}
+        return {"peak_bytes": self._engine.peak.taken_bytes, "planned_bytes": self._engine.peak.planned_bytes}
 
     def close(self) -> None:
         self._engine.close()

@@ -27,7 +27,7 @@ from tests.support.engine_driver import greedy
 from tests.support.tiny_models import Other, network, run
 
 KNOWN = Calibration(
-    BatchMode.BY_LENGTH, batched_prefill=True, chunk=128, tokens_per_second=1e3, found=time.time(), in_pieces=True
+    BatchMode.BY_LENGTH, batched_prefill=True, chunk=128, tokens_per_second=1e3, measured_at=time.time(), in_pieces=True
 )
 QUANTIZED: dict[str, Any] = {"kv_bits": 8, "kv_group_size": 32}
 
@@ -68,7 +68,7 @@ def test_models_that_can_not_read_quantised_keys_do_without(
     kind: str, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = TextOptions(**QUANTIZED)
-    assert calibration.quantisable(network(kind), options) == replace(options, kv_bits=None)
+    assert calibration.check_kv_bits(network(kind), options) == replace(options, kv_bits=None)
     assert f"--kv-bits 8 has no effect, the KV cache is not quantised: {why}" in caplog.text
     assert "argument types" not in caplog.text
     make_runner(network(kind), options, 0, lambda: None)
@@ -77,7 +77,7 @@ def test_models_that_can_not_read_quantised_keys_do_without(
 @pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "gpt_oss", "gemma3n"])
 def test_models_that_read_quantised_keys_share_passes_as_before(kind: str) -> None:
     options = TextOptions(**QUANTIZED)
-    assert calibration.quantisable(network(kind), options) is options
+    assert calibration.check_kv_bits(network(kind), options) is options
     assert calibration.find_batch_mode(network(kind), options) is BatchMode.SHARED
 
 
@@ -200,7 +200,7 @@ def test_a_model_says_itself_what_rounding_does_to_it(
     masked: bool, expected: BatchMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert calibration.find_batch_mode(Sensitive(masked), TextOptions()) is expected
-    monkeypatch.setattr(calibration, "_MOST_TOLERANCE", calibration._TOLERANCE)
+    monkeypatch.setattr(calibration, "_MAX_TOLERANCE", calibration._TOLERANCE)
     assert calibration.find_batch_mode(Sensitive(masked), TextOptions()) is BatchMode.SEQUENTIAL
 
 
@@ -282,7 +282,7 @@ def test_keys_that_can_not_be_quantised_so() -> None:
     for start in (0, 1000):
         given = TextOptions(kv_bits=8, kv_group_size=64, quantized_kv_start=start)  # a head is 32 wide
         with pytest.raises(OrchardError, match="groups of 64"):
-            calibration.quantisable(network("qwen3"), given)
+            calibration.check_kv_bits(network("qwen3"), given)
 
 
 def test_a_piece_of_a_prompt_is_a_power_of_two() -> None:
@@ -305,7 +305,7 @@ def test_several_prompts_share_a_pass_where_a_gpu_gains_from_it(
     kind: str, device: mx.DeviceType, seconds: float, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mx, "default_device", lambda: device)
-    monkeypatch.setattr(calibration, "_seconds", lambda model, count, rows=1: seconds if rows == 4 else 1.0)
+    monkeypatch.setattr(calibration, "_prefill_seconds", lambda model, count, rows=1: seconds if rows == 4 else 1.0)
     assert calibration.gains_from_batched_prefill(network(kind), TextOptions()) is expected
 
 
@@ -316,12 +316,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_is_remembered_is_recalled(folder: Path) -> None:
-    assert calibration.recall("a") is None
-    calibration.remember("a", KNOWN)
-    calibration.remember("b", replace(KNOWN, chunk=64))
-    assert (calibration.recall("a"), calibration.recall("c")) == (KNOWN, None)
-    calibration.remember("a", replace(KNOWN, batched_prefill=False))
-    assert calibration.recall("a") == replace(KNOWN, batched_prefill=False)
+    assert calibration.load_calibration("a") is None
+    calibration.save_calibration("a", KNOWN)
+    calibration.save_calibration("b", replace(KNOWN, chunk=64))
+    assert (calibration.load_calibration("a"), calibration.load_calibration("c")) == (KNOWN, None)
+    calibration.save_calibration("a", replace(KNOWN, batched_prefill=False))
+    assert calibration.load_calibration("a") == replace(KNOWN, batched_prefill=False)
     assert {file.name for file in folder.iterdir()} == {"a.json", "b.json"}
 
 
@@ -343,30 +343,30 @@ def changed(**fields: object) -> bytes:
         changed(batch_mode="all at once"),
         changed(more=1),
         changed(more="x" * 10_000),
-        changed(found=time.time() - 25 * 3600),
-        changed(found=time.time() + 3600),
+        changed(measured_at=time.time() - 25 * 3600),
+        changed(measured_at=time.time() + 3600),
     ],
 )
 def test_what_is_wrong_or_old_is_not_believed(folder: Path, content: bytes) -> None:
     folder.mkdir(parents=True)
     (folder / "a.json").write_bytes(content)
-    assert calibration.recall("a") is None
-    calibration.remember("a", KNOWN)
-    assert calibration.recall("a") == KNOWN
+    assert calibration.load_calibration("a") is None
+    calibration.save_calibration("a", KNOWN)
+    assert calibration.load_calibration("a") == KNOWN
 
 
 def test_a_folder_that_can_not_be(folder: Path) -> None:
     folder.parent.write_text("a file")
-    calibration.remember("a", KNOWN)
-    assert calibration.recall("a") is None
+    calibration.save_calibration("a", KNOWN)
+    assert calibration.load_calibration("a") is None
 
 
 def test_the_oldest_are_forgotten(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "_MOST_FILES", 3)
     for age, name in enumerate("edcba"):
-        calibration.remember(name, KNOWN)
+        calibration.save_calibration(name, KNOWN)
         os.utime(folder / f"{name}.json", (1e9 + age, 1e9 + age))
-    calibration.remember("new", KNOWN)
+    calibration.save_calibration("new", KNOWN)
     assert {file.stem for file in folder.iterdir()} == {"a", "b", "new"}
 
 
@@ -379,28 +379,28 @@ def test_the_name_tells_apart_what_the_facts_depend_on(monkeypatch: pytest.Monke
         TextOptions(kv_bits=8, quantized_kv_start=7),
         TextOptions(max_kv_size=64),
     ]
-    names = {calibration.key(model, given) for given in options}
+    names = {calibration.calibration_key(model, given) for given in options}
     other = Other(model)
     other.fingerprint = "other"
-    names.add(calibration.key(other, options[0]))
+    names.add(calibration.calibration_key(other, options[0]))
     monkeypatch.setenv("MLX_SOMETHING", "1")
-    names.add(calibration.key(model, options[0]))
+    names.add(calibration.calibration_key(model, options[0]))
     monkeypatch.delenv("MLX_SOMETHING")
     for library in ("none", "mlx", "mlx-lm", "mlx-vlm", "mlx-orchard"):
         monkeypatch.setattr(calibration, "version", lambda name, other=library: "0" if name == other else "1")
-        names.add(calibration.key(model, options[0]))
+        names.add(calibration.calibration_key(model, options[0]))
     assert len(names) == len(options) + 7
     monkeypatch.undo()
-    assert calibration.key(model, TextOptions(decode_concurrency=3, memory_limit=7)) == calibration.key(
-        model, TextOptions()
-    )
+    assert calibration.calibration_key(
+        model, TextOptions(decode_concurrency=3, memory_limit=7)
+    ) == calibration.calibration_key(model, TextOptions())
 
 
 def test_the_name_stays_while_memory_comes_and_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     model, names = network("qwen3"), set()
     for free in (1000, 2000):
         monkeypatch.setattr(mx, "device_info", lambda free=free: {"device_name": "CUDA", "free_memory": free})
-        names.add(calibration.key(model, TextOptions()))
+        names.add(calibration.calibration_key(model, TextOptions()))
     assert len(names) == 1
 
 
@@ -411,9 +411,9 @@ def test_a_library_need_not_be_installed(monkeypatch: pytest.MonkeyPatch) -> Non
         return "1"
 
     model = network("qwen3")
-    before = calibration.key(model, TextOptions())
+    before = calibration.calibration_key(model, TextOptions())
     monkeypatch.setattr(calibration, "version", version)
-    assert calibration.key(model, TextOptions()) != before
+    assert calibration.calibration_key(model, TextOptions()) != before
 
 
 @pytest.mark.parametrize(
@@ -422,8 +422,8 @@ def test_a_library_need_not_be_installed(monkeypatch: pytest.MonkeyPatch) -> Non
 )
 def test_another_source_of_the_engine_makes_another_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model, stat = network("qwen3"), Path.stat
-    before = calibration.key(model, TextOptions())
+    before = calibration.calibration_key(model, TextOptions())
     file = Path(orchard.engine.__file__).parent / name
     assert file.is_file()
     monkeypatch.setattr(Path, "stat", lambda path, **how: stat(Path(__file__) if path == file else path, **how))
-    assert calibration.key(model, TextOptions()) != before
+    assert calibration.calibration_key(model, TextOptions()) != before

@@ -135,14 +135,14 @@ def test_tells_what_guesses_have_brought(model_folder: Path, monkeypatch: pytest
     monkeypatch.setattr(CostController, "totals", brought, raising=False)
     monkeypatch.setattr(CostController, "__init__", lambda controller: None)
     running = Running(model_folder)
-    assert running.engine.speculated == brought
+    assert running.engine.speculation_report == brought
     running.engine.close()
     assert running.engine.join(30)
     off: Engine[TextModel] = Engine(
         lambda: load_text_model(str(model_folder)), lambda step: None, TextOptions(speculation="off")
     )
     off.start().result(30)
-    assert off.speculated == {}
+    assert off.speculation_report == {}
     off.close()
     assert off.join(30)
 

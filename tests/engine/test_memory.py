@@ -20,19 +20,19 @@ from tests.support.tiny_models import make_runner, network, run
     ],
 )
 def test_what_the_weights_leave_is_divided(options: TextOptions, expected: Shares) -> None:
-    assert memory.divide(options, 1_000) == expected
+    assert memory.divide_memory(options, 1_000) == expected
 
 
 @pytest.mark.parametrize(("now", "left", "rows"), [(5_000, 4_000, 3_000), (3_000, 2_000, 2_000), (900, 0, 0)])
 def test_rows_keep_their_share_for_longest_when_there_is_less_for_now(now: int, left: int, rows: int) -> None:
-    shares = memory.divide(TextOptions(memory_limit=5_000), 1_000, now)
+    shares = memory.divide_memory(TextOptions(memory_limit=5_000), 1_000, now)
     assert shares == Shares(3_000, 1_000, left)
-    assert (shares.rows_now, shares.short) == (rows, now < 5_000)
+    assert (shares.rows_now, shares.is_short) == (rows, now < 5_000)
 
 
 def test_without_a_limit_it_is_what_is_recommended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "recommended", lambda: 5_000)
-    assert memory.divide(TextOptions(), 7) == memory.divide(TextOptions(memory_limit=5_000), 7)
+    assert memory.divide_memory(TextOptions(), 7) == memory.divide_memory(TextOptions(memory_limit=5_000), 7)
 
 
 def test_buffers_go_first_then_cached_prompts_and_the_log_says_so(caplog: pytest.LogCaptureFixture) -> None:
@@ -54,8 +54,8 @@ def test_buffers_go_first_then_cached_prompts_and_the_log_says_so(caplog: pytest
     assert runner.store.nbytes == 0
     (line,) = caplog.messages
     assert "of MLX's free buffers are given up, because other models or programs take memory" in line
-    giver._told -= memory._SECONDS_BETWEEN_LINES
-    giver.tell("running requests", 7)
+    giver._logged_at -= memory._SECONDS_BETWEEN_LINES
+    giver.log_release("running requests", 7)
     assert [message.partition(" are")[0] for message in caplog.messages[1:]] == [
         f"{held:,} bytes of cached prompts",
         "7 bytes of running requests",
@@ -67,7 +67,7 @@ def test_cached_prompts_get_what_rows_leave() -> None:
     runner = make_runner(network("qwen3"), cache_bytes=2**24)
     giver = MemoryGiver(runner.store, None)
     for left, rows, budget in ((2000, 0, 600), (1000, 500, 500), (1000, 520, 480), (1000, 500, 480), (1000, 100, 600)):
-        if left != giver._shares.left:
+        if left != giver._shares.available:
             giver.limit(Shares(1400, 600, left), rows)
         giver.make_room(rows)
         assert runner.store.counters()["budget_bytes"] == budget

@@ -134,7 +134,7 @@ def test_no_zeros_are_cached(faults: MemoryFaults, tmp_path: Path, late: int) ->
         runner.close(10)
         check_nothing_is_left(runner)
         for file in tmp_path.glob("*/*.safetensors"):
-            stored = cache_file.read(file, model_fingerprint(runner)).values()
+            stored = cache_file.read_arrays(file, model_fingerprint(runner)).values()
             assert all(np.frombuffer(array.data, np.float32).any() for array in stored), after
             file.unlink()
     assert faults.told > 5

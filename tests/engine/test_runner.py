@@ -468,9 +468,9 @@ def test_memory_that_is_short_for_now_neither_shortens_nor_refuses() -> None:
 
     def meanwhile(course: Course) -> Sequence[Job]:
         at = len(course.steps)
-        assert runner._scheduler.used_bytes + runner.store.nbytes <= runner._memory._shares.left
+        assert runner._scheduler.used_bytes + runner.store.nbytes <= runner._memory._shares.available
         if at in least:
-            runner.limit_memory(most._replace(left=least[at]))
+            runner.limit_memory(most._replace(available=least[at]))
         elif runner.is_idle and len(course.steps[-1].starved) == runner._scheduler.waiting:
             runner.limit_memory(most)
         starved[at] = course.steps[-1].starved

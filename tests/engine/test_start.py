@@ -126,7 +126,7 @@ def test_a_head_that_is_not_used_costs_nothing(
         monkeypatch.setattr(model.head, "read", breaks)
     else:
         monkeypatch.setattr(calibration, "find_verify_mode", lambda *_: VerifyMode.NEVER)
-        monkeypatch.setattr(calibration, "recall", lambda name: None)
+        monkeypatch.setattr(calibration, "load_calibration", lambda name: None)
     runner = make_runner(plain, TextOptions(), 0, lambda: None, draft=model.head)
     assert "the model's MTP head" in caplog.text
     assert runner._footprint == footprint(plain, TextOptions())

@@ -20,7 +20,7 @@ class StubEngine:
     weights_bytes = 1234
     batch_mode = BatchMode.BY_LENGTH
     mlx_bytes = 5678
-    speculated: ClassVar[dict[str, SourceTotals]] = {
+    speculation_report: ClassVar[dict[str, SourceTotals]] = {
         "ngram": SourceTotals(4, 3, 0.5),
         "prediction": SourceTotals(2, 0, -0.25),
     }

@@ -106,7 +106,7 @@ def load_folder(
         network, config = _network(folder, library)
         if options.adapter_path is not None:
             _adapt(network, Path(options.adapter_path), library)
-        unpacked = cpu.widen(network, memory.limit(options) // _UNPACKED_SHARE)
+        unpacked = cpu.widen(network, memory.memory_limit(options) // _UNPACKED_SHARE)
         fused.fuse(network, partial(library.run, network))
         evaluate(folder, network, progress, library.name)
         tokenizer = reading.result()

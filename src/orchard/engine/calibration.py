@@ -35,26 +35,26 @@ from orchard.engine.ticket import StepWork
 
 log = logging.getLogger("orchard.engine")
 
-_MOST_BESIDE_ROWS = 1024  # tokens; after thousands of tokens, a chunk takes several times as long as at the beginning
-_FEWEST_TOKENS_A_STEP = 64
+_MAX_BESIDE_ROWS = 1024  # tokens; after thousands of tokens, a chunk takes several times as long as at the beginning
+_MIN_TOKENS_A_STEP = 64
 _SECONDS_A_STEP = 0.06  # how long one chunk at the beginning of a prompt may hold up rows in decode
 _TOLERANCE = 0.1  # of the logits' spread; rounding in bfloat16 usually stays below, a wrong mask is far above
-_MOST_TOLERANCE = 0.5  # of the spread, in a model that amplifies rounding
+_MAX_TOLERANCE = 0.5  # of the spread, in a model that amplifies rounding
 _TOLERANCE_IN_PIECES = 0.2  # of the spread, on average; if rounding changes the choice of experts, it stays below
-_PROMPT = 256  # tokens
-_TIMED = 3
+_PROMPT_TOKENS = 256
+_MAX_TIMED_RUNS = 3
 _ANSWER = [1, 2, 1, 2, 3]  # the answer of a row that verifies
-_WRONG = 5
+_WRONG_TOKEN = 5
 _PROBES = [[1, 2, 3, 4, 5, 6, 7], [9, 8, 7], [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3]]
 _MOST_BYTES = 4096
 _MOST_FILES = 512
-_SECONDS_BELIEVED = 24 * 3600  # the device may have been busy when it was timed
+_SECONDS_VALID = 24 * 3600  # the device may have been busy when it was timed
 
 
 class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     """What was measured of a model. `batch_mode`: which rows share a pass; `batched_prefill`: whether prompts do.
 
-    `chunk`: the most prompt tokens of a step while rows decode. `tokens_per_second`: of prefill. `found`: when, in
+    `chunk`: the most prompt tokens of a step while rows decode. `tokens_per_second`: of prefill. `measured_at`: when, in
     seconds since 1970. `in_pieces`: whether prompts can be prefilled in chunks. `verify_mode`: which rows may verify
     proposed tokens; None: not tried. `work`: what a step takes beside weights and rows; None: not measured.
     """
@@ -63,7 +63,7 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     batched_prefill: bool
     chunk: Annotated[int, Meta(ge=1)]
     tokens_per_second: Annotated[float, Meta(gt=0)]
-    found: float
+    measured_at: float
     in_pieces: bool
     verify_mode: VerifyMode | None = None
     work: StepWork | None = None
@@ -74,10 +74,12 @@ def gains_from_batched_prefill(model: LanguageModel, options: TextOptions) -> bo
     if mx.default_device() != mx.gpu:
         return False
     # If the GPU waits for launches, several prompts take little longer than one; one prompt keeps a small GPU busy.
-    return _seconds(model, _PROMPT, 4) < 2 * _seconds(model, _PROMPT) and can_batch_prefill(model, options)
+    return _prefill_seconds(model, _PROMPT_TOKENS, 4) < 2 * _prefill_seconds(
+        model, _PROMPT_TOKENS
+    ) and can_batch_prefill(model, options)
 
 
-def quantisable(model: LanguageModel, options: TextOptions) -> TextOptions:
+def check_kv_bits(model: LanguageModel, options: TextOptions) -> TextOptions:
     """Return the options; if the model can't read a quantised KV cache, without `kv_bits`, and log why.
 
     Raise OrchardError if the KV cache can't be quantised with this group size.
@@ -98,12 +100,12 @@ def quantisable(model: LanguageModel, options: TextOptions) -> TextOptions:
                 mx.eval(model.forward(mx.array(tokens, mx.uint32), cache))
             return options
         except Exception as error:
-            reason = f"the model's own attention can't read a quantised KV cache ({_brief(error)})"
+            reason = f"the model's own attention can't read a quantised KV cache ({_error_line(error)})"
     log.warning("--kv-bits %d has no effect, the KV cache is not quantised: %s", options.kv_bits, reason)
     return msgspec.structs.replace(options, kv_bits=None)
 
 
-def _brief(error: Exception) -> str:
+def _error_line(error: Exception) -> str:
     """Return an MLX error on one line, without the list of the function's arguments."""
     first = (str(error).splitlines() or [""])[0].partition(". The following argument types")[0]
     return f"{type(error).__name__}: {first[:200]}"
@@ -111,9 +113,9 @@ def _brief(error: Exception) -> str:
 
 def find_batch_mode(model: LanguageModel, options: TextOptions) -> BatchMode:
     """Find out which of a model's rows can share a pass without a change of their logits."""
-    alone = _Expected(partial(_alone, model, options))
+    alone = _ExpectedLogits(partial(_logits_alone, model, options))
     for mode in (BatchMode.SHARED, BatchMode.BY_LENGTH):
-        if _same(mode.value, alone, partial(_logits, model, options, _PROBES, mode)):
+        if _logits_match(mode.value, alone, partial(_decode_logits, model, options, _PROBES, mode)):
             return mode
     log.warning("answers of this model share no forward passes: its cache or its attention doesn't allow it")
     return BatchMode.SEQUENTIAL
@@ -121,8 +123,8 @@ def find_batch_mode(model: LanguageModel, options: TextOptions) -> BatchMode:
 
 def can_batch_prefill(model: LanguageModel, options: TextOptions) -> bool:
     """Return whether prompts can share a prefill pass without a change of their logits."""
-    batched = partial(_logits, model, options, _PROBES, BatchMode.SEQUENTIAL, batched=True)
-    return _same("prompts share a pass", _Expected(partial(_alone, model, options)), batched)
+    batched = partial(_decode_logits, model, options, _PROBES, BatchMode.SEQUENTIAL, batched=True)
+    return _logits_match("prompts share a pass", _ExpectedLogits(partial(_logits_alone, model, options)), batched)
 
 
 def reads_in_pieces(model: LanguageModel, options: TextOptions) -> bool:
@@ -134,7 +136,7 @@ def reads_in_pieces(model: LanguageModel, options: TextOptions) -> bool:
         pieces = _prompt_logits(model, options, [prompt[:half], prompt[half:]])
         mx.eval(pieces)
     except Exception as error:
-        log.info("the model can't do this: prefill in chunks (%s)", _brief(error))
+        log.info("the model can't do this: prefill in chunks (%s)", _error_line(error))
         return False
     off, spread = float(mx.sqrt(mx.mean(mx.square(pieces - whole)))), float(mx.std(whole))
     same = not off > _TOLERANCE_IN_PIECES * spread
@@ -150,7 +152,7 @@ def _prompt_logits(model: LanguageModel, options: TextOptions, pieces: Sequence[
     return mx.concatenate(read).astype(mx.float32)
 
 
-class _Expected:
+class _ExpectedLogits:
     """Expected logits, computed when they are needed."""
 
     def __init__(self, logits: Callable[[], mx.array]) -> None:
@@ -165,39 +167,39 @@ class _Expected:
     @cached_property
     def rounding(self) -> float:
         """The greatest change of a logit by attention in the model's own type: the effect of rounding."""
-        return _most_between(self._logits(), self.exact)
+        return _max_difference(self._logits(), self.exact)
 
 
-def _same(what: str, expected: _Expected, logits: Callable[[], mx.array]) -> bool:
+def _logits_match(what: str, expected: _ExpectedLogits, logits: Callable[[], mx.array]) -> bool:
     """Return whether logits are as expected except for rounding; log it if they aren't.
 
-    They may differ by `_TOLERANCE` or, up to `_MOST_TOLERANCE`, by twice the model's own effect of rounding.
+    They may differ by `_TOLERANCE` or, up to `_MAX_TOLERANCE`, by twice the model's own effect of rounding.
     """
     spread = float(mx.std(expected.exact))
     try:
         with exact_attention():
-            off = _most_between(logits(), expected.exact)
+            off = _max_difference(logits(), expected.exact)
     except Exception as error:
-        log.info("the model can't do this: %s (%s)", what, _brief(error))
+        log.info("the model can't do this: %s (%s)", what, _error_line(error))
         return False
     allowed = _TOLERANCE * spread
     if off > allowed:
-        allowed = min(max(allowed, 2 * expected.rounding), _MOST_TOLERANCE * spread)
+        allowed = min(max(allowed, 2 * expected.rounding), _MAX_TOLERANCE * spread)
     if off > allowed:
         told = "the model can't do this: %s (its logits change by %.3g, and their standard deviation is %.3g)"
         log.info(told, what, off, spread)
     return off <= allowed
 
 
-def _most_between(some: mx.array, others: mx.array) -> float:
+def _max_difference(some: mx.array, others: mx.array) -> float:
     return float(mx.abs(some.astype(mx.float32) - others).max())
 
 
-def _alone(model: LanguageModel, options: TextOptions) -> mx.array:
-    return mx.concatenate([_logits(model, options, [probe], BatchMode.SEQUENTIAL) for probe in _PROBES])
+def _logits_alone(model: LanguageModel, options: TextOptions) -> mx.array:
+    return mx.concatenate([_decode_logits(model, options, [probe], BatchMode.SEQUENTIAL) for probe in _PROBES])
 
 
-def _logits(
+def _decode_logits(
     model: LanguageModel, options: TextOptions, prompts: Sequence[list[int]], mode: BatchMode, batched: bool = False
 ) -> mx.array:
     """Return the logits (rows, vocab_size) after two steps of decode, in the order of the prompts.
@@ -220,7 +222,7 @@ def _logits(
     batch.arrange(slots)
     logits = None
     for token in (1, 2):
-        logits = _single(*batch.forward(mx.full((len(slots),), token, mx.uint32)))
+        logits = _checked_logits(*batch.forward(mx.full((len(slots),), token, mx.uint32)))
     assert logits is not None
     return logits[mx.array([batch.slots.index(slot) for slot in slots])]
 
@@ -232,14 +234,14 @@ def find_verify_mode(model: LanguageModel, options: TextOptions, mode: BatchMode
     if mode is BatchMode.SEQUENTIAL:
         del ways[VerifyMode.TOGETHER]
     for verify_mode, passes in ways.items():
-        expected = _Expected(partial(_answer_logits, model, options, passes))
+        expected = _ExpectedLogits(partial(_answer_logits, model, options, passes))
         logits = partial(_verified_logits, model, options, mode, passes)
-        if _same(f"proposed tokens for {verify_mode.value}", expected, logits):
+        if _logits_match(f"proposed tokens for {verify_mode.value}", expected, logits):
             return verify_mode
     return VerifyMode.NEVER
 
 
-def _stops(probe: int) -> list[int]:
+def _answer_stops(probe: int) -> list[int]:
     """Return after how many tokens of a probe's answer the logits are compared; the numbers differ between rows."""
     return [1, len(_ANSWER) - 1 - probe, len(_ANSWER) - probe]
 
@@ -248,11 +250,11 @@ def _answer_logits(model: LanguageModel, options: TextOptions, passes: Sequence[
     """Return the logits (n, vocab_size) at the stops of each row, which is decoded alone, token by token."""
     found = []
     for probe in (probe for rows in passes for probe in rows):
-        slot = _begun(model, KVStore(model, options), probe)
+        slot = _prefill_probe(model, KVStore(model, options), probe)
         batch = Batch(model, BatchMode.SEQUENTIAL)
         batch.arrange([slot])
-        logits = [_single(*batch.forward(mx.array([token], mx.uint32))) for token in _ANSWER]
-        found += [logits[stop - 1] for stop in _stops(probe)]
+        logits = [_checked_logits(*batch.forward(mx.array([token], mx.uint32))) for token in _ANSWER]
+        found += [logits[stop - 1] for stop in _answer_stops(probe)]
     return mx.concatenate(found)
 
 
@@ -263,33 +265,33 @@ def _verified_logits(
     store = KVStore(model, options)
     found: dict[int, list[mx.array]] = {}
     for probes in passes:
-        probe_of = {_begun(model, store, probe): probe for probe in probes}
+        probe_of = {_prefill_probe(model, store, probe): probe for probe in probes}
         for slot in probe_of:
             slot.batched = True
         batch = Batch(model, mode, short_length=16)
         batch.arrange(list(probe_of))
         order = [probe_of[slot] for slot in batch.slots]
-        given = [[_ANSWER[0], *[_WRONG] * (2 - probe)] for probe in order]
-        first = _single(*batch.verify(given, [len(tokens) for tokens in given]))[:, 0]
+        given = [[_ANSWER[0], *[_WRONG_TOKEN] * (2 - probe)] for probe in order]
+        first = _checked_logits(*batch.verify(given, [len(tokens) for tokens in given]))[:, 0]
         batch.keep([1] * len(order))
         begun = [slot.length - len(_PROBES[probe]) for slot, probe in zip(batch.slots, order, strict=True)]
-        given = [_ANSWER[start : _stops(probe)[1]] for start, probe in zip(begun, order, strict=True)]
-        second = _single(*batch.verify(given, [1] * len(order)))[:, 0]
+        given = [_ANSWER[start : _answer_stops(probe)[1]] for start, probe in zip(begun, order, strict=True)]
+        second = _checked_logits(*batch.verify(given, [1] * len(order)))[:, 0]
         batch.keep([len(tokens) for tokens in given])
-        last = [_ANSWER[_stops(probe)[2] - 1] for probe in order]
-        third = _single(*batch.forward(mx.array(last, mx.uint32)))
+        last = [_ANSWER[_answer_stops(probe)[2] - 1] for probe in order]
+        third = _checked_logits(*batch.forward(mx.array(last, mx.uint32)))
         for place, probe in enumerate(order):
             found[probe] = [one[place : place + 1] for one in (first, second, third)]
     return mx.concatenate([logits for probes in passes for probe in probes for logits in found[probe]])
 
 
-def _begun(model: LanguageModel, store: KVStore, probe: int) -> BatchSlot:
+def _prefill_probe(model: LanguageModel, store: KVStore, probe: int) -> BatchSlot:
     cache, prompt = store.new_cache(), _PROBES[probe]
     model.forward(mx.array([prompt], mx.uint32), cache)
     return BatchSlot(store.quantize_if_due(cache, len(prompt)), len(prompt))
 
 
-def _single(logits: mx.array | None, failed: list[tuple[list[BatchSlot], Exception]]) -> mx.array:
+def _checked_logits(logits: mx.array | None, failed: list[tuple[list[BatchSlot], Exception]]) -> mx.array:
     for _, error in failed:
         raise error
     assert logits is not None
@@ -301,28 +303,28 @@ def measure_prefill(model: LanguageModel, tick: Callable[[], None] = lambda: Non
 
     `tick` is called between two chunks.
     """
-    count = _FEWEST_TOKENS_A_STEP
-    rate = count / _seconds(model, count)
+    count = _MIN_TOKENS_A_STEP
+    rate = count / _prefill_seconds(model, count)
     # On a GPU, a short chunk takes about as long as its launches.
-    while rate * _SECONDS_A_STEP >= count and count < _MOST_BESIDE_ROWS:
+    while rate * _SECONDS_A_STEP >= count and count < _MAX_BESIDE_ROWS:
         tick()
-        count = max(2 * count, _fitting(rate))
-        rate = count / _seconds(model, count)
-    return _fitting(rate), rate
+        count = max(2 * count, _chunk_at_rate(rate))
+        rate = count / _prefill_seconds(model, count)
+    return _chunk_at_rate(rate), rate
 
 
-def _fitting(rate: float) -> int:
+def _chunk_at_rate(rate: float) -> int:
     """Return how many tokens a chunk may have, at `rate` tokens per second."""
     power = 1 << max(int(rate * _SECONDS_A_STEP), 1).bit_length() - 1
-    return min(max(power, _FEWEST_TOKENS_A_STEP), _MOST_BESIDE_ROWS)
+    return min(max(power, _MIN_TOKENS_A_STEP), _MAX_BESIDE_ROWS)
 
 
-def _seconds(model: LanguageModel, count: int, rows: int = 1) -> float:
+def _prefill_seconds(model: LanguageModel, count: int, rows: int = 1) -> float:
     tokens = mx.zeros((rows, count), mx.uint32)
     seconds: list[float] = []
     # On a GPU the first pass of a size is slow. Elsewhere one long pass is as good as three short ones.
     least = 2 if mx.default_device() == mx.gpu else 1
-    while len(seconds) < least or (len(seconds) < _TIMED and sum(seconds) < _SECONDS_A_STEP):
+    while len(seconds) < least or (len(seconds) < _MAX_TIMED_RUNS and sum(seconds) < _SECONDS_A_STEP):
         cache = model.new_cache()
         begin = time.perf_counter()
         model.forward(tokens, cache)
@@ -331,14 +333,14 @@ def _seconds(model: LanguageModel, count: int, rows: int = 1) -> float:
     return min(seconds)
 
 
-def key(model: LanguageModel, options: TextOptions) -> str:
+def calibration_key(model: LanguageModel, options: TextOptions) -> str:
     """Return a hash of everything that a model's calibration depends on, as a file name."""
     sources = sorted(Path(__file__).parent.rglob("*.py"))
     device = sorted(item for item in mx.device_info().items() if item[0] != "free_memory")  # CUDA's; it always changes
     parts = [
         model.fingerprint,
         [options.kv_bits, options.kv_group_size, options.quantized_kv_start, options.max_kv_size],
-        [_version(name) for name in ("mlx", "mlx-lm", "mlx-vlm", "mlx-orchard")],
+        [_library_version(name) for name in ("mlx", "mlx-lm", "mlx-vlm", "mlx-orchard")],
         # People who work on the engine change it without a new version.
         [(source.name, source.stat().st_size, source.stat().st_mtime_ns) for source in sources],
         [str(mx.default_device()), device, platform.node(), os.cpu_count()],
@@ -347,27 +349,27 @@ def key(model: LanguageModel, options: TextOptions) -> str:
     return blake2b(msgspec.json.encode(parts), digest_size=16).hexdigest()
 
 
-def _version(name: str) -> str:
+def _library_version(name: str) -> str:
     """Return the version of a library, "" if it is not installed."""
     with suppress(PackageNotFoundError):
         return version(name)
     return ""
 
 
-def recall(name: str) -> Calibration | None:
+def load_calibration(name: str) -> Calibration | None:
     """Return the calibration stored under a key; None if there is none, or it is older than a day or broken."""
     try:
-        with (_folder() / f"{name}.json").open("rb") as file:
+        with (_calibration_folder() / f"{name}.json").open("rb") as file:
             calibration = msgspec.json.decode(file.read(_MOST_BYTES), type=Calibration)
     except (OSError, RuntimeError, msgspec.MsgspecError):  # RuntimeError: there is no home
         return None
-    return calibration if 0 <= time.time() - calibration.found < _SECONDS_BELIEVED else None
+    return calibration if 0 <= time.time() - calibration.measured_at < _SECONDS_VALID else None
 
 
-def remember(name: str, calibration: Calibration) -> None:
+def save_calibration(name: str, calibration: Calibration) -> None:
     """Store a calibration under a key. If that fails, the next load calibrates again."""
     try:
-        folder = _folder()
+        folder = _calibration_folder()
         folder.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
         with os.fdopen(handle, "wb") as file:
@@ -381,5 +383,5 @@ def remember(name: str, calibration: Calibration) -> None:
         log.info("the results of calibrating the model can't be stored: %s", error)
 
 
-def _folder() -> Path:
+def _calibration_folder() -> Path:
     return cache_folder() / "models"

@@ -37,11 +37,11 @@ M = TypeVar("M", bound=LanguageModel)
 class Peak(NamedTuple):
     """The bytes that MLX held at most in a step, and those that were planned for it, with the weights."""
 
-    taken: int = 0
-    planned: int = 0
+    taken_bytes: int = 0
+    planned_bytes: int = 0
 
 
-_CRASHED = 70  # sysexits.h: EX_SOFTWARE
+_CRASH_STATUS = 70  # sysexits.h: EX_SOFTWARE
 _STEPS_PER_CLEAR = 256
 _READ_TOKENS_PER_CLEAR = 4096
 _SECONDS_UNTIL_IDLE_CLEAR = 5.0
@@ -89,9 +89,9 @@ class Engine(Generic[M]):
         self.peak = Peak()
         """The step that took most memory so far."""
         self._inbox: queue.SimpleQueue[Callable[[Runner], None] | None] = queue.SimpleQueue()
-        self._used_at = 0.0
+        self._use_noted_at = 0.0
         self._limit = 0
-        self._exceeded = False
+        self._has_exceeded_plan = False
         self._fetching: set[str] = set()  # jobs whose prompts are read from disk; for the engine's thread only
         self._saves_from = 0.0
         self._save_seconds = _SECONDS_TO_SAVE
@@ -105,7 +105,7 @@ class Engine(Generic[M]):
         return 0.0 if since is None else time.monotonic() - since
 
     @property
-    def speculated(self) -> SpeculationReport:
+    def speculation_report(self) -> SpeculationReport:
         """The results of speculative decoding so far, by source; empty if there is no speculation."""
         return self._speculation.controller.totals if self._speculation else {}
 
@@ -114,7 +114,7 @@ class Engine(Generic[M]):
         # If the interpreter ends while a thread is inside MLX, the process aborts.
         atexit.register(self._end)
         self._begin_work()
-        self._limit = memory.limit(self._options)
+        self._limit = memory.memory_limit(self._options)
         limit_device(self._limit)
         ready = self._ready
         in_lasting_thread(self._main, self._closed.set)
@@ -157,7 +157,9 @@ class Engine(Generic[M]):
         self._limit = memory_bytes
         limit_device(memory_bytes)
         self._options = options = replace(self._options, memory_limit=max(memory_bytes, most_bytes))
-        self._inbox.put(lambda runner: runner.limit_memory(memory.divide(options, self.weights_bytes, memory_bytes)))
+        self._inbox.put(
+            lambda runner: runner.limit_memory(memory.divide_memory(options, self.weights_bytes, memory_bytes))
+        )
 
     def close(self, save_seconds: float = _SECONDS_TO_SAVE) -> None:
         """Stop after the current step, save cached prompts for at most `save_seconds`, and free the model."""
@@ -182,16 +184,16 @@ class Engine(Generic[M]):
             # End the whole process: with a live socket and a dead engine, callers would wait forever.
             log.critical("the engine broke; this worker ends", exc_info=True)
             logging.shutdown()
-            os._exit(_CRASHED)
+            os._exit(_CRASH_STATUS)
         atexit.unregister(self._end)
-        self._rest()
+        self._note_idle()
 
     def _begin_work(self) -> None:
         """Note that another piece of work begins."""
         self._busy_since = time.monotonic()
         self.mlx_bytes = mx.get_active_memory() + mx.get_cache_memory()
 
-    def _rest(self) -> None:
+    def _note_idle(self) -> None:
         """Note that the engine is idle."""
         self._begin_work()
         self._busy_since = None
@@ -208,10 +210,10 @@ class Engine(Generic[M]):
             kept = getattr(model, "kept_bytes", 0)  # a vision model, for example, keeps encoded images
             self.weights_bytes = mx.get_active_memory() + kept
             wake = partial(self._inbox.put, lambda _: None)
-            runner = make_runner(model, self._options, self.weights_bytes, wake, self._prepared, draft=draft)
+            runner = make_runner(model, self._options, self.weights_bytes, wake, self._report_preparation, draft=draft)
             self.batch_mode, self.in_pieces = runner.batch_mode, runner.store.in_pieces
             self._speculation = runner.speculation
-            self._rest()  # the watchdog is for MLX, not for a slow disk or another worker that uses the folder
+            self._note_idle()  # the watchdog is for MLX, not for a slow disk or another worker that uses the folder
             runner.store.wait_for_files(_SECONDS_FOR_FILES)
         except Exception as error:
             traceback.clear_frames(error.__traceback__)  # the frames would keep the model alive
@@ -222,7 +224,7 @@ class Engine(Generic[M]):
         self._loop(runner)
         runner.close(self._save_seconds)
 
-    def _prepared(self, fraction: float) -> None:
+    def _report_preparation(self, fraction: float) -> None:
         self._begin_work()
         self._progress(_LOADING_SHARE + (1 - _LOADING_SHARE) * fraction)
 
@@ -247,21 +249,21 @@ class Engine(Generic[M]):
 
     def _note_peak(self, taken: int, planned: int) -> None:
         # Up to its limit, MLX may run ahead of the device, whatever was planned.
-        if taken > max(planned, self._limit) and not self._exceeded:
-            self._exceeded = True
+        if taken > max(planned, self._limit) and not self._has_exceeded_plan:
+            self._has_exceeded_plan = True
             text = "a step took %s bytes of memory; %s were planned, and the model may take %s"
             log.warning(text, f"{taken:,}", f"{planned:,}", f"{self._limit:,}")
-        if taken > self.peak.taken:
+        if taken > self.peak.taken_bytes:
             self.peak = Peak(taken, planned)
 
     def _handle_messages(self, runner: Runner) -> bool:
         """Handle the messages since the last step; wait for one while idle. Return False if the engine must close."""
         while True:
-            wait = self._wait(runner)
-            if wait or time.monotonic() - self._used_at > _SECONDS_BETWEEN_USES:
-                self.use, self._used_at = runner.use, time.monotonic()
+            wait = self._seconds_to_wait(runner)
+            if wait or time.monotonic() - self._use_noted_at > _SECONDS_BETWEEN_USES:
+                self.use, self._use_noted_at = runner.use, time.monotonic()
             if wait:
-                self._rest()
+                self._note_idle()
             try:
                 message = self._inbox.get(wait > 0, wait)
             except queue.Empty:
@@ -270,14 +272,14 @@ class Engine(Generic[M]):
                 if wait < _SECONDS_UNTIL_IDLE_CLEAR:
                     continue
                 mx.clear_cache()
-                self._rest()
+                self._note_idle()
                 message = self._inbox.get()
             self._begin_work()
             if message is None:
                 return False
             message(runner)
 
-    def _wait(self, runner: Runner) -> float:
+    def _seconds_to_wait(self, runner: Runner) -> float:
         """Return how many seconds to wait for a message; after a short idle time, give cached prompts to the disk."""
         now = time.monotonic()
         if not runner.is_idle:
@@ -288,15 +290,15 @@ class Engine(Generic[M]):
         return 0.0 if runner.write_back() else _SECONDS_UNTIL_IDLE_CLEAR
 
     def _add(self, runner: Runner, job: Job) -> None:
-        def fetched(runner: Runner) -> None:
+        def add(runner: Runner) -> None:
             if job.id in self._fetching:  # otherwise it was cancelled
                 self._fetching.remove(job.id)
                 runner.add(job)
 
         self._fetching.add(job.id)
-        wake = partial(self._inbox.put, fetched)
+        wake = partial(self._inbox.put, add)
         if job.hidden or not runner.fetch(job, wake):
-            fetched(runner)
+            add(runner)
 
     def _cancel(self, runner: Runner, job_id: str, choice: int | None) -> None:
         if choice is None:

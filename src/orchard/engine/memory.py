@@ -25,21 +25,21 @@ _REGROWTH = 16  # the budget of cached prompts grows in steps of this part of th
 
 
 class Shares(NamedTuple):
-    """The most bytes for rows and the passes over them, and for cached prompts; `left`: for all of that, for now."""
+    """The most bytes for rows and the passes over them, and for cached prompts; `available`: for all of that, for now."""
 
     rows: int
     cache: int
-    left: int
+    available: int
 
     @property
     def rows_now(self) -> int:
         """The bytes that rows may take for now: cached prompts make room for them."""
-        return min(self.rows, self.left)
+        return min(self.rows, self.available)
 
     @property
-    def short(self) -> bool:
+    def is_short(self) -> bool:
         """Whether the model has less memory for now than it would have alone."""
-        return self.left < self.rows + self.cache
+        return self.available < self.rows + self.cache
 
 
 class Use(NamedTuple):
@@ -50,26 +50,26 @@ class Use(NamedTuple):
     wanted: int = 0
 
 
-def limit(options: TextOptions) -> int:
+def memory_limit(options: TextOptions) -> int:
     """Return how many bytes weights, KV caches and cached prompts may take together."""
     return options.memory_limit or recommended()
 
 
 @cache
-def _usual_buffers() -> int:
+def _default_buffer_limit() -> int:
     """Return the limit of MLX's free buffers before this process has changed it."""
     usual = mx.set_cache_limit(0)
     mx.set_cache_limit(usual)
     return usual
 
 
-def divide(options: TextOptions, weights_bytes: int, memory_bytes: int | None = None) -> Shares:
+def divide_memory(options: TextOptions, weights_bytes: int, memory_bytes: int | None = None) -> Shares:
     """Divide the memory that the weights leave of the limit; if they leave none, all shares are 0.
 
     Cached prompts get what the options say, but at most half; a quarter if the options don't say. `memory_bytes`: what
     the model may take for now; None: the limit.
     """
-    most = max(limit(options) - weights_bytes, 0)
+    most = max(memory_limit(options) - weights_bytes, 0)
     wanted = options.prompt_cache_bytes
     cache = int(most * _CACHE_SHARE) if wanted is None else min(wanted, most // 2)
     left = most if memory_bytes is None else min(max(memory_bytes - weights_bytes, 0), most)
@@ -84,34 +84,34 @@ class MemoryGiver:
         self._speculation = speculation
         self._shares = Shares(0, 0, 0)
         self._budget = -1
-        self._given: Counter[str] = Counter()
-        self._told = float("-inf")
+        self._released: Counter[str] = Counter()
+        self._logged_at = float("-inf")
 
     @property
-    def short(self) -> bool:
+    def is_short(self) -> bool:
         """Whether the model has less memory for now than it would have alone."""
-        return self._shares.short
+        return self._shares.is_short
 
     def limit(self, shares: Shares, rows_bytes: int) -> None:
         """Keep within these shares from now on; `rows_bytes`: what the rows take."""
         self._shares = shares
         buffers = mx.get_cache_memory()
-        bound = min(shares.left // _BUFFERS, _usual_buffers())
+        bound = min(shares.available // _BUFFERS, _default_buffer_limit())
         mx.set_cache_limit(bound)
         if buffers > bound:
             mx.clear_cache()
-            self.tell("MLX's free buffers", buffers - mx.get_cache_memory())
-        self._limit_cache(self._left_beside(rows_bytes), saves=True)
+            self.log_release("MLX's free buffers", buffers - mx.get_cache_memory())
+        self._limit_cache(self._cache_budget(rows_bytes), saves=True)
 
     def make_room(self, rows_bytes: int) -> None:
         """Let cached prompts have what rows of so many bytes leave."""
-        budget = self._left_beside(rows_bytes)
+        budget = self._cache_budget(rows_bytes)
         # Once rows have taken it, it grows back in large steps: each change costs time.
-        if budget < self._budget or budget >= self._budget + self._shares.left // _REGROWTH:
+        if budget < self._budget or budget >= self._budget + self._shares.available // _REGROWTH:
             self._limit_cache(budget)
 
-    def _left_beside(self, rows_bytes: int) -> int:
-        return min(self._shares.cache, max(self._shares.left - rows_bytes, 0))
+    def _cache_budget(self, rows_bytes: int) -> int:
+        return min(self._shares.cache, max(self._shares.available - rows_bytes, 0))
 
     def _limit_cache(self, budget: int, *, saves: bool = False) -> None:
         if budget == self._budget:
@@ -119,17 +119,17 @@ class MemoryGiver:
         self._budget = budget
         before = self._store.nbytes
         self._store.limit(self._speculation.limit(budget) if self._speculation else budget, saves=saves)
-        self.tell("cached prompts", before - self._store.nbytes)
+        self.log_release("cached prompts", before - self._store.nbytes)
 
-    def tell(self, what: str, nbytes: int) -> None:
+    def log_release(self, kind: str, nbytes: int) -> None:
         """Write to the log, now and then, that memory of this kind was given up, and why."""
         if nbytes <= 0:
             return
-        self._given[what] += nbytes
-        if (now := time.monotonic()) - self._told >= _SECONDS_BETWEEN_LINES:
-            self._told = now
-            why = "other models or programs take memory" if self.short else "running requests need more"
+        self._released[kind] += nbytes
+        if (now := time.monotonic()) - self._logged_at >= _SECONDS_BETWEEN_LINES:
+            self._logged_at = now
+            why = "other models or programs take memory" if self.is_short else "running requests need more"
             told = "%s bytes of %s are given up, because %s; requests and cached prompts may take %s"
-            for kind, freed in self._given.items():
-                log.info(told, f"{freed:,}", kind, why, f"{self._shares.left:,}")
-            self._given.clear()
+            for name, freed in self._released.items():
+                log.info(told, f"{freed:,}", name, why, f"{self._shares.available:,}")
+            self._released.clear()

@@ -10,7 +10,7 @@ from orchard.engine.ticket import RANKS, Limits, Ticket
 
 _Kind = Literal["rows", "bytes"]
 _KINDS: tuple[_Kind, ...] = get_args(_Kind)
-_TURN = 16
+_TURN_TOKENS = 16
 
 
 class Occupancy:
@@ -19,7 +19,7 @@ class Occupancy:
     def __init__(self, limits: Limits, running: Iterable[Ticket]) -> None:
         self._limits = limits
         self._running = list(running)
-        self._of: dict[_Kind, tuple[Counter[str], Counter[Priority]]] = {}
+        self._use_by_kind: dict[_Kind, tuple[Counter[str], Counter[Priority]]] = {}
         rows = sum(ticket.rows for ticket in self._running)
         room = sum(self.need("bytes", ticket) for ticket in self._running)
         self._most_chunk = max(map(self._chunk_bytes, self._running), default=0)
@@ -53,12 +53,12 @@ class Occupancy:
 
         The caller with most of what the request lacks, rows or memory, gives its latest requests up, while it has more
         than the request's caller would have with it. A request that was preempted like this n times may first generate
-        `_TURN` * 2^n tokens. So a caller alone and equal shares are left alone, and a request is preempted like this
+        `_TURN_TOKENS` * 2^n tokens. So a caller alone and equal shares are left alone, and a request is preempted like this
         O(log(`max_tokens`)) times.
         """
         found: list[Ticket] = []
         while kind := self.lack(ticket):
-            ripe = self._over(ticket, kind, found)
+            ripe = self._victim_candidates(ticket, kind, found)
             if not ripe:
                 break
             of_caller = self._uses(kind)[0]
@@ -70,7 +70,7 @@ class Occupancy:
             self._count(one, 1)
         return found if fits else []
 
-    def _over(self, ticket: Ticket, kind: _Kind, found: list[Ticket]) -> list[Ticket]:
+    def _victim_candidates(self, ticket: Ticket, kind: _Kind, found: list[Ticket]) -> list[Ticket]:
         """Return the requests that may be displaced for this one: their callers have more than its caller would have.
 
         They have had their turns. One of a higher priority only goes if its priority has more than its share, too.
@@ -84,7 +84,7 @@ class Occupancy:
             one
             for one in self._running
             if of_caller[one.sender.caller] > own
-            and (not one.displacements or one.generated >= _TURN << one.displacements)
+            and (not one.displacements or one.generated >= _TURN_TOKENS << one.displacements)
             and (
                 RANKS[one.priority] >= RANKS[ticket.priority]
                 or of_priority[one.priority] / WEIGHTS[one.priority] > share
@@ -94,18 +94,18 @@ class Occupancy:
 
     def _uses(self, kind: _Kind) -> tuple[Counter[str], Counter[Priority]]:
         """Return what each caller and each priority takes."""
-        if kind not in self._of:
-            of_caller, of_priority = self._of[kind] = Counter(), Counter()
+        if kind not in self._use_by_kind:
+            of_caller, of_priority = self._use_by_kind[kind] = Counter(), Counter()
             for ticket in self._running:
                 need = self.need(kind, ticket)
                 of_caller[ticket.sender.caller] += need
                 of_priority[ticket.priority] += need
-        return self._of[kind]
+        return self._use_by_kind[kind]
 
     def _count(self, ticket: Ticket, sign: int) -> None:
         for kind in _KINDS:
             need = sign * self.need(kind, ticket)
             self.free[kind] -= need
-            if kind in self._of:
-                self._of[kind][0][ticket.sender.caller] += need
-                self._of[kind][1][ticket.priority] += need
+            if kind in self._use_by_kind:
+                self._use_by_kind[kind][0][ticket.sender.caller] += need
+                self._use_by_kind[kind][1][ticket.priority] += need

@@ -233,7 +233,7 @@ class Runner:
             self._refuse(refusal)
         if plan.preempt or plan.pause or plan.displace:
             self._release_memory(plan)
-        if self._memory.short:
+        if self._memory.is_short:
             self._memory.make_room(self._scheduler.used_bytes)
         for job_id in plan.begin:
             self._guard(job_id, self._begin)
@@ -408,7 +408,7 @@ class Runner:
                     held = [len(row.tokens) for row in work.rows] + [
                         prefill.tokens_read for prefill, _ in work.prefills
                     ]
-                    self._memory.tell("running requests", sum(map(self._footprint.bytes, held)))
+                    self._memory.log_release("running requests", sum(map(self._footprint.bytes, held)))
                 # A preemption means that memory is short, so its KV cache must not go into the prefix cache.
                 self._stop(work, cacheable=job_id not in plan.preempt)
 

@@ -28,7 +28,7 @@ from orchard.engine.batching.model import LanguageModel, on_cuda
 from orchard.engine.batching.prefill import warm_up_prefill
 from orchard.engine.batching.traced_pass import RUNS_BEFORE_TRACE
 from orchard.engine.drafting.head import HeadedModel, PredictionHead
-from orchard.engine.drafting.make_drafter import DRAFT_TOKENS, headed, make_drafter
+from orchard.engine.drafting.make_drafter import DRAFT_TOKENS, add_head, make_drafter
 from orchard.engine.drafting.mtp_proposer import MtpProposer
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
@@ -78,11 +78,11 @@ def make_runner(
     """
     attention.install_attention()
     if isinstance(draft, PredictionHead):
-        model, draft = headed(model, draft), None
+        model, draft = add_head(model, draft), None
     shares = _shares(options, weights_bytes)
-    options = calibration.quantisable(model, options)
-    name = calibration.key(model, options)
-    known = calibration.recall(name)
+    options = calibration.check_kv_bits(model, options)
+    name = calibration.calibration_key(model, options)
+    known = calibration.load_calibration(name)
     in_pieces = known.in_pieces if known else calibration.reads_in_pieces(model, options)
     if not in_pieces:
         log.warning(
@@ -126,7 +126,7 @@ def _completed(
         work = known.work or step_work.measure(parts.model, parts.options)
         whole = replace(known, verify_mode=parts.verify_mode, work=work)
     if whole != known:
-        calibration.remember(name, whole)
+        calibration.save_calibration(name, whole)
     return whole
 
 
@@ -231,11 +231,11 @@ def _rehearsed() -> list[tuple[_Ways, tuple[int, ...]]]:
 
 
 def _shares(options: TextOptions, weights_bytes: int) -> memory.Shares:
-    shares = memory.divide(options, weights_bytes)
+    shares = memory.divide_memory(options, weights_bytes)
     if not shares.rows:
         raise OrchardError(
             "model_failed",
-            f"the model takes {weights_bytes:,} bytes; the memory limit of {memory.limit(options):,} leaves "
+            f"the model takes {weights_bytes:,} bytes; the memory limit of {memory.memory_limit(options):,} leaves "
             "nothing for requests",
         )
     if shares.cache < (wanted := options.prompt_cache_bytes or 0):

@@ -251,7 +251,7 @@ async def test_the_engine_may_be_gone_when_it_answers(model_folder: Path) -> Non
 
 async def test_signs_and_limits_are_the_engines(caller: Caller, engine: StubEngine) -> None:
     assert caller.service.signs() == Heartbeat(0.0, StubEngine.mlx_bytes)
-    assert caller.service.speculated() == StubEngine.speculated
+    assert caller.service.speculated() == StubEngine.speculation_report
     engine.silent_seconds = 3.5
     assert caller.service.signs().silent_seconds == 3.5
     caller.service.limit_memory(1000, 2000)

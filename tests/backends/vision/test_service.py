@@ -338,8 +338,8 @@ async def test_where_prompts_must_be_read_whole_it_is_a_model_of_text(
     llava: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What stands behind a medium is read after it."""
-    monkeypatch.setattr(calibration, "recall", lambda name: None)
-    monkeypatch.setattr(calibration, "remember", lambda name, found: None)
+    monkeypatch.setattr(calibration, "load_calibration", lambda name: None)
+    monkeypatch.setattr(calibration, "save_calibration", lambda name, found: None)
     monkeypatch.setattr(calibration, "reads_in_pieces", lambda model, options: False)
     await served_as_text(llava, caplog, "its prompts must be read whole")
 

@@ -390,7 +390,7 @@ def test_saving_at_the_end_waits_until_the_folder_can_be_used(tmp_path: Path, mo
 
 def test_saving_at_the_end_does_not_wait_for_a_disk_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hangs = threading.Event()
-    monkeypatch.setattr(cache_file, "write", lambda *_: hangs.wait(30))
+    monkeypatch.setattr(cache_file, "write_file", lambda *_: hangs.wait(30))
     store = kept(network("qwen3"), prompt(1, 60), prompt_cache_dir=str(tmp_path))
     assert store._disk
     settle(store._disk)

@@ -115,7 +115,7 @@ def test_texts_are_read_in_pieces_of_a_chunk_a_step() -> None:
     unread: list[list[int]] = []
     read = -1
     while read:
-        unread.append([one.unread for one in draft.promise(rows, [2, 2]) if one])
+        unread.append([one.unread_count for one in draft.promise(rows, [2, 2]) if one])
         read = draft.read(rows)
     assert unread == [[39, 59], [23, 59], [0, 59], [0, 43], [0, 27], [0, 0]]
     assert passes == [(1, 16)] * 5
@@ -159,14 +159,14 @@ def test_says_how_much_it_must_read_and_tries_again_after_a_while() -> None:
     promised, nothing = draft.promise([row, short], [9, 9])
     assert nothing is None  # there is nothing to guess from
     assert promised
-    assert (promised.tokens, promised.unread) == ([], 29)
+    assert (promised.tokens, promised.unread_count) == ([], 29)
     assert promised.chances == pytest.approx([0.7, 0.49])
     for _ in range(40):
         guesses = ask(draft, [row], 2)[0]
         row.tokens.append((guesses[0] + 1) % WORDS)
     hopeless = draft.promise([row], [2])[0]
     assert hopeless
-    assert hopeless.unread == 0
+    assert hopeless.unread_count == 0
     assert hopeless.chances[0] < 0.1
     for _ in range(501):
         found = draft.promise([row], [2])[0]
@@ -233,6 +233,6 @@ def test_goes_on_behind_a_pass_that_raised() -> None:
     with pytest.raises(RuntimeError, match="unlucky"):
         draft.draft(rows, [3, 3])
     broken[0] = False
-    assert [one.unread for one in draft.promise(rows, [3, 3]) if one] == [30, 40]
+    assert [one.unread_count for one in draft.promise(rows, [3, 3]) if one] == [30, 40]
     for row, guesses in zip(rows, ask(draft, rows, 3), strict=True):
         assert guesses == likeliest("qwen3", row.tokens, 3)

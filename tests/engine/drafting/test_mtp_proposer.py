@@ -136,7 +136,7 @@ def test_promises_what_earlier_guesses_were_worth(right: float) -> None:
 
 
 def test_guesses_that_were_worth_nothing_are_tried_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mtp_proposer, "_AGAIN", 3)
+    monkeypatch.setattr(mtp_proposer, "_PROMISES_UNTIL_RETRY", 3)
     promised: list[float] = []
 
     class Declining(FixedController):
@@ -182,7 +182,7 @@ def test_a_head_that_raises_fails_nobody(breaks: str, monkeypatch: pytest.Monkey
         assert not any(course.outcomes[job.id].broken for job in JOBS)
         if time and breaks == "feeding":  # what it would guess is worth nothing
             assert not any(one.verified for step in course.steps for one in step.drawn)
-    assert fresh.broken is (breaks == "feeding")
+    assert fresh.has_failed is (breaks == "feeding")
 
 
 @pytest.mark.parametrize("where", ["memory", "disk"])

@@ -52,7 +52,7 @@ def new(
 
 
 def put(cache: PrefixCache, text: Sequence[int], with_snapshot: bool = False, start: int | None = None) -> None:
-    start = cache.covered(text) if start is None else start
+    start = cache.count_covered(text) if start is None else start
     cache.insert(
         text, start, payload(text, start) if start < len(text) else None, state(text) if with_snapshot else None
     )
@@ -152,7 +152,7 @@ def test_an_empty_cache_knows_nothing() -> None:
     cache = new()
     match = look(cache, [1, 2, 3])
     assert (match.length, match.pieces, match.miss, match.cold) == (0, [], Miss(0, 0, [], [1]), False)
-    assert cache.covered([1]) == 0
+    assert cache.count_covered([1]) == 0
     assert not cache.has_snapshot([1])
     assert not cache.write_back(1000)
     called: list[int] = []
@@ -232,22 +232,22 @@ def test_a_match_says_where_the_prompt_left_the_closest_text() -> None:
 
 def test_scopes_find_only_their_own_and_what_they_share() -> None:
     cache = new()
-    ann, ben = (replace(CacheScope.of(name), shared=20) for name in ("ann", "ben"))
+    ann, ben = (replace(CacheScope.from_name(name), shared=20) for name in ("ann", "ben"))
     text = [*range(60)]
-    put(cache, ann.salted(text))
-    own = cache.find(ann.salted(text), 60, disk=False, scope=ann)
-    other = cache.find(ben.salted(text), 60, disk=False, scope=ben)
+    put(cache, ann.add_salt(text))
+    own = cache.find(ann.add_salt(text), 60, disk=False, scope=ann)
+    other = cache.find(ben.add_salt(text), 60, disk=False, scope=ben)
     assert (own.length, other.length) == (60, 20)
     # The rest is another scope's: not even that there is one is told.
     assert other.miss == Miss(20, 4, text[4:20], text[4:20])
-    assert cache.find(ben.salted([*range(10), 70]), 11, disk=False, scope=ben).miss == Miss(
+    assert cache.find(ben.add_salt([*range(10), 70]), 11, disk=False, scope=ben).miss == Miss(
         10, 0, text[:20], [*range(10), 70]
     )
-    put(cache, ben.salted([*range(40), 7, 8, 9]))
-    (found,) = [cache.find(ben.salted([*range(40), 6]), 41, disk=False, scope=ben).miss]
+    put(cache, ben.add_salt([*range(40), 7, 8, 9]))
+    (found,) = [cache.find(ben.add_salt([*range(40), 6]), 41, disk=False, scope=ben).miss]
     assert found == Miss(40, 24, [*range(24, 40), 7, 8, 9], [*range(24, 40), 6])
-    for scope in (CacheScope.of("cem"), CacheScope()):
-        match = cache.find(scope.salted([500]), 1, disk=False, scope=scope)
+    for scope in (CacheScope.from_name("cem"), CacheScope()):
+        match = cache.find(scope.add_salt([500]), 1, disk=False, scope=scope)
         assert (match.length, match.miss) == (0, Miss(0, 0, [] if scope.salt else text[:16], [500]))
     check(cache)
 
@@ -256,7 +256,7 @@ def test_a_prompt_is_compared_with_few_of_many_others(monkeypatch: pytest.Monkey
     """One caller can have thousands of salts, and each of them begins another text."""
     cache = new()
     for number in range(1000):
-        put(cache, CacheScope.of(f"{number}").salted([1, 2, 3]))
+        put(cache, CacheScope.from_name(f"{number}").add_salt([1, 2, 3]))
     put(cache, [5, 6])
     looks, shows = 0, CacheScope.shows
 
@@ -266,8 +266,8 @@ def test_a_prompt_is_compared_with_few_of_many_others(monkeypatch: pytest.Monkey
         return shows(scope, place, id_)
 
     monkeypatch.setattr(CacheScope, "shows", count)
-    for scope, cached in ((CacheScope.of("new"), []), (CacheScope(), [5, 6])):
-        assert cache.find(scope.salted([9]), 1, disk=False, scope=scope).miss == Miss(0, 0, cached, [9])
+    for scope, cached in ((CacheScope.from_name("new"), []), (CacheScope(), [5, 6])):
+        assert cache.find(scope.add_salt([9]), 1, disk=False, scope=scope).miss == Miss(0, 0, cached, [9])
     assert looks < 600
 
 
@@ -397,7 +397,7 @@ class Unlimited(RuleBasedStateMachine):
 
     @rule(text=texts, with_snapshot=st.booleans(), data=st.data())
     def insert(self, text: Text, with_snapshot: bool, data: st.DataObject) -> None:
-        covered = self.cache.covered(text)
+        covered = self.cache.count_covered(text)
         assert covered == max(n for n in range(len(text) + 1) if text[:n] in self.known)
         start = data.draw(st.integers(0, len(text)))
         put(self.cache, text, with_snapshot, start)
@@ -445,7 +445,7 @@ class Limited(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(radix_tree, "MAX_EDGE", 4)
         self.cache = new(self.budget)
-        self.used: list[Text] = []
+        self.last_use: list[Text] = []
 
     def teardown(self) -> None:
         self.patch.undo()
@@ -453,30 +453,30 @@ class Limited(RuleBasedStateMachine):
     @rule(text=texts)
     def insert(self, text: Text) -> None:
         put(self.cache, text)
-        self.used.append(text)
+        self.last_use.append(text)
 
     @rule(text=texts)
     def find(self, text: Text) -> None:
         match = look(self.cache, text)
         if match.length:
-            self.used.append(text[: match.length])
+            self.last_use.append(text[: match.length])
 
-    @precondition(lambda self: self.used)
+    @precondition(lambda self: self.last_use)
     @rule()
     def shrunk(self) -> None:
         shrink(self.cache, self.budget // 2)
-        self.used = []
+        self.last_use = []
 
     @invariant()
     def what_was_used_last_is_there(self) -> None:
         check(self.cache)
         needed: set[Text] = set()
-        for count, text in enumerate(reversed(self.used), 1):
+        for count, text in enumerate(reversed(self.last_use), 1):
             needed |= {text[:n] for n in range(1, len(text) + 1)}
             # A use keeps whole nodes, so the last one of each text may bring up to three tokens more.
             if (len(needed) + 3 * count) * WIDTH > self.budget:
                 break
-            assert self.cache.covered(text) == len(text)
+            assert self.cache.count_covered(text) == len(text)
 
 
 class Few(RuleBasedStateMachine):

@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from orchard.engine.prefix_cache import cache_file, disk_io, radix_tree
 from orchard.engine.prefix_cache.cache import Match, Miss, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
-from orchard.engine.prefix_cache.values import CacheScope, Cut, pack
+from orchard.engine.prefix_cache.values import CacheScope, Cut, pack_tokens
 from tests.engine.prefix_cache.test_cache import WIDTH, Text, check, known, long, look, new, put, shrink, texts
 from tests.support.examples import examples
 
@@ -47,7 +47,7 @@ def save(cache: PrefixCache, disk: DiskTier) -> None:
     while cache.write_back(10**6):
         pass
     settle(disk)
-    cache.covered([])  # takes the news in
+    cache.count_covered([])  # takes the news in
 
 
 def files(disk: DiskTier) -> list[Path]:
@@ -68,7 +68,7 @@ class House:
         self.disk = disk = DiskTier(self.folder, model, disk_budget)
         cache = new(budget, needs_snapshot, disk)
         settle(disk)
-        cache.covered([])
+        cache.count_covered([])
         return cache, disk
 
     def close(self) -> None:
@@ -131,16 +131,16 @@ def test_a_restart_finds_it_all(house: House) -> None:
 
 def test_files_from_before_there_were_keys_belong_to_nobody(house: House) -> None:
     cache, disk = house.open()
-    ann, ben = CacheScope.of("ann"), CacheScope.of("ben")
-    plain, text = long(1, 700), ann.salted(long(2, 700))
+    ann, ben = CacheScope.from_name("ann"), CacheScope.from_name("ben")
+    plain, text = long(1, 700), ann.add_salt(long(2, 700))
     for one in (plain, text):
         put(cache, one)
         save(cache, disk)
     cache, disk = house.open()
     assert fetch(cache, list(text)).length == 700
-    assert cache.find(ann.salted(plain), 700, scope=ann).length == 0
+    assert cache.find(ann.add_salt(plain), 700, scope=ann).length == 0
     for one in (plain, long(2, 700)):
-        found = cache.find(ben.salted(one), 700, scope=ben)
+        found = cache.find(ben.add_salt(one), 700, scope=ben)
         assert (found.length, found.miss) == (0, Miss(0, 0, [], one[:1]))
     check(cache)
 
@@ -332,11 +332,11 @@ def test_a_file_in_a_wrong_place_is_dropped(house: House, caplog: pytest.LogCapt
     for path in files(disk):
         if "-512." in path.name:
             path.unlink()
-    place = cache_file.FileIdentity(MODEL, "payload", "a" * 64, "", 0, radix_tree.root().edge)
-    word = pack([1])
+    place = cache_file.FileIdentity(MODEL, "payload", "a" * 64, "", 0, radix_tree.make_tree().edge)
+    word = pack_tokens([1])
     for start, text in ((0, word), (7, word), (0, b""), (-4, word)):
         bad = cache_file.FileIdentity(MODEL, "payload", place.key[:-1] + str(len(text)), "", start, text)
-        cache_file.write(disk.folder, bad, {})
+        cache_file.write_file(disk.folder, bad, {})
     caplog.clear()
     cache, disk = house.open()
     assert look(cache, long(1, 1500)).length == 512
@@ -382,13 +382,13 @@ def test_what_is_cached_before_the_folder_is_read_takes_its_files(
     house.close()
     kept = files(disk)
     gate = threading.Event()
-    read_place = cache_file.read_place
+    read_header = cache_file.read_header
 
     def slow(*arguments: Any) -> Any:
         assert gate.wait(SECONDS)
-        return read_place(*arguments)
+        return read_header(*arguments)
 
-    monkeypatch.setattr(cache_file, "read_place", slow)
+    monkeypatch.setattr(cache_file, "read_header", slow)
     house.disk = disk = DiskTier(house.folder, MODEL, 10**9)
     cache = new(disk=disk)
     put(cache, text[:250])
@@ -396,7 +396,7 @@ def test_what_is_cached_before_the_folder_is_read_takes_its_files(
     assert not cache.write_back(10**6)
     gate.set()
     settle(disk)
-    cache.covered([])
+    cache.count_covered([])
     check(cache)
     save(cache, disk)
     assert set(files(disk)) > set(kept)
@@ -501,7 +501,7 @@ def test_what_was_used_last_is_saved_first(house: House) -> None:
     cache.write_back(1)
     settle(disk)
     (path,) = files(disk)
-    assert cache_file.read_place(path, MODEL).place.text == pack(first)
+    assert cache_file.read_header(path, MODEL).place.text == pack_tokens(first)
     disk.budget = int(2.5 * path.stat().st_size)
     save(cache, disk)
     cache, disk = house.open()
@@ -558,15 +558,15 @@ def test_tend_does_a_little_at_a_time(house: House) -> None:
 
 
 def test_a_slow_disk_holds_tend_up_and_wakes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk_io, "_BACKLOG", 1)
+    monkeypatch.setattr(disk_io, "_MAX_BACKLOG", 1)
     gate, woken = threading.Event(), threading.Event()
-    write = cache_file.write
+    write = cache_file.write_file
 
     def slow(*arguments: Any) -> None:
         assert gate.wait(SECONDS)
         write(*arguments)
 
-    monkeypatch.setattr(cache_file, "write", slow)
+    monkeypatch.setattr(cache_file, "write_file", slow)
     disk = DiskTier(tmp_path, MODEL, 10**9, woken.set)
     cache = new(disk=disk)
     settle(disk)
@@ -805,7 +805,7 @@ class Disk(RuleBasedStateMachine):
     def insert(self, text: Text, with_snapshot: bool) -> None:
         put(self.cache, text, with_snapshot)
         if not with_snapshot:
-            assert self.cache.covered(text) == len(text)
+            assert self.cache.count_covered(text) == len(text)
 
     @rule(text=texts, limit=st.integers(0, 14))
     def find(self, text: Text, limit: int) -> None:
@@ -853,7 +853,7 @@ class Disk(RuleBasedStateMachine):
     @invariant()
     def the_books_are_right(self) -> None:
         settle(self.disk)
-        self.cache.covered([])
+        self.cache.count_covered([])
         check(self.cache)
         settle(self.disk)
         sizes = {path.name: path.stat().st_size for path in files(self.disk)}

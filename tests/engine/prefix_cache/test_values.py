@@ -17,12 +17,12 @@ from orchard.engine.prefix_cache.values import (
     CacheScope,
     Cut,
     State,
-    condense,
+    condense_text,
     is_medium,
     media_ids,
-    pack,
+    pack_tokens,
     token_of,
-    unpack,
+    unpack_tokens,
 )
 from tests.engine.prefix_cache.test_cache import shrink
 from tests.engine.prefix_cache.test_disk_io import fetch, settle
@@ -132,7 +132,7 @@ def test_ids_of_a_medium() -> None:
     assert len({id_ >> 32 for id_ in ids}) == len({id_ % 2**32 for id_ in ids}) == len(ids)
     assert min(ids) >= MEDIUM
     assert media_ids(b"one", 3) == ids[:3]
-    assert unpack(pack(ids)) == ids
+    assert unpack_tokens(pack_tokens(ids)) == ids
 
 
 TEXTS = st.lists(st.one_of(st.integers(0, 2**31 - 1), st.integers(0, 3), st.sampled_from(media_ids(b"any", 4))))
@@ -140,28 +140,32 @@ TEXTS = st.lists(st.one_of(st.integers(0, 2**31 - 1), st.integers(0, 3), st.samp
 
 @given(TEXTS, TEXTS)
 def test_condensed_texts_tell_texts_apart(one: list[int], other: list[int]) -> None:
-    assert (condense(pack(one)) == condense(pack(other))) == (one == other)
-    assert condense(pack(one + other)) == condense(pack(one)) + condense(pack(other))
+    assert (condense_text(pack_tokens(one)) == condense_text(pack_tokens(other))) == (one == other)
+    assert condense_text(pack_tokens(one + other)) == condense_text(pack_tokens(one)) + condense_text(
+        pack_tokens(other)
+    )
 
 
 def test_a_condensed_text_without_media_has_four_bytes_a_token() -> None:
-    assert condense(pack([0, 1, 2**31 - 1])) == b"\0\0\0\0\1\0\0\0\xff\xff\xff\x7f"
+    assert condense_text(pack_tokens([0, 1, 2**31 - 1])) == b"\0\0\0\0\1\0\0\0\xff\xff\xff\x7f"
 
 
 TEXTS = st.lists(st.integers(0, 2**31 - 1) | st.sampled_from(media_ids(b"medium", 8)), max_size=12)
-SCOPES = st.builds(lambda name, shared: replace(CacheScope.of(name), shared=shared), st.text(), st.integers(0, 6))
+SCOPES = st.builds(
+    lambda name, shared: replace(CacheScope.from_name(name), shared=shared), st.text(), st.integers(0, 6)
+)
 
 
 @given(TEXTS, SCOPES)
 def test_a_salt_hides_a_text_from_other_scopes_and_not_from_its_own(text: list[int], scope: CacheScope) -> None:
-    salted = scope.salted(text)
+    salted = scope.add_salt(text)
     assert list(salted[: scope.shared]) == text[: scope.shared]
     assert [token_of(id_) for id_ in salted if not is_medium(id_)] == [id_ for id_ in text if not is_medium(id_)]
     own = enumerate(salted[scope.shared :], scope.shared)
     assert all(scope.shows(place, id_) for place, id_ in own)
-    other = replace(CacheScope.of("another"), shared=scope.shared)
+    other = replace(CacheScope.from_name("another"), shared=scope.shared)
     if scope.salt and len(text) > scope.shared:
-        assert salted[scope.shared] != other.salted(text)[scope.shared]
+        assert salted[scope.shared] != other.add_salt(text)[scope.shared]
         assert not other.shows(scope.shared, salted[scope.shared])
         assert is_medium(text[scope.shared]) or not EVERYBODY.shows(scope.shared, salted[scope.shared])
-        assert len({condense(pack(one)) for one in (text, salted, other.salted(text))}) == 3
+        assert len({condense_text(pack_tokens(one)) for one in (text, salted, other.add_salt(text))}) == 3

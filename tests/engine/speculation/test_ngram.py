@@ -76,7 +76,7 @@ def test_proposes_from_the_answers_of_other_rows() -> None:
 
 def test_guesses_come_from_answers_of_the_same_scope() -> None:
     pool = AnswerPool(100)
-    ann, ben = CacheScope.of("ann"), CacheScope.of("ben")
+    ann, ben = CacheScope.from_name("ann"), CacheScope.from_name("ben")
     proposer = NgramProposer(pool)
     row = TalkingRow([1, 2, 3], cache_scope=replace(ann, shared=2))
     proposer.open(row)
@@ -88,17 +88,17 @@ def test_guesses_come_from_answers_of_the_same_scope() -> None:
         (proposal,) = proposer.propose([row], [2])
         assert (proposal and proposal.tokens) == proposed
     for number in range(10):
-        pool.add(range(40), CacheScope.of(f"{number}"))
-    scopes = (ann, *(CacheScope.of(f"{number}") for number in range(10)))
+        pool.add(range(40), CacheScope.from_name(f"{number}"))
+    scopes = (ann, *(CacheScope.from_name(f"{number}") for number in range(10)))
     assert sum(len(text) for scope in scopes for text in pool.texts(scope)) <= 200
-    assert pool.texts(CacheScope.of("9"))
+    assert pool.texts(CacheScope.from_name("9"))
     assert not pool.texts(ann)
 
 
 def test_the_pool_has_few_scopes_however_short_their_answers_are() -> None:
     """Each of them takes memory besides its tokens, and one caller can have thousands of salts."""
     pool = AnswerPool()
-    scopes = [CacheScope.of(f"{number}") for number in range(1000)]
+    scopes = [CacheScope.from_name(f"{number}") for number in range(1000)]
     for scope in scopes:
         pool.add([1, 2, 3], scope)
         pool.add([4, 5, 6], scopes[0])

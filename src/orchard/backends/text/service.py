@@ -42,7 +42,7 @@ from orchard.device.memory import recommended
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import DrawnToken, EngineStep, Job, JobStart, Verification
 from orchard.engine.engine import Engine
-from orchard.engine.memory import limit
+from orchard.engine.memory import memory_limit
 from orchard.engine.prefix_cache.values import CacheScope
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.speculation.prediction import PredictedText, PredictionUse
@@ -71,7 +71,7 @@ class _LiveRequest:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.cache_scope = CacheScope.of(request.cache_scope)
+        self.cache_scope = CacheScope.from_name(request.cache_scope)
         self.preparing: asyncio.Task[None] | None = None
         self.answers: list[ChoiceOutput] = []
         self.prompt_tokens = 0
@@ -224,7 +224,7 @@ class TextService(Service):
 
     def speculated(self) -> SpeculationReport:
         """Return the results of speculation since the load; they may include steps that are not delivered yet."""
-        return self._engine.speculated
+        return self._engine.speculation_report
 
     def starved(self) -> list[str]:
         """Return the requests that wait because they need more memory than there is for now, even alone."""

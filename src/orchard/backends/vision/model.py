@@ -26,7 +26,7 @@ from orchard.backends.vision.shared_keys import mend
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.model import PlacedRows, PromptEmbeddings, SlicedArray
-from orchard.engine.memory import limit
+from orchard.engine.memory import memory_limit
 
 log = logging.getLogger("orchard.worker")
 
@@ -265,7 +265,7 @@ def sees_both_ways(language_model: Any) -> bool:
 
 def _most_kept(options: TextOptions) -> tuple[int, int]:
     """Return the most bytes for cached prepared media, and for cached features."""
-    most = limit(options)
+    most = memory_limit(options)
     return min(MOST_INPUT_BYTES, int(most * _INPUT_SHARE)), min(MOST_FEATURE_BYTES, int(most * _FEATURE_SHARE))
 
 

@@ -115,11 +115,11 @@ def _cache_text(tokens: Sequence[int], spans: Sequence[MediaSpan], scope: CacheS
     """Return the prefix cache's key of a prompt: the tokens, with ids made of its content in place of each medium, and
     with the scope's salt."""
     if not spans:
-        return scope.salted(tokens)
+        return scope.add_salt(tokens)
     text = list(tokens)
     for span in spans:
         text[span.start : span.stop] = media_ids(span.digest, span.stop - span.start)
-    return scope.salted(text[: len(tokens)])  # the tokens may end within a span
+    return scope.add_salt(text[: len(tokens)])  # the tokens may end within a span
 
 
 class CacheHit(NamedTuple):
@@ -274,7 +274,7 @@ class KVStore:
         if self._prefixes is None or not tokens:
             return
         tokens = _cache_text(tokens, spans, scope)
-        start = self._prefixes.covered(tokens)
+        start = self._prefixes.count_covered(tokens)
         if self._bits is not None and start < self._quantization_start <= len(tokens) and is_quantized(cache):
             return  # the tokens before quantisation began no longer exist unquantised
         state = snapshot_cache(cache) if self._snapshots and not self._prefixes.has_snapshot(tokens) else None
@@ -326,7 +326,7 @@ class KVStore:
             return
         end = time.monotonic() + timeout
         self.wait_for_files(timeout)  # nothing can be saved before
-        while (self.write_back() or self._disk.busy) and time.monotonic() < end:
-            if self._disk.busy:
+        while (self.write_back() or self._disk.is_busy) and time.monotonic() < end:
+            if self._disk.is_busy:
                 time.sleep(_SECONDS_BETWEEN_LOOKS)
         self._disk.close(max(end - time.monotonic(), 0))

@@ -53,7 +53,7 @@ class PredictionHead(ABC):
         """Return the logits (rows, n, vocab_size) for hidden states of the model or of the head."""
 
 
-class _Taken(Exception):
+class _KeysAndValues(Exception):
     """Carries a layer's new keys and values (rows, heads, n, width) and ends its pass: nothing else is needed."""
 
     def __init__(self, keys: mx.array, values: mx.array) -> None:
@@ -61,14 +61,14 @@ class _Taken(Exception):
         self.arrays = keys, values
 
 
-class _NewKeys:
+class _CapturingCache:
     """A cache that takes the new keys and values from a layer."""
 
     offset = 0
 
     def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
         """Raise the new keys and values: building the rest of the layer would take longer than all before it."""
-        raise _Taken(keys, values)
+        raise _KeysAndValues(keys, values)
 
     def make_mask(self, n: int, **_: Any) -> None:
         """Return no mask."""
@@ -86,7 +86,7 @@ class HeadedModel:
         self.vocab_size = model.vocab_size
         self.eos_token_ids = model.eos_token_ids
         self.fingerprint = f"{model.fingerprint} {head.fingerprint}"
-        self.broken = False
+        self.has_failed = False
         """Whether the head has raised since, so that its keys and values are useless."""
         self.plain = model
         """The model without its head."""
@@ -131,11 +131,11 @@ class HeadedModel:
         logits, hidden = self.head.watch(
             lambda: self.plain.forward(tokens, own, embeddings=embeddings, positions=positions, extras=extras)
         )
-        new = self._fed(tokens, last.push(hidden), kept.offset, embeddings, positions)
-        written = [*last.arrays, *_arrays(kept.update_and_fetch(*new))]
+        new = self._feed_or_disable(tokens, last.push(hidden), kept.offset, embeddings, positions)
+        written = [*last.arrays, *_fetched_arrays(kept.update_and_fetch(*new))]
         return mx.depends(logits, written), hidden
 
-    def _fed(
+    def _feed_or_disable(
         self,
         tokens: mx.array,
         before: mx.array,
@@ -144,14 +144,14 @@ class HeadedModel:
         positions: mx.array | None,
     ) -> tuple[mx.array, mx.array]:
         """Return the head's keys and values of new tokens; if it raises, return zeros and never use it again."""
-        if not self.broken:
+        if not self.has_failed:
             try:
                 return self._feed(tokens, before, first, embeddings, positions)
             except Exception as error:
                 if is_out_of_memory(error):
                     raise
                 log.warning("the model's MTP head failed, and guesses nothing more", exc_info=error)
-                self.broken = True
+                self.has_failed = True
         keys, values = (mx.zeros((len(tokens), one.shape[1], tokens.shape[1], one.shape[3])) for one in self._like)
         return keys.astype(self._like[0].dtype), values.astype(self._like[1].dtype)
 
@@ -166,12 +166,12 @@ class HeadedModel:
         if positions is not None and positions.ndim == 1:
             first, positions = positions.reshape(tokens.shape)[:, 0], None
         try:
-            self.head.read(tokens, before, _NewKeys(), first, embeddings=embeddings, positions=positions)
-        except _Taken as taken:
+            self.head.read(tokens, before, _CapturingCache(), first, embeddings=embeddings, positions=positions)
+        except _KeysAndValues as taken:
             return taken.arrays
         raise RuntimeError("the head has no attention")
 
 
-def _arrays(fetched: Sequence[Any]) -> list[mx.array]:
+def _fetched_arrays(fetched: Sequence[Any]) -> list[mx.array]:
     """Return the arrays in the keys and values that a cache returned."""
     return [array for one in fetched for array in (one.arrays if isinstance(one, GroupedArrays) else [one])]

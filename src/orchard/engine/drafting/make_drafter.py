@@ -22,12 +22,12 @@ log = logging.getLogger("orchard.engine")
 DRAFT_TOKENS = 2
 """The default of the most tokens that a draft guesses per step."""
 _CHUNK = 512
-_LIKE = 1024  # tokens; the memory for cached prompts is divided by the footprints of rows of this length
-_TRIED = (1, 3)  # rows
+_TYPICAL_LENGTH = 1024  # tokens; the memory for cached prompts is divided by the footprints of rows of this length
+_TRIAL_ROWS = (1, 3)  # rows
 
 
 @dataclass(eq=False)
-class _TriedRow:
+class _TrialRow:
     """A row for trying the draft."""
 
     tokens: list[int]
@@ -50,20 +50,20 @@ def make_drafter(
         cache = draft.new_cache()
         draft.forward(mx.array([[0]], mx.uint32), cache)
         own = kv_cache.footprint(cache)
-        share = own.bytes(_LIKE) / max(own.bytes(_LIKE) + footprint.bytes(_LIKE), 1)
+        share = own.bytes(_TYPICAL_LENGTH) / max(own.bytes(_TYPICAL_LENGTH) + footprint.bytes(_TYPICAL_LENGTH), 1)
         kept = KVStore(draft, TextOptions(), int(share * cache_bytes))
         tried, drafter = (
-            DraftProposer(draft, _batch(draft), store, most=most, chunk=chunk, share=share)
+            DraftProposer(draft, _draft_batch(draft), store, most=most, chunk=chunk, share=share)
             for store in (KVStore(draft, TextOptions()), kept)
         )
-        _try(tried, most)
+        _try_drafter(tried, most)
     except Exception as error:
         log.warning("the draft model can't be used, and nothing is drafted", exc_info=error)
         return None
     return drafter, footprint.plus(own)
 
 
-def headed(model: LanguageModel, head: PredictionHead) -> LanguageModel:
+def add_head(model: LanguageModel, head: PredictionHead) -> LanguageModel:
     """Return a model that feeds its head; log a warning and return `model` itself if the head can't be used."""
     try:
         return HeadedModel(model, head)
@@ -72,14 +72,14 @@ def headed(model: LanguageModel, head: PredictionHead) -> LanguageModel:
         return model
 
 
-def _batch(draft: LanguageModel) -> Batch:
+def _draft_batch(draft: LanguageModel) -> Batch:
     return Batch(draft, multiple=8 if on_cuda() else 1, traced=on_cuda())
 
 
-def _try(drafter: DraftProposer, most: int) -> None:
+def _try_drafter(drafter: DraftProposer, most: int) -> None:
     """Guess for one row and for several, so that no request waits for compilation."""
-    for count in _TRIED:
-        rows = [_TriedRow([0, 0]) for _ in range(count)]
+    for count in _TRIAL_ROWS:
+        rows = [_TrialRow([0, 0]) for _ in range(count)]
         for row in rows:
             drafter.open(row)
         for _ in range(3):

@@ -24,7 +24,7 @@ from orchard.engine.speculation.acceptance import EXPECTED_OF_DRAFT, ModelAccept
 from orchard.engine.speculation.interface import SpeculatingRow
 from orchard.engine.speculation.proposal import DraftedTokens, Proposal
 
-_AGAIN = 500  # promises without a guess, after which the head is tried again, even if its last guesses were bad
+_PROMISES_UNTIL_RETRY = 500  # without a guess; then the head is tried again, even if its last guesses were bad
 _BEHIND_ALL = 2**30  # an offset beyond all tokens: mlx-vlm's layers cut a mask after the cache's offset
 
 
@@ -34,12 +34,12 @@ class _HeadRow:
     def __init__(self, row: SpeculatingRow, acceptance: RowAcceptance) -> None:
         self.row = row
         self.acceptance = acceptance
-        self._seen = len(row.tokens)
+        self._compared_tokens = len(row.tokens)
 
     def take(self) -> None:
         """Compare the last guesses with the tokens that have come."""
-        new = self.row.tokens[self._seen :]
-        self._seen += len(new)
+        new = self.row.tokens[self._compared_tokens :]
+        self._compared_tokens += len(new)
         self.acceptance.take(new)
 
 
@@ -101,16 +101,16 @@ class MtpProposer:
         self._unused += 1
         here = set(self._batch.slots)
         return [
-            self._promise(self._rows[row], min(count, self._most)) if _slot(row) in here else None
+            self._promise(self._rows[row], min(count, self._most)) if _slot_of(row) in here else None
             for row, count in zip(rows, most, strict=True)
         ]
 
     def _promise(self, mine: _HeadRow, most: int) -> Proposal | None:
         mine.take()
-        if self._model.broken:
+        if self._model.has_failed:
             return None
         chances = mine.acceptance.chances("mtp", most)
-        if self._unused > _AGAIN:
+        if self._unused > _PROMISES_UNTIL_RETRY:
             chances = [EXPECTED_OF_DRAFT ** (place + 1) for place in range(most)]
         return Proposal("mtp", [], chances)
 
@@ -120,49 +120,49 @@ class MtpProposer:
 
     def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> DraftedTokens:
         """See `Drafter`. The device computes the guesses while the pass that verifies them is launched."""
-        self._unused, traces = 0, self._traces
-        wanted = {_slot(row): row for row in rows}
+        self._unused, traces = 0, self._trace_count
+        wanted = {_slot_of(row): row for row in rows}
         made: list[mx.array] = []
         places: dict[SpeculatingRow, int] = {}
-        for one in self._batch.passes:
-            own = [wanted.get(slot) for slot in one.slots]
+        for pass_ in self._batch.passes:
+            own = [wanted.get(slot) for slot in pass_.slots]
             if any(own):
                 first = sum(map(len, made))
                 places |= {row: first + place for place, row in enumerate(own) if row}
-                made.append(self.guess(one, own, max(counts)))
+                made.append(self.guess(pass_, own, max(counts)))
         found = mx.concatenate(made) if made[1:] else made[0]
         order = [places[row] for row in rows]
         if order != list(range(len(found))):
             found = found[mx.array(order)]
         mx.async_eval(found)  # type: ignore[no-untyped-call]
-        return DraftedTokens(found, list(counts), partial(self._told, rows), self._traces > traces)
+        return DraftedTokens(found, list(counts), partial(self._note_guesses, rows), self._trace_count > traces)
 
     @property
-    def _traces(self) -> int:
+    def _trace_count(self) -> int:
         return sum(of.trace_count for of in self._traced.values())
 
-    def _told(self, rows: Sequence[SpeculatingRow], tokens: Sequence[list[int]]) -> None:
+    def _note_guesses(self, rows: Sequence[SpeculatingRow], tokens: Sequence[list[int]]) -> None:
         for row, of in zip(rows, tokens, strict=True):
             if row in self._rows:
                 self._rows[row].acceptance.propose("mtp", of)
 
-    def guess(self, one: Pass, rows: Sequence[SpeculatingRow | None], most: int) -> mx.array:
+    def guess(self, pass_: Pass, rows: Sequence[SpeculatingRow | None], most: int) -> mx.array:
         """Return guesses (rows, most) for the rows of a pass; ignore those of rows that are None."""
-        unread = [list(row.tokens[slot.length :]) if row else [0] for row, slot in zip(rows, one.slots, strict=True)]
+        unread = [list(row.tokens[slot.length :]) if row else [0] for row, slot in zip(rows, pass_.slots, strict=True)]
         behind = [max(len(tokens) - 1, 0) for tokens in unread]
-        states = zip(one.layers(-2), one.split_by_group(behind), strict=True)
+        states = zip(pass_.layers(-2), pass_.split_by_group(behind), strict=True)
         before = mx.concatenate([layer.states_after(of) for layer, of in states])
-        tokens = one.to_rows(mx.array([of[-1] if of else 0 for of in unread], mx.uint32))
-        given = tokens, [before, one.position_deltas()]
-        return one.to_slots(self._run(one, HeadGuesses(self._model.head, one.bounds, most), *given, behind))
+        tokens = pass_.to_rows(mx.array([of[-1] if of else 0 for of in unread], mx.uint32))
+        given = tokens, [before, pass_.position_deltas()]
+        return pass_.to_slots(self._run_head(pass_, HeadGuesses(self._model.head, pass_.bounds, most), *given, behind))
 
-    def _run(
-        self, one: Pass, forward: HeadGuesses, tokens: mx.array, more: list[mx.array], behind: Sequence[int]
+    def _run_head(
+        self, pass_: Pass, forward: HeadGuesses, tokens: mx.array, more: list[mx.array], behind: Sequence[int]
     ) -> mx.array:
         """Let the head guess after tokens (rows,), which are `states_after[i]` places behind the rows' ends."""
-        lengths = one.begin_ahead(behind, forward.most)
-        kept = [[layer] for layer in one.layers(-1)]
-        if self._batch.traced and all(slot.cache is None for slot in one.slots):
+        lengths = pass_.begin_ahead(behind, forward.most)
+        kept = [[layer] for layer in pass_.layers(-1)]
+        if self._batch.traced and all(slot.cache is None for slot in pass_.slots):
             traced = self._traced.setdefault(forward.most, TracedPasses())
             made = traced.run(forward, tokens, more, lengths, kept, at_once=True)
             if made is not None:
@@ -170,7 +170,7 @@ class MtpProposer:
         try:
             return forward(tokens, more, [of.array for of in lengths], kept)
         finally:
-            one.end_ahead([layer for [layer] in kept])
+            pass_.end_ahead([layer for [layer] in kept])
 
     def drop_all(self) -> None:
         """See `Drafter`. What the head has computed is in the rows' caches."""
@@ -180,6 +180,6 @@ class MtpProposer:
         return cache_bytes
 
 
-def _slot(row: SpeculatingRow) -> BatchSlot:
+def _slot_of(row: SpeculatingRow) -> BatchSlot:
     assert isinstance(row, Row), "only rows in decode have a head's keys and values"
     return row.slot

@@ -11,10 +11,10 @@ from msgspec import Struct
 from orchard.engine.prefix_cache.disk_index import DiskIndex
 from orchard.engine.prefix_cache.disk_io import DiskTier
 from orchard.engine.prefix_cache.memory_tier import MemoryTier
-from orchard.engine.prefix_cache.radix_tree import Node, after, slots_of, walk
-from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope, Cut, State, pack, token_of
+from orchard.engine.prefix_cache.radix_tree import Node, ids_after, slots_of, walk
+from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope, Cut, State, pack_tokens, token_of
 
-_AROUND = 16  # tokens
+_TOKENS_AROUND = 16
 Run = tuple[int, int]
 """The first place of some tokens, and the place after their last."""
 
@@ -97,16 +97,16 @@ class PrefixCache:
         salt. With `disk` the call only finds out what to fetch, and doesn't count as a hit or a miss.
         """
         self._absorb()
-        text = pack(tokens)
-        nodes, parted = walk(self._memory.root, text)
-        path, length = self._usable(nodes, min(parted, limit), disk, media)
+        text = pack_tokens(tokens)
+        nodes, match_length = walk(self._memory.root, text)
+        path, length = self._usable(nodes, min(match_length, limit), disk, media)
         pieces = [
             (node.payload.value, min(node.end, length) - node.start) for node in path if node.payload.value is not None
         ]
         end = path[-1] if path and self._needs_snapshot else None
         snapshot = end.snapshot.value if end else None
         missing = [slot for slot in slots_of(path, end) if slot.value is None]
-        warm_length = self._usable(nodes, min(parted, limit), False, media)[1] if missing else length
+        warm_length = self._usable(nodes, min(match_length, limit), False, media)[1] if missing else length
         if length:
             self._memory.touch(path, end)
             if self._disk is not None:
@@ -116,36 +116,39 @@ class PrefixCache:
             self._misses += length == 0
             self._tokens += length
         miss = None
-        if parted < len(tokens):
-            begin = max(parted - _AROUND, 0)
-            cached = [*tokens[begin:parted], *after(nodes or [self._memory.root], parted, _AROUND, scope)]
-            medium = next((number for number, run in enumerate(media, 1) if run[0] <= parted < run[1]), None)
+        if match_length < len(tokens):
+            begin = max(match_length - _TOKENS_AROUND, 0)
+            cached = [
+                *tokens[begin:match_length],
+                *ids_after(nodes or [self._memory.root], match_length, _TOKENS_AROUND, scope),
+            ]
+            medium = next((number for number, run in enumerate(media, 1) if run[0] <= match_length < run[1]), None)
             given = tokens[begin : begin + max(len(cached), 1)]
-            miss = Miss(parted, begin, [*map(token_of, cached)], [*map(token_of, given)], medium)
+            miss = Miss(match_length, begin, [*map(token_of, cached)], [*map(token_of, given)], medium)
         cold_bytes = sum(slot.nbytes for slot in missing)
         return Match(length, pieces, snapshot, bool(missing), cold_bytes, warm_length, miss, path)
 
-    def covered(self, tokens: Sequence[int]) -> int:
+    def count_covered(self, tokens: Sequence[int]) -> int:
         """Return how many of the first tokens have their payloads in memory."""
         self._absorb()
-        return self._covered(*walk(self._memory.root, pack(tokens)))
+        return self._count_covered(*walk(self._memory.root, pack_tokens(tokens)))
 
     def has_snapshot(self, tokens: Sequence[int]) -> bool:
         """Return whether the snapshot at the end of a text is in memory."""
         self._absorb()
-        nodes, known = walk(self._memory.root, pack(tokens))
+        nodes, known = walk(self._memory.root, pack_tokens(tokens))
         return bool(nodes) and nodes[-1].end == known == len(tokens) and nodes[-1].snapshot.value is not None
 
     def insert(self, tokens: Sequence[int], start: int, payload: Cut | None, snapshot: State | None = None) -> None:
         """Save the payload of tokens[start:] and the snapshot at the end; don't replace what is there already.
 
-        Save nothing if tokens[:start] (all tokens if there is no payload) aren't `covered`. The payload may be a view
+        Save nothing if tokens[:start] (all tokens if there is no payload) aren't covered. The payload may be a view
         of other arrays, since it is copied; the snapshot must own its memory.
         """
         self._absorb()
-        text = pack(tokens)
+        text = pack_tokens(tokens)
         nodes, known = walk(self._memory.root, text)
-        covered = self._covered(nodes, known)
+        covered = self._count_covered(nodes, known)
         if not tokens or covered < (len(tokens) if payload is None else start):
             return
         # If the payload covers only the head of a cold node, split it, so that each node is warm or cold as a whole.
@@ -224,7 +227,7 @@ class PrefixCache:
         if self._disk is not None:
             self._disk.absorb()
 
-    def _covered(self, nodes: Sequence[Node], known: int) -> int:
+    def _count_covered(self, nodes: Sequence[Node], known: int) -> int:
         cold = next((node.start for node in nodes if node.payload.value is None), known)
         return min(cold, known)
 
@@ -236,7 +239,7 @@ class PrefixCache:
             # A prefix that exceeds the budget can't be fetched.
             if node.start >= most or nbytes > self._memory.budget or (node.payload.value is None and not disk):
                 break
-            end = _before(media, min(node.end, most))
+            end = _start_of_medium(media, min(node.end, most))
             if not self._needs_snapshot:
                 length = end
                 continue
@@ -247,6 +250,6 @@ class PrefixCache:
         return [node for node in nodes if node.start < length], length
 
 
-def _before(media: Sequence[Run], place: int) -> int:
+def _start_of_medium(media: Sequence[Run], place: int) -> int:
     """Return the place or, if it is inside a medium, the place where the medium begins."""
     return next((start for start, stop in media if start < place < stop), place)

@@ -15,11 +15,11 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from orchard.engine.prefix_cache.values import HostArray, HostArrays, host_bytes, pack, unpack
+from orchard.engine.prefix_cache.values import HostArray, HostArrays, host_bytes, pack_tokens, unpack_tokens
 
 VERSION = "1"
 TEMPORARY = ".tmp"
-_MAX_HEADER = 16 * 2**20
+_MAX_HEADER_BYTES = 16 * 2**20
 _NO_CHECKSUM = "0" * 64
 
 Kind = Literal["payload", "snapshot"]
@@ -83,18 +83,18 @@ class FoundFile(Struct, frozen=True):
     place: FileIdentity
     nbytes: int
     size: int
-    used: int
+    last_use: int
 
 
-def size(place: FileIdentity, arrays: HostArrays) -> int:
+def file_size(identity: FileIdentity, arrays: HostArrays) -> int:
     """Return the size of the file in bytes."""
-    return len(_header(place, arrays, _NO_CHECKSUM)) + host_bytes(arrays)
+    return len(_encode_header(identity, arrays, _NO_CHECKSUM)) + host_bytes(arrays)
 
 
-def write(folder: Path, place: FileIdentity, arrays: HostArrays) -> None:
+def write_file(folder: Path, identity: FileIdentity, arrays: HostArrays) -> None:
     """Write a temporary file, sync it to the disk, and rename it to its place. Raise OSError."""
-    header = _header(place, arrays, _checksum(_header(place, arrays, _NO_CHECKSUM), arrays))
-    path = folder / place.name
+    header = _encode_header(identity, arrays, _checksum(_encode_header(identity, arrays, _NO_CHECKSUM), arrays))
+    path = folder / identity.name
     temporary = path.with_name(path.name + TEMPORARY)
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
@@ -110,30 +110,30 @@ def write(folder: Path, place: FileIdentity, arrays: HostArrays) -> None:
         raise
 
 
-def read_place(path: Path, fingerprint: str) -> FoundFile:
+def read_header(path: Path, fingerprint: str) -> FoundFile:
     """Read a file's header, without its arrays. Raise FileError or OSError."""
-    with _open(path) as file:
-        place, _, _, nbytes = _parse(file, fingerprint)
-        if path.name != place.name:
+    with _open_file(path) as file:
+        identity, _, _, nbytes = _parse_header(file, fingerprint)
+        if path.name != identity.name:
             raise FileError("its name is not what it holds")
         status = os.fstat(file.fileno())
-        return FoundFile(place, nbytes, status.st_size, status.st_mtime_ns)
+        return FoundFile(identity, nbytes, status.st_size, status.st_mtime_ns)
 
 
-def read(path: Path, fingerprint: str) -> HostArrays:
+def read_arrays(path: Path, fingerprint: str) -> HostArrays:
     """Read a file's arrays and check the checksum. Raise FileError or OSError."""
-    with _open(path) as file:
-        place, checksum, spans, nbytes = _parse(file, fingerprint)
+    with _open_file(path) as file:
+        identity, checksum, spans, nbytes = _parse_header(file, fingerprint)
         data = memoryview(file.read())
     if len(data) != nbytes:
         raise FileError("it is truncated")
     arrays = {name: HostArray(span.dtype, span.shape, data[slice(*span.data_offsets)]) for name, span in spans.items()}
-    if path.name != place.name or checksum != _checksum(_header(place, arrays, _NO_CHECKSUM), arrays):
+    if path.name != identity.name or checksum != _checksum(_encode_header(identity, arrays, _NO_CHECKSUM), arrays):
         raise FileError("its checksum is wrong")
     return arrays
 
 
-def _open(path: Path) -> Any:
+def _open_file(path: Path) -> Any:
     # Without O_NONBLOCK, a FIFO would block the thread forever.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -142,9 +142,9 @@ def _open(path: Path) -> Any:
     return open(descriptor, "rb", buffering=0)
 
 
-def _header(place: FileIdentity, arrays: HostArrays, checksum: str) -> bytes:
-    tokens = " ".join(map(str, unpack(place.text)))
-    belongs = place.fingerprint, place.kind, place.key, place.under, str(place.start)
+def _encode_header(identity: FileIdentity, arrays: HostArrays, checksum: str) -> bytes:
+    tokens = " ".join(map(str, unpack_tokens(identity.text)))
+    belongs = identity.fingerprint, identity.kind, identity.key, identity.under, str(identity.start)
     header: dict[str, Struct] = {"__metadata__": FileMetadata(VERSION, *belongs, tokens, checksum)}
     offset = 0
     for name, array in arrays.items():
@@ -163,16 +163,16 @@ def _checksum(header: bytes, arrays: HostArrays) -> str:
     return digest.hexdigest()
 
 
-def _parse(file: Any, fingerprint: str) -> tuple[FileIdentity, str, dict[str, _ArraySpan], int]:
+def _parse_header(file: Any, fingerprint: str) -> tuple[FileIdentity, str, dict[str, _ArraySpan], int]:
     """Read and check the header; return the identity, the checksum, the arrays' spans and their size in bytes."""
     length = os.fstat(file.fileno()).st_size
     size = int.from_bytes(file.read(8), "little")
-    if length < 8 or size > min(length - 8, _MAX_HEADER):
+    if length < 8 or size > min(length - 8, _MAX_HEADER_BYTES):
         raise FileError("it is truncated or no safetensors file")
     nbytes = length - 8 - size
     try:
         header = msgspec.json.decode(file.read(size), type=dict[str, Any])
-        place, checksum = _place(header.pop("__metadata__", None), fingerprint)
+        identity, checksum = _parse_identity(header.pop("__metadata__", None), fingerprint)
         spans = msgspec.convert(header, dict[str, _ArraySpan])
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
         raise FileError("its header is damaged") from error
@@ -184,16 +184,16 @@ def _parse(file: Any, fingerprint: str) -> tuple[FileIdentity, str, dict[str, _A
         at = last
     if at != nbytes:
         raise FileError("it is truncated")
-    return place, checksum, spans, nbytes
+    return identity, checksum, spans, nbytes
 
 
-def _place(raw: Any, fingerprint: str) -> tuple[FileIdentity, str]:
+def _parse_identity(raw: Any, fingerprint: str) -> tuple[FileIdentity, str]:
     """Return a file's identity and checksum from its metadata. Raise FileError."""
     if not isinstance(raw, dict) or raw.get("version") != VERSION:
         raise FileError("it is of another version or another program", ours=False)
     if raw.get("fingerprint") != fingerprint:
         raise FileError("it belongs to another model", ours=False)
     metadata = msgspec.convert(raw, FileMetadata)
-    text = pack([int(token) for token in metadata.tokens.split()])
-    place = FileIdentity(fingerprint, metadata.kind, metadata.key, metadata.under, int(metadata.start), text)
-    return place, metadata.checksum
+    text = pack_tokens([int(token) for token in metadata.tokens.split()])
+    identity = FileIdentity(fingerprint, metadata.kind, metadata.key, metadata.under, int(metadata.start), text)
+    return identity, metadata.checksum

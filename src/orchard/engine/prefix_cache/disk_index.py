@@ -69,7 +69,7 @@ class DiskIndex:
         """
         dirty = self._memory.dirty
         given = 0
-        while self._ready and dirty and given < limit_bytes and not self._disk.busy:
+        while self._ready and dirty and given < limit_bytes and not self._disk.is_busy:
             # The most recently used one is the most likely to be used again.
             slot = next(iter(dirty) if oldest else reversed(dirty))
             path = slot.node.path
@@ -81,7 +81,7 @@ class DiskIndex:
             if not nbytes:
                 dirty.pop(slot, None)
             given += nbytes
-        return self._ready and bool(dirty) and not self._disk.busy
+        return self._ready and bool(dirty) and not self._disk.is_busy
 
     def _save(self, slot: Slot[Any], path: list[Node]) -> int:
         """Give one slot's value to the I/O thread; return its size in bytes, 0 if that can't be done."""
@@ -98,7 +98,7 @@ class DiskIndex:
         try:
             value: Any = slot.value
             arrays: HostArrays = value.to_host()
-            size = cache_file.size(place, arrays)
+            size = cache_file.file_size(place, arrays)
         except Exception as error:
             if is_out_of_memory(error):
                 raise
@@ -141,8 +141,8 @@ class DiskIndex:
         while self.nbytes + size > self._disk.budget:
             # The least recently used files mostly come first; some were saved out of that order.
             others = (record for record in self._files.values() if record not in keep)
-            oldest = min(others, key=lambda record: record.slot.node.used)
-            if path and oldest.slot.node.used > path[-1].used:
+            oldest = min(others, key=lambda record: record.slot.node.last_use)
+            if path and oldest.slot.node.last_use > path[-1].last_use:
                 return False
             self._discard(oldest)
         return True
@@ -183,12 +183,12 @@ class DiskIndex:
                 log.warning("cached prompt %s is ignored and removed: %s", file.place.name, error)
                 self._disk.remove(file.place.name)
             else:
-                used[name] = file.used
-        self._order(used)
+                used[name] = file.last_use
+        self._sort_by_use(used)
         self._ready = True
         self._make_room(0, [])
 
-    def _order(self, used: dict[str, int]) -> None:
+    def _sort_by_use(self, used: dict[str, int]) -> None:
         """Order files by their times of last use; `used`: these times by name, higher files first."""
         # A file was written before those below it, but must count as younger.
         for name in reversed(used):
@@ -203,7 +203,7 @@ class DiskIndex:
     def _attach(self, file: FoundFile) -> str:
         """Attach a file to the tree and return its name. Raise ValueError if it has no place there."""
         place = file.place
-        above = self._above(place)
+        above = self._find_parent(place)
         if above.end != place.start:
             above = self._memory.split(above, place.start)
         slot: Slot[Any]
@@ -218,7 +218,7 @@ class DiskIndex:
         self._add(DiskRecord(slot, place.key, place.name, file.nbytes, file.size), nodes)
         return place.name
 
-    def _above(self, place: FileIdentity) -> Node:
+    def _find_parent(self, place: FileIdentity) -> Node:
         """Return the node at whose end, or inside which, a file's text begins. Raise ValueError if there is none."""
         node = self._memory.root
         if place.under:
@@ -243,7 +243,7 @@ class DiskIndex:
         path = node.path
         if path and path[0].parent is self._memory.root:  # otherwise it was dropped meanwhile
             try:
-                self._hold(path, files)
+                self._put_into_memory(path, files)
             except Exception as error:
                 if is_out_of_memory(error):
                     raise
@@ -254,7 +254,7 @@ class DiskIndex:
             if record := self._files.get(name):
                 self._discard(record)
 
-    def _hold(self, path: list[Node], files: dict[str, HostArrays | None]) -> None:
+    def _put_into_memory(self, path: list[Node], files: dict[str, HostArrays | None]) -> None:
         made: dict[str, Cut] = {}
         loaded: list[Node] = []
         try:

@@ -31,10 +31,10 @@ log = logging.getLogger("orchard.engine")
 _LOCK = ".lock"
 _OURS = re.compile(r"[0-9a-f]{64}-[0-9]+\.(payload|snapshot)\.safetensors")
 _LEFTOVER = re.compile(_OURS.pattern + re.escape(cache_file.TEMPORARY))
-_BACKLOG = 256 * 2**20  # bytes
+_MAX_BACKLOG = 256 * 2**20  # bytes
 _READERS = 4
-_FIRST_GUESS = 1e9  # bytes/s
-_LEAST_TIMED = 2**20  # bytes; the time of smaller reads says little about the disk
+_GUESSED_BYTES_PER_SECOND = 1e9
+_MIN_TIMED_BYTES = 2**20  # the time of smaller reads says little about the disk
 SECONDS_FOR_LOCK = 30.0
 _SECONDS_BETWEEN_TRIES = 0.1
 
@@ -73,7 +73,7 @@ class DiskTier:
         """Begin to scan a sub-folder of `folder` that is named after the fingerprint.
 
         `fingerprint`: identifies the model and the quantisation of its KV cache. `wake` is called in the I/O thread
-        when the thread is no longer `busy`: then more may be saved.
+        when the thread is no longer busy: then more may be saved.
         """
         self.fingerprint = fingerprint
         self.budget = budget_bytes
@@ -81,7 +81,7 @@ class DiskTier:
         self.news: queue.SimpleQueue[News] = queue.SimpleQueue()
         self.scanned = threading.Event()
         """Set once `news` has the files from the start, or the folder can't be used."""
-        self.bytes_per_second = _FIRST_GUESS
+        self.bytes_per_second = _GUESSED_BYTES_PER_SECOND
         """The measured speed of reading and checking files; a guess at first."""
         self._wake = wake
         self._backlog = 0
@@ -97,10 +97,10 @@ class DiskTier:
         self._thread.start()
 
     @property
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether so much waits to be written that nothing more should be saved."""
         with self._lock:
-            self._waiting = self._backlog >= _BACKLOG
+            self._waiting = self._backlog >= _MAX_BACKLOG
             return self._waiting
 
     def save(self, place: FileIdentity, arrays: HostArrays) -> None:
@@ -108,19 +108,19 @@ class DiskTier:
         nbytes = host_bytes(arrays)
         with self._lock:
             self._backlog += nbytes
-        self._do(lambda: self._save(place, arrays, nbytes))
+        self._queue(lambda: self._save(place, arrays, nbytes))
 
     def read(self, names: Sequence[str], node: Any, on_done: Callable[[], None]) -> None:
         """Queue the reading of files: put a `FilesRead` with `node` into `news`, then call `on_done`.
 
         `on_done` is called in the I/O thread, even after errors; if the tier is closed, before this returns.
         """
-        if not self._do(lambda: self._read(names, node, on_done)):
+        if not self._queue(lambda: self._read(names, node, on_done)):
             on_done()
 
     def remove(self, name: str) -> None:
         """Queue the deletion of a file. A missing file is ignored."""
-        self._do(lambda: self._remove(name))
+        self._queue(lambda: self._remove(name))
 
     def touch(self, names: Sequence[str]) -> None:
         """Queue setting the files' modification times, which are their times of last use, to now."""
@@ -131,7 +131,7 @@ class DiskTier:
                 with suppress(OSError):
                     os.utime(self.folder / name, ns=(now, now), follow_symlinks=False)
 
-        self._do(touch)
+        self._queue(touch)
 
     def close(self, timeout: float = 10.0) -> None:
         """Finish all tasks; after `timeout` seconds, finish only the current one. Any thread may call this.
@@ -145,7 +145,7 @@ class DiskTier:
         self._thread.join(timeout)
         self._hurry = True
 
-    def _do(self, task: Callable[[], None]) -> bool:
+    def _queue(self, task: Callable[[], None]) -> bool:
         with self._lock:
             if not self._closed:
                 self._tasks.put(task)
@@ -179,7 +179,7 @@ class DiskTier:
         for name in names:
             if _LEFTOVER.fullmatch(name):
                 self._remove(name)
-            elif name != _LOCK and (file := self._read_file(name, cache_file.read_place)):
+            elif name != _LOCK and (file := self._read_file(name, cache_file.read_header)):
                 found.append(file)
         self.news.put(FolderScanned(found))
 
@@ -212,14 +212,14 @@ class DiskTier:
         try:
             if self._hurry:
                 return
-            cache_file.write(self.folder, place, arrays)
+            cache_file.write_file(self.folder, place, arrays)
         except Exception as error:
             log.warning("a prompt could not be cached in %s: %s", self.folder, error)
             self.news.put(WriteFailed(place.name))
         finally:
             with self._lock:
                 self._backlog -= nbytes
-                wake = self._waiting and self._backlog < _BACKLOG
+                wake = self._waiting and self._backlog < _MAX_BACKLOG
                 self._waiting = self._waiting and not wake
             if wake:
                 self._wake()
@@ -229,7 +229,7 @@ class DiskTier:
         try:
             files: dict[str, HostArrays | None] = {}
             with ThreadPoolExecutor(_READERS) as readers:  # checksums take most of the time
-                read = readers.map(lambda name: self._read_file(name, cache_file.read), names)
+                read = readers.map(lambda name: self._read_file(name, cache_file.read_arrays), names)
                 for name, arrays in zip(names, read, strict=True):
                     files[name] = arrays
                     if arrays is None:
@@ -237,7 +237,7 @@ class DiskTier:
             if files:
                 self.news.put(FilesRead(node, files))
                 nbytes = sum(host_bytes(arrays) for arrays in files.values() if arrays)
-                if nbytes >= _LEAST_TIMED:
+                if nbytes >= _MIN_TIMED_BYTES:
                     self.bytes_per_second = (self.bytes_per_second + nbytes / (time.perf_counter() - begin)) / 2
         finally:
             on_done()

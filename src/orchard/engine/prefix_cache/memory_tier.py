@@ -21,7 +21,7 @@ class MemoryTier:
         one begins with. `seed`: of the texts' hashes."""
         self.budget = budget
         self._most_texts = most_texts
-        self.root = radix_tree.root(seed)
+        self.root = radix_tree.make_tree(seed)
         self.nbytes = 0
         self.order: OrderedDict[Slot[Any], None] = OrderedDict()
         """The slots with a value in memory, the least recently used first."""
@@ -39,9 +39,9 @@ class MemoryTier:
         slot.value = value
         self.nbytes += slot.nbytes
         self.order[slot] = None
-        self._note(slot)
+        self._mark_new(slot)
 
-    def _note(self, slot: Slot[Any]) -> None:
+    def _mark_new(self, slot: Slot[Any]) -> None:
         """Note that a slot got new arrays."""
         if self._mark > self._reached:
             self.fresh[slot] = self._mark
@@ -83,7 +83,7 @@ class MemoryTier:
                 if slot in order:
                     order.move_to_end(slot)
         for node in path:
-            node.used = self._clock
+            node.last_use = self._clock
 
     def evict(self) -> None:
         """Evict the least recently used slots until the budget and the number of texts are within their limits."""
@@ -131,7 +131,7 @@ class MemoryTier:
         upper = node.split(at)
         if upper.payload.value is not None:
             self.nbytes += node.payload.nbytes - before
-            self._note(node.payload)
+            self._mark_new(node.payload)
             self.hold(upper.payload, upper.payload.value)
             self.touch(upper.path)  # the upper part must be younger than the lower one, its ancestors younger than both
         return upper

@@ -1,7 +1,7 @@
 """A radix tree over tokens: the cached texts, and their payloads and snapshots.
 
 An edge has at most `MAX_EDGE` tokens, so that each eviction or write has a bounded size. Text is packed
-(`values.pack`), with eight bytes per token; places are counted in tokens from the beginning of the text.
+(`values.pack_tokens`), with eight bytes per token; places are counted in tokens from the beginning of the text.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from orchard.engine.prefix_cache.values import CacheScope, Cut, State, condense, unpack
+from orchard.engine.prefix_cache.values import CacheScope, Cut, State, condense_text, unpack_tokens
 
 MAX_EDGE = 512
 WIDTH = 8  # bytes per token
@@ -69,7 +69,7 @@ class Slot(Generic[T]):
 class Node:
     """The tokens from `start` to `end` of all texts that go through this node."""
 
-    __slots__ = ("_hash", "children", "edge", "end", "parent", "payload", "snapshot", "start", "used")
+    __slots__ = ("_hash", "children", "edge", "end", "last_use", "parent", "payload", "snapshot", "start")
 
     def __init__(self, parent: "Node | None", edge: bytes, start: int) -> None:
         """Become a child of `parent`; replace a child that begins with the same token."""
@@ -80,7 +80,7 @@ class Node:
         self.children: dict[bytes, Node] = {}  # by first token
         self.payload: Slot[Cut] = Slot(self)
         self.snapshot: Slot[State] = Slot(self)
-        self.used = 0
+        self.last_use = 0
         self._hash: Any = None
         if parent is not None:
             parent.children[edge[:WIDTH]] = self
@@ -119,10 +119,10 @@ class Node:
         digest = node._hash
         for node in reversed(pending):
             digest = digest.copy()
-            digest.update(condense(node.edge))
+            digest.update(condense_text(node.edge))
             node._hash = digest
         digest = digest.copy()
-        digest.update(condense(more))
+        digest.update(condense_text(more))
         return str(digest.hexdigest())
 
     def split(self, at: int) -> "Node":
@@ -136,13 +136,13 @@ class Node:
         upper = Node(self.parent, self.edge[: count * WIDTH], self.start)
         upper.payload.value, self.payload.value = head, tail
         upper.payload.file = self.payload.file
-        upper.used = self.used
+        upper.last_use = self.last_use
         self.parent, self.edge, self.start = upper, self.edge[count * WIDTH :], at
         upper.children[self.edge[:WIDTH]] = self
         return upper
 
 
-def root(seed: str = "") -> Node:
+def make_tree(seed: str = "") -> Node:
     """Return an empty tree. Keys of trees with different seeds differ."""
     node = Node(None, b"", 0)
     node._hash = hashlib.blake2b(hashlib.blake2b(seed.encode()).digest(), digest_size=32)
@@ -168,12 +168,12 @@ def walk(top: Node, text: bytes) -> tuple[list[Node], int]:
         if text.startswith(child.edge, at):
             node, at = child, at + size
         else:
-            at += _common(text[at : at + size], child.edge)
+            at += _common_prefix_size(text[at : at + size], child.edge)
             break
     return nodes, top.end + at // WIDTH
 
 
-def _common(one: bytes, other: bytes) -> int:
+def _common_prefix_size(one: bytes, other: bytes) -> int:
     """Return the length, in bytes, of the tokens with which both texts begin."""
     size = min(len(one), len(other))
     differ = int.from_bytes(one[:size], "little") ^ int.from_bytes(other[:size], "little")
@@ -182,20 +182,20 @@ def _common(one: bytes, other: bytes) -> int:
     return ((differ & -differ).bit_length() - 1) // 8 // WIDTH * WIDTH
 
 
-def after(nodes: list[Node], place: int, count: int, scope: CacheScope) -> list[int]:
+def ids_after(nodes: list[Node], place: int, count: int, scope: CacheScope) -> list[int]:
     """Return up to `count` cached ids from `place` on, in the text below it that was used last and the scope shows.
 
     `nodes`: the path to `place`; its last node has the place inside it or ends there. Where texts part, only the newest
     ones are compared: there may be as many as the cache has.
     """
     node = nodes[-1]
-    found = unpack(node.edge[(place - node.start) * WIDTH :])
+    found = unpack_tokens(node.edge[(place - node.start) * WIDTH :])
     while len(found) < count:
         newest = islice(reversed(node.children.values()), _MOST_COMPARED)
-        shown = [child for child in newest if scope.shows(child.start, unpack(child.edge[:WIDTH])[0])]
+        shown = [child for child in newest if scope.shows(child.start, unpack_tokens(child.edge[:WIDTH])[0])]
         if not shown:
             break
-        node = max(shown, key=lambda child: child.used)
-        found += unpack(node.edge)
+        node = max(shown, key=lambda child: child.last_use)
+        found += unpack_tokens(node.edge)
     shown_ids = takewhile(lambda one: scope.shows(*one), enumerate(found[:count], place))
     return [id_ for _, id_ in shown_ids]

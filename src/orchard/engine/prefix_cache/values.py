@@ -92,7 +92,7 @@ class Cut(State):
 MEDIUM = 1 << 63
 """The least id of media; ids of tokens are below 2^31."""
 _HALVES = MEDIUM | 1 << 31  # both halves of a medium's id are greater than any token
-_UPPER = 32  # bits of the lower half
+_UPPER_SHIFT = 32  # bits of the lower half
 _TOKEN = (1 << 31) - 1
 _SALT_WORDS = 4
 
@@ -107,11 +107,11 @@ class CacheScope(Struct, frozen=True):
     shared: int = 0
 
     @classmethod
-    def of(cls, name: str) -> Self:
+    def from_name(cls, name: str) -> Self:
         """Return the scope with this name; "" is everybody's."""
         return cls(hashlib.blake2b(name.encode(), digest_size=4 * _SALT_WORDS).digest() if name else b"")
 
-    def salted(self, text: Sequence[int]) -> Sequence[int]:
+    def add_salt(self, text: Sequence[int]) -> Sequence[int]:
         """Return a text with the salt in the upper halves of its first ids that are not shared.
 
         So the texts of different scopes differ from there on.
@@ -119,22 +119,22 @@ class CacheScope(Struct, frozen=True):
         if not self.salt:
             return text
         salted = list(text)
-        for place, upper in self._uppers():
+        for place, upper in self._salt_words():
             if place < len(salted):
-                salted[place] = upper << _UPPER | salted[place] & ((1 << _UPPER) - 1)
+                salted[place] = upper << _UPPER_SHIFT | salted[place] & ((1 << _UPPER_SHIFT) - 1)
         return salted
 
     def shows(self, place: int, id_: int) -> bool:
         """Return whether prompts of this scope may learn that a cached text has this id at a place."""
         if place < self.shared:
             return id_ < MEDIUM
-        upper = dict(self._uppers()).get(place)
-        return (id_ < MEDIUM or is_medium(id_)) if upper is None else id_ >> _UPPER == upper
+        upper = dict(self._salt_words()).get(place)
+        return (id_ < MEDIUM or is_medium(id_)) if upper is None else id_ >> _UPPER_SHIFT == upper
 
-    def _uppers(self) -> Iterator[tuple[int, int]]:
+    def _salt_words(self) -> Iterator[tuple[int, int]]:
         """Yield the places of the salt and the upper halves of the ids there, which are greater than any token."""
         for place, word in enumerate(array("I", self.salt), self.shared):
-            yield place, MEDIUM >> _UPPER | word
+            yield place, MEDIUM >> _UPPER_SHIFT | word
 
 
 EVERYBODY = CacheScope()
@@ -159,7 +159,7 @@ def media_ids(digest: bytes, count: int) -> list[int]:
     return [_HALVES | part for part in array("Q", hashlib.shake_128(digest).digest(8 * count))]
 
 
-def pack(tokens: Sequence[int]) -> bytes:
+def pack_tokens(tokens: Sequence[int]) -> bytes:
     """Return token ids as unsigned 64-bit integers in bytes, which compare and hash at memory speed.
 
     Raise OverflowError if an id doesn't fit.
@@ -167,7 +167,7 @@ def pack(tokens: Sequence[int]) -> bytes:
     return array("Q", tokens).tobytes()
 
 
-def condense(text: bytes) -> bytes:
+def condense_text(text: bytes) -> bytes:
     """Return packed text with four bytes per token and eight per other id; different texts give different bytes.
 
     File names are hashes of this. They stay the same as those of versions in which all ids had four bytes.
@@ -178,6 +178,6 @@ def condense(text: bytes) -> bytes:
     return halves[needed].tobytes()
 
 
-def unpack(text: bytes) -> list[int]:
+def unpack_tokens(text: bytes) -> list[int]:
     """Return the token ids of a packed text."""
     return array("Q", text).tolist()

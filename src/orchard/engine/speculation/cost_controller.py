@@ -265,7 +265,7 @@ class CostController:
         drafting = 0.0
         if drafts:
             drafting = self.drafts.guessing(len(drafts), min(max(one.count for one in drafts), width - 1))
-            drafting += self.drafts.reading(sum(one.unread for one in drafts)) / _READ_FOR
+            drafting += self.drafts.reading(sum(one.unread_count for one in drafts)) / _READ_FOR
         return _Plan(width, chosen, tokens, drafting)
 
     def _least(self, rows: int, width: int) -> float:

@@ -15,14 +15,14 @@ DRAFTS: frozenset[Source] = frozenset({"draft", "mtp"})
 class Proposal(Struct, frozen=True):
     """Guesses of a row's next tokens. `chances`: for each, how likely it and all guesses before it are right.
 
-    A draft's proposal has no tokens until it is chosen, since they need passes of a model. `unread`: how many tokens of
+    A draft's proposal has no tokens until it is chosen, since they need passes of a model. `unread_count`: how many tokens of
     the row's text the draft must read first.
     """
 
     source: Source
     tokens: list[int]
     chances: list[float]
-    unread: int = 0
+    unread_count: int = 0
 
     @property
     def count(self) -> int:
@@ -31,18 +31,18 @@ class Proposal(Struct, frozen=True):
 
     def part(self, start: int, stop: int | None = None) -> "Proposal":
         """Return the guesses from `start` to `stop`, with the same chances."""
-        return Proposal(self.source, self.tokens[start:stop], self.chances[start:stop], self.unread)
+        return Proposal(self.source, self.tokens[start:stop], self.chances[start:stop], self.unread_count)
 
 
 class DraftedTokens(Struct):
     """A draft's guesses for several rows: the first `counts[i]` tokens of row i in `array`, uint32 (rows, most).
 
-    The device may still compute them. `read` calls `told` with them.
+    The device may still compute them. `read` calls `on_read` with them.
     """
 
     array: mx.array
     counts: list[int]
-    told: Callable[[list[list[int]]], None] = lambda tokens: None
+    on_read: Callable[[list[list[int]]], None] = lambda tokens: None
     compiled: bool = False
     """Whether something was compiled for these guesses, so that they took much longer than later ones will."""
 
@@ -58,5 +58,5 @@ class DraftedTokens(Struct):
         """Wait for the device; return each row's guesses."""
         listed: Any = self.array.tolist()
         tokens = [of[:count] for of, count in zip(listed, self.counts, strict=True)]
-        self.told(tokens)
+        self.on_read(tokens)
         return tokens
