@@ -54,7 +54,7 @@ from orchard.engine.engine import Engine
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.speculation.acceptance import ModelAcceptance, RowAcceptance
-from orchard.engine.speculation.forced import ForcedProposer
+from orchard.engine.speculation.forced_tokens import ForcedProposer
 from orchard.engine.speculation.interface import Proposer, SpeculatingRow
 from orchard.engine.speculation.make import make_controller
 from orchard.engine.speculation.ngram import NgramProposer

@@ -24,7 +24,7 @@ from orchard.engine.runner import Runner
 from orchard.engine.sampling.grammar import GrammarError, GrammarState, Masks
 from orchard.engine.sampling.params import Sample, SamplingParams
 from orchard.engine.speculation import make
-from orchard.engine.speculation.forced import ForcedProposer
+from orchard.engine.speculation.forced_tokens import ForcedProposer
 from orchard.engine.speculation.speculation import Speculation
 from orchard.engine.speculation.step_clock import StepClock
 from orchard.engine.ticket import Limits
@@ -147,7 +147,7 @@ def play(runner: Runner, jobs: Sequence[Job], data: Any, happen: Sequence[str]) 
 
     If limits happen, other programs take all or a part of the memory, and free it.
     """
-    whole, cached = runner._scheduler._limits.most, 2**22
+    whole, cached = runner._scheduler._limits.max_request_bytes, 2**22
     late = list(jobs[1:])
     gone: set[str] = set()
     paused: list[str] = []
@@ -169,7 +169,7 @@ def play(runner: Runner, jobs: Sequence[Job], data: Any, happen: Sequence[str]) 
                 runner.limit_memory(Shares(whole, cached, left))
         if paused and (data.draw(st.booleans()) or not late):
             runner.resume(paused.pop())
-        if runner.is_idle and runner._scheduler.starved:
+        if runner.is_idle and runner._scheduler.starved_ids:
             runner.limit_memory(Shares(whole, cached, whole + cached))
         return [late.pop()] if late and runner.is_idle else []
 
@@ -370,7 +370,7 @@ def test_waiting_for_what_a_grammar_allows_is_no_cost_of_asking(monkeypatch: pyt
 
         def __init__(self, masks: Masks, states: Sequence[GrammarState | None]) -> None:
             unread.append(self)
-            self._of = functools.cache(lambda: masks.of(states))
+            self._of = functools.cache(lambda: masks.compute(states))
 
         def result(self) -> tuple[mx.array | None, dict[int, GrammarError]]:
             unread[:] = [one for one in unread if one is not self]

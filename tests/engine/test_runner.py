@@ -17,7 +17,7 @@ from orchard.engine.batching.model import LanguageModel, PromptEmbeddings
 from orchard.engine.memory import Shares
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
-from orchard.engine.scheduler import TooLarge
+from orchard.engine.scheduler import TooLargeRequest
 from orchard.engine.ticket import Limits
 from tests.support.engine_driver import greedy, prompt
 from tests.support.examples import some
@@ -253,15 +253,15 @@ def test_what_was_generated_before_a_preemption_is_counted_once() -> None:
     jobs = [greedy(str(n), prompt(n + 1, 10), 40, choices=1 + n % 2) for n in range(4)]
     runner = make_runner(model, tight(model, jobs, 3))
     counted: dict[str, list[int]] = {}
-    returned = runner._scheduler.returned
+    returned = runner._scheduler.requeue
 
-    def note(ticket_id: str, prompt_tokens: int, generated: int) -> TooLarge | None:
+    def note(ticket_id: str, prompt_tokens: int, generated: int) -> TooLargeRequest | None:
         counted.setdefault(ticket_id, []).append(generated)
         answers = runner._work[ticket_id].answers
         assert sum(counted[ticket_id]) == max(len(answer) for answer in answers if answer is not None)
         return returned(ticket_id, prompt_tokens, generated)
 
-    runner._scheduler.returned = note  # type: ignore[method-assign]
+    runner._scheduler.requeue = note  # type: ignore[method-assign]
     run(runner, jobs)
     assert max(map(len, counted.values())) > 1
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from orchard.core.request import Priority
-from orchard.engine.scheduler import Scheduler, StepPlan, TooLarge
+from orchard.engine.scheduler import Scheduler, StepPlan, TooLargeRequest
 from orchard.engine.ticket import LEAST_CHUNK, Limits, StepWork, Ticket
 
 
@@ -35,9 +35,9 @@ def test_nothing_to_do() -> None:
     assert it.is_idle
     assert it.plan() == StepPlan([], [], [], [])
     it.cancel("nobody")
-    it.ended("nobody")
-    it.remains("nobody", 3)
-    assert it.returned("nobody", 3, 3) is None
+    it.end_row("nobody")
+    it.set_prompt_tokens("nobody", 3)
+    assert it.requeue("nobody", 3, 3) is None
     assert (it.is_idle, it.running, it.waiting, it.used_bytes) == (True, 0, 0, 0)
 
 
@@ -50,10 +50,10 @@ def test_the_life_of_a_request() -> None:
     for step in range(1, 4):
         assert it.plan() == StepPlan([], [], [], [])
         assert it.used_bytes == 114 + 2 * step
-    it.ended("a")
+    it.end_row("a")
     assert (it.running, it.used_bytes) == (1, 60)
-    it.ended("a")
-    it.ended("a")
+    it.end_row("a")
+    it.end_row("a")
     assert it.is_idle
 
 
@@ -81,7 +81,7 @@ def test_more_rows_than_may_ever_run_are_a_mistake_of_the_caller(rows: int) -> N
 
 def test_what_could_never_run_is_refused_with_the_numbers() -> None:
     it = scheduler()
-    assert it.add(ticket("a", prompt=495, rows=2, fixed_bytes=5)) == TooLarge("a", 1002, 1000)
+    assert it.add(ticket("a", prompt=495, rows=2, fixed_bytes=5)) == TooLargeRequest("a", 1002, 1000)
     assert it.is_idle
     assert it.add(ticket("b", prompt=494, rows=2, fixed_bytes=5)) is None
     assert it.plan().begin == ["b"]
@@ -92,14 +92,14 @@ def test_one_that_outgrows_the_memory_alone_is_failed_and_nobody_preempted_for_i
     assert (it.running, it.waiting) == (1, 1)  # b waits: a could grow
     for _ in range(10):
         assert it.plan() == StepPlan([], [], [], [])
-    assert it.plan() == StepPlan([TooLarge("a", 1001, 1000)], [], ["b"], [])
+    assert it.plan() == StepPlan([TooLargeRequest("a", 1001, 1000)], [], ["b"], [])
 
 
 def test_rows_bound_admission() -> None:
     it, plan = admitted(ticket("a", rows=3), ticket("b"), ticket("c"))
     assert plan.begin == ["a", "b"]
     assert it.plan().begin == []
-    it.ended("a")
+    it.end_row("a")
     assert it.plan().begin == ["c"]
 
 
@@ -207,9 +207,9 @@ def test_a_new_prompt_makes_nothing_up_for_the_time_before_it() -> None:
 
 def test_the_prefix_cache_may_change_its_mind() -> None:
     it, _ = admitted(reading("a", 100))
-    it.remains("a", 5)
+    it.set_prompt_tokens("a", 5)
     assert it.plan().prefill == [("a", 5)]
-    it.remains("a", 70)
+    it.set_prompt_tokens("a", 70)
     assert [it.plan().prefill for _ in range(3)] == [[("a", 40)], [("a", 30)], []]
 
 
@@ -217,7 +217,7 @@ def test_what_is_read_again_takes_as_much_as_before() -> None:
     it, _ = admitted(ticket("a", prompt=20))
     for _ in range(4):
         it.plan()
-    it.remains("a", 25)
+    it.set_prompt_tokens("a", 25)
     assert it.plan().prefill == [("a", 25)]
     assert it.used_bytes == 25
     it.plan()
@@ -261,7 +261,7 @@ def test_nobody_takes_the_place_of_who_was_preempted() -> None:
     assert it.plan() == StepPlan([], ["d"], [], [])
     it.cancel("a")
     assert it.plan().begin == []  # d isn't back yet
-    assert it.returned("d", 55, 15) is None
+    assert it.requeue("d", 55, 15) is None
     assert it.plan().begin == ["d", "e"]
 
 
@@ -269,7 +269,7 @@ def test_a_preempted_request_goes_on_where_it_was() -> None:
     it = full(a="normal", b="normal", c="normal", d="normal")
     it.add(ticket("e"))
     assert it.plan().preempt == ["d"]
-    assert it.returned("d", 30, 15) is None
+    assert it.requeue("d", 30, 15) is None
     it.cancel("a")
     plan = it.plan()
     assert plan.begin == ["d", "e"]
@@ -283,11 +283,11 @@ def test_a_preempted_request_goes_on_where_it_was() -> None:
 
 
 def test_a_preempted_request_may_end_before_it_is_back() -> None:
-    for end in (Scheduler.cancel, Scheduler.ended):
+    for end in (Scheduler.cancel, Scheduler.end_row):
         it = full(a="normal", b="normal", c="normal", d="normal")
         assert it.plan().preempt == ["d"]
         end(it, "d")
-        assert it.returned("d", 55, 15) is None
+        assert it.requeue("d", 55, 15) is None
         assert (it.running, it.waiting) == (3, 0)
         it.add(ticket("e"))
         it.cancel("a")
@@ -298,7 +298,7 @@ def test_one_that_comes_back_too_large_is_refused() -> None:
     it, _ = admitted(ticket("a", prompt=490), ticket("b", prompt=490, max_tokens=2000))
     while not it.plan().preempt:
         pass
-    assert it.returned("b", 0, 511) == TooLarge("b", 1002, 1000)
+    assert it.requeue("b", 0, 511) == TooLargeRequest("b", 1002, 1000)
     assert (it.running, it.waiting) == (1, 0)
 
 
@@ -322,19 +322,19 @@ def test_those_who_come_back_keep_their_order_at_the_head() -> None:
 def test_less_memory_than_there_may_ever_be_refuses_what_can_never_run() -> None:
     it, _ = admitted(ticket("a", prompt=100), ticket("b", prompt=700), ticket("c", prompt=600), ticket("d", prompt=250))
     assert it.limit_memory(650, 650) == []
-    assert it.limit_memory(400, 400) == [TooLarge("c", 601, 400)]
+    assert it.limit_memory(400, 400) == [TooLargeRequest("c", 601, 400)]
     plan = it.plan()
-    assert plan.too_large == [TooLarge("b", 702, 400)]
+    assert plan.too_large == [TooLargeRequest("b", 702, 400)]
     assert (plan.preempt, plan.begin) == ([], ["d"])
 
 
 def test_what_needs_more_memory_than_there_is_for_now_waits_and_stops_nobody() -> None:
     it, _ = admitted(ticket("a", prompt=100), ticket("b", prompt=700), ticket("c", prompt=600), ticket("d", prompt=250))
     assert it.limit_memory(400, 1000) == []
-    assert (it.starved, it.wanted_bytes) == (["c"], 608)
+    assert (it.starved_ids, it.wanted_bytes) == (["c"], 608)
     assert it.plan().preempt == ["b"]  # it doesn't fit even alone, so "a" need not make room
-    assert it.returned("b", 700, 1) is None
-    assert (it.starved, it.wanted_bytes) == (["c", "b"], 709)  # of the older one, which is "b"
+    assert it.requeue("b", 700, 1) is None
+    assert (it.starved_ids, it.wanted_bytes) == (["c", "b"], 709)  # of the older one, which is "b"
     assert it.plan().begin == ["d"]
     it.cancel("a")
     it.cancel("d")
@@ -342,9 +342,9 @@ def test_what_needs_more_memory_than_there_is_for_now_waits_and_stops_nobody() -
         assert it.add(ticket(f"small {number}", prompt=20)) is None
         assert it.plan().begin == [f"small {number}"]
         it.cancel(f"small {number}")
-    assert it.add(ticket("never", prompt=1000)) == TooLarge("never", 1001, 1000)
+    assert it.add(ticket("never", prompt=1000)) == TooLargeRequest("never", 1001, 1000)
     assert it.limit_memory(1000, 1000) == []
-    assert (it.starved, it.wanted_bytes) == ([], 0)
+    assert (it.starved_ids, it.wanted_bytes) == ([], 0)
     assert it.plan().begin[0] == "b"
 
 
@@ -353,14 +353,14 @@ def test_a_starved_request_may_be_cancelled_and_paused_and_lose_choices() -> Non
     it.limit_memory(400, 1000)
     for name in ("cancelled", "paused", "two"):
         assert it.add(ticket(name, prompt=300, rows=2)) is None
-    assert (it.starved, it.waiting, it.is_idle) == (["cancelled", "paused", "two"], 3, True)
+    assert (it.starved_ids, it.waiting, it.is_idle) == (["cancelled", "paused", "two"], 3, True)
     it.cancel("cancelled")
     it.pause("paused")
-    it.ended("two")
-    assert (it.starved, it.waiting) == ([], 2)
+    it.end_row("two")
+    assert (it.starved_ids, it.waiting) == ([], 2)
     assert it.plan().begin == ["two"]
     assert it.resume("paused") is None
-    assert it.starved == ["paused"]
+    assert it.starved_ids == ["paused"]
 
 
 def test_chunks_get_smaller_when_memory_is_short_but_not_to_nothing() -> None:
@@ -377,13 +377,13 @@ def test_chunks_get_smaller_when_memory_is_short_but_not_to_nothing() -> None:
     assert it.plan().prefill == [("long", LEAST_CHUNK)]
     it.limit_memory(534, 1000)
     assert it.plan().preempt == ["long"]
-    assert it.returned("long", 500, 0) is None
-    assert it.starved == ["long"]
+    assert it.requeue("long", 500, 0) is None
+    assert it.starved_ids == ["long"]
 
 
 def test_what_must_be_read_whole_is_admitted_with_the_bytes_of_that() -> None:
     it = scheduler(chunk=64, work=StepWork(token=2))
-    assert it.add(ticket("never", prompt=400, prompt_tokens=400, length=400, least=0)) == TooLarge("never", 1203, 1000)
+    assert it.add(ticket("never", prompt=400, prompt_tokens=400, length=400, least=0)) == TooLargeRequest("never", 1203, 1000)
     assert it.add(ticket("whole", prompt=300, prompt_tokens=300, length=300, least=0)) is None
     assert it.add(ticket("other", prompt=150, prompt_tokens=150, length=150)) is None
     assert it.plan().begin == ["whole"]
@@ -402,7 +402,7 @@ def test_less_memory_preempts_and_more_admits_again() -> None:
     it, _ = admitted(ticket("a", prompt=300), ticket("b", prompt=300))
     it.limit_memory(500, 1000)
     assert it.plan().preempt == ["b"]
-    assert it.returned("b", 301, 1) is None
+    assert it.requeue("b", 301, 1) is None
     assert it.plan().begin == []
     it.limit_memory(1000, 1000)
     assert it.plan().begin == ["b"]
@@ -413,16 +413,16 @@ def test_the_bound_of_a_request_counts_what_it_generated_before_it_was_preempted
     it.plan()
     it.limit_memory(500, 1000)
     it.plan()
-    it.returned("b", 0, 2)
+    it.requeue("b", 0, 2)
     it.limit_memory(1000, 1000)
-    it.bound("b", 5)
-    it.bound("unknown", 5)
+    it.limit_tokens("b", 5)
+    it.limit_tokens("unknown", 5)
     it.plan()
     it.cancel("a")
     for _ in range(6):
         it.plan()
     assert it.used_bytes == 300 + 5
-    it.bound("b", 7)
+    it.limit_tokens("b", 7)
     assert it.used_bytes == 300 + 7
 
 
@@ -433,7 +433,7 @@ def test_a_paused_request_gives_its_memory_back_and_goes_on_where_it_was() -> No
     it.pause("a")
     plan = it.plan()
     assert (plan.pause, plan.preempt, plan.begin) == (["a"], [], [])
-    assert it.returned("a", 30, 2) is None
+    assert it.requeue("a", 30, 2) is None
     assert (it.running, it.waiting, it.used_bytes) == (1, 2, 303)
     it.cancel("b")
     assert it.plan().begin == ["c"]
@@ -469,7 +469,7 @@ def test_a_paused_request_may_be_cancelled() -> None:
     it.cancel("a")
     assert it.plan().pause == ["b"]
     it.cancel("b")
-    assert it.returned("b", 1, 1) is None
+    assert it.requeue("b", 1, 1) is None
     it.cancel("c")
     for name in ("a", "b", "c", "nobody"):
         it.pause(name)
@@ -481,9 +481,9 @@ def test_a_paused_request_that_has_become_too_large_is_refused() -> None:
     it, _ = admitted(ticket("a", prompt=500))
     it.pause("a")
     it.plan()
-    it.returned("a", 500, 0)
+    it.requeue("a", 500, 0)
     assert it.limit_memory(400, 400) == []
-    assert it.resume("a") == TooLarge("a", 501, 400)
+    assert it.resume("a") == TooLargeRequest("a", 501, 400)
     assert it.is_idle
 
 
@@ -516,10 +516,10 @@ def test_a_row_that_got_several_tokens() -> None:
     scheduler = Scheduler(limits)
     scheduler.add(Ticket("a", "normal", 0, 1, 50, 100, 4))
     scheduler.plan()
-    scheduler.advanced("a", 20)
+    scheduler.note_generated("a", 20)
     assert scheduler.used_bytes == 100 + 20 * 4
-    scheduler.advanced("a", 7)
-    scheduler.advanced("nobody", 7)
+    scheduler.note_generated("a", 7)
+    scheduler.note_generated("nobody", 7)
     assert scheduler.used_bytes == 100 + 20 * 4
     scheduler.plan()
     assert scheduler.used_bytes == 100 + 21 * 4

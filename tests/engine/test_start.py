@@ -18,7 +18,7 @@ from orchard.engine.batching.model import on_cuda
 from orchard.engine.memory import Shares
 from orchard.engine.runner import Runner
 from orchard.engine.speculation import make
-from orchard.engine.speculation.forced import ForcedProposer
+from orchard.engine.speculation.forced_tokens import ForcedProposer
 from orchard.engine.start import make_runner
 from tests.support.engine_driver import greedy, prompt
 from tests.support.grammars import lark

@@ -117,7 +117,7 @@ class World:
         arriving = iter(self.works)
         work = next(arriving, None)
         while work or self.waiting or self.running:
-            if self.scheduler.is_idle and self.scheduler.starved and self.now > max(self.changes):
+            if self.scheduler.is_idle and self.scheduler.starved_ids and self.now > max(self.changes):
                 self.change(self.most)
             while work and work.arrival <= self.now:
                 self.arrive(work)
@@ -182,7 +182,7 @@ class World:
         for name in plan.begin:
             self.begin(self.known[name])
         starved = {work.id for work in self.waiting if not self.fits_alone(work)}
-        assert starved == set(self.scheduler.starved)
+        assert starved == set(self.scheduler.starved_ids)
         assert self.running or len(self.waiting) == len(starved) or plan.displace or plan.preempt, "idle with work"
         decoding = [work for work in self.running if not work.left]
         self.check_budget(plan, bool(decoding))
@@ -274,7 +274,7 @@ class World:
         if not work.outcomes:
             work.left = work.prompt + work.generated * len(work.lengths)
             work.length = work.prompt + work.generated
-        assert not self.scheduler.returned(work.id, work.left, work.since)
+        assert not self.scheduler.requeue(work.id, work.left, work.since)
 
     def begin(self, work: Work) -> None:
         assert work in self.waiting
@@ -295,7 +295,7 @@ class World:
         self.read[work.priority] += tokens
         if work.left and self.random.random() < 0.1:  # the prefix cache has changed since
             work.left = self.random.randint(0, work.left)
-            self.scheduler.remains(work.id, work.left)
+            self.scheduler.set_prompt_tokens(work.id, work.left)
 
     def decode(self, work: Work) -> None:
         if work.generated == work.max_tokens:
@@ -308,7 +308,7 @@ class World:
         if work.outcomes:
             return
         work.lengths.remove(row)
-        self.scheduler.ended(work.id)
+        self.scheduler.end_row(work.id)
         if not work.lengths:
             self.end(work, "finished")
 

@@ -30,7 +30,7 @@ class Occupancy:
         if kind == "rows":
             return ticket.rows
         # A request that is nearly as large as the memory runs alone, with less room to grow.
-        return min(ticket.needs(self._limits.room, self._limits.work), self._limits.memory_bytes)
+        return min(ticket.needed_bytes(self._limits.room, self._limits.work), self._limits.memory_bytes)
 
     def lack(self, ticket: Ticket) -> _Kind | None:
         """Return what a request lacks; None: it fits, and so does a chunk of any prompt."""

@@ -24,8 +24,8 @@ from orchard.engine.batching.speculating_rows import SpeculatingRows, VerifyErro
 from orchard.engine.memory import MemoryGiver, Shares, Use
 from orchard.engine.sampling.grammar import GrammarError
 from orchard.engine.sampling.logprobs import Logprobs
-from orchard.engine.scheduler import Scheduler, StepPlan, TooLarge
-from orchard.engine.shortage import Alone, Shortage
+from orchard.engine.scheduler import Scheduler, StepPlan, TooLargeRequest
+from orchard.engine.shortage import LoneJob, Shortage
 from orchard.engine.speculation.speculation import Speculation
 from orchard.engine.ticket import LEAST_CHUNK, Limits, Ticket
 from orchard.engine.work import Results, Work
@@ -63,7 +63,7 @@ class Runner:
         """Which rows share a forward pass."""
         self._scheduler = Scheduler(limits)
         self._memory = MemoryGiver(store, speculation)
-        self._most_bytes = limits.most
+        self._most_bytes = limits.max_request_bytes
         self._step_work = limits.work
         self._footprint = footprint
         self._work: dict[str, Work] = {}
@@ -90,7 +90,7 @@ class Runner:
 
     @property
     def _jobs(self) -> tuple[int, list[str]]:
-        return self._scheduler.running + self._scheduler.waiting, self._scheduler.starved
+        return self._scheduler.running + self._scheduler.waiting, self._scheduler.starved_ids
 
     def add(self, job: Job) -> None:
         """Queue a job. If all memory that there may be holds less than `max_tokens`, answers get fewer."""
@@ -128,7 +128,7 @@ class Runner:
             # After a preemption, the prompt and its media are read again while the generated tokens need memory, too.
             length = work.ticket.length + count
             ticket = replace(work.ticket, rows=rows, max_tokens=count, length=length)
-            return ticket.alone(count, self._step_work) <= self._most_bytes
+            return ticket.needed_bytes_alone(count, self._step_work) <= self._most_bytes
 
         if fits(work.wanted):
             return work.wanted
@@ -166,7 +166,7 @@ class Runner:
         work.job = replace(work.job, max_tokens=most)
         for row in rows:
             row.job = work.job
-        self._scheduler.bound(work.job.id, most)
+        self._scheduler.limit_tokens(work.job.id, most)
 
     def cancel(self, job_id: str, choice: int | None = None) -> None:
         """Cancel a job, or one choice of it (which must have begun). Unknown ids are ignored."""
@@ -224,7 +224,7 @@ class Runner:
         self._reported = self._jobs
         drawn, scored, hidden = self._results.take()
         jobs = self._scheduler.running, self._scheduler.waiting
-        return EngineStep(begun, drawn, broken, *jobs, scored, hidden, self._scheduler.starved)
+        return EngineStep(begun, drawn, broken, *jobs, scored, hidden, self._scheduler.starved_ids)
 
     def _step(self) -> None:
         self.store.settle(self._rows.read_draws, self._rows.launched_draws + 2)  # a step launches one draw
@@ -250,8 +250,8 @@ class Runner:
         if self._rows.is_idle and (launched or self._scheduler.is_idle):
             self._confirm()
         self._results.tell(self._rows.read_draws if self._late else None)
-        if self._shortage.calm():
-            self._scheduler.limit_running(self._shortage.most)
+        if self._shortage.note_calm_step():
+            self._scheduler.limit_running(self._shortage.max_running)
 
     def _hold(self, drawn: list[DrawnToken]) -> None:
         """Hold tokens that were just read, until a token that was launched after them could be read."""
@@ -284,7 +284,7 @@ class Runner:
         running, ids = self._scheduler.running, self._scheduler.preempt_all()
         works = [self._work[job_id] for job_id in ids]
         alone = works[0] if running == len(works) == 1 else None
-        self._shortage.fail(running, Alone(alone.job.id, sum(alone.told) + alone.told_scores) if alone else None)
+        self._shortage.note_failure(running, LoneJob(alone.job.id, sum(alone.told) + alone.told_scores) if alone else None)
         self._results.drop_held()
         self._scores, self._hidden = [], []
         self._rows.drop_all()
@@ -296,8 +296,8 @@ class Runner:
             self._requeue(work, work.go_back())
         for work in self._work.values():
             work.scored = work.told_scores  # also those of jobs that were stopped a moment ago are dropped
-        self._scheduler.limit_running(self._shortage.most)
-        if alone and self._shortage.hopeless:
+        self._scheduler.limit_running(self._shortage.max_running)
+        if alone and self._shortage.is_hopeless:
             refusal = insufficient()
             self._break(JobFailure(alone.job.id, refusal.message, refusal=refusal))
 
@@ -365,7 +365,7 @@ class Runner:
                     self._rows.join(row)
             else:
                 self._hidden.append((work, prefill.hidden_state))
-        self._scheduler.remains(work.job.id, sum(prefill.tokens_left for prefill, _ in work.prefills))
+        self._scheduler.set_prompt_tokens(work.job.id, sum(prefill.tokens_left for prefill, _ in work.prefills))
 
     def _decode(self) -> None:
         drawn, failed = self._rows.step()
@@ -396,7 +396,7 @@ class Runner:
         """Tell the scheduler how many tokens a job's rows have: a step that verifies may generate several of each."""
         if work := self._work.get(job_id):
             generated = (row.launched_tokens - work.admitted_with[row.choice] for row in work.rows if not row.ended)
-            self._scheduler.advanced(job_id, max(generated, default=0))
+            self._scheduler.note_generated(job_id, max(generated, default=0))
 
     def _release_memory(self, plan: StepPlan) -> None:
         """Preempt, pause and displace jobs as planned. They continue from the tokens that have been launched."""
@@ -419,7 +419,7 @@ class Runner:
         """Queue a job whose rows are free; `generated`: the most tokens that a row generated since its admission."""
         left = sum(len(work.job.prompt) + len(answer) - 1 for answer in work.answers if answer is not None)
         work.admitted_with = [len(answer or []) for answer in work.answers]
-        if refusal := self._scheduler.returned(work.job.id, left, generated):
+        if refusal := self._scheduler.requeue(work.job.id, left, generated):
             self._refuse(refusal)
 
     def _end(self, work: Work, choice: int) -> None:
@@ -427,7 +427,7 @@ class Runner:
         if work.answers[choice] is None:
             return
         work.answers[choice] = None
-        self._scheduler.ended(work.job.id)
+        self._scheduler.end_row(work.job.id)
         if all(answer is None for answer in work.answers):
             self._work.pop(work.job.id, None)
 
@@ -435,7 +435,7 @@ class Runner:
         self._scheduler.cancel(job_id)
         self._work.pop(job_id, None)
 
-    def _refuse(self, refusal: TooLarge) -> None:
+    def _refuse(self, refusal: TooLargeRequest) -> None:
         media = self._work[refusal.id].job.media_bytes
         message = (
             f"this request needs {refusal.needed_bytes:,} bytes for its KV cache and for computing it"

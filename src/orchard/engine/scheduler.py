@@ -11,7 +11,7 @@ priority, the one with fewer rows goes first, and so on below. Other requests ma
 `_PATIENCE` / weight times; then no later request is admitted before it. A request is admitted only if every row could
 then grow by `Limits.room` tokens, so that no preemption follows at once. A request that is nearly as large as the
 memory runs alone, with less room. One that needs more memory than there is for now, but not more than there may be
-(`Limits.most`), is starved: it waits outside the queue, so that it stops no other, until the memory grows.
+(`Limits.max_request_bytes`), is starved: it waits outside the queue, so that it stops no other, until the memory grows.
 
 Preemption for lack of memory: the lowest priority first, and in it the request that was admitted last. Each preemption
 raises a request by one priority in this order, and it comes back before new requests. So no request is preempted
@@ -35,7 +35,7 @@ _MOST_CANDIDATES = 64
 _PLANS_PER_LOOK = 8
 
 
-class TooLarge(Struct, frozen=True):
+class TooLargeRequest(Struct, frozen=True):
     """A request that can never fit, even alone: it needs `needed_bytes`; all requests may take `memory_bytes`."""
 
     id: str
@@ -47,12 +47,12 @@ class StepPlan(Struct, frozen=True):
     """The plan of one step. Carry it out in the order below; decode every row before the prefill.
 
     `too_large`: fail these; the scheduler has forgotten them. `preempt`, `pause`, `displace`: free their memory, then
-    call `returned`; `preempt` for lack of memory, `displace` for another caller's fair share. `begin`: admitted, for
+    call `requeue`; `preempt` for lack of memory, `displace` for another caller's fair share. `begin`: admitted, for
     the first time or again. `prefill`: (id, tokens) of the prompts to prefill; a request whose prompt is complete
     decodes from the next step on.
     """
 
-    too_large: list[TooLarge]
+    too_large: list[TooLargeRequest]
     preempt: list[str]
     begin: list[str]
     prefill: list[tuple[str, int]]
@@ -80,7 +80,7 @@ class Scheduler:
         self._largest_chunk = 0  # of those that have run: the least that a pass can read of a prompt
         self._changed = False
         """Whether a waiting request may fit that didn't before."""
-        self._most: int | None = None
+        self._max_running: int | None = None
         self._heir = ""
         """The request for which others were displaced last; it goes first."""
 
@@ -92,10 +92,10 @@ class Scheduler:
     @property
     def waiting(self) -> int:
         """How many requests wait for admission, for the first time or again, or are paused."""
-        return len(self._paused) + len(self._starved) + self._to_admit
+        return len(self._paused) + len(self._starved) + self._admission_count
 
     @property
-    def starved(self) -> list[str]:
+    def starved_ids(self) -> list[str]:
         """The requests that wait because they need more memory than there is for now, even alone."""
         return list(self._starved)
 
@@ -105,7 +105,7 @@ class Scheduler:
         if not self._starved:
             return 0
         oldest = min(self._starved.values(), key=lambda ticket: ticket.arrival)
-        return min(oldest.alone(self._limits.room, self._limits.work), self._limits.most)
+        return min(oldest.needed_bytes_alone(self._limits.room, self._limits.work), self._limits.max_request_bytes)
 
     @property
     def planned_bytes(self) -> int:
@@ -120,10 +120,10 @@ class Scheduler:
     @property
     def is_idle(self) -> bool:
         """Whether a plan would be empty."""
-        return not (self.running or self._to_admit)
+        return not (self.running or self._admission_count)
 
     @property
-    def _to_admit(self) -> int:
+    def _admission_count(self) -> int:
         return len(self._returning) + len(self._waiting)
 
     @property
@@ -131,13 +131,13 @@ class Scheduler:
         """The bytes of all rows now; a prompt in prefill counts as a whole."""
         return sum(ticket.bytes_with(0) for ticket in self._running.values())
 
-    def add(self, ticket: Ticket) -> TooLarge | None:
+    def add(self, ticket: Ticket) -> TooLargeRequest | None:
         """Queue a request, or return the reason why it can never run. Raise ValueError if it has too many rows."""
         if not 1 <= ticket.rows <= self._limits.max_rows:
             raise ValueError(f"{ticket.id} has {ticket.rows} rows; between 1 and {self._limits.max_rows} can run")
         return self._enqueue(ticket)
 
-    def limit_memory(self, memory_bytes: int, most_bytes: int) -> list[TooLarge]:
+    def limit_memory(self, memory_bytes: int, most_bytes: int) -> list[TooLargeRequest]:
         """Limit all rows to `memory_bytes` from the next plan on, and each request to `most_bytes`.
 
         Forget and return waiting requests that can never fit.
@@ -150,21 +150,21 @@ class Scheduler:
                 self._waiting.remove(ticket.id)
                 self._starved[ticket.id] = ticket
         for ticket in list(self._starved.values()):
-            self._feed(ticket)
+            self._enqueue_if_it_fits(ticket)
         return refused
 
     def preempt_all(self) -> list[str]:
-        """Stop all running requests; return the ids of those for which `returned` must be called."""
+        """Stop all running requests; return the ids of those for which `requeue` must be called."""
         for ticket_id in list(self._running):
             self._returning[ticket_id] = self._stop(ticket_id)
         return list(self._returning)
 
     def limit_running(self, most: int | None) -> None:
         """Admit no further request while `most` are running; None: there is no such limit."""
-        self._most = most
+        self._max_running = most
         self._changed = True
 
-    def bound(self, ticket_id: str, most: int) -> None:
+    def limit_tokens(self, ticket_id: str, most: int) -> None:
         """Limit each row of a request to `most` generated tokens in total. Unknown ids are ignored."""
         if ticket := self._find(ticket_id):
             ticket.max_tokens = max(most - ticket.earlier, 1)
@@ -179,7 +179,7 @@ class Scheduler:
             self.cancel(ticket_id)
             self._paused[ticket_id] = ticket
 
-    def resume(self, ticket_id: str) -> TooLarge | None:
+    def resume(self, ticket_id: str) -> TooLargeRequest | None:
         """Queue a paused request again, or return the reason why it can't run any more. Unknown ids are ignored."""
         self._to_pause.discard(ticket_id)
         ticket = self._paused.pop(ticket_id, None)
@@ -196,7 +196,7 @@ class Scheduler:
         self._waiting.remove(ticket_id)
         self._changed = True
 
-    def ended(self, ticket_id: str) -> None:
+    def end_row(self, ticket_id: str) -> None:
         """Note that a row of a request has ended; forget the request with its last row. Unknown ids are ignored."""
         if ticket := self._find(ticket_id):
             if ticket.rows == 1:
@@ -204,11 +204,11 @@ class Scheduler:
                 return
             ticket.rows -= 1
             if ticket_id in self._running:
-                self._hold(ticket, -1)
+                self._add_rows(ticket, -1)
             elif ticket_id in self._starved:
-                self._feed(ticket)
+                self._enqueue_if_it_fits(ticket)
 
-    def remains(self, ticket_id: str, prompt_tokens: int) -> None:
+    def set_prompt_tokens(self, ticket_id: str, prompt_tokens: int) -> None:
         """Correct how many prompt tokens are left to prefill after the latest plan. Unknown ids are ignored.
 
         The prefix cache may hold more or less than before, and generated tokens may have to be prefilled again.
@@ -216,14 +216,14 @@ class Scheduler:
         if ticket := self._find(ticket_id):
             ticket.prompt_tokens = prompt_tokens
             if ticket_id in self._running:
-                self._read(ticket)
+                self._update_reading(ticket)
 
-    def advanced(self, ticket_id: str, generated: int) -> None:
+    def note_generated(self, ticket_id: str, generated: int) -> None:
         """Note that a row of a request has generated so many tokens since its admission. Unknown ids are ignored."""
         if ticket := self._running.get(ticket_id):
             ticket.generated = max(ticket.generated, generated)
 
-    def returned(self, ticket_id: str, prompt_tokens: int, generated: int) -> TooLarge | None:
+    def requeue(self, ticket_id: str, prompt_tokens: int, generated: int) -> TooLargeRequest | None:
         """Note that a preempted or paused request has freed its memory. Call this before the next plan.
 
         A preempted request waits at the head of its priority, a paused one for `resume`. `prompt_tokens`: to prefill
@@ -250,11 +250,11 @@ class Scheduler:
         pause = [ticket_id for ticket_id in self._running if ticket_id in self._to_pause]
         for ticket_id in pause:
             self._returning[ticket_id] = self._stop(ticket_id)
-        self._rows_bytes = self._needed()
-        too_large: list[TooLarge] = []
-        if self._rows_bytes + self._largest_chunk > self._limits.most:  # else none can be
+        self._rows_bytes = self._needed_bytes()
+        too_large: list[TooLargeRequest] = []
+        if self._rows_bytes + self._largest_chunk > self._limits.max_request_bytes:  # else none can be
             too_large = self._forget_too_large(list(self._running.values()))
-            self._rows_bytes = self._needed()
+            self._rows_bytes = self._needed_bytes()
         preempt = self._preempt()
         self._plans += 1
         begin: list[str] = []
@@ -263,11 +263,11 @@ class Scheduler:
         if self._waiting and not self._returning and (self._changed or not self._plans % _PLANS_PER_LOOK):
             use = Occupancy(self._limits, self._running.values())
             begin = self._admit(use)
-            displace = [] if begin or self._full else self._displace(use)
+            displace = [] if begin or self._is_full else self._displace(use)
             self._changed = bool(begin or displace)
-            self._rows_bytes = self._needed()
+            self._rows_bytes = self._needed_bytes()
         decoding = [ticket for ticket in self._running.values() if not ticket.prompt_tokens]
-        prefill = self._share(self._limits.chunk if decoding else self._limits.idle_chunk)
+        prefill = self._divide_prefill(self._limits.chunk if decoding else self._limits.idle_chunk)
         for ticket in decoding:
             ticket.generated += 1
         return StepPlan(too_large, preempt, begin, prefill, pause, displace)
@@ -284,24 +284,24 @@ class Scheduler:
         return min(self.spare_bytes // max(growth, 1), self._limits.room) if decoding else 0
 
     @property
-    def _full(self) -> bool:
-        return self._most is not None and self.running >= self._most
+    def _is_full(self) -> bool:
+        return self._max_running is not None and self.running >= self._max_running
 
     def _find(self, ticket_id: str) -> Ticket | None:
         known = (self._running, self._returning, self._paused, self._starved)
         return next((tickets[ticket_id] for tickets in known if ticket_id in tickets), self._waiting.find(ticket_id))
 
-    def _enqueue(self, ticket: Ticket) -> TooLarge | None:
+    def _enqueue(self, ticket: Ticket) -> TooLargeRequest | None:
         if refusal := self._refusal(ticket):
             return refusal
         if ticket.arrival < 0:
             ticket.arrival = self._arrived
             self._arrived += 1
         self._starved[ticket.id] = ticket
-        self._feed(ticket)
+        self._enqueue_if_it_fits(ticket)
         return None
 
-    def _feed(self, ticket: Ticket) -> None:
+    def _enqueue_if_it_fits(self, ticket: Ticket) -> None:
         """Let a starved request wait for its turn if it fits now."""
         if self._fits_alone(ticket):
             del self._starved[ticket.id]
@@ -311,9 +311,9 @@ class Scheduler:
 
     def _fits_alone(self, ticket: Ticket) -> bool:
         """Return whether a request could take its next step alone, with the memory that there is for now."""
-        return ticket.alone(1, self._limits.work) <= self._limits.memory_bytes
+        return ticket.needed_bytes_alone(1, self._limits.work) <= self._limits.memory_bytes
 
-    def _hold(self, ticket: Ticket, rows: int) -> None:
+    def _add_rows(self, ticket: Ticket, rows: int) -> None:
         """Note that a request's sender has so many rows more."""
         self._waiting.hold(ticket.priority, ticket.sender, rows)
         self._changed = True
@@ -322,10 +322,10 @@ class Scheduler:
         """Return a request that was running until now."""
         self._reading.remove(ticket_id)
         ticket = self._running.pop(ticket_id)
-        self._hold(ticket, -ticket.rows)
+        self._add_rows(ticket, -ticket.rows)
         return ticket
 
-    def _read(self, ticket: Ticket) -> None:
+    def _update_reading(self, ticket: Ticket) -> None:
         """Note how much of a running request's prompt is left."""
         size = min(ticket.prompt_tokens, self._limits.idle_chunk)
         if not size:
@@ -336,12 +336,12 @@ class Scheduler:
         else:
             self._reading.add(ticket.id, ticket, ticket.priority, ticket.sender, size=size)
 
-    def _refusal(self, ticket: Ticket) -> TooLarge | None:
+    def _refusal(self, ticket: Ticket) -> TooLargeRequest | None:
         """Return a rejection if a request can't take its next step even alone, with all memory that there may be."""
-        needed = ticket.alone(1, self._limits.work)
-        return TooLarge(ticket.id, needed, self._limits.most) if needed > self._limits.most else None
+        needed = ticket.needed_bytes_alone(1, self._limits.work)
+        return TooLargeRequest(ticket.id, needed, self._limits.max_request_bytes) if needed > self._limits.max_request_bytes else None
 
-    def _forget_too_large(self, tickets: list[Ticket]) -> list[TooLarge]:
+    def _forget_too_large(self, tickets: list[Ticket]) -> list[TooLargeRequest]:
         refusals = [refusal for ticket in tickets if (refusal := self._refusal(ticket))]
         for refusal in refusals:
             self.cancel(refusal.id)
@@ -353,16 +353,16 @@ class Scheduler:
         while self._rows_bytes + self._least_chunk() > self._limits.memory_bytes:
             # Those that don't fit even alone go first: it would not help them if others made room.
             victim = max(self._running.values(), key=lambda one: (not self._fits_alone(one), one.rank))
-            self._rows_bytes -= victim.needs(1, self._limits.work)
+            self._rows_bytes -= victim.needed_bytes(1, self._limits.work)
             self._returning[victim.id] = self._stop(victim.id)
             victim.preemptions += 1
             preempted.append(victim.id)
         return preempted
 
-    def _needed(self) -> int:
+    def _needed_bytes(self) -> int:
         """Return the bytes of all rows after their next tokens, and of drawing those."""
         work = self._limits.work
-        return sum([ticket.needs(1, work) for ticket in self._running.values()])
+        return sum([ticket.needed_bytes(1, work) for ticket in self._running.values()])
 
     def _least_chunk(self) -> int:
         """Return the bytes of the largest of the smallest chunks of all prompts in prefill: any may be next."""
@@ -371,24 +371,24 @@ class Scheduler:
 
     def _admit(self, use: Occupancy) -> list[str]:
         begun: list[str] = []
-        while ticket := self._next(use):
+        while ticket := self._next_to_admit(use):
             self._waiting.charge(ticket.id, ticket.rows)
             self._waiting.remove(ticket.id)
-            self._hold(ticket, ticket.rows)
+            self._add_rows(ticket, ticket.rows)
             if ticket.seniority < 0:
                 ticket.seniority = self._admitted
                 self._admitted += 1
             self._running[ticket.id] = ticket
             use.add(ticket)
             self._largest_chunk = max(self._largest_chunk, ticket.chunk_bytes(self._limits.work))
-            self._read(ticket)
+            self._update_reading(ticket)
             begun.append(ticket.id)
         self._heir = "" if self._heir in begun else self._heir
         return begun
 
-    def _next(self, use: Occupancy) -> Ticket | None:
+    def _next_to_admit(self, use: Occupancy) -> Ticket | None:
         """Return the first waiting request that fits; None if there is none, or one before it must not be overtaken."""
-        if self._full or not use.free["rows"]:
+        if self._is_full or not use.free["rows"]:
             return None
         if (heir := self._waiting.find(self._heir)) and not use.lack(heir):
             return heir
@@ -414,7 +414,7 @@ class Scheduler:
                 return [victim.id for victim in victims]
         return []
 
-    def _share(self, budget: int) -> list[tuple[str, int]]:
+    def _divide_prefill(self, budget: int) -> list[tuple[str, int]]:
         """Divide `budget` prompt tokens among the prompts in prefill; return (id, tokens) for each chunk."""
         pieces: list[tuple[str, int]] = []
         left = budget
@@ -435,7 +435,7 @@ class Scheduler:
             self._chunk_bytes += work.chunk(max(tokens, least), ticket.length)
             ticket.prompt_tokens -= tokens
             self._reading.charge(ticket.id, tokens)
-            self._read(ticket)
+            self._update_reading(ticket)
             left -= tokens
             pieces.append((ticket.id, tokens))
             if tokens < wanted:

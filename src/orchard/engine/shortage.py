@@ -16,34 +16,34 @@ _TRIES_ALONE = 3  # failures of a job that is alone, with no token between them
 _MANY = 64  # jobs; a limit of more is lifted
 
 
-class Alone(Struct, frozen=True):
-    """A job that was alone when an allocation failed, and how many tokens and prompt logprobs it had given."""
+class LoneJob(Struct, frozen=True):
+    """A job that was alone when an allocation failed, and how many tokens and prompt logprobs it had produced."""
 
     job: str
-    given: int
+    output_count: int
 
 
 class Shortage:
     """What is given up in one engine. It uses no MLX, no clock and no thread."""
 
     def __init__(self) -> None:
-        self.most: int | None = None
+        self.max_running: int | None = None
         """The most jobs that may run; None: any number."""
         self._failures = 0
         self._calm = 0
         self._waits = 0  # the next time that more jobs may run comes after `_CALM` * 2^this steps
-        self._raised = False  # more jobs may run since the last failure
-        self._alone: Alone | None = None
-        self._tries = 0  # of `_alone`
+        self._has_raised = False  # more jobs may run since the last failure
+        self._lone_job: LoneJob | None = None
+        self._tries = 0  # of `_lone_job`
 
-    def fail(self, running: int, alone: Alone | None) -> None:
-        """Note a failure with `running` jobs; `alone` if that was one."""
+    def note_failure(self, running: int, lone_job: LoneJob | None) -> None:
+        """Note a failure with `running` jobs; `lone_job` if that was one."""
         self._failures, self._calm = self._failures + 1, 0
-        self._tries = self._tries + 1 if alone and alone == self._alone else 1
-        self._alone = alone
-        self._waits, self._raised = self._waits + self._raised, False
+        self._tries = self._tries + 1 if lone_job and lone_job == self._lone_job else 1
+        self._lone_job = lone_job
+        self._waits, self._has_raised = self._waits + self._has_raised, False
         if self._failures > 2 and running > 1:
-            self.most = running // 2
+            self.max_running = running // 2
 
     @property
     def takes_prompts(self) -> bool:
@@ -51,20 +51,20 @@ class Shortage:
         return max(self._failures, self._tries) > 1
 
     @property
-    def hopeless(self) -> bool:
+    def is_hopeless(self) -> bool:
         """Whether the job that was alone is to fail."""
-        return self._alone is not None and self._tries >= _TRIES_ALONE
+        return self._lone_job is not None and self._tries >= _TRIES_ALONE
 
-    def calm(self) -> bool:
-        """Note a step without a failure; return whether `most` has changed."""
-        if not (self._failures or self.most):
+    def note_calm_step(self) -> bool:
+        """Note a step without a failure; return whether `max_running` has changed."""
+        if not (self._failures or self.max_running):
             return False
         self._calm += 1
         if self._calm < _CALM << self._waits:
             return False
         self._failures = self._calm = 0
-        if self.most is None:
+        if self.max_running is None:
             return False
-        self.most = None if self.most >= _MANY else 2 * self.most
-        self._waits, self._raised = max(self._waits - self._raised, 0), self.most is not None
+        self.max_running = None if self.max_running >= _MANY else 2 * self.max_running
+        self._waits, self._has_raised = max(self._waits - self._has_raised, 0), self.max_running is not None
         return True

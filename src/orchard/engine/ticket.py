@@ -8,7 +8,7 @@ LEAST_CHUNK = 16
 """How many tokens of a prompt a step can always read: chunks get smaller when memory is short, but not smaller."""
 FEW_TOKENS = 64
 """A pass of more tokens may be computed in another way: see `StepWork.wide`."""
-_ANY = 2**62
+_UNLIMITED = 2**62
 RANKS: dict[Priority, int] = {"interactive": 0, "normal": 1, "background": 2}
 
 
@@ -34,7 +34,7 @@ class StepWork(Struct, frozen=True):
     def tokens(self, nbytes: int, length: int) -> int:
         """Return how many tokens of a prompt of this length can be read with so many bytes."""
         if not (each := self.token + self.place * length):
-            return _ANY
+            return _UNLIMITED
         few = min(max(nbytes, 0) // each, FEW_TOKENS)
         return max(few, (nbytes - self.wide) // each)
 
@@ -59,7 +59,7 @@ class Limits(Struct, frozen=True):
     work: StepWork = StepWork()
 
     @property
-    def most(self) -> int:
+    def max_request_bytes(self) -> int:
         """The bytes that a request may need."""
         return max(self.memory_bytes, self.most_bytes)
 
@@ -112,15 +112,15 @@ class Ticket(Struct, eq=False):
         """Return the bytes of reading so many tokens of the prompt, or the least that a pass can read of it."""
         return work.chunk(max(self.least_tokens, min(tokens, self.length)), self.length)
 
-    def needs(self, tokens: int, work: StepWork) -> int:
+    def needed_bytes(self, tokens: int, work: StepWork) -> int:
         """Return the bytes of all rows once each has generated `tokens` more, and of drawing and copying them."""
         return int(self.bytes_with(tokens) * (1 + work.copies)) + self.rows * (
             work.row + work.token + work.place * self.length
         )
 
-    def alone(self, tokens: int, work: StepWork) -> int:
-        """Return the bytes that it takes alone, with the least that a pass can read of its prompt: see `needs`."""
-        return self.needs(tokens, work) + self.chunk_bytes(work)
+    def needed_bytes_alone(self, tokens: int, work: StepWork) -> int:
+        """Return the bytes that it takes alone, with the least that a pass can read of its prompt: see `needed_bytes`."""
+        return self.needed_bytes(tokens, work) + self.chunk_bytes(work)
 
     def bytes_with(self, tokens: int) -> int:
         """Return the bytes of all rows once each has generated `tokens` more, limited by `max_tokens`."""

@@ -28,7 +28,7 @@ from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine.batching.job import Job
 from orchard.engine.engine import Engine
 from orchard.engine.speculation import cost_controller, make
-from orchard.engine.speculation.forced import ForcedProposer
+from orchard.engine.speculation.forced_tokens import ForcedProposer
 from tests.support.models import WINDOW, Echo, add_head, make_architecture
 from tests.support.speculation import FixedController
 from tests.support.worker_caller import Caller, serving

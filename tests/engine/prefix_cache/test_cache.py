@@ -389,7 +389,7 @@ class Unlimited(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(radix_tree, "MAX_EDGE", 4)
         self.cache = new(needs_snapshot=self.needs_snapshot)
-        self.known: set[Text] = {()}
+        self.token_mask: set[Text] = {()}
         self.snapshots: set[Text] = set()
 
     def teardown(self) -> None:
@@ -398,11 +398,11 @@ class Unlimited(RuleBasedStateMachine):
     @rule(text=texts, with_snapshot=st.booleans(), data=st.data())
     def insert(self, text: Text, with_snapshot: bool, data: st.DataObject) -> None:
         covered = self.cache.count_covered(text)
-        assert covered == max(n for n in range(len(text) + 1) if text[:n] in self.known)
+        assert covered == max(n for n in range(len(text) + 1) if text[:n] in self.token_mask)
         start = data.draw(st.integers(0, len(text)))
         put(self.cache, text, with_snapshot, start)
         if start <= covered and (start < len(text) or covered == len(text)):
-            self.known |= {text[:n] for n in range(len(text) + 1)}
+            self.token_mask |= {text[:n] for n in range(len(text) + 1)}
             if with_snapshot:
                 self.snapshots.add(text)
 
@@ -412,13 +412,13 @@ class Unlimited(RuleBasedStateMachine):
         places = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=4)))
         media = list(zip(places[::2], places[1::2], strict=False))
         match = look(self.cache, text, limit, media=media)
-        usable = self.snapshots | {()} if self.needs_snapshot else self.known
+        usable = self.snapshots | {()} if self.needs_snapshot else self.token_mask
         whole = [n for n in range(limit + 1) if not any(start < n < stop for start, stop in media)]
         assert match.length == max(n for n in whole if text[:n] in usable)
-        assert known(match, text) == max(n for n in range(len(text) + 1) if text[:n] in self.known)
+        assert known(match, text) == max(n for n in range(len(text) + 1) if text[:n] in self.token_mask)
         assert (match.snapshot is not None) == (self.needs_snapshot and match.length > 0)
         if (miss := match.miss) and miss.cached:
-            assert text[: miss.begin] + tuple(miss.cached) in self.known
+            assert text[: miss.begin] + tuple(miss.cached) in self.token_mask
             assert miss.cached != miss.given or len(miss.cached) == miss.place - miss.begin
 
     @rule(text=texts)
@@ -428,7 +428,7 @@ class Unlimited(RuleBasedStateMachine):
     @invariant()
     def nothing_is_stored_twice(self) -> None:
         check(self.cache)
-        assert self.cache.counters["bytes"] == (len(self.known) - 1) * WIDTH + len(self.snapshots) * SNAPSHOT
+        assert self.cache.counters["bytes"] == (len(self.token_mask) - 1) * WIDTH + len(self.snapshots) * SNAPSHOT
 
 
 class UnlimitedWithSnapshots(Unlimited):

@@ -218,7 +218,7 @@ def test_the_reasoning_is_free_and_has_no_end_of_the_turn_in_it() -> None:
 
 
 def test_newlines_may_stand_between_reasoning_and_answer() -> None:
-    newline = alphabet().tokenize(b"\n")[0]
+    newline = alphabet().tokenize_greedily(b"\n")[0]
     job = sampled("a", 1, schema(reasoning=OPENED), 200, logit_bias={newline: 50.0, THINK_END: 60.0}, temperature=0.0)
     content, reason = answer(job)
     assert reason == "stop"
@@ -266,7 +266,7 @@ def letters(*more: bytes) -> GrammarVocabulary:
 
 def allowed(follower: GrammarState) -> set[int]:
     """The tokens that may follow."""
-    words, failed = Masks(len(letters().pieces) + 8).of([follower])
+    words, failed = Masks(len(letters().pieces) + 8).compute([follower])
     if failed:
         raise failed[0]
     assert words is not None
@@ -330,23 +330,23 @@ def test_tags_are_found_however_they_are_cut(cut: list[str]) -> None:
     bound = GrammarState(lark('start: "ab"', OPENED, letters=own))
     called = GrammarState(lark('start: "ab"', trigger=b"</think>", letters=own))
     for token in given:
-        assert called.free
+        assert called.is_free
         assert allowed(bound) == set(range(256)) | set(given)  # anything but the end of the turn
         bound.take(token)
         called.take(token)
     newlines = set() if begun or cut[-1].endswith("\n") else {10}
     assert allowed(bound) == {ord("b" if begun else "a")} | newlines
-    assert called.free == (cut[-1].partition("</think>")[2] not in ("", "a"))
+    assert called.is_free == (cut[-1].partition("</think>")[2] not in ("", "a"))
 
 
 def test_what_a_call_does_not_begin_with_leaves_it_free() -> None:
     follower = GrammarState(lark('start: "ab"', trigger=b"<x>", letters=letters(b"<x>c", b"<x>a")))
     follower.take(257)
-    assert follower.free
+    assert follower.is_free
     follower.take(258)
     assert allowed(follower) == {ord("b")}
     follower.take(ord("b"))
-    assert follower.free
+    assert follower.is_free
 
 
 def test_after_the_end_only_the_end_of_the_turn_comes() -> None:

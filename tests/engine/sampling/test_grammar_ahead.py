@@ -23,7 +23,7 @@ CASES: dict[str, tuple[BoundGrammar, list[int]]] = {
 
 def possible(state: GrammarState) -> set[int] | None:
     """Return the tokens that may follow; None: any."""
-    return None if state.free else allowed(state)
+    return None if state.is_free else allowed(state)
 
 
 @pytest.mark.parametrize("due", [0, 2])
@@ -35,7 +35,7 @@ def test_what_is_ahead_is_what_comes(case: str, due: int) -> None:
         row = GrammarState(grammar, text[: begun - due])
         row.due += text[begun - due : begun]
         row.tokens_left = len(text) - begun
-        states = row.ahead(text[begun : begun + 4])
+        states = row.states_ahead(text[begun : begun + 4])
         assert row.tokens_left == len(text) - begun
         for place, state in enumerate(states):
             there = GrammarState(grammar, text[: begun + place])
@@ -48,13 +48,13 @@ def test_what_is_ahead_is_what_comes(case: str, due: int) -> None:
 
 def test_the_answer_is_followed_to_its_end() -> None:
     grammar, text = CASES["an answer"]
-    assert len(GrammarState(grammar).ahead(text[:6])) == 7
+    assert len(GrammarState(grammar).states_ahead(text[:6])) == 7
 
 
 def test_nothing_is_proposed_behind_a_token_that_is_not_allowed() -> None:
     row = GrammarState(CASES["an answer"][0])
-    assert len(row.ahead(list(b"a1b"))) == 2
-    assert len(row.ahead(list(b"1"))) == 1
+    assert len(row.states_ahead(list(b"a1b"))) == 2
+    assert len(row.states_ahead(list(b"1"))) == 1
     assert row.tokens_left == math.inf
     assert allowed(row) == {ord("a")}
 
@@ -62,6 +62,6 @@ def test_nothing_is_proposed_behind_a_token_that_is_not_allowed() -> None:
 def test_what_is_ahead_is_not_taken_for_what_has_come() -> None:
     """A row whose lexer is full replays what it has taken; see `test_a_lexer_that_others_have_filled_is_renewed`."""
     row = GrammarState(CASES["an answer"][0], list(b"ab1"))
-    row.ahead(list(b"23c"))
-    assert row._taken == list(b"ab1")
+    row.states_ahead(list(b"23c"))
+    assert row._matched_tokens == list(b"ab1")
     assert row.due == []

@@ -27,7 +27,7 @@ def named(after: str = "/[0-9]+/") -> BoundGrammar:
 
 
 def allowed(state: GrammarState, vocab_size: int = 0) -> set[int]:
-    words, failed = Masks(vocab_size or len(alphabet().pieces)).of([state])
+    words, failed = Masks(vocab_size or len(alphabet().pieces)).compute([state])
     assert words is not None
     assert not failed
     return set(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
@@ -41,12 +41,12 @@ def test_only_the_tokenizers_tokens_of_a_forced_text_may_come() -> None:
     state = GrammarState(named())
     whole = tokens_of(f"{NAME}=")
     assert len(whole) < len(NAME) / 2
-    assert state.forced() == whole
+    assert state.forced_tokens() == whole
     for place, token in enumerate(whole):
-        assert state.forced() == whole[place:]
+        assert state.forced_tokens() == whole[place:]
         assert allowed(state) == {token}
         state.take(token)
-    assert state.forced() == []
+    assert state.forced_tokens() == []
     assert len(allowed(state)) >= 10
 
 
@@ -54,9 +54,9 @@ def test_an_end_that_a_longer_token_may_have_in_it_is_free() -> None:
     """Which token the model takes there is its own choice, as the grammar has both."""
     joined = alphabet().pieces.index(b"an")
     state = GrammarState(lark(f'{HEAD}start: "=a" /[a-z]+/'))
-    assert state.forced() == tokens_of("=")
-    state.take(state.forced()[0])
-    assert state.forced() == []
+    assert state.forced_tokens() == tokens_of("=")
+    state.take(state.forced_tokens()[0])
+    assert state.forced_tokens() == []
     assert {joined, *tokens_of("a")} <= allowed(state)
 
 
@@ -65,20 +65,20 @@ def test_a_row_that_goes_on_after_a_stop_may_write_what_it_might_have_written() 
     whole = tokens_of(f"{NAME}=")
     state = GrammarState(named())
     for count, token in enumerate(whole):
-        assert GrammarState(named(), whole[:count]).forced() == state.forced()
-        assert [one.forced() for one in GrammarState(named()).ahead(whole[: count + 1])][-1] == whole[count + 1 :]
+        assert GrammarState(named(), whole[:count]).forced_tokens() == state.forced_tokens()
+        assert [one.forced_tokens() for one in GrammarState(named()).states_ahead(whole[: count + 1])][-1] == whole[count + 1 :]
         state.take(token)
 
 
 def test_a_token_that_the_grammar_names_is_forced_with_the_text_around_it() -> None:
     state = GrammarState(lark(f'{HEAD}start: <[{CALL}]> "the user" <[{THINK_END}]> " and" /[0-9]/'))
-    assert state.forced() == [CALL, *tokens_of("the user"), THINK_END, *tokens_of(" and")]
+    assert state.forced_tokens() == [CALL, *tokens_of("the user"), THINK_END, *tokens_of(" and")]
 
 
 def test_a_token_that_does_not_exist_is_never_forced() -> None:
     nowhere = alphabet().pieces.index(b"")
     state = GrammarState(lark(f'{HEAD}start: "the user" <[{nowhere}]>'))
-    assert state.forced() == tokens_of("the user")
+    assert state.forced_tokens() == tokens_of("the user")
     for token in tokens_of("the user"):
         state.take(token)
     with pytest.raises(GrammarError):
@@ -86,21 +86,21 @@ def test_a_token_that_does_not_exist_is_never_forced() -> None:
 
 
 def test_other_tokens_of_a_forced_text_are_not_verified() -> None:
-    first, second, *_ = GrammarState(named()).forced()
+    first, second, *_ = GrammarState(named()).forced_tokens()
     spelled = tokens_of(alphabet().pieces[second].decode()[0])
     assert spelled != [second]
-    assert len(GrammarState(named()).ahead([first, second])) == 3
-    assert len(GrammarState(named()).ahead([first, *spelled])) == 2
+    assert len(GrammarState(named()).states_ahead([first, second])) == 3
+    assert len(GrammarState(named()).states_ahead([first, *spelled])) == 2
 
 
 def test_nothing_is_forced_where_the_model_may_write_a_newline_first() -> None:
     thoughts = ReasoningTokens(b"</think>", opened=True)
     state = GrammarState(lark(f'{HEAD}start: "{NAME}"', thoughts), tokens_of("</think>"))
-    assert state.forced() == []
+    assert state.forced_tokens() == []
     state.take(tokens_of("\n\n")[0])
     for token in tokens_of("\n\n")[1:]:
         state.take(token)
-    assert state.forced() == tokens_of(NAME)
+    assert state.forced_tokens() == tokens_of(NAME)
 
 
 @functools.cache
@@ -123,7 +123,7 @@ def sentence_pieces(scheme: str) -> GrammarVocabulary:
 def test_a_tokenizer_that_writes_a_space_before_a_text_does_not_do_so_within_one(scheme: str) -> None:
     letters = sentence_pieces(scheme)
     state = GrammarState(lark(f'{HEAD}start: "{{number number}}"', letters=letters))
-    written = [letters.pieces[token] for token in state.forced()]
+    written = [letters.pieces[token] for token in state.forced_tokens()]
     assert written == [b"{", b"nu", b"mb", b"er", b" nu", b"mb", b"er", b"}"]
 
 

@@ -112,7 +112,7 @@ def test_a_job_that_leaves_is_scored_no_further() -> None:
 
 def test_a_logarithm_that_json_does_not_have_is_a_small_number() -> None:
     raw = mx.array([[0.0, -mx.inf, 0.0], [mx.nan, 0.0, 0.0]])
-    (first, second) = Logprobs.of(raw, mx.array([1, 1], mx.uint32), 3).read()
+    (first, second) = Logprobs.from_logits(raw, mx.array([1, 1], mx.uint32), 3).read()
     assert first.logprob == -9999.0
     assert first.top[2] == (1, -9999.0)
     assert second.logprob == -9999.0
@@ -127,5 +127,5 @@ def test_no_more_are_likely_than_there_are() -> None:
 
 
 def test_own_and_likeliest_are_the_same_number() -> None:
-    (sample,) = Logprobs.of(mx.random.normal((1, 50)), mx.array([7], mx.uint32), 50).read()
+    (sample,) = Logprobs.from_logits(mx.random.normal((1, 50)), mx.array([7], mx.uint32), 50).read()
     assert dict(sample.top)[7] == sample.logprob

@@ -108,7 +108,7 @@ def test_leading_is_a_stable_sort(seed: int, size: int, data: Any) -> None:
     values = np.round(np.random.default_rng(seed).normal(size=(3, size)), 1).astype(np.float32) + 0.0
     values[:, :: data.draw(st.integers(1, 5))] = -np.inf
     expected = np.argsort(-values, axis=-1, kind="stable")[:, :count]
-    assert (np.array(categorical.leading(mx.array(values), count)) == expected).all()
+    assert (np.array(categorical.leading_ids(mx.array(values), count)) == expected).all()
 
 
 @examples(30)
@@ -119,9 +119,9 @@ def test_pick_takes_what_has_weight(seed: int, size: int) -> None:
     heavy[:, size // 2] += 1
     chances = mx.array(np.array([[0], [2**63 - 1], [2**62], [int(random.integers(0, 2**63))]]))
     times = categorical.race_times(chances, size)[:, 0]
-    places = np.array(categorical.pick(mx.array(heavy), times))
+    places = np.array(categorical.pick_places(mx.array(heavy), times))
     assert (np.take_along_axis(heavy, places, axis=-1) > 0).all()
-    alone = [np.array(categorical.pick(mx.array(heavy[row : row + 1]), times[row : row + 1])) for row in range(4)]
+    alone = [np.array(categorical.pick_places(mx.array(heavy[row : row + 1]), times[row : row + 1])) for row in range(4)]
     assert (np.concatenate(alone) == places).all()
 
 
@@ -142,7 +142,7 @@ def test_a_rounding_of_the_logits_moves_next_to_no_draw(settings: dict[str, Any]
 
 
 def test_enough_tries() -> None:
-    assert categorical.tries(1.0, 100) == 1
-    assert categorical.tries(0.95, 150_000) == 6
-    assert categorical.tries(0.0, 150_000) < 50
-    assert categorical.tries(0.0, 1) == 1
+    assert categorical.count_tries(1.0, 100) == 1
+    assert categorical.count_tries(0.95, 150_000) == 6
+    assert categorical.count_tries(0.0, 150_000) < 50
+    assert categorical.count_tries(0.0, 1) == 1

@@ -87,10 +87,10 @@ def test_what_is_over_is_not_ended_once_more() -> None:
         (thinker(1, OPENS), []),
     ):
         budgets.add(params, drawn)
-    scores = budgets.forbid(mx.zeros((4, 6)))
+    scores = budgets.forbid_end(mx.zeros((4, 6)))
     assert scores[0].tolist() == [0, 0, -math.inf, 0, 0, 0]
     assert not scores[1:].any()
-    assert ThinkingBudgets().forbid(scores) is scores
+    assert ThinkingBudgets().forbid_end(scores) is scores
 
 
 def test_rows_come_and_go() -> None:

@@ -15,7 +15,7 @@ from orchard.engine.batching.job import DrawnToken, EndReason, Job
 from orchard.engine.batching.kv_cache import Cache, KVStore
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.prefix_cache.values import CacheScope
-from orchard.engine.sampling.grammar import Computing, GrammarState, Masks
+from orchard.engine.sampling.grammar import MaskFuture, GrammarState, Masks
 from orchard.engine.sampling.params import Sample
 from orchard.engine.sampling.sampler import Draw, Sampler
 
@@ -102,7 +102,7 @@ class Rows:
         self._joining: list[Row] = []
         self._inputs: mx.array | None = None  # (rows,): the next token of each active row
         self._unread: deque[tuple[list[Row], Draw]] = deque()
-        self._masked_logits: tuple[mx.array, Computing] | None = (
+        self._masked_logits: tuple[mx.array, MaskFuture] | None = (
             None  # the active rows' logits and masks, not drawn yet
         )
         self._stale = False  # the batch must be arranged again: rows have left or changed their caches

@@ -225,7 +225,7 @@ class SpeculatingRows(Rows):
         """Return the beginning of a proposal that the row's grammar allows."""
         if not (row.grammar and proposal.tokens):
             return proposal
-        return proposal.part(0, len(row.grammar.ahead(proposal.tokens)) - 1)
+        return proposal.part(0, len(row.grammar.states_ahead(proposal.tokens)) - 1)
 
     def _verify(self, proposals: "_StepProposals") -> tuple[list[DrawnToken], Failures]:
         """Run one pass over each row's unread tokens and its proposed tokens, and draw a token after each."""
@@ -300,7 +300,7 @@ class SpeculatingRows(Rows):
             return None, {}
         states: list[GrammarState | None] = []
         for row, tokens in zip(self._active, proposals, strict=True):
-            own = row.grammar.ahead(tokens) if row.grammar else []
+            own = row.grammar.states_ahead(tokens) if row.grammar else []
             states += [*own, *[None] * (most - len(own))]
         words, errors = self._masks.begin(states).result()
         stuck: dict[int, tuple[int, GrammarError]] = {}

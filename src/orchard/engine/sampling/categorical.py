@@ -24,7 +24,7 @@ _WEIGHT_BITS = 40  # with a vocabulary of up to 2^22, a sum stays below 2^62
 _BLOCK = 64
 _ID_MASK = (1 << 32) - 1
 _FEW_PLACES = 4 * _BLOCK  # fewer places race without blocks
-_LAST = 1 - 2.0**-24  # the greatest float32 below 1
+_LARGEST_BELOW_ONE = 1 - 2.0**-24  # the greatest float32 below 1
 # Of splitmix64 (https://prng.di.unimi.it/splitmix64.c), whose n-th number is a function of n.
 _STEP, _FACTOR, _OTHER_FACTOR = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 
@@ -44,7 +44,7 @@ def weigh(relative: mx.array) -> mx.array:
     return (relative * float(1 << _WEIGHT_BITS)).astype(mx.int64)
 
 
-def leading(values: mx.array, count: int) -> mx.array:
+def leading_ids(values: mx.array, count: int) -> mx.array:
     """Return the ids of the `count` greatest values of each row, int64 (n, count), greatest first; ties by id.
 
     It sorts only the `count` blocks with the greatest maxima, since no other block can have them.
@@ -52,15 +52,15 @@ def leading(values: mx.array, count: int) -> mx.array:
     size = values.shape[-1]
     ids = mx.arange(size, dtype=mx.int64)
     if 2 * count * _BLOCK < size:
-        blocks = _blocks(values, -mx.inf)
+        blocks = _split_into_blocks(values, -mx.inf)
         tops = mx.max(blocks, axis=-1)
-        best = _lowest(_keys(tops, mx.arange(tops.shape[-1], dtype=mx.int64)), count) & _ID_MASK
+        best = _lowest_keys(_sort_keys(tops, mx.arange(tops.shape[-1], dtype=mx.int64)), count) & _ID_MASK
         values = mx.take_along_axis(blocks, best[:, :, None], axis=1).reshape(-1, count * _BLOCK)
         ids = (best[:, :, None] * _BLOCK + mx.arange(_BLOCK, dtype=mx.int64)).reshape(-1, count * _BLOCK)
-    return mx.sort(_lowest(_keys(values, ids), count), axis=-1) & _ID_MASK
+    return mx.sort(_lowest_keys(_sort_keys(values, ids), count), axis=-1) & _ID_MASK
 
 
-def nucleus(relative: mx.array, weights: mx.array, top_p: mx.array) -> mx.array:
+def nucleus_floor(relative: mx.array, weights: mx.array, top_p: mx.array) -> mx.array:
     """Return the least relative probability that top-p keeps, float32 (n, 1). Tokens (n, m): the most likely first.
 
     A token is kept if more likely ones have less than `top_p`, int64 (n, 1), of the weight; ties are kept.
@@ -70,7 +70,7 @@ def nucleus(relative: mx.array, weights: mx.array, top_p: mx.array) -> mx.array:
     return mx.take_along_axis(relative, mx.maximum(kept - 1, 0), axis=-1)
 
 
-def tries(top_p: float, vocab_size: int) -> int:
+def count_tries(top_p: float, vocab_size: int) -> int:
     """Return how many tries `pick_nucleus` needs to fail less than once in 2^31 draws.
 
     Each rejected place is uniform in the remaining weight, so there are Poisson(ln(all / nucleus)) rejections.
@@ -91,14 +91,14 @@ def pick_nucleus(
 
     Draw from all tokens. If the token is in the nucleus, return it; if not, draw again from more likely tokens, which
     include the nucleus: a quickselect whose pivots are the draws. `chances`, int64 (n, t), are the random bits of up to
-    t tries, negative if a row has fewer (see `tries`); if all fail, the row gets its most likely token.
+    t tries, negative if a row has fewer (see `count_tries`); if all fail, the row gets its most likely token.
     """
     times = race_times(chances, weights.shape[-1])
     goal = _share(mx.sum(weights, axis=-1, keepdims=True), top_p)
     left = mx.where(relative >= min_p, weights, 0)
     place, found = mx.argmax(relative, axis=-1, keepdims=True).astype(mx.int64), mx.zeros(goal.shape, mx.bool_)
     for number in range(chances.shape[-1]):
-        candidate = pick(left, times[:, number])
+        candidate = pick_places(left, times[:, number])
         left = mx.where(relative > mx.take_along_axis(relative, candidate, axis=-1), weights, 0)
         above = mx.sum(left, axis=-1, keepdims=True)
         inside = ((above < goal) | (above == 0)) & (chances[:, number : number + 1] >= 0)
@@ -135,21 +135,21 @@ def race_times(chances: mx.array, size: int, ids: mx.array | None = None) -> mx.
     bits = (bits ^ (bits >> 30)) * mx.array(_FACTOR)
     bits = (bits ^ (bits >> 27)) * mx.array(_OTHER_FACTOR)
     share = (bits ^ (bits >> 31)).astype(mx.float32) * 2.0**-64
-    return -mx.log1p(-mx.minimum(share, _LAST))  # most precise for short times, since they win
+    return -mx.log1p(-mx.minimum(share, _LARGEST_BELOW_ONE))  # most precise for short times, since they win
 
 
-def pick(weights: mx.array, times: mx.array) -> mx.array:
+def pick_places(weights: mx.array, times: mx.array) -> mx.array:
     """Draw a place for each row, int64 (n, 1), by weight, int64 (n, m). `times` (n, places): see `race_times`."""
     if weights.shape[-1] < _FEW_PLACES:
-        return _first(weights, times)
-    blocks = _blocks(weights, 0)
+        return _winners(weights, times)
+    blocks = _split_into_blocks(weights, 0)
     count = blocks.shape[1]
-    block = _first(mx.sum(blocks, axis=-1), times[:, :count])
+    block = _winners(mx.sum(blocks, axis=-1), times[:, :count])
     inside = mx.take_along_axis(blocks, block[:, :, None], axis=1)[:, 0]
-    return block * _BLOCK + _first(inside, times[:, count:])
+    return block * _BLOCK + _winners(inside, times[:, count:])
 
 
-def _first(weights: mx.array, times: mx.array) -> mx.array:
+def _winners(weights: mx.array, times: mx.array) -> mx.array:
     """Return the place of each row's winner, int64 (n, 1)."""
     ends = mx.where(weights > 0, times / weights.astype(mx.float32), mx.inf)
     return mx.argmin(ends, axis=-1, keepdims=True).astype(mx.int64)
@@ -161,7 +161,7 @@ def _share(total: mx.array, part: mx.array) -> mx.array:
     return (total >> FRACTION_BITS) * part + ((low * part) >> FRACTION_BITS)
 
 
-def _blocks(values: mx.array, filler: float) -> mx.array:
+def _split_into_blocks(values: mx.array, filler: float) -> mx.array:
     """Reshape (n, m) to (n, blocks, _BLOCK), padded with `filler`."""
     missing = -values.shape[-1] % _BLOCK
     if missing:
@@ -169,12 +169,12 @@ def _blocks(values: mx.array, filler: float) -> mx.array:
     return values.reshape(values.shape[0], -1, _BLOCK)
 
 
-def _keys(values: mx.array, ids: mx.array) -> mx.array:
+def _sort_keys(values: mx.array, ids: mx.array) -> mx.array:
     """Return different integers, int64 (n, m), that sort by descending values, then by ascending ids."""
     bits = values.view(mx.int32)
     rank = mx.where(bits < 0, bits ^ 0x7FFFFFFF, bits).astype(mx.int64)
     return ids - rank * (1 << 32)
 
 
-def _lowest(keys: mx.array, count: int) -> mx.array:
+def _lowest_keys(keys: mx.array, count: int) -> mx.array:
     return keys if count == keys.shape[-1] else mx.partition(keys, kth=count - 1, axis=-1)[:, :count]

@@ -19,12 +19,12 @@ from llguidance import LLExecutor, LLMatcher, LLParserLimits, LLTokenizer, Token
 from llguidance.numpy import fill_next_token_bitmask, fill_next_token_bitmask_par
 from msgspec import Struct
 
-MOST_NEWLINES = 2
+MAX_NEWLINES = 2
 """The newlines that may come between reasoning and answer, because models write them there."""
 _NEWLINES = re.compile(rb"\n{1,2}")
-_NAMED = b"\xff[%d]"  # how llguidance writes a token that a grammar names by its id; no text has this byte
-_REMEMBERED = 1024
-_REMEMBERED_BYTES = 256
+_TOKEN_NAME = b"\xff[%d]"  # how llguidance writes a token that a grammar names by its id; no text has this byte
+_MAX_CACHED_TEXTS = 1024
+_MAX_CACHED_BYTES = 256
 _LEAD = b"\2"  # a character that no token has together with others
 
 Words = np.ndarray[Any, Any]
@@ -67,34 +67,34 @@ class GrammarVocabulary:
         self.eos_token_id = eos[0]
         self.bos_token_id = None
         self._tokenize = tokenize
-        self._remembered = lru_cache(_REMEMBERED)(self._cut)  # a tokenizer takes a tenth of a millisecond
+        self._cached_tokenize = lru_cache(_MAX_CACHED_TEXTS)(self._tokenize_text)  # a tokenizer takes a tenth of a millisecond
         # The wrapper reads the attributes above except `pieces`, and calls this object to turn bytes into tokens.
         self.tokenizer = LLTokenizer(TokenizerWrapper(self), len(pieces), list(eos))
         self.newlines = {token: len(piece) for token, piece in enumerate(pieces) if _NEWLINES.fullmatch(piece)}
         """The tokens that may come between reasoning and answer, with their numbers of newlines."""
         known = np.array([bool(piece) for piece in pieces])
-        self.known = mask_of(np.flatnonzero(known), len(pieces))
+        self.token_mask = mask_of(np.flatnonzero(known), len(pieces))
         """The mask of all existing tokens: logits are often wider than the tokenizer's vocabulary."""
-        self.unending = self.known & ~mask_of(eos, len(pieces))
+        self.unending_mask = self.token_mask & ~mask_of(eos, len(pieces))
         """The mask of existing tokens that don't end a turn."""
 
     def __call__(self, text: bytes) -> list[int]:
         """Turn text into tokens as the model's tokenizer does inside a longer text. Short texts are cached."""
-        return self._remembered(text) if len(text) <= _REMEMBERED_BYTES else self._cut(text)
+        return self._cached_tokenize(text) if len(text) <= _MAX_CACHED_BYTES else self._tokenize_text(text)
 
-    def _cut(self, text: bytes) -> list[int]:
+    def _tokenize_text(self, text: bytes) -> list[int]:
         tokens = self._tokenize(text.decode("utf-8", "replace"))
-        return tokens if self.spells(tokens) == text else self._cut_within(text)
+        return tokens if self.text_of_tokens(tokens) == text else self._tokenize_inside_text(text)
 
-    def spells(self, tokens: Sequence[int]) -> bytes:
+    def text_of_tokens(self, tokens: Sequence[int]) -> bytes:
         """Return the text of tokens."""
         return b"".join(self.pieces[token] for token in tokens)
 
-    def spelling(self, text: bytes, tokens: Sequence[int]) -> list[int]:
-        """Return the first of the tokens that exist and spell the text, which may name tokens as in `_NAMED`."""
+    def spelling_tokens(self, text: bytes, tokens: Sequence[int]) -> list[int]:
+        """Return the first of the tokens that exist and spell the text, which may name tokens as in `_TOKEN_NAME`."""
         found: list[int] = []
         for token in tokens:
-            name = _NAMED % token
+            name = _TOKEN_NAME % token
             spelled = name if text.startswith(name) else self.pieces[token]
             if not (self.pieces[token] and text.startswith(spelled)):
                 break
@@ -102,13 +102,13 @@ class GrammarVocabulary:
             text = text[len(spelled) :]
         return found
 
-    def _cut_within(self, text: bytes) -> list[int]:
+    def _tokenize_inside_text(self, text: bytes) -> list[int]:
         """Turn text into tokens for a tokenizer that puts a space before every text (SentencePiece)."""
         tokens = self._tokenize(_LEAD.decode() + text.decode("utf-8", "replace"))
         begin = next((place for place, token in enumerate(tokens) if self.pieces[token].endswith(_LEAD)), len(tokens))
-        return tokens[begin + 1 :] if self.spells(tokens[begin + 1 :]) == text else self.tokenize(text)
+        return tokens[begin + 1 :] if self.text_of_tokens(tokens[begin + 1 :]) == text else self.tokenize_greedily(text)
 
-    def tokenize(self, text: bytes) -> list[int]:
+    def tokenize_greedily(self, text: bytes) -> list[int]:
         """Turn text into tokens greedily, perhaps not as the model's tokenizer does."""
         return self.tokenizer.greedy_tokenize(text.decode("utf-8", "replace"))
 
@@ -173,15 +173,15 @@ class GrammarState:
         self._grammar = grammar
         self._vocabulary = grammar.vocabulary
         self._answer = _Phase.FREE if grammar.trigger else _Phase.BOUND
-        self._renewed = False
+        self._has_renewed = False
         self.due: list[int] = []
         """Tokens to take before the next mask is computed."""
-        self._taken: list[int] = []  # by the matcher
-        self._begin()
+        self._matched_tokens: list[int] = []  # by the matcher
+        self._copy_matcher()
         self._tail = b""  # the end of a free text, in which a tag may begin
         self._newlines = 0  # how many may still come before the answer
-        self._failed = False
-        self._forced: list[int] | None = None  # the result of `forced`, if it is known
+        self._has_failed = False
+        self._forced_tokens: list[int] | None = None  # the result of `forced_tokens`, if it is known
         self.tokens_left: float = math.inf
         """How many more tokens the answer may have."""
         self._ending: tuple[int, ...] = ()  # the last tokens, as many as in the reasoning's end tag
@@ -196,21 +196,21 @@ class GrammarState:
             self.take(token)
 
     @property
-    def free(self) -> bool:
+    def is_free(self) -> bool:
         """Whether any token may come next."""
         return self._state is _Phase.FREE or (self._state is not _Phase.BOUND and self._answer is _Phase.FREE)
 
     @property
     def matcher(self) -> LLMatcher | None:
         """The matcher that computes the next mask; None in the reasoning and in free text."""
-        return None if self.free or self._state is _Phase.REASONING else self._matcher
+        return None if self.is_free or self._state is _Phase.REASONING else self._matcher
 
-    def ahead(self, proposed: Sequence[int]) -> list["GrammarState"]:
+    def states_ahead(self, proposed: Sequence[int]) -> list["GrammarState"]:
         """Return copies of this state after 0, 1, 2 … of the proposed tokens, up to the first that is not allowed.
 
         Take the due tokens first; otherwise this state doesn't change.
         """
-        self.forced()  # so that the copies have the result
+        self.forced_tokens()  # so that the copies have the result
         states = [self._copy()]
         for token in proposed:
             if not states[-1]._may_take(token):
@@ -222,35 +222,35 @@ class GrammarState:
 
     def _copy(self) -> "GrammarState":
         other = copy.copy(self)
-        other.due, other._taken = [], list(self._taken)
+        other.due, other._matched_tokens = [], list(self._matched_tokens)
         other._matcher, other._tracker = self._matcher.deep_copy(), copy.copy(self._tracker)
         return other
 
     def _may_take(self, token: int) -> bool:
-        if forced := self.forced():
+        if forced := self.forced_tokens():
             return token == forced[0]
         matcher = self.matcher
         return matcher is None or bool(matcher.validate_tokens([token]))
 
-    def forced(self) -> list[int]:
+    def forced_tokens(self) -> list[int]:
         """Return the tokens that must come next, if only one text can; else none. Take the due tokens first.
 
         A forced text is tokenised as the model's tokenizer does, without an end that may be part of a longer token. No
         other tokens are allowed then: so all of them can be proposed, and the model reads its usual tokens.
         """
         self.take_due()
-        if self._forced is None:
-            self._forced = self._find_forced()
-        return self._forced
+        if self._forced_tokens is None:
+            self._forced_tokens = self._find_forced()
+        return self._forced_tokens
 
     def _find_forced(self) -> list[int]:
         # Don't look ahead again after a renewal: that may be what filled the lexer.
-        if self._state is not _Phase.BOUND or self._newlines or self._failed or self._renewed:
+        if self._state is not _Phase.BOUND or self._newlines or self._has_failed or self._has_renewed:
             return []
         matcher = self._matcher.deep_copy()  # these calls may change it
         text = matcher.compute_ff_bytes()
         tokens = matcher.compute_ff_tokens() if text else []  # this needs the call before
-        return self._vocabulary.spelling(text, tokens)
+        return self._vocabulary.spelling_tokens(text, tokens)
 
     def take_due(self) -> None:
         """Advance by the due tokens."""
@@ -270,8 +270,8 @@ class GrammarState:
             self._state = self._answer
         if self._state is _Phase.BOUND:
             # Compute it before each token, so that it depends only on the text, not on when masks are computed.
-            forced = self._forced if self._forced is not None else self._find_forced()
-            self._forced = forced[1:] or None if forced[:1] == [token] else None
+            forced = self._forced_tokens if self._forced_tokens is not None else self._find_forced()
+            self._forced_tokens = forced[1:] or None if forced[:1] == [token] else None
             self._consume(token)
         else:
             self._search(self._vocabulary.pieces[token])
@@ -285,14 +285,14 @@ class GrammarState:
         if reasoning and (due := self._must_close(reasoning)) is not None:
             words[:] = mask_of([due], len(vocabulary.pieces))
             return
-        if forced := self.forced():
+        if forced := self.forced_tokens():
             words[:] = mask_of(forced[:1], len(vocabulary.pieces))
             return
         if self._state is _Phase.REASONING:
-            words[:] = vocabulary.unending
+            words[:] = vocabulary.unending_mask
             return
-        words &= vocabulary.known
-        if self._stuck(words):
+        words &= vocabulary.token_mask
+        if self._is_stuck(words):
             self._renew(words)
         more = [token for token, count in vocabulary.newlines.items() if count <= self._newlines]
         if self._state is _Phase.START and reasoning and reasoning.start is not None:
@@ -309,27 +309,27 @@ class GrammarState:
         begun = next((count for count in range(len(closing) - 1, 0, -1) if self._ending[-count:] == closing[:count]), 0)
         return closing[begun] if self.tokens_left <= len(closing) - begun + reasoning.needs else None
 
-    def _stuck(self, words: Words) -> bool:
-        return self._failed or self._matcher.is_error() or not words.any()
+    def _is_stuck(self, words: Words) -> bool:
+        return self._has_failed or self._matcher.is_error() or not words.any()
 
     def _renew(self, words: Words) -> None:
         """Retry once with a new lexer: other rows may have filled the old one. Raise GrammarError if that fails."""
         reason = self._matcher.get_error().partition("\n")[0] or "no token can follow"
-        if reason.startswith("lexer error") and not self._renewed:
-            taken, self._renewed = self._taken, True
+        if reason.startswith("lexer error") and not self._has_renewed:
+            taken, self._has_renewed = self._matched_tokens, True
             self._grammar.compiled.renew(self._first)
-            self._begin()
-            self._failed = not self._matcher.consume_tokens(taken)
-            self._taken = taken
+            self._copy_matcher()
+            self._has_failed = not self._matcher.consume_tokens(taken)
+            self._matched_tokens = taken
             fill_next_token_bitmask(self._matcher, words[None])
-            words &= self._vocabulary.known
-        if self._stuck(words):
+            words &= self._vocabulary.token_mask
+        if self._is_stuck(words):
             raise GrammarError(f"the answer can't continue under its grammar: {reason}")
 
-    def _begin(self) -> None:
+    def _copy_matcher(self) -> None:
         self._first = self._grammar.compiled.first
         self._matcher = self._first.deep_copy()
-        self._taken = []
+        self._matched_tokens = []
 
     def _consume(self, token: int) -> None:
         count = self._vocabulary.newlines.get(token)
@@ -337,17 +337,17 @@ class GrammarState:
             self._newlines -= count
             return
         self._newlines = 0
-        self._taken.append(token)
+        self._matched_tokens.append(token)
         if not self._matcher.consume_token(token):
-            self._failed = True
+            self._has_failed = True
         elif self._grammar.trigger and self._matcher.is_stopped():
             self._release()
 
     def _release(self) -> None:
         """Continue with free text, until the next trigger."""
         self._state = _Phase.FREE
-        self._forced = None
-        self._begin()
+        self._forced_tokens = None
+        self._copy_matcher()
 
     def _search(self, data: bytes) -> None:
         """Search free text for the tag or the trigger that ends it, perhaps in the middle of a token."""
@@ -368,15 +368,15 @@ class GrammarState:
     def _bind(self, begun: bytes, *, after_reasoning: bool) -> None:
         """Begin to enforce the grammar; `begun`: the bytes after the end of the free text in its last token."""
         if after_reasoning:
-            self._newlines = 0 if begun else MOST_NEWLINES
+            self._newlines = 0 if begun else MAX_NEWLINES
             begun = begun.lstrip(b" \r\n")
-        self._taken = tokens = self._vocabulary.tokenize(begun)
+        self._matched_tokens = tokens = self._vocabulary.tokenize_greedily(begun)
         if self._matcher.try_consume_tokens(tokens) == len(tokens):
             return
         if self._answer is _Phase.FREE:
             self._release()  # the grammar doesn't have this call
         else:
-            self._failed = True
+            self._has_failed = True
 
 
 class _ReasoningTracker:
@@ -403,7 +403,7 @@ class _ReasoningTracker:
             self._buffer = self._buffer[-len(end) :] if self.open else None
 
 
-Computing = Future[tuple[mx.array | None, dict[int, GrammarError]]]
+MaskFuture = Future[tuple[mx.array | None, dict[int, GrammarError]]]
 
 
 class Masks:
@@ -414,21 +414,21 @@ class Masks:
         self._executor: LLExecutor | None = None
         self._thread = ThreadPoolExecutor(1, "masks")
 
-    def begin(self, states: Sequence[GrammarState | None]) -> Computing:
-        """Begin to compute the result of `of`, as an MLX array. Until it is done, nothing else may use the states."""
+    def begin(self, states: Sequence[GrammarState | None]) -> MaskFuture:
+        """Begin to compute the result of `compute`, as an MLX array. Until it is done, nothing else may use the states."""
 
-        def compute() -> tuple[mx.array | None, dict[int, GrammarError]]:
-            words, failed = self.of(states)
+        def compute_array() -> tuple[mx.array | None, dict[int, GrammarError]]:
+            words, failed = self.compute(states)
             # The host is slow to write memory that the device has used: let this thread wait, not the engine's.
             return None if words is None else mx.array(words), failed
 
-        return self._thread.submit(compute)
+        return self._thread.submit(compute_array)
 
-    def of(self, states: Sequence[GrammarState | None]) -> tuple[Words | None, dict[int, GrammarError]]:
+    def compute(self, states: Sequence[GrammarState | None]) -> tuple[Words | None, dict[int, GrammarError]]:
         """Return the rows' masks, (rows, words), or None if no row has one; and errors by the number of the row."""
         for one in filter(None, states):
             one.take_due()
-        bound = {row: one for row, one in enumerate(states) if one and not one.free}
+        bound = {row: one for row, one in enumerate(states) if one and not one.is_free}
         if not bound:
             return None, {}
         words = np.full((len(states), self._words), -1, np.int32)

@@ -9,7 +9,7 @@ import mlx.core as mx
 from orchard.engine.sampling import categorical
 from orchard.engine.sampling.params import Sample
 
-_SMALLEST = -9999.0  # JSON has no infinity; OpenAI writes this number, too
+_MIN_LOGPROB = -9999.0  # JSON has no infinity; OpenAI writes this number, too
 _MOST_LOGITS = 2**24  # for one piece of a prompt: 64 MiB in float32
 
 
@@ -24,13 +24,13 @@ class Logprobs(NamedTuple):
     top: tuple[mx.array, mx.array] | None
 
     @classmethod
-    def of(cls, raw: mx.array, ids: mx.array, count: int) -> "Logprobs":
+    def from_logits(cls, raw: mx.array, ids: mx.array, count: int) -> "Logprobs":
         """Queue the computation from logits (n, vocab_size) in float32; `count`: how many most likely tokens."""
         total = mx.logsumexp(raw, axis=-1, keepdims=True)
         top = None
         if count:
-            leading = categorical.leading(raw, count)
-            top = leading, mx.take_along_axis(raw, leading, axis=-1) - total
+            leading_ids = categorical.leading_ids(raw, count)
+            top = leading_ids, mx.take_along_axis(raw, leading_ids, axis=-1) - total
         return cls(ids, mx.take_along_axis(raw, ids[:, None], axis=-1) - total, top)
 
     def arrays(self) -> list[mx.array]:
@@ -43,7 +43,7 @@ class Logprobs(NamedTuple):
         ids, own, *top = read
         pairs = [zip(*place, strict=True) for place in zip(*top, strict=True)] if top else [()] * len(ids)
         return [
-            Sample(id_, _finite(value), tuple((other, _finite(its)) for other, its in best))
+            Sample(id_, _clamp_logprob(value), tuple((other, _clamp_logprob(its)) for other, its in best))
             for id_, (value,), best in zip(ids, own, pairs, strict=True)
         ]
 
@@ -60,7 +60,7 @@ class Scoring:
 
     def add(self, logits: mx.array, following: Sequence[int]) -> list[mx.array]:
         """Queue the scores of the n `following` tokens from logits (n, vocab_size); return the arrays to evaluate."""
-        piece = Logprobs.of(logits.astype(mx.float32), mx.array(list(following), mx.uint32), self._count)
+        piece = Logprobs.from_logits(logits.astype(mx.float32), mx.array(list(following), mx.uint32), self._count)
         self._pieces.append(piece)
         return piece.arrays()
 
@@ -70,5 +70,5 @@ class Scoring:
         return pieces
 
 
-def _finite(logprob: float) -> float:
-    return max(logprob, _SMALLEST) if math.isfinite(logprob) else _SMALLEST
+def _clamp_logprob(logprob: float) -> float:
+    return max(logprob, _MIN_LOGPROB) if math.isfinite(logprob) else _MIN_LOGPROB

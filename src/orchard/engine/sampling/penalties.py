@@ -9,7 +9,7 @@ import numpy as np
 from orchard.engine.sampling.params import SamplingParams
 
 
-class Tallied(NamedTuple):
+class TallyState(NamedTuple):
     """The state of one kind of penalty at some moment: see `_Tally`."""
 
     counts: mx.array
@@ -46,9 +46,9 @@ class Penalties:
 
     def apply(self, scores: mx.array) -> mx.array:
         """Return scores, float32 (B, vocab_size), with the penalties applied."""
-        scores = self._repetition.change(scores, _divide)
+        scores = self._repetition.change(scores, _apply_repetition_penalty)
         for tally in self._additive:
-            scores = tally.change(scores, _subtract)
+            scores = tally.change(scores, _subtract_penalties)
         return scores
 
     def count(self, token: mx.array) -> None:
@@ -60,11 +60,11 @@ class Penalties:
         """Return the arrays to evaluate with every draw."""
         return [array for tally in self._tallies() for array in tally.state()]
 
-    def moment(self) -> list[Tallied]:
+    def save_state(self) -> list[TallyState]:
         """Return the present state, for `settle`."""
-        return [tally.moment() for tally in self._tallies()]
+        return [tally.save_state() for tally in self._tallies()]
 
-    def settle(self, past: Sequence[list[Tallied]], places: Sequence[int]) -> None:
+    def settle(self, past: Sequence[list[TallyState]], places: Sequence[int]) -> None:
         """Take row i back to the state `past[places[i]]`."""
         for tally, of in zip(self._tallies(), zip(*past, strict=True), strict=True):
             tally.settle(of, [places[row] for row in tally.rows])
@@ -73,12 +73,12 @@ class Penalties:
         return [tally for tally in (self._repetition, *self._additive) if tally.rows]
 
 
-def _divide(scores: mx.array, counts: mx.array, factors: mx.array) -> mx.array:
+def _apply_repetition_penalty(scores: mx.array, counts: mx.array, factors: mx.array) -> mx.array:
     penalty = factors[:, :1]
     return mx.where(counts > 0, mx.where(scores > 0, scores / penalty, scores * penalty), scores)
 
 
-def _subtract(scores: mx.array, counts: mx.array, factors: mx.array) -> mx.array:
+def _subtract_penalties(scores: mx.array, counts: mx.array, factors: mx.array) -> mx.array:
     return scores - (factors[:, :1] * counts + factors[:, 1:] * (counts > 0))
 
 
@@ -125,15 +125,15 @@ class _Tally:
             self._counts, self._ring = mx.zeros((0, self._size), mx.float32), mx.zeros((0, 0), mx.uint32)
         self._arrays = None
 
-    def change(self, scores: mx.array, how: Callable[[mx.array, mx.array, mx.array], mx.array]) -> mx.array:
+    def change(self, scores: mx.array, penalize: Callable[[mx.array, mx.array, mx.array], mx.array]) -> mx.array:
         """Return scores (B, vocab_size), with those of the tally's rows replaced by how(scores, counts, factors)."""
         if not self.rows:
             return scores
         rows, _, factors = self._constants()
         if len(self.rows) == scores.shape[0]:
-            return how(scores, self._counts, factors)
+            return penalize(scores, self._counts, factors)
         changed = mx.array(scores)
-        changed[rows] = how(scores[rows], self._counts, factors)
+        changed[rows] = penalize(scores[rows], self._counts, factors)
         return changed
 
     def count(self, token: mx.array) -> None:
@@ -147,10 +147,10 @@ class _Tally:
     def state(self) -> list[mx.array]:
         return [self._counts, self._ring]
 
-    def moment(self) -> Tallied:
-        return Tallied(self._counts, self._ring, self._lengths)
+    def save_state(self) -> TallyState:
+        return TallyState(self._counts, self._ring, self._lengths)
 
-    def settle(self, past: Sequence[Tallied], places: Sequence[int]) -> None:
+    def settle(self, past: Sequence[TallyState], places: Sequence[int]) -> None:
         own = mx.array(list(places)), mx.arange(len(places))
         self._counts = mx.stack([of.counts for of in past])[own]
         width = self._ring.shape[1]

@@ -2,7 +2,7 @@
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.speculation.cost_controller import WIDTHS_ALONE_ON_CUDA, WIDTHS_ON_CUDA, CostController
-from orchard.engine.speculation.forced import ForcedProposer
+from orchard.engine.speculation.forced_tokens import ForcedProposer
 from orchard.engine.speculation.ngram import NgramProposer
 from orchard.engine.speculation.speculation import Speculation
 

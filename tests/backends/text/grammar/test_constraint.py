@@ -82,11 +82,11 @@ class Taken:
         follower = GrammarState(grammar)
         masks = Masks(constraints._vocab_size)
         self.rest = constraints._hf.encode(text, add_special_tokens=False)
-        self.begins_free = follower.free
+        self.begins_free = follower.is_free
         while self.rest and self._allows(masks, follower, self.rest[0]):
             follower.take(self.rest.pop(0))
         self.may_end = any(self._allows(masks, follower, token) for token in constraints._eos)
-        self.free = follower.free
+        self.free = follower.is_free
 
     @property
     def whole(self) -> bool:
@@ -94,7 +94,7 @@ class Taken:
 
     @staticmethod
     def _allows(masks: Masks, follower: GrammarState, token: int) -> bool:
-        words, failed = masks.of([follower])
+        words, failed = masks.compute([follower])
         assert not failed
         return words is None or bool(words[0, token // 32] >> (token % 32) & 1)
 
@@ -418,7 +418,7 @@ def random_walk(grammar: Bound, tokens: list[int], seed: int) -> list[int] | Non
     ends = {token for token, piece in enumerate(alphabet.pieces) if piece == b"<|im_end|>"}
     follower, masks = GrammarState(grammar, tokens), Masks(len(alphabet.pieces))
     for _ in range(400):
-        words, failed = masks.of([follower])
+        words, failed = masks.compute([follower])
         assert not failed
         if words is None:
             return tokens
@@ -574,7 +574,7 @@ def thought_of(grammar: Bound, begun: list[int], thought: int) -> list[int]:
     written = list(begun)
     while not b"".join(grammar.vocabulary.pieces[token] for token in written).endswith(grammar.reasoning.end):
         follower.tokens_left = MOST - len(written)
-        words, failed = masks.of([follower])
+        words, failed = masks.compute([follower])
         assert not failed
         assert words is not None
         allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))

@@ -20,7 +20,7 @@ from orchard.backends.text.grammar.writer import GrammarRequest, GrammarText, To
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate, TextPart, Tool
 from orchard.engine.sampling.grammar import (
-    MOST_NEWLINES,
+    MAX_NEWLINES,
     BoundGrammar,
     CompiledGrammar,
     GrammarVocabulary,

@@ -97,7 +97,7 @@ class ShortestAnswers:
             while rest:
                 tokens = [*itertools.takewhile(lambda token: token not in self._special_tokens, state.forced())]
                 tokens = tokens or self._alphabet.tokenizer.tokenize_bytes(rest[:_LONGEST_TOKEN])[:1]
-                rest = rest[len(self._alphabet.spells(tokens)) :]
+                rest = rest[len(self._alphabet.text_of_tokens(tokens)) :]
                 write(tokens)
         return answer
 

@@ -7,7 +7,7 @@ import pytest
 
 from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope
 from orchard.engine.sampling.grammar import GrammarState
-from orchard.engine.speculation.forced import ForcedProposer
+from orchard.engine.speculation.forced_tokens import ForcedProposer
 from tests.support.grammars import alphabet, lark, text
 
 NAME = '{"identification_number":'

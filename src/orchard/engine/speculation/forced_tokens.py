@@ -21,7 +21,7 @@ class _BoundRow:
         new = self._row.tokens[self._seen :]
         self._seen += len(new)
         self._acceptance.take(new)
-        forced = self._grammar.forced()[:most]
+        forced = self._grammar.forced_tokens()[:most]
         return self._acceptance.propose("grammar", forced) if forced else None
 
 
