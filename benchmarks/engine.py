@@ -55,10 +55,10 @@ class Driven:
         first, started = 0.0, (0.0, 0)
         while not started[0] or sum(counts.values()) - started[1] < rows * steps:
             now, step = self._steps.get()
-            assert not step.broken, step.broken
-            for drawn in step.drawn:
+            assert not step.failures, step.failures
+            for drawn in step.tokens:
                 counts[drawn.job] += 1
-            first = first or (now if step.drawn else 0.0)
+            first = first or (now if step.tokens else 0.0)
             if not started[0] and min(counts.values()) >= _SETTLE:
                 started = now, sum(counts.values())
         rate = (sum(counts.values()) - started[1]) / (now - started[0])
@@ -88,7 +88,7 @@ class Driven:
         """Wait until each job has drawn so many more tokens."""
         missing = {job.id: tokens for job in jobs}
         while any(count > 0 for count in missing.values()):
-            for drawn in self._steps.get()[1].drawn:
+            for drawn in self._steps.get()[1].tokens:
                 missing[drawn.job] -= 1
 
     def peak(self) -> dict[str, int]:

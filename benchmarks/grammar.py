@@ -86,8 +86,8 @@ class Driven:
         started, before = 0.0, 0
         while not started or sum(counts.values()) - before < len(jobs) * steps:
             now, step = self._steps.get()
-            assert not step.broken, step.broken
-            for drawn in step.drawn:
+            assert not step.failures, step.failures
+            for drawn in step.tokens:
                 counts[drawn.job] += 1
             if not started and min(counts.values()) >= _SETTLE:
                 started, before = now, sum(counts.values())

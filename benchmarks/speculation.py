@@ -224,16 +224,16 @@ class Contender:
         ended, first, last, before, busy = 0, 0.0, 0.0, 0, True
         while ended < len(ids) or busy:
             now, step = self._steps.get()
-            assert not step.broken, step.broken
+            assert not step.failures, step.failures
             busy = step.running + step.waiting > 0
-            for drawn in step.drawn:
+            for drawn in step.tokens:
                 answers[drawn.job].append(drawn.sample.token)
                 ended += drawn.reason is not None
                 if drawn.verified:
                     counts = self.verified.setdefault(drawn.verified.source, [0, 0])
                     counts[0] += drawn.verified.proposed
                     counts[1] += drawn.verified.accepted
-            if step.drawn:
+            if step.tokens:
                 last = now
                 if not first and all(answers.values()):
                     first, before = now, sum(map(len, answers.values()))

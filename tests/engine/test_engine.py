@@ -43,7 +43,7 @@ class Running:
     def cached(self, prompt: list[int]) -> int:
         """Run a job; return how many tokens of its prompt were cached."""
         self.engine.add_job(Job("a", prompt, GREEDY, 4))
-        (begun,) = [begun for step in self.until_idle() for begun in step.begun]
+        (begun,) = [begun for step in self.until_idle() for begun in step.starts]
         return begun.cached_tokens
 
     def until_idle(self) -> list[EngineStep]:
@@ -57,7 +57,7 @@ def test_jobs_run_in_the_engines_thread_and_it_ends(model_folder: Path) -> None:
     running = Running(model_folder)
     running.engine.add_job(Job("a", [1, 2, 3], GREEDY, 4))
     steps = running.until_idle()
-    assert sum(len(step.drawn) for step in steps) == 4
+    assert sum(len(step.tokens) for step in steps) == 4
     assert running.thread is not None
     assert running.thread.name == "engine"
     running.engine.close()
@@ -67,7 +67,7 @@ def test_jobs_run_in_the_engines_thread_and_it_ends(model_folder: Path) -> None:
 def test_a_cancelled_job_stops_before_its_end(model_folder: Path) -> None:
     running = Running(model_folder)
     running.engine.add_job(Job("a", [1, 2, 3], GREEDY, 10**9))
-    while not running.steps.get(timeout=30).drawn:
+    while not running.steps.get(timeout=30).tokens:
         pass
     running.engine.cancel("a")
     running.engine.cancel("unknown")
@@ -92,7 +92,7 @@ def test_a_job_that_is_cancelled_while_its_prompt_is_fetched_never_runs(
     running.engine.cancel("a")
     for _ in range(2):
         fetches.get(timeout=30)()
-    assert {begun.job for step in running.until_idle() for begun in step.begun} == {"b"}
+    assert {begun.job for step in running.until_idle() for begun in step.starts} == {"b"}
     running.engine.close()
     assert running.engine.join(30)
 
@@ -199,7 +199,7 @@ def test_memory_is_limited_while_it_runs(model_folder: Path) -> None:
         running.engine.report(numbers.put)
         assert numbers.get(timeout=30)["budget_bytes"] == given // 4
     running.engine.add_job(Job("a", [1, 2, 3], GREEDY, 4))
-    (broken,) = next(step.broken for step in running.until_idle() if step.broken)
+    (broken,) = next(step.failures for step in running.until_idle() if step.failures)
     assert broken.too_large
     assert "there are at most 0 for all requests" in broken.message
     running.engine.close()

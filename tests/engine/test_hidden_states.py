@@ -25,7 +25,7 @@ TEXT = prompt(1, 40)
 
 
 def wanted(name: str, tokens: list[int] = TEXT, **fields: Any) -> Job:
-    return Job(name, tokens, SamplingParams(seed=0), 1, hidden=True, **fields)
+    return Job(name, tokens, SamplingParams(seed=0), 1, wants_hidden_state=True, **fields)
 
 
 def expected(kind: str, tokens: list[int] = TEXT) -> Any:
@@ -34,7 +34,7 @@ def expected(kind: str, tokens: list[int] = TEXT) -> Any:
 
 
 def vectors(course: Course) -> dict[str, Any]:
-    found = [state for step in course.steps for state in step.hidden]
+    found = [state for step in course.steps for state in step.hidden_states]
     assert len({state.job for state in found}) == len(found), "a job brought two"
     return {state.job: state.vector for state in found}
 
@@ -133,7 +133,7 @@ def test_nothing_is_cached_and_nothing_cached_is_used(kind: str) -> None:
 def test_a_quantised_cache_is_read_as_one_of_an_answer_is() -> None:
     options = TextOptions(kv_bits=8, kv_group_size=32, quantized_kv_start=16)
     model = network("qwen3")
-    reading = Prefill(TEXT, (), KVStore(model, options).copy_without_cache(), hidden=True)
+    reading = Prefill(TEXT, (), KVStore(model, options).copy_without_cache(), wants_hidden_state=True)
     reading.advance(model, 100)
     assert type(reading.cache[0]).__name__ == "QuantizedKVCache"
     assert reading.hidden_state is not None

@@ -175,7 +175,7 @@ def test_media_that_can_never_be_encoded_are_refused_with_the_numbers() -> None:
     limits = replace(LOOSE, memory_bytes=10_000_000)
     course = run(make_runner(network("qwen3"), limits), [encoding("a", 9_000_000), encoding("b", 12_345_678)])
     assert course.outcomes["a"].tokens == alone(network("qwen3"), greedy("a", prompt(1, 20), 3))
-    (broken,) = [one for step in course.steps for one in step.broken]
+    (broken,) = [one for step in course.steps for one in step.failures]
     assert (broken.job, broken.too_large) == ("b", True)
     assert "the encoding of its media (12,345,678); there are at most 10,000,000 for all requests" in broken.message
 
@@ -195,8 +195,8 @@ def test_media_are_encoded_one_after_the_other_where_memory_is_short() -> None:
     """What encoding takes is free again once a prompt has been read, while its answer goes on."""
     limits = replace(LOOSE, memory_bytes=10_000_000)
     course = run(make_runner(network("qwen3"), limits), [encoding(name, 6_000_000, 20) for name in "ab"])
-    begun = [number for number, step in enumerate(course.steps) for _ in step.begun]
-    ended = [number for number, step in enumerate(course.steps) for one in step.drawn if one.reason]
+    begun = [number for number, step in enumerate(course.steps) for _ in step.starts]
+    ended = [number for number, step in enumerate(course.steps) for one in step.tokens if one.reason]
     assert begun[0] < begun[1] < ended[0]
 
 

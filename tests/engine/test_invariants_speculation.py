@@ -64,7 +64,7 @@ def model_of(kind: str) -> Any:
 
 
 def samples(course: Course, job: Job) -> list[list[Sample]]:
-    drawn = [one for step in course.steps for one in step.drawn if one.job == job.id]
+    drawn = [one for step in course.steps for one in step.tokens if one.job == job.id]
     return [[one.sample for one in drawn if one.choice == choice] for choice in range(job.choices)]
 
 
@@ -105,7 +105,7 @@ class Tally:
                 for one, other in zip(found, expected, strict=True):
                     pairs = zip(_log_probabilities(one), _log_probabilities(other), strict=True)
                     assert all(math.isclose(*pair, rel_tol=0, abs_tol=_ROUNDING) for pair in pairs), (one, other, job)
-        verified = [one.verified for step in course.steps for one in step.drawn if one.verified]
+        verified = [one.verified for step in course.steps for one in step.tokens if one.verified]
         self.accepted += sum(one.accepted for one in verified)
         self.rejected += sum(one.proposed > one.accepted for one in verified)
 
@@ -380,10 +380,10 @@ def test_waiting_for_what_a_grammar_allows_is_no_cost_of_asking(monkeypatch: pyt
     class Watching(FixedController):
         looked = 0
 
-        def looks(self, rows: int) -> int:
+        def proposal_limit(self, rows: int) -> int:
             assert not unread
             self.looked += 1
-            return super().looks(rows)
+            return super().proposal_limit(rows)
 
     model, controller = network("qwen3"), Watching(2)
 

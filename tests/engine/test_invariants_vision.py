@@ -217,7 +217,7 @@ def test_proposed_tokens_change_no_token(viewers: VisionEngines, kind: str) -> N
         guesses = Speculation([Oracle(answers, right)], FixedController(4), model.vocab_size)
         course = run(make_runner(model, speculation=guesses), jobs)
         assert {job.id: course.outcomes[job.id].tokens for job in jobs} == answers
-        assert any(one.verified for step in course.steps for one in step.drawn)
+        assert any(one.verified for step in course.steps for one in step.tokens)
     found = calibration.find_verify_mode(model, TextOptions(), BatchMode.SHARED)
     assert found is VerifyMode.TOGETHER
 
@@ -254,7 +254,7 @@ def test_a_heads_guesses_change_no_token(viewers: VisionEngines, tmp_path: Path)
         runner = head_runner(headed, 3, answers=answers, right=right, traced=right < 1)
         course = run(runner, jobs)
         assert {job.id: course.outcomes[job.id].tokens for job in jobs} == answers
-        assert any(one.verified for step in course.steps for one in step.drawn)
+        assert any(one.verified for step in course.steps for one in step.tokens)
         assert runner.speculation
         assert isinstance(oracle := runner.speculation._drafter, OracleHead)
         assert not oracle.errors

@@ -54,7 +54,7 @@ def check_nothing_is_left(runner: Runner) -> None:
     runner.write_back()
     assert runner._scheduler.used_bytes == 0
     assert not runner._work
-    assert not runner._results.held
+    assert not runner._results.pending
     rows = runner._rows
     assert (rows._active, rows._joining, rows._batch.slots, len(rows._sampler)) == ([], [], [], 0)
     if prefixes := runner.store._prefixes:
@@ -188,7 +188,7 @@ def test_scores_and_hidden_states_come_once(faults: MemoryFaults) -> None:
             assert tokens == [one.token for one in expected.outcomes[name].scored]
             pairs = zip(outcome.scored, expected.outcomes[name].scored, strict=True)
             assert all(one.logprob == pytest.approx(other.logprob, abs=1e-4) for one, other in pairs)
-        (found,), (other,) = ([one for step in of.steps for one in step.hidden] for of in (course, expected))
+        (found,), (other,) = ([one for step in of.steps for one in step.hidden_states] for of in (course, expected))
         assert np.abs(found.vector - other.vector).max() < 1e-4
         check_nothing_is_left(runner)
 
@@ -205,7 +205,7 @@ def test_a_job_for_which_nothing_is_enough_fails_alone() -> None:
     small = [greedy(str(number), prompt(number, 10), 30) for number in range(8)]
     course = run(runner, [*small[:4], greedy("large", prompt(9, 60), 5), *small[4:]])
     assert all(course.outcomes[job.id].tokens == alone(model, job) for job in small)
-    (broken,) = [one for step in course.steps for one in step.broken]
+    (broken,) = [one for step in course.steps for one in step.failures]
     assert broken.job == "large"
     assert broken.refusal
     assert broken.refusal.kind == "insufficient_memory"

@@ -318,7 +318,7 @@ def test_a_choice_that_is_cancelled_twice_has_ended_once() -> None:
 
     course = run(runner, [job], leave)
     assert course.outcomes["a"].tokens[1] == alone(network("qwen3"), job)[1]
-    ends = [place for place, step in enumerate(course.steps) if any(one.reason for one in step.drawn)]
+    ends = [place for place, step in enumerate(course.steps) if any(one.reason for one in step.tokens)]
     assert all(step.running == 1 for step in course.steps[: ends[-1]])
 
 
@@ -353,7 +353,7 @@ def test_what_never_fits() -> None:
         f"this request needs {needed:,} bytes for its KV cache and for computing it; "
         f"there are at most {limits.memory_bytes:,} for all requests"
     ]
-    assert course.steps[0].broken[0].too_large
+    assert course.steps[0].failures[0].too_large
     assert course.outcomes["b"].tokens == alone(model, fits)
 
 
@@ -376,7 +376,7 @@ def test_the_more_important_one_begins_first() -> None:
         [greedy("first", prompt(1, 5), 6)],
         lambda course: [*jobs, greedy("interactive", [5], 3, priority="interactive")] if len(course.steps) == 2 else (),
     )
-    begun = [begun.job for step in course.steps for begun in step.begun]
+    begun = [begun.job for step in course.steps for begun in step.starts]
     assert begun == ["first", "interactive", "normal", "background"]
     counts = [(step.running, step.waiting) for step in course.steps]
     assert list(dict.fromkeys(counts)) == [(1, 0), (1, 3), (0, 3), (1, 2), (0, 2), (1, 1), (0, 1), (0, 0)]
@@ -390,7 +390,7 @@ def test_the_less_important_one_makes_room() -> None:
     preempted = preemptions(runner)
     course = run(runner, jobs)
     assert set(preempted) == {"background"}
-    ends = [drawn.job for step in course.steps for drawn in step.drawn if drawn.reason]
+    ends = [drawn.job for step in course.steps for drawn in step.tokens if drawn.reason]
     assert ends == ["interactive", "background"]
     for job in jobs:
         assert course.outcomes[job.id].tokens == alone(model, job)
@@ -471,9 +471,9 @@ def test_memory_that_is_short_for_now_neither_shortens_nor_refuses() -> None:
         assert runner._scheduler.used_bytes + runner.store.nbytes <= runner._memory._shares.available
         if at in least:
             runner.limit_memory(most._replace(available=least[at]))
-        elif runner.is_idle and len(course.steps[-1].starved) == runner._scheduler.waiting:
+        elif runner.is_idle and len(course.steps[-1].starved_jobs) == runner._scheduler.waiting:
             runner.limit_memory(most)
-        starved[at] = course.steps[-1].starved
+        starved[at] = course.steps[-1].starved_jobs
         return [late] if at == 10 else ()
 
     check_the_others(run(runner, jobs, meanwhile), [*jobs, late])
@@ -571,7 +571,7 @@ def test_what_was_read_of_an_abandoned_prompt_is_kept(kind: str, how: str) -> No
         runner.step()
         runner.cancel("a")  # there is nothing to keep any more
     else:
-        assert [broken.message for broken in runner.step().broken] == ["this image is broken"]
+        assert [broken.message for broken in runner.step().failures] == ["this image is broken"]
     outcome = run(runner, [again]).outcomes["b"]
     assert outcome.begun[0].cached_tokens == 30
     assert outcome.tokens == alone(model, again)

@@ -383,7 +383,9 @@ def test_chunks_get_smaller_when_memory_is_short_but_not_to_nothing() -> None:
 
 def test_what_must_be_read_whole_is_admitted_with_the_bytes_of_that() -> None:
     it = scheduler(chunk=64, work=StepWork(token=2))
-    assert it.add(ticket("never", prompt=400, prompt_tokens=400, length=400, least=0)) == TooLargeRequest("never", 1203, 1000)
+    assert it.add(ticket("never", prompt=400, prompt_tokens=400, length=400, least=0)) == TooLargeRequest(
+        "never", 1203, 1000
+    )
     assert it.add(ticket("whole", prompt=300, prompt_tokens=300, length=300, least=0)) is None
     assert it.add(ticket("other", prompt=150, prompt_tokens=150, length=150)) is None
     assert it.plan().begin == ["whole"]

@@ -59,14 +59,14 @@ def test_a_model_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first == second
     assert runners[0].store.tokens_per_second == runners[1].store.tokens_per_second > 0
     # In another process, its kernels may be gone.
-    monkeypatch.setattr(start, "warmed_up", set())
+    monkeypatch.setattr(start, "warm_models", set())
     monkeypatch.setattr(tempfile, "gettempdir", lambda: "/nowhere")
     make_runner(model, TextOptions(), 0, lambda: None)
     assert tried[4:] == ["warm_up_every_way"]
-    monkeypatch.setattr(start, "warmed_up", set())
+    monkeypatch.setattr(start, "warm_models", set())
     monkeypatch.undo()
     if mx.default_device() == mx.cpu:
-        assert start.kernels_are_kept()
+        assert start.has_kept_kernels()
 
 
 def test_a_draft_shares_the_memory_and_the_cached_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +217,7 @@ def test_what_is_known_of_the_answer_is_proposed_and_verified(monkeypatch: pytes
 
 def drawn(runner: Runner, job: Job) -> list[int]:
     runner.add(job)
-    return [one.sample.token for step in steps(runner) for one in step.drawn]
+    return [one.sample.token for step in steps(runner) for one in step.tokens]
 
 
 def steps(runner: Runner) -> Iterator[EngineStep]:

@@ -87,11 +87,11 @@ class _Run:
         self.engine.cancel(self.prefix + leave.job, leave.choice if open_ else None)
 
     def take(self, step: EngineStep) -> None:
-        for begun in step.begun:
+        for begun in step.starts:
             self._begin(begun.job, begun.cached_tokens)
-        for drawn in step.drawn:
+        for drawn in step.tokens:
             self._draw(drawn.job, drawn.choice, drawn.sample.token, drawn.reason)
-        for broken in step.broken:
+        for broken in step.failures:
             if (name := self._name(broken.job)) is not None:
                 self.results[name].broken = broken.message
                 self.open[name].clear()

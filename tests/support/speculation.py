@@ -28,7 +28,7 @@ class FixedController:
     def totals(self) -> SpeculationReport:
         return {}
 
-    def looks(self, rows: int) -> int:
+    def proposal_limit(self, rows: int) -> int:
         return self.most
 
     def choose(self, offers: Sequence[Sequence[Proposal]]) -> list[Proposal | None]:
@@ -37,15 +37,15 @@ class FixedController:
     def observe(self, rows: int, tokens: int, seconds: float) -> None:
         self.observed.append((rows, tokens, seconds))
 
-    def has_read(self, tokens: int, seconds: float) -> None:
+    def note_reading(self, tokens: int, seconds: float) -> None:
         assert seconds > 0
         self.read_tokens += tokens
 
-    def drafted(self, rows: int, tokens: int, seconds: float) -> None:
+    def note_drafting(self, rows: int, tokens: int, seconds: float) -> None:
         assert seconds > 0
         self.drafts.append((rows, tokens))
 
-    def verified(self, proposal: Proposal, proposed: int, accepted: int) -> None:
+    def note_verification(self, proposal: Proposal, proposed: int, accepted: int) -> None:
         self.results.append((proposal, proposed, accepted))
 
     def accepted(self) -> dict[str, int]:

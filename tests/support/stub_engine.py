@@ -93,4 +93,4 @@ class StubEngine:
         hidden: tuple[HiddenState, ...] = (),
         running: int = 1,
     ) -> None:
-        self._deliver(EngineStep(list(begun), list(drawn), list(broken), running, 0, hidden=list(hidden)))
+        self._deliver(EngineStep(list(begun), list(drawn), list(broken), running, 0, hidden_states=list(hidden)))

@@ -134,16 +134,16 @@ class Course:
 
     def take(self, step: EngineStep) -> None:
         self.steps.append(step)
-        for begun in step.begun:
+        for begun in step.starts:
             self.outcomes[begun.job].begun.append(begun)
-        for scored in step.scored:
+        for scored in step.scores:
             outcome = self.outcomes[scored.job]
             assert outcome.begun, f"{scored.job} was scored before it began"
             assert not any(outcome.tokens), f"{scored.job} was scored after it had brought a token"
             outcome.scored += scored.samples
-        for drawn in step.drawn:
+        for drawn in step.tokens:
             self._draw(drawn)
-        for broken in step.broken:
+        for broken in step.failures:
             outcome = self.outcomes[broken.job]
             assert None in outcome.reasons, f"{broken.job} broke after its end"
             outcome.broken.append(broken.message)

@@ -238,8 +238,8 @@ class Engine(Generic[M]):
             before, step = runner.planned_bytes, runner.step()
             # The device may still compute the step before, and rows that have left are freed in the next one.
             self._note_peak(mx.get_peak_memory(), max(before, runner.planned_bytes) + self.weights_bytes)
-            jobs = step.running, step.waiting + len(self._fetching), step.starved
-            if step.begun or step.scored or step.drawn or step.hidden or step.broken or reported != jobs:
+            jobs = step.running, step.waiting + len(self._fetching), step.starved_jobs
+            if step.starts or step.scores or step.tokens or step.hidden_states or step.failures or reported != jobs:
                 reported = jobs
                 self._deliver(replace(step, waiting=jobs[1]))
             steps += 1
@@ -297,7 +297,7 @@ class Engine(Generic[M]):
 
         self._fetching.add(job.id)
         wake = partial(self._inbox.put, add)
-        if job.hidden or not runner.fetch(job, wake):
+        if job.wants_hidden_state or not runner.fetch(job, wake):
             add(runner)
 
     def _cancel(self, runner: Runner, job_id: str, choice: int | None) -> None:

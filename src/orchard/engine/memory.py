@@ -25,7 +25,7 @@ _REGROWTH = 16  # the budget of cached prompts grows in steps of this part of th
 
 
 class Shares(NamedTuple):
-    """The most bytes for rows and the passes over them, and for cached prompts; `available`: for all of that, for now."""
+    """The most bytes for rows and the passes over them, and for cached prompts; `available`: for both, for now."""
 
     rows: int
     cache: int

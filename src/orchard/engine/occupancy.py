@@ -53,8 +53,8 @@ class Occupancy:
 
         The caller with most of what the request lacks, rows or memory, gives its latest requests up, while it has more
         than the request's caller would have with it. A request that was preempted like this n times may first generate
-        `_TURN_TOKENS` * 2^n tokens. So a caller alone and equal shares are left alone, and a request is preempted like this
-        O(log(`max_tokens`)) times.
+        `_TURN_TOKENS` * 2^n tokens. So nothing is taken from a single caller, nor from one of several with equal
+        shares, and a request is preempted like this O(log(`max_tokens`)) times.
         """
         found: list[Ticket] = []
         while kind := self.lack(ticket):

@@ -53,7 +53,7 @@ class Runner:
         self._model = model
         self._batched_prefill = batched_prefill
         self.store = store
-        self._uncached = store.copy_without_cache()
+        self._uncached_store = store.copy_without_cache()
         self.speculation = speculation
         """What proposes tokens to verify; None: no speculative decoding."""
         self._rows = Rows(model, batch, store)
@@ -63,28 +63,28 @@ class Runner:
         """Which rows share a forward pass."""
         self._scheduler = Scheduler(limits)
         self._memory = MemoryGiver(store, speculation)
-        self._most_bytes = limits.max_request_bytes
+        self._max_request_bytes = limits.max_request_bytes
         self._step_work = limits.work
         self._footprint = footprint
         self._work: dict[str, Work] = {}
-        self._broken: list[JobFailure] = []
-        self._begun: list[JobStart] = []
+        self._failures: list[JobFailure] = []
+        self._starts: list[JobStart] = []
         self._scores: list[tuple[Work, Logprobs]] = []  # launched, not read yet
-        self._hidden: list[tuple[Work, mx.array]] = []  # launched, not read yet
+        self._hidden_states: list[tuple[Work, mx.array]] = []  # launched, not read yet
         self._results = Results(lambda work: self._work.get(work.job.id) is work, self._end)
-        self._late = errors_come_late()
+        self._errors_come_late = errors_come_late()
         self._shortage = Shortage()
-        self._reported: tuple[int, list[str]] = (0, [])  # the jobs that the last step reported
+        self._reported_jobs: tuple[int, list[str]] = (0, [])  # the jobs that the last step reported
         self.read_tokens = 0
 
     @property
     def is_idle(self) -> bool:
         """Whether a step would have nothing to do and nothing to report."""
-        reported = self._reported == self._jobs
+        reported = self._reported_jobs == self._jobs
         return (
             self._scheduler.is_idle
             and self._rows.is_idle
-            and not (self._broken or self._hidden or self._results.held)
+            and not (self._failures or self._hidden_states or self._results.pending)
             and reported
         )
 
@@ -99,7 +99,7 @@ class Runner:
         ticket = Ticket(
             id=job.id,
             priority=job.priority,
-            prompt_tokens=tokens - (0 if job.hidden else 1),
+            prompt_tokens=tokens - (0 if job.wants_hidden_state else 1),
             rows=job.choices,
             max_tokens=job.max_tokens,
             length=tokens,
@@ -112,7 +112,7 @@ class Runner:
             sender=job.sender,
         )
         work = self._work[job.id] = Work(job, ticket)
-        ticket.max_tokens = self._most_tokens(work)
+        ticket.max_tokens = self._max_tokens(work)
         work.job = replace(job, max_tokens=ticket.max_tokens)
         if refusal := self._scheduler.add(ticket):
             self._refuse(refusal)
@@ -120,19 +120,19 @@ class Runner:
     def _growth(self, tokens: int) -> int:
         return self._footprint.bytes(tokens + 1) - self._footprint.bytes(tokens)
 
-    def _most_tokens(self, work: Work) -> int:
-        """Return the token limit of a job's answers: `wanted`, or what fits into all memory that there may be."""
+    def _max_tokens(self, work: Work) -> int:
+        """Return the token limit of a job's answers: what was requested, or what fits into the most memory there may be."""
         rows = sum(answer is not None for answer in work.answers)
 
         def fits(count: int) -> bool:
             # After a preemption, the prompt and its media are read again while the generated tokens need memory, too.
             length = work.ticket.length + count
             ticket = replace(work.ticket, rows=rows, max_tokens=count, length=length)
-            return ticket.needed_bytes_alone(count, self._step_work) <= self._most_bytes
+            return ticket.needed_bytes_alone(count, self._step_work) <= self._max_request_bytes
 
-        if fits(work.wanted):
-            return work.wanted
-        return max(bisect_left(range(work.wanted), True, key=lambda count: not fits(count + 1)), 1)
+        if fits(work.requested_tokens):
+            return work.requested_tokens
+        return max(bisect_left(range(work.requested_tokens), True, key=lambda count: not fits(count + 1)), 1)
 
     def limit_memory(self, shares: Shares) -> None:
         """Limit rows and cached prompts to these shares, from the next step on.
@@ -140,10 +140,10 @@ class Runner:
         Jobs that don't fit for now are preempted and wait; jobs that can never fit are rejected.
         """
         self._survive(lambda: self._memory.limit(shares, self._scheduler.used_bytes))
-        if shares.rows != self._most_bytes:
-            self._most_bytes = shares.rows
+        if shares.rows != self._max_request_bytes:
+            self._max_request_bytes = shares.rows
             for work in self._work.values():
-                self._bound(work)
+                self._limit_tokens(work)
         for refusal in self._scheduler.limit_memory(shares.rows_now, shares.rows):
             self._refuse(refusal)
 
@@ -157,12 +157,12 @@ class Runner:
         """What rows and cached prompts take, and what starved jobs need."""
         return Use(self._scheduler.used_bytes, self.store.nbytes, self._scheduler.wanted_bytes)
 
-    def _bound(self, work: Work) -> None:
+    def _limit_tokens(self, work: Work) -> None:
         """Recompute a job's token limit from the memory, but leave room for every launched token and one more."""
         rows = [row for row in work.rows if not row.ended]
         generated = [row.launched_tokens for row in rows] + [len(answer) for answer in work.answers if answer]
-        most = max(self._most_tokens(work), max(generated, default=0) + 1)
-        most = min(most, work.wanted)
+        most = max(self._max_tokens(work), max(generated, default=0) + 1)
+        most = min(most, work.requested_tokens)
         work.job = replace(work.job, max_tokens=most)
         for row in rows:
             row.job = work.job
@@ -219,9 +219,9 @@ class Runner:
         No result is returned before the errors of its work must have surfaced: see `Results`.
         """
         self._survive(self._step)
-        begun, self._begun = self._begun, []
-        broken, self._broken = self._broken, []
-        self._reported = self._jobs
+        begun, self._starts = self._starts, []
+        broken, self._failures = self._failures, []
+        self._reported_jobs = self._jobs
         drawn, scored, hidden = self._results.take()
         jobs = self._scheduler.running, self._scheduler.waiting
         return EngineStep(begun, drawn, broken, *jobs, scored, hidden, self._scheduler.starved_ids)
@@ -239,21 +239,21 @@ class Runner:
             self._guard(job_id, self._begin)
         self.store.end_admission()
         self._decode()
-        launched, self._hidden = self._hidden, []
+        launched, self._hidden_states = self._hidden_states, []
         self._prefill(plan.prefill)
         for work, vector in launched:
             self._results.hold(self._rows.launched_draws + 1, work, HiddenState(work.job.id, np.array(vector)))
         if plan.prefill:
             self._rows.disturb()
             # The device is busy with the prompts, so waiting for the newest tokens costs nothing.
-            self._hold(self._rows.read())
+            self._hold_tokens(self._rows.read())
         if self._rows.is_idle and (launched or self._scheduler.is_idle):
             self._confirm()
-        self._results.tell(self._rows.read_draws if self._late else None)
+        self._results.release(self._rows.read_draws if self._errors_come_late else None)
         if self._shortage.note_calm_step():
             self._scheduler.limit_running(self._shortage.max_running)
 
-    def _hold(self, drawn: list[DrawnToken]) -> None:
+    def _hold_tokens(self, drawn: list[DrawnToken]) -> None:
         """Hold tokens that were just read, until a token that was launched after them could be read."""
         for one in drawn:
             if work := self._work.get(one.job):
@@ -264,7 +264,7 @@ class Runner:
         surface()
         self.store.confirm()
         self.store.settle(self._rows.read_draws, self._rows.launched_draws + 2)
-        self._results.tell()
+        self._results.release()
 
     def _survive(self, act: Callable[[], T]) -> T | None:
         """Return what `act` returns; None if it ran out of memory: then all jobs go on from what they have told."""
@@ -284,9 +284,11 @@ class Runner:
         running, ids = self._scheduler.running, self._scheduler.preempt_all()
         works = [self._work[job_id] for job_id in ids]
         alone = works[0] if running == len(works) == 1 else None
-        self._shortage.note_failure(running, LoneJob(alone.job.id, sum(alone.told) + alone.told_scores) if alone else None)
-        self._results.drop_held()
-        self._scores, self._hidden = [], []
+        self._shortage.note_failure(
+            running, LoneJob(alone.job.id, sum(alone.released) + alone.released_scores) if alone else None
+        )
+        self._results.drop_pending()
+        self._scores, self._hidden_states = [], []
         self._rows.drop_all()
         self._model.drop_all()
         self.store.retract()
@@ -295,20 +297,20 @@ class Runner:
         for work in works:
             self._requeue(work, work.go_back())
         for work in self._work.values():
-            work.scored = work.told_scores  # also those of jobs that were stopped a moment ago are dropped
+            work.scored_tokens = work.released_scores  # also those of jobs that were stopped a moment ago are dropped
         self._scheduler.limit_running(self._shortage.max_running)
         if alone and self._shortage.is_hopeless:
             refusal = insufficient()
-            self._break(JobFailure(alone.job.id, refusal.message, refusal=refusal))
+            self._drop_failed_job(JobFailure(alone.job.id, refusal.message, refusal=refusal))
 
     def _begin(self, work: Work) -> None:
         """Look the prompt up in the prefix cache and prepare the prefill of the rest."""
-        work.begin(self._uncached if work.job.hidden else self.store, self._model.vocab_size)
-        if not work.begun:
-            work.begun = True
+        work.begin(self._uncached_store if work.job.wants_hidden_state else self.store, self._model.vocab_size)
+        if not work.has_begun:
+            work.has_begun = True
             prefill, _ = work.prefills[0]
-            self._begun.append(JobStart(work.job.id, prefill.cached_tokens, prefill.miss))
-        self._read(work, 0)
+            self._starts.append(JobStart(work.job.id, prefill.cached_tokens, prefill.miss))
+        self._read_prompt(work, 0)
 
     def _prefill(self, due: list[tuple[str, int]]) -> None:
         """Prefill each (job id, tokens) of `due`; similar prompts share a pass."""
@@ -339,14 +341,14 @@ class Runner:
             try:
                 read_batch(self._model, [(work.prefills[0][0], tokens) for work, tokens in pieces])
             except Exception as error:
-                self._check(error)
+                self._check_error(error)
                 log.warning("reading %d prompts in one pass failed; each is read alone", len(pieces), exc_info=error)
                 for work, _ in pieces:
                     work.isolated = True
         for work, tokens in pieces:
-            self._guard(work.job.id, partial(self._read, budget=tokens))
+            self._guard(work.job.id, partial(self._read_prompt, budget=tokens))
 
-    def _read(self, work: Work, budget: int) -> None:
+    def _read_prompt(self, work: Work, budget: int) -> None:
         """Prefill up to `budget` tokens; a job whose prompt is complete decodes from the next step on."""
         while work.prefills:
             prefill, choices = work.prefills[0]
@@ -354,7 +356,7 @@ class Runner:
             budget -= read
             self.read_tokens += read
             if prefill.scoring:
-                work.scored = max(work.scored, prefill.tokens_read)
+                work.scored_tokens = max(work.scored_tokens, prefill.tokens_read)
                 self._scores += [(work, piece) for piece in prefill.scoring.take()]
             if prefill.tokens_left:
                 break
@@ -364,7 +366,7 @@ class Runner:
                 for row in work.start_rows(prefill, choices):
                     self._rows.join(row)
             else:
-                self._hidden.append((work, prefill.hidden_state))
+                self._hidden_states.append((work, prefill.hidden_state))
         self._scheduler.set_prompt_tokens(work.job.id, sum(prefill.tokens_left for prefill, _ in work.prefills))
 
     def _decode(self) -> None:
@@ -373,13 +375,13 @@ class Runner:
         scores, self._scores = self._scores, []
         for of, piece in scores:
             self._results.hold(self._rows.launched_draws + 1, of, PromptScores(of.job.id, piece.read()))
-        self._hold(drawn)
-        if self._late and self._results.held and not self._rows.has_unread_draws:
+        self._hold_tokens(drawn)
+        if self._errors_come_late and self._results.pending and not self._rows.has_unread_draws:
             self._confirm()
         for job_id in {one.job for one in drawn if one.verified}:
             self._advance(job_id)
         for rows, error in failed:
-            self._check(error)
+            self._check_error(error)
             jobs = {row.job.id for row in rows}
             if len(jobs) == 1 and not isinstance(error, VerifyError):
                 self._fail(jobs.pop(), error)
@@ -400,7 +402,7 @@ class Runner:
 
     def _release_memory(self, plan: StepPlan) -> None:
         """Preempt, pause and displace jobs as planned. They continue from the tokens that have been launched."""
-        self._hold(self._rows.read())
+        self._hold_tokens(self._rows.read())
         self._confirm()
         for job_id in [*plan.preempt, *plan.pause, *plan.displace]:
             if work := self._work.get(job_id):
@@ -442,7 +444,7 @@ class Runner:
             f"{f', with the encoding of its media ({media:,})' if media else ''}; "
             f"there are at most {refusal.memory_bytes:,} for all requests"
         )
-        self._break(JobFailure(refusal.id, message, too_large=True))
+        self._drop_failed_job(JobFailure(refusal.id, message, too_large=True))
 
     def _fail(self, job_id: str, error: Exception) -> None:
         log.error("request %s failed in the engine", job_id, exc_info=error)
@@ -452,16 +454,16 @@ class Runner:
             self._work[job_id].save_prefill()
         told = known or refusal is not None
         message = str(error) if told else f"the model failed on this request: {type(error).__name__}: {error}"
-        self._break(JobFailure(job_id, message, by_grammar=known, refusal=refusal))
+        self._drop_failed_job(JobFailure(job_id, message, by_grammar=known, refusal=refusal))
 
-    def _break(self, broken: JobFailure) -> None:
+    def _drop_failed_job(self, broken: JobFailure) -> None:
         if not (work := self._work.get(broken.job)):
             return  # it has already failed: another of its rows did, in another pass
         for row in work.rows:
             row.cacheable = False
             self._rows.leave(row)
         self._forget(broken.job)
-        self._broken.append(broken)
+        self._failures.append(broken)
 
     def _guard(self, job_id: str, act: Callable[[Work], None]) -> None:
         """Do one job's part of a step. If it raises, only that job fails."""
@@ -469,10 +471,10 @@ class Runner:
             try:
                 act(work)
             except Exception as error:
-                self._check(error)
+                self._check_error(error)
                 self._fail(job_id, error)
 
-    def _check(self, error: Exception) -> None:
+    def _check_error(self, error: Exception) -> None:
         """Raise an error that says that memory ran out, or that one of earlier work, which may have caused it."""
         if is_out_of_memory(error):
             raise error

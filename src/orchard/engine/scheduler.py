@@ -339,7 +339,11 @@ class Scheduler:
     def _refusal(self, ticket: Ticket) -> TooLargeRequest | None:
         """Return a rejection if a request can't take its next step even alone, with all memory that there may be."""
         needed = ticket.needed_bytes_alone(1, self._limits.work)
-        return TooLargeRequest(ticket.id, needed, self._limits.max_request_bytes) if needed > self._limits.max_request_bytes else None
+        return (
+            TooLargeRequest(ticket.id, needed, self._limits.max_request_bytes)
+            if needed > self._limits.max_request_bytes
+            else None
+        )
 
     def _forget_too_large(self, tickets: list[Ticket]) -> list[TooLargeRequest]:
         refusals = [refusal for ticket in tickets if (refusal := self._refusal(ticket))]

@@ -53,12 +53,12 @@ _WAYS: _Ways = (
 )
 _ALONE_AND_TOGETHER = _WAYS[:1], _WAYS
 _GREEDY = SamplingParams(seed=0, **_WAYS[0])
-_PROPOSED = (1, 3, 7)  # proposed tokens of each row in a step that verifies
-_PROPOSED_ALONE_ON_CUDA = (7, 15)  # on CUDA, other numbers are padded to these
-_PROPOSED_ON_CPU = (3,)  # the CPU's kernels serve any number
-_LONG = ((300, 1), (600, 9), (2050, 1))  # tokens, rows
+_PROPOSAL_LENGTHS = (1, 3, 7)  # proposed tokens of each row in a step that verifies
+_PROPOSAL_LENGTHS_ALONE_ON_CUDA = (7, 15)  # on CUDA, other numbers are padded to these
+_PROPOSAL_LENGTHS_ON_CPU = (3,)  # the CPU's kernels serve any number
+_LONG_PROMPTS = ((300, 1), (600, 9), (2050, 1))  # tokens, rows
 
-warmed_up: set[str] = set()
+warm_models: set[str] = set()
 """The names of the models that this process has warmed up."""
 
 
@@ -79,7 +79,7 @@ def make_runner(
     attention.install_attention()
     if isinstance(draft, PredictionHead):
         model, draft = add_head(model, draft), None
-    shares = _shares(options, weights_bytes)
+    shares = _divide_memory(options, weights_bytes)
     options = calibration.check_kv_bits(model, options)
     name = calibration.calibration_key(model, options)
     known = calibration.load_calibration(name)
@@ -98,18 +98,18 @@ def make_runner(
     if draft and speculation and parts.verifies:
         parts.adopt(draft, speculation, shares.cache)
     _warm_up(parts, parts.verifies and speculation is not None, name, known is not None, progress)
-    known = _completed(known, parts, name, in_pieces, progress)
+    known = _complete_calibration(known, parts, name, in_pieces, progress)
     store.tokens_per_second = known.tokens_per_second
     mx.clear_cache()
     progress(1.0)
-    limits = _limits(options, shares.rows, known.chunk, parts.pieces)
-    limits = replace(limits, work=known.work or step_work.estimate(model))
+    limits = _make_limits(options, shares.rows, known.chunk, parts.pieces)
+    limits = replace(limits, work=known.work or step_work.estimate_step_work(model))
     runner = parts.runner(store, limits, speculation if parts.verifies else None)
     runner.limit_memory(shares)
     return runner
 
 
-def _completed(
+def _complete_calibration(
     known: calibration.Calibration | None,
     parts: "_RunnerParts",
     name: str,
@@ -120,17 +120,19 @@ def _completed(
     if known is None:
         measured = calibration.measure_prefill(parts.model, lambda: progress(0.9))
         found = time.time()
-        work = step_work.measure(parts.model, parts.options)
-        whole = calibration.Calibration(parts.mode, parts.batched, *measured, found, in_pieces, parts.verify_mode, work)
+        work = step_work.measure_step_work(parts.model, parts.options)
+        whole = calibration.Calibration(
+            parts.mode, parts.batches_prefill, *measured, found, in_pieces, parts.verify_mode, work
+        )
     else:
-        work = known.work or step_work.measure(parts.model, parts.options)
+        work = known.work or step_work.measure_step_work(parts.model, parts.options)
         whole = replace(known, verify_mode=parts.verify_mode, work=work)
     if whole != known:
         calibration.save_calibration(name, whole)
     return whole
 
 
-def _limits(options: TextOptions, row_bytes: int, chunk: int, pieces: int) -> Limits:
+def _make_limits(options: TextOptions, row_bytes: int, chunk: int, pieces: int) -> Limits:
     """Return the limits that the options set; take `chunk` and `pieces` for those that they don't set."""
     chunk = options.halved(options.prefill_step_size or chunk)
     idle_chunk = max(chunk, min(4 * chunk, _MOST_TOKENS_A_STEP))
@@ -157,15 +159,17 @@ class _RunnerParts:
         if speculates and not self.verify_mode:
             self.verify_mode = calibration.find_verify_mode(model, options, self.mode)
         if speculates:
-            self._say_who_speculates()
+            self._log_who_speculates()
         progress(0.2)
-        self.batched = known.batched_prefill if known else calibration.gains_from_batched_prefill(model, options)
+        self.batches_prefill = (
+            known.batched_prefill if known else calibration.gains_from_batched_prefill(model, options)
+        )
         """Whether several prompts share a prefill pass."""
         progress(0.3)
-        self.pieces = _PROMPTS_IN_A_PASS if self.batched else 4
-        self._footprint = _footprint(model, options)
+        self.pieces = _PROMPTS_IN_A_PASS if self.batches_prefill else 4
+        self._footprint = _measure_footprint(model, options)
 
-    def _say_who_speculates(self) -> None:
+    def _log_who_speculates(self) -> None:
         """Write to the log if not every row may verify proposed tokens."""
         if not self.verifies:
             log.warning("speculation is not used: this model can't take guessed tokens back")
@@ -194,7 +198,7 @@ class _RunnerParts:
         batch = Batch(self.model, self.mode, multiple, traced=on_cuda(), verify_mode=verify_mode)
         if speculation and isinstance(self.model, HeadedModel):
             speculation.adopt(MtpProposer(self.model, batch, self.num_draft_tokens))
-        footprint, batched = self._footprint, self.batched
+        footprint, batched = self._footprint, self.batches_prefill
         return Runner(self.model, store, batch, limits, footprint, batched_prefill=batched, speculation=speculation)
 
     def trial(self, speculation: Speculation | None = None) -> Runner:
@@ -205,32 +209,32 @@ class _RunnerParts:
 
 def _warm_up(parts: _RunnerParts, speculates: bool, name: str, known: bool, progress: Callable[[float], None]) -> None:
     """Run every kind of step once. If this process or an earlier one has done so, only check that the model works."""
-    if name in warmed_up or (known and kernels_are_kept()):
+    if name in warm_models or (known and has_kept_kernels()):
         warm_up_once(parts.trial())
     else:
         warm_up_every_way(parts.trial(), lambda: progress(0.5))
-        if parts.batched:  # padding may double the tokens
+        if parts.batches_prefill:  # padding may double the tokens
             warm_up_prefill(parts.model, 2 * _MOST_TOKENS_A_STEP, lambda: progress(0.7))
-        for ways, counts in _rehearsed() if speculates else ():
+        for ways, counts in _rehearsals() if speculates else ():
             for count in counts:
                 progress(0.8)
                 warm_up_verifying(parts.trial(rehearse(count, parts.model.vocab_size)), count, ways)
         if speculates and isinstance(parts.model, HeadedModel):
             most = parts.num_draft_tokens
             for ways in _ALONE_AND_TOGETHER:
-                warm_up_verifying(parts.trial(rehearse(most, parts.model.vocab_size, drafted=True)), most, ways)
-    warmed_up.add(name)
+                warm_up_verifying(parts.trial(rehearse(most, parts.model.vocab_size, uses_draft=True)), most, ways)
+    warm_models.add(name)
 
 
-def _rehearsed() -> list[tuple[_Ways, tuple[int, ...]]]:
+def _rehearsals() -> list[tuple[_Ways, tuple[int, ...]]]:
     """Return the ways to sample, each with the numbers of proposed tokens to warm up."""
     if mx.default_device() == mx.cpu:
-        return [(ways, _PROPOSED_ON_CPU) for ways in _ALONE_AND_TOGETHER]
+        return [(ways, _PROPOSAL_LENGTHS_ON_CPU) for ways in _ALONE_AND_TOGETHER]
     alone, together = _ALONE_AND_TOGETHER
-    return [(alone, _PROPOSED_ALONE_ON_CUDA if on_cuda() else _PROPOSED), (together, _PROPOSED)]
+    return [(alone, _PROPOSAL_LENGTHS_ALONE_ON_CUDA if on_cuda() else _PROPOSAL_LENGTHS), (together, _PROPOSAL_LENGTHS)]
 
 
-def _shares(options: TextOptions, weights_bytes: int) -> memory.Shares:
+def _divide_memory(options: TextOptions, weights_bytes: int) -> memory.Shares:
     shares = memory.divide_memory(options, weights_bytes)
     if not shares.rows:
         raise OrchardError(
@@ -243,14 +247,14 @@ def _shares(options: TextOptions, weights_bytes: int) -> memory.Shares:
     return shares
 
 
-def _footprint(model: LanguageModel, options: TextOptions) -> Footprint:
+def _measure_footprint(model: LanguageModel, options: TextOptions) -> Footprint:
     """Measure the memory of a row with one token, in the form in which a short row is kept."""
     cache = KVStore(model, options).new_cache()
     model.forward(mx.array([[0]], mx.uint32), cache)
     return kv_cache.footprint(cache)
 
 
-def kernels_are_kept() -> bool:
+def has_kept_kernels() -> bool:
     """Return whether earlier processes' kernels are in MLX's folder, so that a known model is already warm here."""
     if mx.default_device() == mx.gpu:
         return False
@@ -260,7 +264,7 @@ def kernels_are_kept() -> bool:
 
 def warm_up_once(runner: Runner) -> None:
     """Check a model that is already warm: prefill a prompt and generate two tokens. Raise RuntimeError if it fails."""
-    _run(runner, [Job("greedy", [0, 0], _GREEDY, max_tokens=2)])
+    _run_jobs(runner, [Job("greedy", [0, 0], _GREEDY, max_tokens=2)])
 
 
 def warm_up_every_way(runner: Runner, tick: Callable[[], None]) -> None:
@@ -271,14 +275,14 @@ def warm_up_every_way(runner: Runner, tick: Callable[[], None]) -> None:
     on_gpu = mx.default_device() == mx.gpu
     # Long prompts would take seconds on the CPU, and its kernels serve any length.
     length, tokens = (17, RUNS_BEFORE_TRACE + 3) if on_gpu else (3, 3)
-    _run(runner, [Job("greedy", [0, 0], _GREEDY, max_tokens=tokens)])
+    _run_jobs(runner, [Job("greedy", [0, 0], _GREEDY, max_tokens=tokens)])
     tick()
     draws = [SamplingParams(seed=0, **way) for way in _WAYS]
-    _run(runner, [Job(f"mixed {number}", [0] * length, params, tokens) for number, params in enumerate(draws)])
+    _run_jobs(runner, [Job(f"mixed {number}", [0] * length, params, tokens) for number, params in enumerate(draws)])
     if on_gpu:
-        for length, rows in _LONG:
+        for length, rows in _LONG_PROMPTS:
             tick()
-            _run(runner, [Job("rows", [0] * length, _GREEDY, max_tokens=4, choices=rows)])
+            _run_jobs(runner, [Job("rows", [0] * length, _GREEDY, max_tokens=4, choices=rows)])
     mx.clear_cache()
 
 
@@ -290,18 +294,18 @@ def warm_up_verifying(runner: Runner, count: int, ways: _Ways) -> None:
     steps = RUNS_BEFORE_TRACE + 3 if on_cuda() else 2
     draws = [SamplingParams(seed=0, **way) for way in ways]
     most = (steps + 2) * (count + 1)  # the rows that join first may be two steps ahead
-    _run(runner, [Job(f"verified {number}", [0, 0], params, most) for number, params in enumerate(draws)], steps)
+    _run_jobs(runner, [Job(f"verified {number}", [0, 0], params, most) for number, params in enumerate(draws)], steps)
 
 
-def _run(runner: Runner, jobs: list[Job], steps: int | None = None) -> None:
+def _run_jobs(runner: Runner, jobs: list[Job], steps: int | None = None) -> None:
     """Run jobs to their end, or until all of them have generated tokens in `steps` steps."""
     for job in jobs:
         runner.add(job)
     while not runner.is_idle and steps != 0:
         step = runner.step()
-        if step.broken:
-            raise RuntimeError(step.broken[0].message)
-        if steps and len({one.job for one in step.drawn}) == len(jobs):
+        if step.failures:
+            raise RuntimeError(step.failures[0].message)
+        if steps and len({one.job for one in step.tokens}) == len(jobs):
             steps -= 1
     for job in jobs:
         runner.cancel(job.id)

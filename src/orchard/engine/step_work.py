@@ -31,7 +31,7 @@ _RUNS = 2  # kernels that are compiled in the first run make the device wait, so
 _ROWS = 4
 
 
-def estimate(model: LanguageModel) -> StepWork:
+def estimate_step_work(model: LanguageModel) -> StepWork:
     """Estimate the bytes from the shapes of the model's weights."""
     network = getattr(model, "network", None)
     weights = [array for _, array in tree_flatten(network.parameters())] if network is not None else []
@@ -40,12 +40,12 @@ def estimate(model: LanguageModel) -> StepWork:
     return StepWork(
         row=_LOGIT_ARRAYS * _ITEMSIZE * model.vocab_size,
         token=_ARRAYS * _ITEMSIZE * max(widths, default=_WIDE),
-        place=1 if fused else _SCORE_BYTES * max(_heads(network), default=_MANY_HEADS),
+        place=1 if fused else _SCORE_BYTES * max(_head_counts(network), default=_MANY_HEADS),
         copies=_LAYER_COPIES / max(len(list(named_layers(model.new_cache()))), 1),
     )
 
 
-def _heads(network: Any) -> Iterator[int]:
+def _head_counts(network: Any) -> Iterator[int]:
     for name in ("args", "config"):
         config = getattr(network, name, None)
         for one in (config, getattr(config, "text_config", None)):
@@ -54,9 +54,9 @@ def _heads(network: Any) -> Iterator[int]:
                 yield heads
 
 
-def measure(model: LanguageModel, options: TextOptions) -> StepWork:
+def measure_step_work(model: LanguageModel, options: TextOptions) -> StepWork:
     """Measure the bytes where MLX counts them, and take the estimate for the rest."""
-    known = estimate(model)
+    known = estimate_step_work(model)
     counts = _COUNTS if mx.default_device() == mx.gpu else _COUNTS_ON_CPU
     store = KVStore(model, options)
     taken = {count: max(_chunk_bytes(model, store, count) for _ in range(_RUNS)) for count in counts}
@@ -80,7 +80,7 @@ def _chunk_bytes(model: LanguageModel, store: KVStore, count: int) -> int:
     cache = store.new_cache()
     tokens = mx.zeros((1, count), mx.uint32)
     mx.eval(tokens)
-    before = _begin()
+    before = _begin_measurement()
     usual = mx.set_memory_limit(0)  # so MLX runs ahead of the device as little as it can
     try:
         model.forward(tokens, cache)
@@ -96,14 +96,14 @@ def _row_bytes(vocab_size: int) -> int:
     params = SamplingParams(seed=0, top_k=20, top_p=0.9, min_p=0.01, repetition_penalty=1.1, top_logprobs=1)
     for row in range(_ROWS):
         sampler.add(params, [0], row, [])
-    before = _begin()
+    before = _begin_measurement()
     draw = sampler.draw(mx.zeros((_ROWS, vocab_size)), None)
     draw.launch()
     draw.read()
     return max(mx.get_peak_memory() - before, 0) // _ROWS
 
 
-def _begin() -> int:
+def _begin_measurement() -> int:
     gc.collect()
     mx.reset_peak_memory()
     return mx.get_active_memory()

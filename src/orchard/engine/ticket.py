@@ -119,7 +119,7 @@ class Ticket(Struct, eq=False):
         )
 
     def needed_bytes_alone(self, tokens: int, work: StepWork) -> int:
-        """Return the bytes that it takes alone, with the least that a pass can read of its prompt: see `needed_bytes`."""
+        """Return the bytes that it takes alone: `needed_bytes`, and the least that a pass can read of its prompt."""
         return self.needed_bytes(tokens, work) + self.chunk_bytes(work)
 
     def bytes_with(self, tokens: int) -> int:

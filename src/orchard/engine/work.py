@@ -21,11 +21,11 @@ Result = DrawnToken | PromptScores | HiddenState
 class Work:
     """A job that has not ended: its prefills, then its rows.
 
-    `wanted`: the token limit of the request; `job.max_tokens` is lower if the memory doesn't suffice for it.
+    `requested_tokens`: the token limit of the request; `job.max_tokens` is lower if the memory doesn't suffice for it.
     `answers[i]`: the tokens of choice i when its row was last freed (preemption, pause); None if the choice has ended.
     `admitted_with[i]`: how many tokens choice i had when the job was last queued: the scheduler knows of these.
     `scored_tokens`: how many prompt tokens have had the token after them scored, if the job wants prompt logprobs.
-    `told[i]`, `told_scores`: how many tokens of choice i, and how many scores, have left the engine.
+    `released[i]`, `released_scores`: how many tokens of choice i, and how many scores, have left the engine.
     """
 
     def __init__(self, job: Job, ticket: Ticket) -> None:
@@ -36,11 +36,11 @@ class Work:
         self.answers: list[list[int] | None] = [[] for _ in range(job.choices)]
         self.admitted_with = [0] * job.choices
         self.isolated = False
-        self.begun = False
-        self.wanted = job.max_tokens
-        self.scored = 0
-        self.told = [0] * job.choices
-        self.told_scores = 0
+        self.has_begun = False
+        self.requested_tokens = job.max_tokens
+        self.scored_tokens = 0
+        self.released = [0] * job.choices
+        self.released_scores = 0
 
     def save_prefill(self) -> None:
         """Save what has been read of a prompt that will not be read on, so that a later request can go on from it."""
@@ -65,9 +65,11 @@ class Work:
                 if answer is not None
             ]
         else:
-            count, left = job.prompt_logprobs, len(job.prompt) - 1 - self.scored
+            count, left = job.prompt_logprobs, len(job.prompt) - 1 - self.scored_tokens
             scoring = Scoring(count, vocab_size) if count is not None and left else None
-            prefill = begin(job.prompt, scoring=scoring, scored_tokens=self.scored, hidden=job.hidden)
+            prefill = begin(
+                job.prompt, scoring=scoring, scored_tokens=self.scored_tokens, wants_hidden_state=job.wants_hidden_state
+            )
             self.prefills = [(prefill, list(range(job.choices)))]
 
     def start_rows(self, prefill: Prefill, choices: list[int]) -> list[Row]:
@@ -109,7 +111,7 @@ class Work:
         most = 0
         for choice, answer in enumerate(self.answers):
             if answer is not None:
-                del answer[self.told[choice] :]
+                del answer[self.released[choice] :]
                 most = max(most, len(answer) - self.admitted_with[choice])
         return most
 
@@ -125,39 +127,39 @@ class Results:
         """`is_live` returns whether a job has neither ended nor left. `end` is called when a choice's last is told."""
         self._is_live = is_live
         self._end = end
-        self.held: deque[tuple[int, Work, Result]] = deque()
+        self.pending: deque[tuple[int, Work, Result]] = deque()
         """The results that are not told, with their marks and jobs."""
-        self._told: list[Result] = []
+        self._released: list[Result] = []
 
     def hold(self, mark: int, work: Work, result: Result) -> None:
         """Add a result, with a mark."""
-        self.held.append((mark, work, result))
+        self.pending.append((mark, work, result))
 
-    def tell(self, reached: int | None = None) -> None:
-        """Tell the results up to the first whose mark is above `reached`; None: all. Drop those of jobs that left."""
-        while self.held and (reached is None or self.held[0][0] <= reached):
-            _, work, result = self.held.popleft()
+    def release(self, reached_mark: int | None = None) -> None:
+        """Release the results before the first mark above `reached_mark`; None: all. Drop those of jobs that left."""
+        while self.pending and (reached_mark is None or self.pending[0][0] <= reached_mark):
+            _, work, result = self.pending.popleft()
             if not self._is_live(work):
                 continue
             if isinstance(result, PromptScores):
-                work.told_scores += len(result.samples)
+                work.released_scores += len(result.samples)
             elif isinstance(result, HiddenState):
                 self._end(work, 0)
             elif work.answers[result.choice] is None:
                 continue
             else:
-                work.told[result.choice] += 1
+                work.released[result.choice] += 1
                 if result.reason:
                     self._end(work, result.choice)
-            self._told.append(result)
+            self._released.append(result)
 
-    def drop_held(self) -> None:
+    def drop_pending(self) -> None:
         """Forget the results that are not told."""
-        self.held.clear()
+        self.pending.clear()
 
     def take(self) -> tuple[list[DrawnToken], list[PromptScores], list[HiddenState]]:
         """Return and forget what was told since the last call."""
-        told, self._told = self._told, []
-        drawn = [one for one in told if isinstance(one, DrawnToken)]
-        scored = [one for one in told if isinstance(one, PromptScores)]
-        return drawn, scored, [one for one in told if isinstance(one, HiddenState)]
+        released, self._released = self._released, []
+        drawn = [one for one in released if isinstance(one, DrawnToken)]
+        scored = [one for one in released if isinstance(one, PromptScores)]
+        return drawn, scored, [one for one in released if isinstance(one, HiddenState)]

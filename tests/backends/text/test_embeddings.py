@@ -160,7 +160,7 @@ async def test_a_few_inputs_of_a_request_at_a_time(stubbed: tuple[Caller, StubEn
     await engine.until({"a/7"})
     assert {job.priority for job in engine.jobs} == {"background"}
     assert [job.id for job in engine.jobs] == [f"a/{number}" for number in range(8)]
-    assert all(job.hidden and job.max_tokens == 1 for job in engine.jobs)
+    assert all(job.wants_hidden_state and job.max_tokens == 1 for job in engine.jobs)
     engine.step(begun=tuple(JobStart(f"a/{number}", 0) for number in range(4)), running=4)
     await caller.until(lambda: caller.numbers[-1] == (1, 0))  # one request, however many jobs
     engine.step(hidden=(state("a/2"), state("a/0")), running=2)

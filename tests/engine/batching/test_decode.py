@@ -53,7 +53,7 @@ def test_no_token_is_launched_beyond_the_last() -> None:
     assert passes == [1] * 7
     assert len(course.outcomes["a"].tokens[0]) == 7
     # Each step launches a token and reads the one before it, and then tells the one before that. The last only reads.
-    assert [len(step.drawn) for step in course.steps] == [0, 0, *[1] * 5, 2]
+    assert [len(step.tokens) for step in course.steps] == [0, 0, *[1] * 5, 2]
 
 
 def test_the_end_of_a_turn() -> None:

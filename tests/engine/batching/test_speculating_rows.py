@@ -32,7 +32,7 @@ def answers_of(*jobs: Job) -> dict[str, list[list[int]]]:
 
 
 def counts(course: Course) -> list[int]:
-    return [len(step.drawn) for step in course.steps]
+    return [len(step.tokens) for step in course.steps]
 
 
 def spied(passes: list[tuple[int, ...]]) -> Other:
@@ -54,10 +54,10 @@ def test_a_step_brings_all_that_was_right_and_a_token_more() -> None:
     # The prompt, then passes of a token and four proposed ones; at the end no more are proposed than may come.
     assert passes == [(1, 5), (1, 5), (1, 5), (1, 3)]
     assert counts(course) == [0, 5, 5, 3, 0]
-    assert [step.drawn[-1].verified for step in course.steps[1:4]] == [Verification("ngram", 4, 4)] * 2 + [
+    assert [step.tokens[-1].verified for step in course.steps[1:4]] == [Verification("ngram", 4, 4)] * 2 + [
         Verification("ngram", 2, 2)
     ]
-    assert all(one.verified is None for step in course.steps for one in step.drawn[:-1])
+    assert all(one.verified is None for step in course.steps for one in step.tokens[:-1])
 
 
 def test_a_wrong_token_ends_what_stands() -> None:
@@ -66,7 +66,7 @@ def test_a_wrong_token_ends_what_stands() -> None:
     course = run(make_runner(network("qwen3"), speculation=speculation(answers, 4)), [JOB])
     check(course, JOB)
     assert counts(course) == [0, 3, 5, 5, 0]
-    assert course.steps[1].drawn[-1].verified == Verification("ngram", 4, 2)
+    assert course.steps[1].tokens[-1].verified == Verification("ngram", 4, 2)
 
 
 @pytest.mark.parametrize("silent", ["controller", "proposer", "job"])
@@ -156,7 +156,7 @@ def test_a_pass_is_as_wide_as_the_longest_of_its_proposals() -> None:
 
 
 def logprobs(runner: Runner, job: Job) -> list[tuple[float, ...]]:
-    drawn = [one.sample for step in run(runner, [job]).steps for one in step.drawn]
+    drawn = [one.sample for step in run(runner, [job]).steps for one in step.tokens]
     return [(sample.logprob or 0.0, *(value for _, value in sample.top)) for sample in drawn]
 
 
@@ -237,7 +237,7 @@ def test_tokens_are_read_again_also_where_nothing_more_is_asked_for() -> None:
     asked = itertools.cycle([4, 4, 0])
 
     class AtTimes(FixedController):
-        def looks(self, rows: int) -> int:
+        def proposal_limit(self, rows: int) -> int:
             return next(asked)
 
     model = network("lfm2")
@@ -340,7 +340,7 @@ def test_a_pass_has_no_more_logits_than_memory_is_meant_for(monkeypatch: pytest.
 
 
 def verified(course: Course) -> list[DrawnToken]:
-    return [one for step in course.steps for one in step.drawn if one.verified]
+    return [one for step in course.steps for one in step.tokens if one.verified]
 
 
 def test_proposals_take_no_memory_that_is_not_there() -> None:
@@ -362,7 +362,7 @@ def test_the_scheduler_knows_how_far_rows_are() -> None:
     for drawn in (0, 5, 10):
         step = runner.step()
         empty = empty or runner._scheduler.used_bytes
-        assert len(step.drawn) == min(drawn, 5)
+        assert len(step.tokens) == min(drawn, 5)
         assert runner._scheduler.used_bytes == empty + drawn * per_token
 
 
@@ -372,12 +372,12 @@ def test_the_scheduler_counts_no_token_twice_where_a_row_goes_on() -> None:
     per_token = footprint(network("qwen3"), TextOptions()).per_token
     runner.step()
     empty = runner._scheduler.used_bytes
-    drawn = len(runner.step().drawn)
+    drawn = len(runner.step().tokens)
     runner.pause("a")
     runner.step()
     runner.resume("a")
     for _ in range(2):
-        drawn += len(runner.step().drawn)
+        drawn += len(runner.step().tokens)
     assert drawn == 10
     assert runner._scheduler.used_bytes == empty + drawn * per_token
 

@@ -118,7 +118,7 @@ def test_each_row_gets_as_many_guesses_as_it_may_have() -> None:
     for job in JOBS:
         begun = 0
         for step in steps:
-            own = [one for one in step.drawn if one.job == job.id and one.choice == 0]
+            own = [one for one in step.tokens if one.job == job.id and one.choice == 0]
             assert all(begun + one.verified.proposed < job.max_tokens for one in own if one.verified)
             begun += len(own)
         assert begun == job.max_tokens
@@ -154,8 +154,8 @@ def test_what_is_compiled_is_no_cost() -> None:
     """Else a head that was asked once would be thought too slow to be asked again."""
     controller = FixedController(3)
     compiled = run(head_runner(headed().model, 3, controller=controller, traced=True), JOBS[:1]).steps
-    drafted = [step for step in compiled if any(one.verified for one in step.drawn)]
-    counts = {one.verified.proposed for step in drafted for one in step.drawn if one.verified}
+    drafted = [step for step in compiled if any(one.verified for one in step.tokens)]
+    counts = {one.verified.proposed for step in drafted for one in step.tokens if one.verified}
     assert len(controller.drafts) == len(drafted) - len(counts)
 
 
@@ -181,7 +181,7 @@ def test_a_head_that_raises_fails_nobody(breaks: str, monkeypatch: pytest.Monkey
         assert {job.id: course.outcomes[job.id].tokens for job in JOBS} == answers
         assert not any(course.outcomes[job.id].broken for job in JOBS)
         if time and breaks == "feeding":  # what it would guess is worth nothing
-            assert not any(one.verified for step in course.steps for one in step.drawn)
+            assert not any(one.verified for step in course.steps for one in step.tokens)
     assert fresh.has_failed is (breaks == "feeding")
 
 

@@ -389,7 +389,7 @@ def test_a_grammar_that_grows_too_large_fails_its_own_request_alone(choices: int
     (message,) = course.outcomes["bad"].broken
     assert message.startswith("the answer can't continue under its grammar: ")
     assert "\n" not in message
-    assert all(one.by_grammar for step in course.steps for one in step.broken)
+    assert all(one.by_grammar for step in course.steps for one in step.failures)
     for job in others:
         assert course.outcomes[job.id].tokens == alone(network("qwen3"), job), job.id
 
@@ -462,4 +462,4 @@ def test_no_token_is_launched_beyond_the_last() -> None:
     passes.clear()
     course = run(runner, [greedy("a", [5], 7, grammar=lark("start: /[a-z]{9}/"))])
     assert passes == [1] * 7
-    assert [len(step.drawn) for step in course.steps] == [0, 0, *[1] * 5, 2]
+    assert [len(step.tokens) for step in course.steps] == [0, 0, *[1] * 5, 2]

@@ -66,7 +66,9 @@ def test_a_row_that_goes_on_after_a_stop_may_write_what_it_might_have_written() 
     state = GrammarState(named())
     for count, token in enumerate(whole):
         assert GrammarState(named(), whole[:count]).forced_tokens() == state.forced_tokens()
-        assert [one.forced_tokens() for one in GrammarState(named()).states_ahead(whole[: count + 1])][-1] == whole[count + 1 :]
+        assert [one.forced_tokens() for one in GrammarState(named()).states_ahead(whole[: count + 1])][-1] == whole[
+            count + 1 :
+        ]
         state.take(token)
 
 

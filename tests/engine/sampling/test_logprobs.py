@@ -92,9 +92,9 @@ def test_scores_are_the_same_in_company(mode: BatchMode) -> None:
 def test_others_decode_while_a_prompt_is_scored() -> None:
     limits = Limits(max_rows=8, memory_bytes=2**40, chunk=7, idle_chunk=7)
     course = run(make_runner(network("qwen3"), limits), [greedy("a", prompt(1, 2), 20), scored("b", prompt(2, 70))])
-    reading = [step for step in course.steps if step.scored]
+    reading = [step for step in course.steps if step.scores]
     assert len(reading) == 10
-    assert all("a" in [one.job for one in step.drawn] for step in reading[:-1])
+    assert all("a" in [one.job for one in step.tokens] for step in reading[:-1])
 
 
 def test_a_job_that_leaves_is_scored_no_further() -> None:
@@ -107,7 +107,7 @@ def test_a_job_that_leaves_is_scored_no_further() -> None:
 
     course = run(runner, [scored("a", prompt(1, 70))], leave)
     assert len(course.outcomes["a"].scored) == 14
-    assert not any(step.scored for step in course.steps[3:])
+    assert not any(step.scores for step in course.steps[3:])
 
 
 def test_a_logarithm_that_json_does_not_have_is_a_small_number() -> None:

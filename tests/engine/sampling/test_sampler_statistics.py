@@ -121,7 +121,9 @@ def test_pick_takes_what_has_weight(seed: int, size: int) -> None:
     times = categorical.race_times(chances, size)[:, 0]
     places = np.array(categorical.pick_places(mx.array(heavy), times))
     assert (np.take_along_axis(heavy, places, axis=-1) > 0).all()
-    alone = [np.array(categorical.pick_places(mx.array(heavy[row : row + 1]), times[row : row + 1])) for row in range(4)]
+    alone = [
+        np.array(categorical.pick_places(mx.array(heavy[row : row + 1]), times[row : row + 1])) for row in range(4)
+    ]
     assert (np.concatenate(alone) == places).all()
 
 

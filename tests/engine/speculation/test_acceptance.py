@@ -7,13 +7,13 @@ import pytest
 from orchard.engine.speculation.acceptance import ModelAcceptance, RowAcceptance
 
 
-def guess(row: RowAcceptance, right: bool, matched: int = 4) -> None:
-    row.propose("ngram", [1], matched)
+def guess(row: RowAcceptance, right: bool, match_length: int = 4) -> None:
+    row.propose("ngram", [1], match_length)
     row.take([int(right)])
 
 
-def chance(row: RowAcceptance, matched: int = 4) -> float:
-    return row.propose("ngram", [1], matched).chances[0]
+def chance(row: RowAcceptance, match_length: int = 4) -> float:
+    return row.propose("ngram", [1], match_length).chances[0]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
@@ -49,8 +49,8 @@ def test_a_new_row_expects_what_other_rows_had() -> None:
 def test_kinds_are_told_apart_by_source_and_by_what_speaks_for_them() -> None:
     row = RowAcceptance(ModelAcceptance())
     for _ in range(50):
-        guess(row, right=False, matched=4)
-        guess(row, right=True, matched=20)
+        guess(row, right=False, match_length=4)
+        guess(row, right=True, match_length=20)
     assert chance(row, 5) < 0.1
     assert chance(row, 30) > 0.9
     assert row.propose("prediction", [1], 4).chances[0] == pytest.approx(0.3)
@@ -70,8 +70,8 @@ def test_a_guess_behind_a_wrong_one_says_nothing() -> None:
 def test_chances_are_of_all_guesses_so_far() -> None:
     row = RowAcceptance(ModelAcceptance())
     for _ in range(200):
-        guess(row, right=True, matched=8)
-        guess(row, right=False, matched=8)
+        guess(row, right=True, match_length=8)
+        guess(row, right=False, match_length=8)
     first, second, third = row.propose("ngram", [1, 1, 1], 8).chances
     assert first == pytest.approx(0.5, abs=0.05)
     assert (second / first, third / second) == pytest.approx((first, first), abs=0.01)
@@ -80,8 +80,8 @@ def test_chances_are_of_all_guesses_so_far() -> None:
 def test_guesses_before_a_guess_speak_for_it() -> None:
     row = RowAcceptance(ModelAcceptance())
     for _ in range(50):
-        guess(row, right=False, matched=4)
-        guess(row, right=True, matched=8)
+        guess(row, right=False, match_length=4)
+        guess(row, right=True, match_length=8)
     chances = row.chances("ngram", 5, 4)
     assert chances[3] / chances[2] < 0.1
     assert chances[4] / chances[3] > 0.9

@@ -106,7 +106,7 @@ def simulate(
     all_rows = [Row(chance, model, seed) for seed, chance in enumerate(chances)]
     numbers = itertools.cycle(present or [len(all_rows)])
     jitter = random.Random(9)
-    controller = CostController(lambda: now, alone=widths, together=widths)
+    controller = CostController(lambda: now, widths_alone=widths, widths_together=widths)
     while now < milliseconds:
         count, asking = next(numbers), 0.0
         rows = all_rows[:count]
@@ -115,7 +115,7 @@ def simulate(
         if width is not None:
             most = width - 1
             proposals, chosen = [row.propose(most) for row in rows], [most] * count
-        elif most := controller.looks(count):
+        elif most := controller.proposal_limit(count):
             proposals = [row.propose(most) for row in rows]
             asking = 0.02 * count
             now += asking
@@ -187,7 +187,7 @@ def test_of_few_widths_the_best_is_found_as_well(chance: float) -> None:
 
 def test_a_width_that_is_far_from_one_is_tried_soon() -> None:
     """A pass that is filled up takes what its tokens would take alone only at worst."""
-    controller = CostController(lambda: 0.0, alone=(1, 8, 16))
+    controller = CostController(lambda: 0.0, widths_alone=(1, 8, 16))
     for _ in range(3):
         step(controller, 1, 0.01)
         controller.costs.add(1, 1, 0.01)
@@ -259,7 +259,7 @@ def known(**seconds: float) -> CostController:
 
 def step(controller: CostController, tokens: int, seconds: float, proposal: Proposal | None = None) -> list[int]:
     """Take a step of one row."""
-    chosen = counts(controller.choose([[proposal] if proposal else []])) if controller.looks(1) else [0]
+    chosen = counts(controller.choose([[proposal] if proposal else []])) if controller.proposal_limit(1) else [0]
     controller.observe(1, tokens, seconds)
     return chosen
 
@@ -284,9 +284,9 @@ def test_what_a_wide_step_leaves_to_the_next_ones_is_its_cost() -> None:
 def test_looking_ahead_no_more_in_vain_is_charged_to_asking() -> None:
     controller = known(w1=0.01)
     step(controller, 1, 0.01)
-    assert controller.looks(1)
+    assert controller.proposal_limit(1)
     step(controller, 0, 0.5)
-    assert not controller.looks(1)
+    assert not controller.proposal_limit(1)
 
 
 def test_reading_what_was_launched_in_vain_costs_what_it_takes_longer() -> None:
@@ -294,20 +294,20 @@ def test_reading_what_was_launched_in_vain_costs_what_it_takes_longer() -> None:
     for _ in range(8):
         step(controller, 1, 0.01)
     for _ in range(2):
-        assert controller.looks(1)
+        assert controller.proposal_limit(1)
         assert counts(controller.choose([[sure(1)]])) == [1]
-        assert controller.looks(1)
+        assert controller.proposal_limit(1)
         assert controller.choose([[]]) == [None]  # the token that was launched was another one
         controller.observe(1, 0, 0.0102)
-    assert controller.looks(1)
+    assert controller.proposal_limit(1)
 
 
 def test_counts_what_is_gained_by_source() -> None:
     controller = known(w1=0.01, w2=0.011, w3=0.012, w4=0.015)
     for accepted in (3, 0):
-        assert controller.looks(1)
+        assert controller.proposal_limit(1)
         assert counts(controller.choose([[sure(3)]])) == [3]
-        controller.verified(sure(3), 3, accepted)
+        controller.note_verification(sure(3), 3, accepted)
         controller.observe(1, 4, 0.015)
     step(controller, 1, 0.01)
     found = controller.totals["ngram"]
@@ -320,12 +320,12 @@ def test_what_a_pass_takes_longer_is_divided_among_the_sources_that_it_verified(
     for width, seconds in ((1, 0.01), (1, 0.01), (2, 0.012), (3, 0.014), (4, 0.016)):
         controller.costs.add(2, width, seconds)
     forced = Proposal("grammar", [1], [1.0])
-    assert controller.looks(2)
+    assert controller.proposal_limit(2)
     assert counts(controller.choose([[sure(3)], [forced]])) == [3, 1]
-    controller.verified(sure(3), 3, 2)
-    controller.verified(forced, 1, 1)
+    controller.note_verification(sure(3), 3, 2)
+    controller.note_verification(forced, 1, 1)
     controller.observe(2, 8, 0.016)
-    controller.looks(2)
+    controller.proposal_limit(2)
     controller.observe(2, 2, 0.01)
     saved = {source: found.saved_seconds for source, found in controller.totals.items()}
     assert saved == pytest.approx({"ngram": 0.01 - 0.006 * 3 / 4, "grammar": 0.005 - 0.006 / 4})
@@ -335,7 +335,7 @@ def test_plain_steps_are_measured_again_among_wide_ones() -> None:
     controller = known(w1=0.01, w2=0.0105, w3=0.011, w4=0.0115)
     plain = 0
     for _ in range(200):
-        wide = controller.looks(1) > 0 and counts(controller.choose([[sure(3)]])) == [3]
+        wide = controller.proposal_limit(1) > 0 and counts(controller.choose([[sure(3)]])) == [3]
         controller.observe(1, 4 if wide else 1, 0.0115 if wide else 0.01)
         plain += not wide
     assert 2 <= plain <= 12
@@ -345,7 +345,7 @@ def test_widths_that_were_too_dear_are_measured_again_after_long() -> None:
     controller = known(**{f"w{width}": 0.01 * width for width in WIDTHS})
     wide: list[int] = []
     for number in range(600):
-        chosen = controller.looks(1) and counts(controller.choose([[sure(15)]]))[0]
+        chosen = controller.proposal_limit(1) and counts(controller.choose([[sure(15)]]))[0]
         controller.observe(1, 1 + chosen, 0.01 * (1 + chosen))
         wide += [number] if chosen else []
     assert wide
@@ -353,7 +353,7 @@ def test_widths_that_were_too_dear_are_measured_again_after_long() -> None:
 
 
 def test_the_costs_of_a_lone_row_tell_nothing_of_several() -> None:
-    assert not known(w1=0.01, w2=0.011).looks(2)
+    assert not known(w1=0.01, w2=0.011).proposal_limit(2)
 
 
 def test_so_little_that_it_may_be_chance_is_no_gain() -> None:
@@ -365,9 +365,9 @@ def test_counts_guesses_at_once_and_gains_where_steps_were_measured() -> None:
     """A step in which prompts were read, or rows came, says nothing of what its guesses saved."""
     controller = known(w1=0.01, w2=0.011, w3=0.012, w4=0.015)
     for number in range(1, 4):
-        assert controller.looks(1)
+        assert controller.proposal_limit(1)
         assert counts(controller.choose([[sure(3)]])) == [3]
-        controller.verified(sure(3), 3, 2)
+        controller.note_verification(sure(3), 3, 2)
         assert controller.totals["ngram"].proposed == 3 * number
         assert controller.totals["ngram"].accepted == 2 * number
     controller.observe(1, 4, 0.015)
@@ -379,24 +379,24 @@ def test_counts_guesses_at_once_and_gains_where_steps_were_measured() -> None:
 
 def test_asks_nobody_before_it_knows_what_a_plain_step_takes() -> None:
     controller = CostController()
-    assert controller.looks(0) == 0
+    assert controller.proposal_limit(0) == 0
     for _ in range(2):
-        assert controller.looks(3) == 0
+        assert controller.proposal_limit(3) == 0
         controller.observe(3, 3, 0.01)
-    assert controller.looks(3) > 0
+    assert controller.proposal_limit(3) > 0
 
 
 def test_a_step_that_lost_rows_says_nothing_of_what_passes_cost() -> None:
     controller = CostController()
-    controller.looks(3)
+    controller.proposal_limit(3)
     controller.observe(2, 2, 0.01)
-    assert not controller.costs.known(2)
-    assert not controller.costs.known(3)
+    assert not controller.costs.measured_widths(2)
+    assert not controller.costs.measured_widths(3)
 
 
 def at_eight_rows() -> CostController:
     """A controller that knows what steps of eight rows take, plain and 4 wide."""
-    controller = CostController(lambda: 0.0, alone=(1, 8), together=(1, 4))
+    controller = CostController(lambda: 0.0, widths_alone=(1, 8), widths_together=(1, 4))
     for width in (1, 4) * 3:
         controller.costs.add(8, width, 0.01 + 0.001 * width)
     return controller
@@ -406,41 +406,41 @@ def at_eight_rows() -> CostController:
 def test_after_rows_came_or_went_a_like_number_of_rows_tells_what_is_worth_it(rows: int) -> None:
     """Such a number of rows may be there for too few steps to be measured."""
     controller = at_eight_rows()
-    assert controller.looks(rows) == 3
+    assert controller.proposal_limit(rows) == 3
     assert counts(controller.choose([[sure(3)]] * rows)) == [3] * rows
 
 
 def test_a_number_of_rows_that_stays_is_measured() -> None:
     controller = at_eight_rows()
     for _ in range(16):
-        assert controller.looks(7) == 3
+        assert controller.proposal_limit(7) == 3
         controller.choose([[sure(3)]] * 7)
         controller.observe(7, 28, 0.013)
-    assert controller.looks(7) == 0
+    assert controller.proposal_limit(7) == 0
 
 
 @pytest.mark.parametrize("rows", [1, 3, 17])
 def test_a_number_of_rows_that_is_unlike_those_known_is_measured_first(rows: int) -> None:
     """The pass of a lone row may even be of another kind."""
-    assert at_eight_rows().looks(rows) == 0
+    assert at_eight_rows().proposal_limit(rows) == 0
 
 
 def test_a_lone_row_that_comes_again_needs_no_plain_step_first() -> None:
     controller = known(w1=0.01, w2=0.01)
     for _ in range(100):
         controller.costs.add(8, 1, 0.01)
-    controller.looks(8)
+    controller.proposal_limit(8)
     assert step(controller, 2, 0.01, sure(1)) == [1]
 
 
 def test_what_a_step_that_others_were_asked_about_saves_is_counted_by_their_costs() -> None:
     controller = at_eight_rows()
-    assert controller.looks(4) == 3
+    assert controller.proposal_limit(4) == 3
     controller.choose([[sure(3)]] * 4)
     for _ in range(4):
-        controller.verified(sure(3), 3, 3)
+        controller.note_verification(sure(3), 3, 3)
     controller.observe(4, 16, 0.014)
-    controller.looks(4)
+    controller.proposal_limit(4)
     controller.choose([[]] * 4)
     controller.observe(4, 4, 0.011)
     # Twelve tokens more than the four of a plain step of 11 ms, in 3 ms more.
@@ -452,7 +452,7 @@ def test_asking_in_vain_takes_a_small_share_of_the_time() -> None:
     controller = CostController(lambda: now)
     asking = 0.0
     for _ in range(5000):
-        if controller.looks(1):
+        if controller.proposal_limit(1):
             now += 0.005  # as long as a step
             asking += 0.005
             assert controller.choose([[]]) == [None]
@@ -483,12 +483,12 @@ def with_draft(count: int, chance: float, cost: Cost, guess: float, steps: int) 
     while now < steps * cost(count, 1):
         chosen: list[Proposal | None] = [None] * count
         begun = now
-        if looks := controller.looks(count):
+        if looks := controller.proposal_limit(count):
             chosen = controller.choose([[row.promise(min(looks, 4))] for row in rows])
             if width := max(counts(chosen)):
                 now += guess * width
                 drafted += width
-                controller.drafted(count, width, guess * width)
+                controller.note_drafting(count, width, guess * width)
                 chosen = [
                     one and structs.replace(one, tokens=row.guess(one.count))
                     for row, one in zip(rows, chosen, strict=True)
@@ -522,19 +522,19 @@ def test_a_draft_that_gains_nothing_is_hardly_run() -> None:
 
 def test_what_a_draft_must_read_first_is_part_of_its_cost() -> None:
     controller = known(w1=0.01, w2=0.011, w3=0.011)
-    controller.drafted(1, 2, 0.002)
-    controller.has_read(100, 0.01)
+    controller.note_drafting(1, 2, 0.002)
+    controller.note_reading(100, 0.01)
     for unread, chosen in ((0, [2]), (100, [2]), (500, [2]), (10_000, [0])):
-        assert controller.looks(1)
+        assert controller.proposal_limit(1)
         assert counts(controller.choose([[Proposal("draft", [], [0.8, 0.64], unread)]])) == chosen
 
 
 def test_a_draft_that_was_too_slow_is_asked_again_after_long() -> None:
     controller = known(w1=0.01, w2=0.011, w3=0.011)
-    controller.drafted(1, 2, 1.0)
+    controller.note_drafting(1, 2, 1.0)
     found: list[int] = []
     for _ in range(1001):
-        assert controller.looks(1)
+        assert controller.proposal_limit(1)
         found += counts(controller.choose([[Proposal("draft", [], [0.8, 0.64])]]))
     assert found == [0] * 1000 + [2]
 
@@ -546,16 +546,16 @@ def test_of_a_rows_proposals_the_one_counts_that_gains_most() -> None:
         for width in (1, 2, 3, 4, 6):
             for _ in range(3):
                 controller.costs.add(rows, width, 0.01 + 0.0005 * width)
-    controller.drafted(1, 2, 0.002)
+    controller.note_drafting(1, 2, 0.002)
     good, bad = Proposal("ngram", [1] * 5, [0.9] * 5), Proposal("ngram", [1] * 5, [0.1, *[0.0] * 4])
     draft = Proposal("draft", [], [0.8, 0.64])
-    assert controller.looks(2)
+    assert controller.proposal_limit(2)
     found = controller.choose([[good, draft], [bad, draft]])
     assert [(one.source, one.count) for one in found if one] == [("ngram", 5), ("draft", 2)]
-    controller.drafted(1, 2, 0.05)  # now it is too dear
+    controller.note_drafting(1, 2, 0.05)  # now it is too dear
     for _ in range(20):
         controller.drafts.add(1, 2, 0.05)
-    assert controller.looks(2)
+    assert controller.proposal_limit(2)
     assert [(one.source, one.count) for one in controller.choose([[good, draft], [bad, draft]]) if one] == [
         ("ngram", 5)
     ] * 2
@@ -564,10 +564,10 @@ def test_of_a_rows_proposals_the_one_counts_that_gains_most() -> None:
 def test_counts_what_a_draft_takes_against_what_it_saves() -> None:
     controller = known(w1=0.01, w2=0.011, w3=0.012)
     draft = Proposal("draft", [], [0.9, 0.81])
-    assert controller.looks(1)
+    assert controller.proposal_limit(1)
     assert counts(controller.choose([[draft]])) == [2]
-    controller.drafted(1, 2, 0.004)
-    controller.verified(draft, 2, 2)
+    controller.note_drafting(1, 2, 0.004)
+    controller.note_verification(draft, 2, 2)
     controller.observe(1, 3, 0.016)
     step(controller, 1, 0.01)
     assert controller.totals["draft"].saved_seconds == pytest.approx(2 * 0.01 - 0.002 - 0.004)

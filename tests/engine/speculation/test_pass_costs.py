@@ -16,7 +16,12 @@ def test_unknown_until_it_is_measured() -> None:
     assert PassCosts().seconds(1, 1) is None
     costs = measured((2, 1, 10.0), (2, 4, 16.0))
     assert (costs.seconds(2, 1), costs.seconds(2, 4), costs.seconds(2, 8)) == (10.0, 16.0, None)
-    assert (costs.known(2), costs.known(3), costs.count(2, 4), costs.count(2, 2)) == ([1, 4], [], 1, 0)
+    assert (costs.measured_widths(2), costs.measured_widths(3), costs.count(2, 4), costs.count(2, 2)) == (
+        [1, 4],
+        [],
+        1,
+        0,
+    )
 
 
 def test_a_width_between_two_that_were_measured() -> None:
@@ -54,13 +59,13 @@ def test_age_counts_all_steps() -> None:
 
 def test_what_a_draft_takes_is_that_of_the_most_similar_number_of_rows() -> None:
     costs = DraftCosts()
-    assert (costs.guessing(3, 2), costs.reading(100)) == (0.0, 0.0)  # not known: it is worth a try
+    assert (costs.guessing_seconds(3, 2), costs.reading_seconds(100)) == (0.0, 0.0)  # not known: it is worth a try
     costs.add(1, 2, 0.02)
     costs.add(8, 4, 0.08)
     costs.add_reading(50, 0.1)
-    assert costs.guessing(2, 3) == pytest.approx(0.03)
-    assert costs.guessing(6, 3) == pytest.approx(0.06)
-    assert costs.reading(100) == pytest.approx(0.2)
+    assert costs.guessing_seconds(2, 3) == pytest.approx(0.03)
+    assert costs.guessing_seconds(6, 3) == pytest.approx(0.06)
+    assert costs.reading_seconds(100) == pytest.approx(0.2)
 
 
 def test_what_a_draft_took_long_ago_is_forgotten() -> None:
@@ -68,11 +73,11 @@ def test_what_a_draft_took_long_ago_is_forgotten() -> None:
     costs.add(1, 1, 9.0)
     for _ in range(1000):
         costs.ask()
-    assert costs.guessing(1, 1) == 9.0
+    assert costs.guessing_seconds(1, 1) == 9.0
     costs.ask()
-    assert costs.guessing(1, 1) == 0.0
+    assert costs.guessing_seconds(1, 1) == 0.0
 
 
 def test_numbers_of_rows_that_were_measured_lately() -> None:
     costs = measured(*[(8, 1, 10.0)] * 2, (3, 1, 5.0), *[(2, 1, 4.0)] * 2, *[(5, 4, 6.0)] * 2)
-    assert (costs.measured(2, 9), costs.measured(1, 4), costs.measured(2, 3)) == ([8, 2], [3, 2], [2])
+    assert (costs.measured_rows(2, 9), costs.measured_rows(1, 4), costs.measured_rows(2, 3)) == ([8, 2], [3, 2], [2])

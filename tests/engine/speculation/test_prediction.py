@@ -13,7 +13,7 @@ def counted(prediction: list[int], answer: list[int]) -> tuple[int, int]:
     use = PredictionUse(PredictedText(prediction))
     for token in answer:
         use.take(token)
-    return use.accepted, use.rejected
+    return use.accepted_tokens, use.rejected_tokens
 
 
 def test_all_or_nothing() -> None:
@@ -49,7 +49,7 @@ def test_answers_of_one_prediction_are_counted_apart_and_share_what_is_known_of_
     assert predicted.bits_of(FILE[0]) is predicted.bits_of(FILE[0])
     for token in FILE:
         first.take(token)
-    assert (first.accepted, second.accepted) == (50, 0)
+    assert (first.accepted_tokens, second.accepted_tokens) == (50, 0)
 
 
 @examples(100)

@@ -56,7 +56,7 @@ class Guesser:
 
     def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> DraftedTokens:
         self._do("draft")
-        return DraftedTokens.of([(self._tokens or [])[:count] for count in counts])
+        return DraftedTokens.from_lists([(self._tokens or [])[:count] for count in counts])
 
     def drop_all(self) -> None:
         """Nothing was computed."""
@@ -168,10 +168,10 @@ def test_what_drafting_takes_is_told_without_reading_and_for_rows_with_guesses(m
             now[0] += {"read": 100, "draft": 1}.get(method, 0)
 
     class Noting(FixedController):
-        def has_read(self, tokens: int, seconds: float) -> None:
+        def note_reading(self, tokens: int, seconds: float) -> None:
             told.append((tokens, seconds))
 
-        def drafted(self, rows: int, tokens: int, seconds: float) -> None:
+        def note_drafting(self, rows: int, tokens: int, seconds: float) -> None:
             told.append((rows, seconds))
 
     asking, rows = Speculation([], Noting(4), VOCABULARY), [Asked(), Asked()]

@@ -84,11 +84,11 @@ def test_a_follower_goes_along_and_lets_go() -> None:
     text = SuffixIndex([1, 2, 3, 4, 5, 6, -1, 7])
     follower = Follower()
     follower.search([text], [9, 1, 2, 3])
-    assert (follower.matched, follower.ahead(2), follower.ahead(9)) == (3, [4, 5], [4, 5, 6])
+    assert (follower.match_length, follower.next_tokens(2), follower.next_tokens(9)) == (3, [4, 5], [4, 5, 6])
     assert follower.advance(4)
-    assert (follower.matched, follower.ahead(9)) == (4, [5, 6])
+    assert (follower.match_length, follower.next_tokens(9)) == (4, [5, 6])
     assert not follower.advance(4)
-    assert (follower.text, follower.matched, follower.ahead(9)) == (None, 0, [])
+    assert (follower.text, follower.match_length, follower.next_tokens(9)) == (None, 0, [])
     follower.follow(text, 7, 8)
     assert follower.advance(7)
     assert not follower.advance(8)  # the text has ended
@@ -98,11 +98,11 @@ def test_a_follower_changes_to_a_longer_match_only() -> None:
     here, there, longer = SuffixIndex([1, 2, 3, 10]), SuffixIndex([1, 2, 3, 20]), SuffixIndex([0, 1, 2, 3, 30])
     follower = Follower()
     follower.search([here, there], [1, 2, 3])
-    assert follower.ahead(1) == [10]
+    assert follower.next_tokens(1) == [10]
     follower.search([there], [1, 2, 3])
-    assert follower.ahead(1) == [10]
+    assert follower.next_tokens(1) == [10]
     follower.search([there, longer], [0, 1, 2, 3])
-    assert (follower.ahead(1), follower.matched) == ([30], 4)
+    assert (follower.next_tokens(1), follower.match_length) == ([30], 4)
 
 
 def test_what_ends_where_many_tokens_begin_is_found() -> None:

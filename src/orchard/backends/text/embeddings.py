@@ -67,7 +67,7 @@ class _EmbeddingRequest:
                 spans=media.spans,
                 embed=media.embed,
                 media_bytes=media.media_bytes,
-                hidden=True,
+                wants_hidden_state=True,
                 sender=self.sender,
             )
 

@@ -100,8 +100,8 @@ class _LiveRequest:
             completion_tokens,
             reasoning_tokens,
             self.cached_tokens,
-            accepted_prediction_tokens=sum(use.accepted for use in self.predictions),
-            rejected_prediction_tokens=sum(use.rejected for use in self.predictions),
+            accepted_prediction_tokens=sum(use.accepted_tokens for use in self.predictions),
+            rejected_prediction_tokens=sum(use.rejected_tokens for use in self.predictions),
         )
         return Finished(tuple(reasons), usage, stops if any(stops) else ())
 
@@ -372,10 +372,10 @@ class TextService(Service):
         for begun in step.begun:
             if live := self._live.get(begun.job):
                 events.setdefault(begun.job, []).extend(self._on_begun(live, begun))
-        for scored in step.scored:
+        for scored in step.scores:
             if (live := self._live.get(scored.job)) and live.echo:
                 events.setdefault(scored.job, []).extend(live.echo.score(scored.samples))
-        for drawn in step.drawn:  # do this first: a stop string among the step's tokens may end the request
+        for drawn in step.tokens:  # do this first: a stop string among the step's tokens may end the request
             if drawn.verified and (live := self._live.get(drawn.job)):
                 live.count_guesses(drawn.verified)
         for drawn in step.drawn:

@@ -15,7 +15,7 @@ from orchard.engine.batching.job import DrawnToken, EndReason, Job
 from orchard.engine.batching.kv_cache import Cache, KVStore
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.prefix_cache.values import CacheScope
-from orchard.engine.sampling.grammar import MaskFuture, GrammarState, Masks
+from orchard.engine.sampling.grammar import GrammarState, MaskFuture, Masks
 from orchard.engine.sampling.params import Sample
 from orchard.engine.sampling.sampler import Draw, Sampler
 

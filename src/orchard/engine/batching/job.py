@@ -49,7 +49,7 @@ class Job(Struct, frozen=True):
     `grammar`: enforced on each answer. `prompt_logprobs`: score the prompt's tokens, too, each with so many of the most
     likely tokens at its place; None: don't. `speculates`: proposed tokens may be verified.
     `prediction`: tokens that the caller expects in the answer; they are proposed.
-    `hidden`: return the last hidden state of the prompt's last token instead of an answer; nothing is cached.
+    `wants_hidden_state`: return the last hidden state of the prompt's last token, and no answer; nothing is cached.
     `cache_scope`: whose cached prompts and recent answers it may use, and who may use its own. `sender`: who gets a
     fair share with it.
     """
@@ -68,7 +68,7 @@ class Job(Struct, frozen=True):
     prompt_logprobs: int | None = None
     speculates: bool = True
     prediction: tuple[int, ...] = ()
-    hidden: bool = False
+    wants_hidden_state: bool = False
     cache_scope: CacheScope = EVERYBODY
     sender: Sender = Sender()
 
@@ -122,7 +122,7 @@ class PromptScores(Struct, frozen=True):
 
 
 class HiddenState(Struct, frozen=True):
-    """The last hidden state of a job with `hidden`, float32 (width,); the job has ended."""
+    """The last hidden state of a job with `wants_hidden_state`, float32 (width,); the job has ended."""
 
     job: str
     vector: np.ndarray[Any, np.dtype[np.float32]]
@@ -131,15 +131,15 @@ class HiddenState(Struct, frozen=True):
 class EngineStep(Struct, frozen=True):
     """What one engine step produced, and how many jobs are running and waiting after it.
 
-    `starved`: those of the waiting ones that need more memory than there is for now, even alone.
-    A job in `broken` may have tokens in `drawn`, which come first.
+    `starved_jobs`: those of the waiting ones that need more memory than there is for now, even alone.
+    A job in `failures` may have `tokens`, too, which come first.
     """
 
-    begun: list[JobStart]
-    drawn: list[DrawnToken]
-    broken: list[JobFailure]
+    starts: list[JobStart]
+    tokens: list[DrawnToken]
+    failures: list[JobFailure]
     running: int
     waiting: int
-    scored: list[PromptScores] = []
-    hidden: list[HiddenState] = []
-    starved: list[str] = []
+    scores: list[PromptScores] = []
+    hidden_states: list[HiddenState] = []
+    starved_jobs: list[str] = []

@@ -43,7 +43,7 @@ class Prefill:
         embed: Callable[[int], PromptEmbeddings] | None = None,
         scoring: Scoring | None = None,
         scored_tokens: int = 0,
-        hidden: bool = False,
+        wants_hidden_state: bool = False,
     ) -> None:
         """Begin with what the prefix cache has of `tokens`. `boundaries`: where to keep snapshots, ascending.
 
@@ -54,7 +54,7 @@ class Prefill:
         self.tokens = tokens
         self.scoring = scoring
         self._scored_tokens = scored_tokens
-        self.wants_hidden_state = hidden
+        self.wants_hidden_state = wants_hidden_state
         self.hidden_state: mx.array | None = None
         """The last hidden state (width,), if it is wanted and all tokens have been launched."""
         self._spans = spans

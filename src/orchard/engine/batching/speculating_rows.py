@@ -158,7 +158,7 @@ class SpeculatingRows(Rows):
         return [row for row in self._active if row.wants_more] + self._joining
 
     def _step_limit(self, rows: list[Row]) -> int:
-        return min(self._speculation.controller.looks(len(rows)), self._room()) if rows else 0
+        return min(self._speculation.controller.proposal_limit(len(rows)), self._room()) if rows else 0
 
     def _row_limit(self, row: Row, rows: int, most: int) -> int:
         """Return how many tokens, up to `most`, may be proposed for a row; `rows`: how many rows decode."""
@@ -278,7 +278,7 @@ class SpeculatingRows(Rows):
                 right = _common_prefix_length([one.sample.token for one in taken], tokens)
                 proposal = proposals.by_row[row]
                 taken[-1] = replace(taken[-1], verified=Verification(proposal.source, len(tokens), right))
-                self._speculation.controller.verified(proposal, len(tokens), right)
+                self._speculation.controller.note_verification(proposal, len(tokens), right)
             drawn += taken
             stand.append(len(taken))
             # A row that continues must have a token left to read.

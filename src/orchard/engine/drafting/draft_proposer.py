@@ -140,7 +140,7 @@ class DraftProposer:
         """See `Drafter`. The guesses are computed when this returns, so that their time is measured separately."""
         ready = {row: self._rows[row] for row in rows if row not in self._just_read and self._is_ready(row)}
         if not ready:
-            return DraftedTokens.of([[] for _ in rows])
+            return DraftedTokens.from_lists([[] for _ in rows])
         self._unused = 0
         try:
             found = self._guess(list(ready.values()), max(counts))
@@ -149,7 +149,7 @@ class DraftProposer:
                 mine.drop()
             self._share_passes([])
             raise
-        return DraftedTokens.of(
+        return DraftedTokens.from_lists(
             [found[row][:count] if row in found else [] for row, count in zip(rows, counts, strict=True)]
         )
 

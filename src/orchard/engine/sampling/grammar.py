@@ -67,7 +67,9 @@ class GrammarVocabulary:
         self.eos_token_id = eos[0]
         self.bos_token_id = None
         self._tokenize = tokenize
-        self._cached_tokenize = lru_cache(_MAX_CACHED_TEXTS)(self._tokenize_text)  # a tokenizer takes a tenth of a millisecond
+        self._cached_tokenize = lru_cache(_MAX_CACHED_TEXTS)(
+            self._tokenize_text
+        )  # a tokenizer takes a tenth of a millisecond
         # The wrapper reads the attributes above except `pieces`, and calls this object to turn bytes into tokens.
         self.tokenizer = LLTokenizer(TokenizerWrapper(self), len(pieces), list(eos))
         self.newlines = {token: len(piece) for token, piece in enumerate(pieces) if _NEWLINES.fullmatch(piece)}
@@ -415,7 +417,7 @@ class Masks:
         self._thread = ThreadPoolExecutor(1, "masks")
 
     def begin(self, states: Sequence[GrammarState | None]) -> MaskFuture:
-        """Begin to compute the result of `compute`, as an MLX array. Until it is done, nothing else may use the states."""
+        """Begin to `compute` masks, as an MLX array. Until that is done, nothing else may use the states."""
 
         def compute_array() -> tuple[mx.array | None, dict[int, GrammarError]]:
             words, failed = self.compute(states)

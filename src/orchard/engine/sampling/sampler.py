@@ -55,7 +55,7 @@ def _random_bits(bits: int, number: int) -> int:
 class Draw(Struct, eq=False):
     """The next token of every row, perhaps not computed yet. `token` is uint32 (B,).
 
-    `logprobs`: of the rows in `logprob_rows`, which are (row, number of most likely tokens to report). `state`: arrays to
+    `logprobs`: of the rows in `logprob_rows`, each (row, number of most likely tokens to report). `state`: arrays to
     compute with the draw.
     """
 
@@ -129,7 +129,9 @@ def _draw_path(params: SamplingParams, vocab_size: int) -> _DrawPath:
     if params.temperature < _GREEDY_BELOW or params.top_p <= 0:
         return _DrawPath(True)
     if 0 < params.top_k < vocab_size:
-        return _DrawPath(False, min(vocab_size, max(_MIN_CANDIDATES, 1 << (params.top_k - 1).bit_length())), params.top_p < 1)
+        return _DrawPath(
+            False, min(vocab_size, max(_MIN_CANDIDATES, 1 << (params.top_k - 1).bit_length())), params.top_p < 1
+        )
     # XTC must know what top_p leaves, not only draw from it: the one case that sorts the vocabulary.
     sort = params.top_p < 1 and params.xtc_probability > 0
     return _DrawPath(False, vocab_size if sort else 0, params.top_p < 1)

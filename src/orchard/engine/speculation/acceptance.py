@@ -67,19 +67,19 @@ class RowAcceptance:
         self._counts = _Counts(_ROW_MEMORY)
         self._guesses: Sequence[int] = ()
         self._source: Source = "ngram"
-        self._matched = 0
+        self._match_length = 0
 
-    def propose(self, source: Source, guesses: Sequence[int], matched: int = 0) -> Proposal:
-        """Return a proposal with its chances, and remember it. `matched`: how many tokens match before its first."""
-        self._source, self._guesses, self._matched = source, guesses, matched
-        return Proposal(source, list(guesses), self.chances(source, len(guesses), matched))
+    def propose(self, source: Source, guesses: Sequence[int], match_length: int = 0) -> Proposal:
+        """Return a proposal with its chances, and remember it. `match_length`: how many tokens before it match."""
+        self._source, self._guesses, self._match_length = source, guesses, match_length
+        return Proposal(source, list(guesses), self.chances(source, len(guesses), match_length))
 
-    def chances(self, source: Source, count: int, matched: int = 0) -> list[float]:
+    def chances(self, source: Source, count: int, match_length: int = 0) -> list[float]:
         """Return, for each of `count` guesses, how likely it and all guesses before it are right."""
         chances, chance = [], 1.0
         means: dict[_Kind, float] = {}
         for place in range(count):
-            kind = _kind(source, matched, place)
+            kind = _guess_kind(source, match_length, place)
             if kind not in means:
                 means[kind] = self._counts.mean(kind, self._model.mean(kind), _ROW_WEIGHT)
             chance *= means[kind]
@@ -90,12 +90,12 @@ class RowAcceptance:
         """Compare the last proposal's guesses with the tokens that came; don't count guesses after a wrong one."""
         guesses, self._guesses = self._guesses, ()
         for place, (guess, token) in enumerate(zip(guesses, tokens, strict=False)):
-            kind = _kind(self._source, self._matched, place)
+            kind = _guess_kind(self._source, self._match_length, place)
             self._counts.add(kind, guess == token)
             self._model.add(kind, guess == token)
             if guess != token:
                 return
 
 
-def _kind(source: Source, matched: int, place: int) -> _Kind:
-    return source, (matched + place).bit_length()
+def _guess_kind(source: Source, match_length: int, place: int) -> _Kind:
+    return source, (match_length + place).bit_length()

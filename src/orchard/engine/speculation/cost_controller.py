@@ -68,7 +68,7 @@ class _Choice(Struct):
     proposals: list[Proposal | None] = []
 
 
-class _Wide(Struct):
+class _WideStep(Struct):
     """A step that verified tokens: the choice, its seconds without drafting, and (proposed, accepted) by source.
 
     `drafting`: the seconds of drafting.
@@ -87,80 +87,80 @@ class CostController:
         self,
         clock: Callable[[], float] = time.perf_counter,
         *,
-        alone: Sequence[int] = WIDTHS,
-        together: Sequence[int] = WIDTHS,
+        widths_alone: Sequence[int] = WIDTHS,
+        widths_together: Sequence[int] = WIDTHS,
     ) -> None:
-        """`alone`, `together`: the possible widths for one row and for several, ascending from 1."""
-        self._alone, self._together = alone, together
+        """`widths_alone`, `widths_together`: the possible widths for one row and for several, ascending from 1."""
+        self._widths_alone, self._widths_together = widths_alone, widths_together
         self.costs = PassCosts()
         self.drafts = DraftCosts()
         self._drafting = 0.0  # seconds, in this step
         self._clock = clock
-        self._asked: float | None = None  # when the proposers were asked
+        self._asked_at: float | None = None  # when the proposers were asked
         self._askings = PassCosts()  # how long that takes
-        self._hoped = False  # whether this step chose a proposal, perhaps before it read the launched tokens
+        self._has_chosen = False  # whether this step chose a proposal, perhaps before it read the launched tokens
         self._choice: _Choice | None = None
         self.totals: SpeculationReport = {}
         """Results by source since the model was loaded. Any thread may read it: it is replaced, never changed."""
-        self._verified: dict[Source, tuple[int, int]] = {}
-        self._before: _Wide | None = None  # a wide step; a part of its cost may show in the next step
-        self._measuring = 0.0  # credit, in seconds
-        self._asking = 0.0
-        self._credited = False
+        self._verifications: dict[Source, tuple[int, int]] = {}
+        self._last_wide_step: _WideStep | None = None  # a wide step; a part of its cost may show in the next step
+        self._measuring_credit = 0.0  # credit, in seconds
+        self._asking_credit = 0.0
+        self._has_credit = False
         self._rows = 0  # in the last step
-        self._since = 0  # steps since the number of rows changed
+        self._steps_since_change = 0  # steps since the number of rows changed
 
-    def looks(self, rows: int) -> int:
+    def proposal_limit(self, rows: int) -> int:
         """Return the most tokens to propose for each row in this step; 0: don't ask the proposers."""
         if rows != self._rows:
-            self._rows, self._since = rows, 0
-        like = self._judge(rows) if rows and self._asking >= 0 else None
+            self._rows, self._steps_since_change = rows, 0
+        like = self._similar_rows(rows) if rows and self._asking_credit >= 0 else None
         # If the last step's time didn't count, its results are still there: drop them.
-        self._choice, self._drafting, self._verified = _Choice(rows, like or rows, 1, 0.0), 0.0, {}
+        self._choice, self._drafting, self._verifications = _Choice(rows, like or rows, 1, 0.0), 0.0, {}
         if like is None:
             return 0
-        self._asked = self._clock()
+        self._asked_at = self._clock()
         return self._next_width(like) - 1
 
-    def _judge(self, rows: int) -> int | None:
+    def _similar_rows(self, rows: int) -> int | None:
         """Return the number of rows whose costs to use for a step of `rows` rows; None: plain steps must be measured.
 
         Rows join and leave all the time. Soon after that, the costs of a similar number of rows may be used.
         """
         if self.costs.count(rows, 1) >= _PLAIN_SAMPLES and self.costs.age(rows, 1) <= _PLAIN_STALE:
             return rows
-        if self._since >= _JUDGED_BY_OTHERS:
+        if self._steps_since_change >= _JUDGED_BY_OTHERS:
             return None
         # The pass of a single row may use other kernels.
-        others = [one for one in self.costs.measured(_PLAIN_SAMPLES, _STALE) if (one == 1) == (rows == 1)]
+        others = [one for one in self.costs.measured_rows(_PLAIN_SAMPLES, _STALE) if (one == 1) == (rows == 1)]
         unlike = {one: max(one, rows) / min(one, rows) for one in others}
         return min((one for one in others if unlike[one] <= _MOST_UNLIKE), key=unlike.__getitem__, default=None)
 
     def choose(self, offers: Sequence[Sequence[Proposal]]) -> list[Proposal | None]:
         """Return what to verify of each row, see `Controller`."""
         rows = len(offers)
-        self._choice = choice = self._best(offers, self._choice.like if self._choice else rows)
-        if self._asked is not None and choice.width == 1:  # otherwise asking is part of the measured step
-            self._askings.add(rows, 1, self._clock() - self._asked)
-            self._asking -= self._askings.seconds(rows, 1) or 0.0
-        self._hoped |= choice.width > 1
-        self._asked = None
+        self._choice = choice = self._best_choice(offers, self._choice.like if self._choice else rows)
+        if self._asked_at is not None and choice.width == 1:  # otherwise asking is part of the measured step
+            self._askings.add(rows, 1, self._clock() - self._asked_at)
+            self._asking_credit -= self._askings.seconds(rows, 1) or 0.0
+        self._has_chosen |= choice.width > 1
+        self._asked_at = None
         return [one and one.part(0, choice.width - 1) for one in choice.proposals or [None] * rows]
 
     def observe(self, rows: int, tokens: int, seconds: float) -> None:
         """Note how long a step took, see `Controller`."""
         choice, self._choice = self._choice, None
-        self._since += 1
-        hoped, self._hoped = self._hoped, False
+        self._steps_since_change += 1
+        hoped, self._has_chosen = self._has_chosen, False
         if choice is None or choice.rows != rows:
             return
         self._earn(rows, seconds)
-        before, self._before = self._before, None
+        before, self._last_wide_step = self._last_wide_step, None
         if choice.width > 1:
             if before:
                 self._note(before)
-            self._before = _Wide(choice, seconds - self._drafting, self._verified, self._drafting)
-            self._verified = {}
+            self._last_wide_step = _WideStep(choice, seconds - self._drafting, self._verifications, self._drafting)
+            self._verifications = {}
         elif tokens == rows:
             if before:
                 self._note(before)
@@ -173,32 +173,32 @@ class CostController:
             if before:
                 self._note(structs.replace(before, seconds=before.seconds + extra))
             else:
-                self._asking -= extra
+                self._asking_credit -= extra
 
-    def has_read(self, tokens: int, seconds: float) -> None:
+    def note_reading(self, tokens: int, seconds: float) -> None:
         """Note how many seconds the draft took to read `tokens` tokens."""
         self.drafts.add_reading(tokens, seconds)
 
-    def drafted(self, rows: int, tokens: int, seconds: float) -> None:
+    def note_drafting(self, rows: int, tokens: int, seconds: float) -> None:
         """Note how many seconds the draft took to guess in this step."""
         self._drafting += seconds
         self.drafts.add(rows, tokens, seconds)
 
-    def verified(self, proposal: Proposal, proposed: int, accepted: int) -> None:
+    def note_verification(self, proposal: Proposal, proposed: int, accepted: int) -> None:
         """Note how many of the first `proposed` tokens of a row's proposal were accepted."""
-        before = self._verified.get(proposal.source, (0, 0))
-        self._verified[proposal.source] = before[0] + proposed, before[1] + accepted
+        before = self._verifications.get(proposal.source, (0, 0))
+        self._verifications[proposal.source] = before[0] + proposed, before[1] + accepted
         self._add(proposal.source, proposed, accepted, 0.0)
 
-    def _note(self, wide: "_Wide") -> None:
+    def _note(self, wide: "_WideStep") -> None:
         choice, seconds = wide.choice, wide.seconds
         self._count_saved(wide)
         self.costs.add(choice.rows, choice.width, seconds)
         if choice.explores:
             plain = self.costs.seconds(choice.like, 1) or seconds
-            self._measuring -= min(max(seconds - choice.fair_seconds, 0.0), _MOST_CHARGED * plain)
+            self._measuring_credit -= min(max(seconds - choice.fair_seconds, 0.0), _MOST_CHARGED * plain)
 
-    def _count_saved(self, wide: "_Wide") -> None:
+    def _count_saved(self, wide: "_WideStep") -> None:
         plain = self.costs.seconds(wide.choice.like, 1) or wide.seconds
         all_proposed = sum(proposed for proposed, _ in wide.verified.values())
         for source, (proposed, accepted) in wide.verified.items():
@@ -214,13 +214,13 @@ class CostController:
         plain = self.costs.seconds(rows, 1)
         if plain is None:
             return
-        if not self._credited:
-            self._credited = True
-            self._measuring = _FIRST_CREDIT * plain
-        self._measuring = min(self._measuring + _MEASURING_SHARE * seconds, _MOST_CREDIT * plain)
-        self._asking = min(self._asking + _ASKING_SHARE * seconds, _MOST_CREDIT * plain)
+        if not self._has_credit:
+            self._has_credit = True
+            self._measuring_credit = _FIRST_CREDIT * plain
+        self._measuring_credit = min(self._measuring_credit + _MEASURING_SHARE * seconds, _MOST_CREDIT * plain)
+        self._asking_credit = min(self._asking_credit + _ASKING_SHARE * seconds, _MOST_CREDIT * plain)
 
-    def _best(self, offers: Sequence[Sequence[Proposal]], like: int) -> _Choice:
+    def _best_choice(self, offers: Sequence[Sequence[Proposal]], like: int) -> _Choice:
         rows = len(offers)
         chosen = _Choice(rows, like, 1, 0.0)
         plain = self.costs.seconds(like, 1)
@@ -234,7 +234,7 @@ class CostController:
             if seconds is not None and plan.tokens / (seconds + plan.drafting) > best:
                 best = plan.tokens / (seconds + plan.drafting)
                 chosen = _Choice(rows, like, plan.width, seconds, proposals=plan.proposals)
-        return (self._exploring(rows, plans, best) if like == rows else None) or chosen
+        return (self._explore(rows, plans, best) if like == rows else None) or chosen
 
     def _plans(self, offers: Sequence[Sequence[Proposal]]) -> list[_Plan]:
         """Return the best plan for each width, without the draft and with it."""
@@ -264,42 +264,42 @@ class CostController:
         drafts = [one for one in chosen if one and one.source in DRAFTS]
         drafting = 0.0
         if drafts:
-            drafting = self.drafts.guessing(len(drafts), min(max(one.count for one in drafts), width - 1))
-            drafting += self.drafts.reading(sum(one.unread_count for one in drafts)) / _READ_FOR
+            drafting = self.drafts.guessing_seconds(len(drafts), min(max(one.count for one in drafts), width - 1))
+            drafting += self.drafts.reading_seconds(sum(one.unread_count for one in drafts)) / _READ_FOR
         return _Plan(width, chosen, tokens, drafting)
 
-    def _least(self, rows: int, width: int) -> float:
+    def _least_seconds(self, rows: int, width: int) -> float:
         """Estimate the least seconds of a new width: a further token costs half of what it cost in narrower steps."""
-        narrower = [one for one in self.costs.known(rows) if one < width][-2:]
+        narrower = [one for one in self.costs.measured_widths(rows) if one < width][-2:]
         first, last = (self.costs.seconds(rows, one) or 0.0 for one in (narrower[0], narrower[-1]))
         slope = max(last - first, 0.0) / (narrower[-1] - narrower[0]) if narrower[0] > 1 and narrower[1:] else 0.0
         return last + slope / 2 * (width - narrower[-1])
 
-    def _trusted(self, rows: int, width: int) -> int:
+    def _steps_trusted(self, rows: int, width: int) -> int:
         """Return for how many steps a measured width is trusted: a single measurement may be an outlier."""
         return _STALE if self.costs.count(rows, width) > 1 else _ONCE_STALE
 
-    def _exploring(self, rows: int, plans: Sequence[_Plan], best: float) -> _Choice | None:
+    def _explore(self, rows: int, plans: Sequence[_Plan], best: float) -> _Choice | None:
         """Return a choice to measure a width that may give more than `best` tokens per second, if the credit allows."""
-        known = self.costs.known(rows)
+        known = self.costs.measured_widths(rows)
         for plan in sorted(plans, key=lambda plan: plan.width, reverse=True):
             width = plan.width
-            fresh = width in known and self.costs.age(rows, width) <= self._trusted(rows, width)
+            fresh = width in known and self.costs.age(rows, width) <= self._steps_trusted(rows, width)
             if fresh or width > self._next_width(rows):
                 continue
-            least, fair = self._least(rows, width), plan.tokens / best - plan.drafting
+            least, fair = self._least_seconds(rows, width), plan.tokens / best - plan.drafting
             below = max(one for one in known if one < width)
             most = (self.costs.seconds(rows, below) or 0.0) * self._most_growth(rows, below, width)
-            if least * _PROMISE < fair and most - fair <= self._measuring:
+            if least * _PROMISE < fair and most - fair <= self._measuring_credit:
                 return _Choice(rows, rows, width, fair, explores=True, proposals=plan.proposals)
         return None
 
     def _widths(self, rows: int) -> Sequence[int]:
-        return self._alone if rows == 1 else self._together
+        return self._widths_alone if rows == 1 else self._widths_together
 
     def _next_width(self, rows: int) -> int:
         """Return the widest pass to try: the next width after the widest measured one, or up to twice that one."""
-        widest = max(self.costs.known(rows))
+        widest = max(self.costs.measured_widths(rows))
         widths = self._widths(rows)
         after = next((one for one in widths if one > widest), widths[-1])
         return max(after, *(one for one in widths if one <= 2 * widest))

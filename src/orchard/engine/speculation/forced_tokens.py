@@ -15,11 +15,11 @@ class _BoundRow:
         self._row = row
         self._grammar = grammar
         self._acceptance = acceptance
-        self._seen = len(row.tokens)
+        self._compared_tokens = len(row.tokens)
 
     def propose(self, most: int) -> Proposal | None:
-        new = self._row.tokens[self._seen :]
-        self._seen += len(new)
+        new = self._row.tokens[self._compared_tokens :]
+        self._compared_tokens += len(new)
         self._acceptance.take(new)
         forced = self._grammar.forced_tokens()[:most]
         return self._acceptance.propose("grammar", forced) if forced else None

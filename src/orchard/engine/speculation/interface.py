@@ -87,7 +87,7 @@ class Controller(Protocol):
     def totals(self) -> SpeculationReport:
         """What was proposed, accepted and saved, by source. It is replaced, never changed: any thread may read it."""
 
-    def looks(self, rows: int) -> int:
+    def proposal_limit(self, rows: int) -> int:
         """Return the most tokens to propose for each of `rows` rows in this step; 0: don't ask the proposers."""
 
     def choose(self, offers: Sequence[Sequence[Proposal]]) -> Sequence[Proposal | None]:
@@ -104,11 +104,11 @@ class Controller(Protocol):
         join or leave, or for the first step after an idle time.
         """
 
-    def has_read(self, tokens: int, seconds: float) -> None:
+    def note_reading(self, tokens: int, seconds: float) -> None:
         """Note how many seconds the draft took to read `tokens` tokens of rows' texts."""
 
-    def drafted(self, rows: int, tokens: int, seconds: float) -> None:
+    def note_drafting(self, rows: int, tokens: int, seconds: float) -> None:
         """Note how many seconds of this step the draft took to guess up to `tokens` tokens for each of `rows` rows."""
 
-    def verified(self, proposal: Proposal, proposed: int, accepted: int) -> None:
+    def note_verification(self, proposal: Proposal, proposed: int, accepted: int) -> None:
         """Note how many of the first `proposed` tokens of a row's proposal were accepted."""

@@ -17,5 +17,5 @@ def make_speculation(options: TextOptions, vocab_size: int, *, on_cuda: bool) ->
 def make_controller(on_cuda: bool) -> CostController:
     """Return a controller with the widths that suit the device."""
     if on_cuda:
-        return CostController(alone=WIDTHS_ALONE_ON_CUDA, together=WIDTHS_ON_CUDA)
+        return CostController(widths_alone=WIDTHS_ALONE_ON_CUDA, widths_together=WIDTHS_ON_CUDA)
     return CostController()

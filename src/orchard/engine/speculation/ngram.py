@@ -14,7 +14,7 @@ from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope
 from orchard.engine.speculation.acceptance import ModelAcceptance, RowAcceptance
 from orchard.engine.speculation.interface import SpeculatingRow
 from orchard.engine.speculation.proposal import Proposal
-from orchard.engine.speculation.suffix_index import FEWEST, LENGTHS, MOST_COMPARED, Follower, SuffixIndex
+from orchard.engine.speculation.suffix_index import LENGTHS, LONGEST_MATCH, SHORTEST_MATCH, Follower, SuffixIndex
 
 _BETWEEN = -1  # separates two texts of the pool; not a token
 _POOL_TOKENS = 1 << 17
@@ -35,7 +35,7 @@ class AnswerPool:
 
     def add(self, answer: Sequence[int], scope: CacheScope = EVERYBODY) -> None:
         """Add an answer, or the end of one that is longer than half of a scope's tokens."""
-        if len(answer) < FEWEST:
+        if len(answer) < SHORTEST_MATCH:
             return
         half = self._most // 2
         newer, older = self._texts.pop(scope, (SuffixIndex(), SuffixIndex()))
@@ -43,7 +43,7 @@ class AnswerPool:
             newer, older = SuffixIndex(), newer
         newer.extend([_BETWEEN, *answer[-half + 1 :]])
         self._texts[scope] = [newer, older]
-        while len(self._texts) > _MOST_SCOPES or sum(map(_size, self._texts.values())) > 2 * self._most:
+        while len(self._texts) > _MOST_SCOPES or sum(map(_count_tokens, self._texts.values())) > 2 * self._most:
             self._texts.popitem(last=False)
 
     def texts(self, scope: CacheScope = EVERYBODY) -> list[SuffixIndex]:
@@ -51,7 +51,7 @@ class AnswerPool:
         return self._texts.get(scope, [])
 
 
-def _size(texts: Sequence[SuffixIndex]) -> int:
+def _count_tokens(texts: Sequence[SuffixIndex]) -> int:
     return sum(map(len, texts))
 
 
@@ -60,7 +60,7 @@ class _RowTexts:
 
     def __init__(self, row: SpeculatingRow, pool: AnswerPool, acceptance: RowAcceptance) -> None:
         self._row = row
-        self._own = SuffixIndex(row.tokens)
+        self._row_text = SuffixIndex(row.tokens)
         self._pool = pool
         self._scope = replace(row.cache_scope, shared=0)  # a prompt's beginning doesn't matter here
         self._prediction = SuffixIndex(row.prediction)
@@ -71,26 +71,26 @@ class _RowTexts:
 
     def propose(self, most: int) -> Proposal | None:
         """Propose up to `most` tokens; None: no match."""
-        if new := self._row.tokens[len(self._own) :]:
-            self._own.extend(new)
+        if new := self._row.tokens[len(self._row_text) :]:
+            self._row_text.extend(new)
             self._acceptance.take(new)
             all(map(self._follower.advance, new))
-        if self._follower.matched < _SURE:
-            ending = self._own.tokens[-MOST_COMPARED:]
-            self._follower.search([self._prediction, self._own, *self._pool.texts(self._scope)], ending)
-        matched, ahead = self._follower.matched, self._follower.ahead(most)
+        if self._follower.match_length < _SURE:
+            ending = self._row_text.tokens[-LONGEST_MATCH:]
+            self._follower.search([self._prediction, self._row_text, *self._pool.texts(self._scope)], ending)
+        match_length, ahead = self._follower.match_length, self._follower.next_tokens(most)
         if not ahead:
             return None
-        if self._follower.text is self._own:
+        if self._follower.text is self._row_text:
             # The proposal reaches the end of the row's own text: repeat it, as a repeating text would.
             ahead += (ahead * most)[: most - len(ahead)]
         return self._acceptance.propose(
-            "prediction" if self._follower.text is self._prediction else "ngram", ahead, matched
+            "prediction" if self._follower.text is self._prediction else "ngram", ahead, match_length
         )
 
     def save(self) -> None:
         """Add the answer to the pool, after the last prompt tokens, so that a later row can find its beginning."""
-        self._pool.add(self._row.tokens[max(self._row.prompt_length - FEWEST, 0) :], self._scope)
+        self._pool.add(self._row.tokens[max(self._row.prompt_length - SHORTEST_MATCH, 0) :], self._scope)
 
 
 class NgramProposer:

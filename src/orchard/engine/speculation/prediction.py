@@ -13,18 +13,18 @@ class PredictedText:
         self._places: dict[int, list[int]] = {}
         for place, token in enumerate(tokens):
             self._places.setdefault(token, []).append(place)
-        self._kept: dict[int, int] = {}
+        self._frequent_bits: dict[int, int] = {}
 
     def bits_of(self, token: int) -> int:
         """Return a number whose bit i is 1 if the token is at place i; 0 if it is nowhere."""
-        if token in self._kept or not (places := self._places.get(token)):
-            return self._kept.get(token, 0)
+        if token in self._frequent_bits or not (places := self._places.get(token)):
+            return self._frequent_bits.get(token, 0)
         bits = bytearray(places[-1] // 8 + 1)
         for place in places:
             bits[place // 8] |= 1 << place % 8
         found = int.from_bytes(bits, "little")
         if len(places) > _RARE:
-            self._kept[token] = found
+            self._frequent_bits[token] = found
         return found
 
 
@@ -38,20 +38,20 @@ class PredictionUse:
 
     def __init__(self, prediction: PredictedText) -> None:
         self._prediction = prediction
-        self._all = self._bits = (1 << prediction.length) - 1
+        self._all_bits = self._bits = (1 << prediction.length) - 1
 
     def take(self, token: int) -> None:
         """Add the next token of the answer."""
         if places := self._prediction.bits_of(token):
             here = self._bits & places
-            self._bits = (self._bits + here | self._bits - here) & self._all
+            self._bits = (self._bits + here | self._bits - here) & self._all_bits
 
     @property
-    def accepted(self) -> int:
+    def accepted_tokens(self) -> int:
         """How many tokens of the prediction are in the answer, in the same order."""
         return self._prediction.length - self._bits.bit_count()
 
     @property
-    def rejected(self) -> int:
+    def rejected_tokens(self) -> int:
         """How many tokens of the prediction are not in the answer so far."""
-        return self._prediction.length - self.accepted
+        return self._prediction.length - self.accepted_tokens

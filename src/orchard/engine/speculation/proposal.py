@@ -15,8 +15,8 @@ DRAFTS: frozenset[Source] = frozenset({"draft", "mtp"})
 class Proposal(Struct, frozen=True):
     """Guesses of a row's next tokens. `chances`: for each, how likely it and all guesses before it are right.
 
-    A draft's proposal has no tokens until it is chosen, since they need passes of a model. `unread_count`: how many tokens of
-    the row's text the draft must read first.
+    A draft's proposal has no tokens until it is chosen, since they need passes of a model. `unread_count`: how many
+    tokens of the row's text the draft must read first.
     """
 
     source: Source
@@ -47,7 +47,7 @@ class DraftedTokens(Struct):
     """Whether something was compiled for these guesses, so that they took much longer than later ones will."""
 
     @classmethod
-    def of(cls, tokens: Sequence[Sequence[int]]) -> "DraftedTokens":
+    def from_lists(cls, tokens: Sequence[Sequence[int]]) -> "DraftedTokens":
         """Return guesses that are already computed."""
         counts = [len(of) for of in tokens]
         most = max(counts, default=0)

@@ -11,14 +11,14 @@ from orchard.engine.speculation.speculation import Speculation
 class _Rehearsal:
     """Proposer and controller in one: proposes `count` times token 0 for every row, and chooses all of it.
 
-    If `drafted`, it proposes nothing itself and chooses the draft's guesses.
+    If `uses_draft`, it proposes nothing itself and chooses the draft's guesses.
     """
 
     totals: SpeculationReport = {}  # noqa: RUF012 - nobody writes to it
 
-    def __init__(self, count: int, drafted: bool) -> None:
+    def __init__(self, count: int, uses_draft: bool) -> None:
         self._count = count
-        self._drafted = drafted
+        self._uses_draft = uses_draft
 
     def open(self, row: SpeculatingRow) -> None:
         """Do nothing: all rows are alike."""
@@ -28,9 +28,9 @@ class _Rehearsal:
 
     def propose(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> list[Proposal | None]:
         """Propose as many tokens as are allowed."""
-        return [None if self._drafted else Proposal("ngram", [0] * count, [0.5] * count) for count in most]
+        return [None if self._uses_draft else Proposal("ngram", [0] * count, [0.5] * count) for count in most]
 
-    def looks(self, rows: int) -> int:
+    def proposal_limit(self, rows: int) -> int:
         """Return `count`, for any number of rows."""
         return self._count
 
@@ -41,17 +41,17 @@ class _Rehearsal:
     def observe(self, rows: int, tokens: int, seconds: float) -> None:
         """Do nothing: the first pass of a size may take many times what later ones take."""
 
-    def has_read(self, tokens: int, seconds: float) -> None:
+    def note_reading(self, tokens: int, seconds: float) -> None:
         """Do nothing: the first time may take many times as long as later ones."""
 
-    def drafted(self, rows: int, tokens: int, seconds: float) -> None:
+    def note_drafting(self, rows: int, tokens: int, seconds: float) -> None:
         """Do nothing."""
 
-    def verified(self, proposal: Proposal, proposed: int, accepted: int) -> None:
+    def note_verification(self, proposal: Proposal, proposed: int, accepted: int) -> None:
         """Do nothing."""
 
 
-def rehearse(count: int, vocab_size: int, *, drafted: bool = False) -> Speculation:
-    """Return speculation that verifies `count` tokens of each row in each step; if `drafted`, those of the draft."""
-    rehearsal = _Rehearsal(count, drafted)
+def rehearse(count: int, vocab_size: int, *, uses_draft: bool = False) -> Speculation:
+    """Return speculation that verifies `count` tokens of each row in each step; if `uses_draft`, those of the draft."""
+    rehearsal = _Rehearsal(count, uses_draft)
     return Speculation([rehearsal], rehearsal, vocab_size)

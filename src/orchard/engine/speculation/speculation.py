@@ -38,15 +38,15 @@ class Speculation:
         """Begin with a row."""
         self._open[row] = []
         for proposer in self._proposers:
-            if _try(partial(proposer.open, row)):
+            if _try_proposer(partial(proposer.open, row)):
                 self._open[row].append(proposer)
-        if self._drafter and _try(partial(self._drafter.open, row)):
+        if self._drafter and _try_proposer(partial(self._drafter.open, row)):
             self._drafting.add(row)
 
     def close(self, row: SpeculatingRow) -> None:
         """Forget a row. Unknown rows are ignored."""
         for proposer in self._open.pop(row, ()):
-            _try(partial(proposer.close, row))
+            _try_proposer(partial(proposer.close, row))
         self._leave_drafter([row])
 
     def drop_all(self) -> None:
@@ -68,7 +68,7 @@ class Speculation:
         found = self._ask_all(rows, [count and count + launched for count in most])
         promised: Sequence[Proposal | None] = [None] * len(rows)
         if drafting := [place for place, row in enumerate(rows) if most[place] > 0 and row in self._drafting]:
-            promised = self._promises(rows, most, drafting)
+            promised = self._ask_drafter(rows, most, drafting)
         cut = [one.part(1) if one and launched else one for one in found]
         return [[one for one in of if one and one.count] for of in zip(cut, promised, strict=True)]
 
@@ -78,7 +78,7 @@ class Speculation:
         While the draft has not read a row's text, this reads a piece of it and returns no guesses for that row.
         """
         drafter = self._drafter
-        guesses = DraftedTokens.of([[] for _ in rows])
+        guesses = DraftedTokens.from_lists([[] for _ in rows])
         if drafter is None:
             return guesses
 
@@ -86,15 +86,15 @@ class Speculation:
             nonlocal guesses
             begun = time.perf_counter()
             if read := drafter.read(rows):
-                self.controller.has_read(read, time.perf_counter() - begun)
+                self.controller.note_reading(read, time.perf_counter() - begun)
             begun = time.perf_counter()
             given = drafter.draft(rows, counts)
             if (drafted := sum(map(bool, given.counts))) and not given.compiled:
-                self.controller.drafted(drafted, max(given.counts), time.perf_counter() - begun)
+                self.controller.note_drafting(drafted, max(given.counts), time.perf_counter() - begun)
             # A token that isn't in the vocabulary is wrong in any case; replace it by one that is.
             guesses = replace(given, array=mx.minimum(given.array, self._vocab_size - 1))
 
-        if not _try(guess):
+        if not _try_proposer(guess):
             self._leave_drafter(rows)
         return guesses
 
@@ -106,9 +106,9 @@ class Speculation:
         for row in rows:
             if self._drafter and row in self._drafting:
                 self._drafting.remove(row)
-                _try(partial(self._drafter.close, row))
+                _try_proposer(partial(self._drafter.close, row))
 
-    def _promises(
+    def _ask_drafter(
         self, rows: Sequence[SpeculatingRow], most: Sequence[int], places: Sequence[int]
     ) -> Sequence[Proposal | None]:
         drafter = self._drafter
@@ -121,7 +121,7 @@ class Speculation:
             for place, one in zip(places, given, strict=True):
                 promised[place] = one
 
-        if not _try(ask):
+        if not _try_proposer(ask):
             self._leave_drafter(asked)
         return promised
 
@@ -147,27 +147,27 @@ class Speculation:
 
         def ask() -> None:
             given = proposer.propose(rows, most)
-            proposals.extend(self._cut(one, count) for one, count in zip(given, most, strict=True))
+            proposals.extend(self._cut_proposal(one, count) for one, count in zip(given, most, strict=True))
 
-        if _try(ask):
+        if _try_proposer(ask):
             return proposals
         for row in rows:
             self._open[row].remove(proposer)
-            _try(partial(proposer.close, row))
+            _try_proposer(partial(proposer.close, row))
         return [None] * len(rows)
 
-    def _cut(self, proposal: Proposal | None, most: int) -> Proposal | None:
+    def _cut_proposal(self, proposal: Proposal | None, most: int) -> Proposal | None:
         if proposal is None:
             return None
-        known = len(self._known(proposal.tokens, most))
+        known = len(self._valid_tokens(proposal.tokens, most))
         return proposal.part(0, known) if known else None
 
-    def _known(self, tokens: Sequence[int], most: int) -> list[int]:
+    def _valid_tokens(self, tokens: Sequence[int], most: int) -> list[int]:
         """Return up to `most` tokens, ending before the first that is not in the vocabulary."""
         return list(itertools.takewhile(lambda token: 0 <= token < self._vocab_size, tokens[:most]))
 
 
-def _try(act: Callable[[], None]) -> bool:
+def _try_proposer(act: Callable[[], None]) -> bool:
     try:
         act()
     except Exception as error:

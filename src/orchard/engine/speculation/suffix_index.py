@@ -13,9 +13,9 @@ import numpy as np
 
 LENGTHS = (8, 4, 2)
 """The lengths of n-grams that are indexed, the longest first."""
-FEWEST = LENGTHS[-1]
+SHORTEST_MATCH = LENGTHS[-1]
 """The shortest match: what follows a single token is not worth a pass."""
-MOST_COMPARED = 32
+LONGEST_MATCH = 32
 """The longest match that a search measures."""
 _FACTOR = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
@@ -31,7 +31,7 @@ def ngrams_of(suffix: Sequence[int]) -> Ngrams:
     """Return the n-grams at a text's end, to search for them in other texts."""
     longest = array("q", suffix[-LENGTHS[0] :])
     ngrams = [longest[-length:] if len(longest) >= length else array("q") for length in LENGTHS]
-    return [(ngram, _hash(ngram)) for ngram in ngrams]
+    return [(ngram, _hash_tokens(ngram)) for ngram in ngrams]
 
 
 class SuffixIndex:
@@ -39,7 +39,7 @@ class SuffixIndex:
 
     def __init__(self, tokens: Sequence[int] = ()) -> None:
         self.tokens = array("q")
-        self._indexed = 0
+        self._index_end = 0
         self._bits = _LEAST_BITS
         self._tables = [array("i", bytes(4 << self._bits)) for _ in LENGTHS]
         self.extend(tokens)
@@ -66,21 +66,21 @@ class SuffixIndex:
     def _index(self) -> None:
         """Index all new n-grams that a token follows."""
         stop = len(self.tokens) - 1
-        if stop <= self._indexed:
+        if stop <= self._index_end:
             return
         if len(self.tokens) > 1 << self._bits - 2:
             self._bits = len(self.tokens).bit_length() + 2
             self._tables = [array("i", bytes(4 << self._bits)) for _ in LENGTHS]
-            self._indexed = 0
-        new = range(self._indexed + 1, stop + 1)
+            self._index_end = 0
+        new = range(self._index_end + 1, stop + 1)
         for table, length in zip(self._tables, LENGTHS, strict=True):
             if len(new) > _BULK:
                 self._index_many(table, length, new)
                 continue
             for place in new:
                 if place >= length:
-                    table[_hash(self.tokens[place - length : place]) >> 64 - self._bits] = place
-        self._indexed = stop
+                    table[_hash_tokens(self.tokens[place - length : place]) >> 64 - self._bits] = place
+        self._index_end = stop
 
     def _index_many(self, table: "array[int]", length: int, new: range) -> None:
         first = max(new.start - length, 0)
@@ -96,7 +96,7 @@ class SuffixIndex:
         np.frombuffer(table, np.int32)[slots] = np.arange(first + length, first + length + count, dtype=np.int32)
 
 
-def _hash(tokens: Sequence[int]) -> int:
+def _hash_tokens(tokens: Sequence[int]) -> int:
     hashed = 0
     for token in tokens:
         hashed = (hashed + token) * _FACTOR & _MASK
@@ -109,36 +109,36 @@ class Follower:
     def __init__(self) -> None:
         self.text: SuffixIndex | None = None
         """The text; None: nothing is followed."""
-        self.matched = 0
+        self.match_length = 0
         """How many tokens before the place match the row's last tokens."""
         self._place = 0
 
-    def follow(self, text: SuffixIndex, place: int, matched: int) -> None:
-        """Follow a text from `place` on; the `matched` tokens before it are the row's last tokens."""
-        self.text, self._place, self.matched = text, place, matched
+    def follow(self, text: SuffixIndex, place: int, match_length: int) -> None:
+        """Follow a text from `place` on; the `match_length` tokens before it are the row's last tokens."""
+        self.text, self._place, self.match_length = text, place, match_length
 
     def advance(self, token: int) -> bool:
         """Move past the row's next token and return True if the text has the same token; else stop following."""
         if self.text and self._place < len(self.text) and self.text.tokens[self._place] == token:
             self._place += 1
-            self.matched += 1
+            self.match_length += 1
             return True
-        self.text, self.matched = None, 0
+        self.text, self.match_length = None, 0
         return False
 
     def search(self, texts: Iterable[SuffixIndex], ending: Sequence[int]) -> None:
         """Follow the text with the longest match for a row's last tokens, if it is longer than the present match.
 
-        Of equally long matches, the first wins. `ending` needs at most `MOST_COMPARED` tokens.
+        Of equally long matches, the first wins. `ending` needs at most `LONGEST_MATCH` tokens.
         """
         ngrams = ngrams_of(ending)
         for text in texts:
             if place := text.find(ngrams):
-                matched = _common(text.tokens, place, ending)
-                if matched > self.matched:
-                    self.follow(text, place, matched)
+                match_length = _matching_tokens(text.tokens, place, ending)
+                if match_length > self.match_length:
+                    self.follow(text, place, match_length)
 
-    def ahead(self, count: int) -> list[int]:
+    def next_tokens(self, count: int) -> list[int]:
         """Return up to `count` of the next tokens; stop at a negative one, which separates texts."""
         if self.text is None:
             return []
@@ -146,7 +146,7 @@ class Follower:
         return found[: next((place for place, token in enumerate(found) if token < 0), len(found))]
 
 
-def _common(tokens: Sequence[int], place: int, ending: Sequence[int]) -> int:
+def _matching_tokens(tokens: Sequence[int], place: int, ending: Sequence[int]) -> int:
     """Return how many tokens before a place match an ending."""
-    most = min(place, len(ending), MOST_COMPARED)
+    most = min(place, len(ending), LONGEST_MATCH)
     return next((count for count in range(most) if tokens[place - 1 - count] != ending[-1 - count]), most)
