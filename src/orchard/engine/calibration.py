@@ -54,9 +54,9 @@ _SECONDS_VALID = 24 * 3600  # the device may have been busy when it was timed
 class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     """What was measured of a model. `batch_mode`: which rows share a pass; `batched_prefill`: whether prompts do.
 
-    `chunk`: the most prompt tokens of a step while rows decode. `tokens_per_second`: of prefill. `measured_at`: in seconds
-    since 1970. `in_pieces`: whether prompts can be prefilled in chunks. `verify_mode`: which rows may verify proposed
-    tokens; None: not tried. `work`: what a step takes beside weights and rows; None: not measured.
+    `chunk`: the most prompt tokens of a step while rows decode. `tokens_per_second`: of prefill. `measured_at`: in
+    seconds since 1970. `in_pieces`: whether prompts can be prefilled in chunks. `verify_mode`: which rows may verify
+    proposed tokens; None: not tried. `work`: what a step takes beside weights and rows; None: not measured.
     """
 
     batch_mode: BatchMode

@@ -121,7 +121,7 @@ class Runner:
         return self._footprint.bytes(tokens + 1) - self._footprint.bytes(tokens)
 
     def _max_tokens(self, work: Work) -> int:
-        """Return the token limit of a job's answers: what was requested, or what fits into the most memory there may be."""
+        """Return the token limit of a job's answers: what was requested, or what fits into all memory there may be."""
         rows = sum(answer is not None for answer in work.answers)
 
         def fits(count: int) -> bool:
