@@ -156,7 +156,7 @@ def test_many_failures_leave_nothing_behind() -> None:
 @pytest.fixture
 def no_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a short row's memory would be reserved for hundreds of tokens more than it will ever have."""
-    monkeypatch.setattr("orchard.engine.runner.GROWTH", 0)
+    monkeypatch.setattr("orchard.engine.job_size.GROWTH", 0)
 
 
 little_memory = pytest.mark.usefixtures("no_reserve")

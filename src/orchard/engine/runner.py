@@ -1,7 +1,6 @@
 """Carries out the scheduler's plans: decodes rows, prefills prompts, and reports the results."""
 
 import logging
-from bisect import bisect_left
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
@@ -13,7 +12,6 @@ from msgspec.structs import replace
 from orchard.core.errors import OrchardError
 from orchard.device.out_of_memory import errors_come_late, finish, forget, insufficient, is_out_of_memory, surface
 from orchard.engine.batching.batch import Batch
-from orchard.engine.batching.batched_cache import GROWTH
 from orchard.engine.batching.decode import Rows
 from orchard.engine.batching.job import DrawnToken, EngineStep, HiddenState, Job, JobFailure, JobStart, PromptScores
 from orchard.engine.batching.kv_cache import KVStore
@@ -21,13 +19,14 @@ from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.batching.prefill import group_by_length, read_batch
 from orchard.engine.batching.speculating_rows import SpeculatingRows, VerifyError
+from orchard.engine.job_size import JobSizes
 from orchard.engine.memory import MemoryGiver, Shares, Use
 from orchard.engine.sampling.grammar import GrammarError
 from orchard.engine.sampling.logprobs import Logprobs
 from orchard.engine.scheduler import Scheduler, StepPlan, TooLargeRequest
 from orchard.engine.shortage import LoneJob, Shortage
 from orchard.engine.speculation.speculation import Speculation
-from orchard.engine.ticket import LEAST_CHUNK, Limits, Ticket
+from orchard.engine.ticket import Limits
 from orchard.engine.work import Results, Work
 
 log = logging.getLogger("orchard.engine")
@@ -63,9 +62,8 @@ class Runner:
         """Which rows share a forward pass."""
         self._scheduler = Scheduler(limits)
         self._memory = MemoryGiver(store, speculation)
-        self._max_request_bytes = limits.max_request_bytes
-        self._step_work = limits.work
         self._footprint = footprint
+        self._sizes = JobSizes(footprint, limits, in_pieces=store.in_pieces)
         self._work: dict[str, Work] = {}
         self._failures: list[JobFailure] = []
         self._starts: list[JobStart] = []
@@ -94,45 +92,12 @@ class Runner:
 
     def add(self, job: Job) -> None:
         """Queue a job. If all memory that there may be holds less than `max_tokens`, answers get fewer."""
-        tokens = len(job.prompt)
-        whole = [span.stop - span.start for span in job.spans if not span.divisible]
-        ticket = Ticket(
-            id=job.id,
-            priority=job.priority,
-            prompt_tokens=tokens - (0 if job.wants_hidden_state else 1),
-            rows=job.choices,
-            max_tokens=job.max_tokens,
-            length=tokens,
-            least=max([LEAST_CHUNK, *whole]) if self.store.in_pieces else 0,
-            prompt_bytes=self._footprint.bytes(tokens) - self._footprint.fixed,
-            bytes_per_token=self._growth(tokens),
-            fixed_bytes=self._footprint.fixed + GROWTH * self._growth(tokens),
-            state_bytes=self._footprint.fixed,
-            media_bytes=job.media_bytes,
-            sender=job.sender,
-        )
+        ticket = self._sizes.make_ticket(job)
         work = self._work[job.id] = Work(job, ticket)
-        ticket.max_tokens = self._max_tokens(work)
+        ticket.max_tokens = self._sizes.max_tokens(work)
         work.job = replace(job, max_tokens=ticket.max_tokens)
         if refusal := self._scheduler.add(ticket):
             self._refuse(refusal)
-
-    def _growth(self, tokens: int) -> int:
-        return self._footprint.bytes(tokens + 1) - self._footprint.bytes(tokens)
-
-    def _max_tokens(self, work: Work) -> int:
-        """Return the token limit of a job's answers: what was requested, or what fits into all memory there may be."""
-        rows = sum(answer is not None for answer in work.answers)
-
-        def fits(count: int) -> bool:
-            # After a preemption, the prompt and its media are read again while the generated tokens need memory, too.
-            length = work.ticket.length + count
-            ticket = replace(work.ticket, rows=rows, max_tokens=count, length=length)
-            return ticket.needed_bytes_alone(count, self._step_work) <= self._max_request_bytes
-
-        if fits(work.requested_tokens):
-            return work.requested_tokens
-        return max(bisect_left(range(work.requested_tokens), True, key=lambda count: not fits(count + 1)), 1)
 
     def limit_memory(self, shares: Shares) -> None:
         """Limit rows and cached prompts to these shares, from the next step on.
@@ -140,8 +105,8 @@ class Runner:
         Jobs that don't fit for now are preempted and wait; jobs that can never fit are rejected.
         """
         self._survive(lambda: self._memory.limit(shares, self._scheduler.used_bytes))
-        if shares.rows != self._max_request_bytes:
-            self._max_request_bytes = shares.rows
+        if shares.rows != self._sizes.max_request_bytes:
+            self._sizes.max_request_bytes = shares.rows
             for work in self._work.values():
                 self._limit_tokens(work)
         for refusal in self._scheduler.limit_memory(shares.rows_now, shares.rows):
@@ -161,7 +126,7 @@ class Runner:
         """Recompute a job's token limit from the memory, but leave room for every launched token and one more."""
         rows = [row for row in work.rows if not row.ended]
         generated = [row.launched_tokens for row in rows] + [len(answer) for answer in work.answers if answer]
-        most = max(self._max_tokens(work), max(generated, default=0) + 1)
+        most = max(self._sizes.max_tokens(work), max(generated, default=0) + 1)
         most = min(most, work.requested_tokens)
         work.job = replace(work.job, max_tokens=most)
         for row in rows:
