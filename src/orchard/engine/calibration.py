@@ -70,7 +70,7 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def gains_from_batched_prefill(model: LanguageModel, options: TextOptions) -> bool:
-    """Return whether several prompts can share a prefill pass, and are faster so."""
+    """Return whether several prompts can share a prefill pass, and whether that is faster."""
     if mx.default_device() != mx.gpu:
         return False
     # If the GPU waits for launches, several prompts take little longer than one; one prompt keeps a small GPU busy.
@@ -80,7 +80,7 @@ def gains_from_batched_prefill(model: LanguageModel, options: TextOptions) -> bo
 
 
 def check_kv_bits(model: LanguageModel, options: TextOptions) -> TextOptions:
-    """Return the options; if the model can't read a quantised KV cache, without `kv_bits`, and log why.
+    """Return the options. If the model can't read a quantised KV cache, remove `kv_bits` and log why.
 
     Raise OrchardError if the KV cache can't be quantised with this group size.
     """

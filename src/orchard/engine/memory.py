@@ -1,6 +1,7 @@
 """Divides the memory between rows and cached prompts, and gives it up in order when the share shrinks.
 
-First go the buffers that MLX keeps for its next computation, then cached prompts. Then the scheduler preempts rows.
+It first gives up the buffers that MLX keeps for its next computation, then cached prompts. Then the scheduler preempts
+rows.
 """
 
 import logging
@@ -43,7 +44,7 @@ class Shares(NamedTuple):
 
 
 class Use(NamedTuple):
-    """The bytes that rows and cached prompts take; `wanted`: what rows need so that the oldest starved one can run."""
+    """The bytes that rows and cached prompts take; `wanted`: the bytes that the oldest starved job needs to run."""
 
     rows: int = 0
     prompts: int = 0
@@ -64,7 +65,7 @@ def _default_buffer_limit() -> int:
 
 
 def divide_memory(options: TextOptions, weights_bytes: int, memory_bytes: int | None = None) -> Shares:
-    """Divide the memory that the weights leave of the limit; if they leave none, all shares are 0.
+    """Divide what the weights leave of the limit; if they leave nothing, all shares are 0.
 
     Cached prompts get what the options say, but at most half; a quarter if the options don't say. `memory_bytes`: what
     the model may take for now; None: the limit.
@@ -104,9 +105,9 @@ class MemoryGiver:
         self._limit_cache(self._cache_budget(rows_bytes), saves=True)
 
     def make_room(self, rows_bytes: int) -> None:
-        """Let cached prompts have what rows of so many bytes leave."""
+        """Give cached prompts what rows of `rows_bytes` bytes leave."""
         budget = self._cache_budget(rows_bytes)
-        # Once rows have taken it, it grows back in large steps: each change costs time.
+        # The budget grows back in large steps, because each change costs time.
         if budget < self._budget or budget >= self._budget + self._shares.available // _REGROWTH:
             self._limit_cache(budget)
 

@@ -51,10 +51,10 @@ class Occupancy:
     def victims(self, ticket: Ticket) -> list[Ticket]:
         """Return requests of other callers to preempt, so that this one fits; none if that would not be fair.
 
-        The caller with most of what the request lacks, rows or memory, gives its latest requests up, while it has more
-        than the request's caller would have with it. A request that was preempted like this n times may first generate
-        `_TURN_TOKENS` * 2^n tokens. So nothing is taken from a single caller, nor from one of several with equal
-        shares, and a request is preempted like this O(log(`max_tokens`)) times.
+        The caller that has most of what the request lacks (rows or memory) gives up its latest requests, as long as it
+        has more than the request's caller would have with this request. A request that was preempted like this n times
+        may first generate `_TURN_TOKENS` * 2^n tokens. So nothing is taken from a single caller, nor from one of
+        several with equal shares, and a request is preempted like this O(log(`max_tokens`)) times.
         """
         found: list[Ticket] = []
         while kind := self.lack(ticket):

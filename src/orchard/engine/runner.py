@@ -225,14 +225,14 @@ class Runner:
                 self._results.hold(self._rows.read_draws + 1, work, one)
 
     def _confirm(self) -> None:
-        """Wait for the device; if it reports no error, tell all results that are held."""
+        """Wait for the device; if it reports no error, release all results."""
         surface()
         self.store.confirm()
         self.store.settle(self._rows.read_draws, self._rows.launched_draws + 2)
         self._results.release()
 
     def _survive(self, act: Callable[[], T]) -> T | None:
-        """Return what `act` returns; None if it ran out of memory: then all jobs go on from what they have told."""
+        """Return what `act` returns; None if it ran out of memory: then all jobs go on from their released results."""
         try:
             return act()
         except Exception as error:
@@ -245,7 +245,7 @@ class Runner:
             return None
 
     def _recover(self) -> None:
-        """Give up memory and whatever is computed, and queue all jobs that ran; fail one that has failed too often."""
+        """Give up memory and all unreleased results, and queue all jobs that ran; fail a job that failed too often."""
         running, ids = self._scheduler.running, self._scheduler.preempt_all()
         works = [self._work[job_id] for job_id in ids]
         alone = works[0] if running == len(works) == 1 else None
@@ -440,7 +440,7 @@ class Runner:
                 self._fail(job_id, error)
 
     def _check_error(self, error: Exception) -> None:
-        """Raise an error that says that memory ran out, or that one of earlier work, which may have caused it."""
+        """Raise the error if memory ran out. If not, raise the error of earlier work, if any: it may be the cause."""
         if is_out_of_memory(error):
             raise error
         self._confirm()

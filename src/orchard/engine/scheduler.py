@@ -3,10 +3,10 @@
 Every running row decodes in every step, by one token or, if proposed tokens are verified, by several. The scheduler
 decides the rest: which requests to admit, which prompts to prefill, and which requests to preempt.
 
-Prefill: `FairQueue`, counted in tokens, so in turn between priorities, callers, connections, conversations and prompts.
-So short prompts don't wait for long ones, and every caller gets its share.
+Prefill: a `FairQueue` that counts tokens. Priorities, callers, connections, conversations and prompts take turns. So
+short prompts don't wait for long ones, and every caller gets its share.
 
-Admission: `FairQueue`, counted in rows; first come, first served within a conversation. Of two callers with the same
+Admission: a `FairQueue` that counts rows; first come, first served within a conversation. Of two callers with the same
 priority, the one with fewer rows goes first, and so on below. Other requests may overtake one that doesn't fit
 `_PATIENCE` / weight times; then no later request is admitted before it. A request is admitted only if every row could
 then grow by `Limits.room` tokens, so that no preemption follows at once. A request that is nearly as large as the
@@ -61,7 +61,7 @@ class StepPlan(Struct, frozen=True):
 
 
 class Scheduler:
-    """Holds every request that has not ended. It takes each plan as carried out; cancel requests that fail."""
+    """Holds every request that has not ended. It assumes that each plan is carried out; cancel requests that fail."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -219,7 +219,7 @@ class Scheduler:
                 self._update_reading(ticket)
 
     def note_generated(self, ticket_id: str, generated: int) -> None:
-        """Note that a row of a request has generated so many tokens since its admission. Unknown ids are ignored."""
+        """Note how many tokens a row of a request has generated since its admission. Unknown ids are ignored."""
         if ticket := self._running.get(ticket_id):
             ticket.generated = max(ticket.generated, generated)
 
@@ -274,7 +274,7 @@ class Scheduler:
 
     @property
     def room(self) -> int:
-        """How many tokens more than one each row may get in the step that was planned last, at most `Limits.room`."""
+        """How many tokens beyond one each row may get in the step that was planned last; at most `Limits.room`."""
         decoding = [ticket for ticket in self._running.values() if not ticket.prompt_tokens]
         work = self._limits.work
         growth = sum(
@@ -314,7 +314,7 @@ class Scheduler:
         return ticket.needed_bytes_alone(1, self._limits.work) <= self._limits.memory_bytes
 
     def _add_rows(self, ticket: Ticket, rows: int) -> None:
-        """Note that a request's sender has so many rows more."""
+        """Count `rows` more rows for a request's sender."""
         self._waiting.hold(ticket.priority, ticket.sender, rows)
         self._changed = True
 
@@ -352,7 +352,7 @@ class Scheduler:
         return refusals
 
     def _preempt(self) -> list[str]:
-        """Stop requests until the others have memory for a step; return the ids of those stopped."""
+        """Stop requests until the others have memory for a step; return the ids of the stopped ones."""
         preempted: list[str] = []
         while self._rows_bytes + self._least_chunk() > self._limits.memory_bytes:
             # Those that don't fit even alone go first: it would not help them if others made room.
@@ -369,7 +369,7 @@ class Scheduler:
         return sum([ticket.needed_bytes(1, work) for ticket in self._running.values()])
 
     def _least_chunk(self) -> int:
-        """Return the bytes of the largest of the smallest chunks of all prompts in prefill: any may be next."""
+        """Return the bytes that suffice for the smallest chunk of any prompt in prefill: each of them may be next."""
         reading = [ticket for ticket in self._running.values() if ticket.prompt_tokens]
         return max((ticket.chunk_bytes(self._limits.work) for ticket in reading), default=0)
 
@@ -408,7 +408,7 @@ class Scheduler:
         return None
 
     def _displace(self, use: Occupancy) -> list[str]:
-        """Stop requests of callers with more than their share until one of another fits; return the ids of those."""
+        """Stop requests of callers that exceed their share until another caller's fits; return their ids."""
         for ticket in islice(self._waiting.of_each_caller(1), _LOOK_AHEAD):
             if victims := use.victims(ticket):
                 self._heir = ticket.id

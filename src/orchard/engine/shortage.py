@@ -2,7 +2,7 @@
 
 1. MLX's cached buffers, which the caller frees after each failure;
 2. the cached prompts;
-3. others: fewer jobs run, half as many with each failure; the rest wait;
+3. half of the running jobs with each failure; they wait;
 4. the job itself, if it fails again and again though it is alone and nothing else is left.
 
 After `_CALM` steps without a failure, twice as many jobs may run, and the order begins anew. If memory then runs out,

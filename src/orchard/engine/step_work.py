@@ -76,7 +76,7 @@ def measure_step_work(model: LanguageModel, options: TextOptions) -> StepWork:
 
 
 def _chunk_bytes(model: LanguageModel, store: KVStore, count: int) -> int:
-    """Return the bytes that a prompt of so many tokens takes beside its KV cache."""
+    """Return the bytes that a prompt of `count` tokens takes beside its KV cache."""
     cache = store.new_cache()
     tokens = mx.zeros((1, count), mx.uint32)
     mx.eval(tokens)

@@ -28,11 +28,11 @@ class StepWork(Struct, frozen=True):
     copies: float = 0.0
 
     def chunk(self, tokens: int, length: int) -> int:
-        """Return the bytes of reading so many tokens of a prompt of this length."""
+        """Return the bytes of reading `tokens` tokens of a prompt of `length` tokens."""
         return tokens * (self.token + self.place * length) + (self.wide if tokens > FEW_TOKENS else 0)
 
     def tokens(self, nbytes: int, length: int) -> int:
-        """Return how many tokens of a prompt of this length can be read with so many bytes."""
+        """Return how many tokens of a prompt of `length` tokens can be read with `nbytes` bytes."""
         if not (each := self.token + self.place * length):
             return _UNLIMITED
         few = min(max(nbytes, 0) // each, FEW_TOKENS)
@@ -109,7 +109,7 @@ class Ticket(Struct, eq=False):
         return min(self.least or self.length, self.length)
 
     def chunk_bytes(self, work: StepWork, tokens: int = 0) -> int:
-        """Return the bytes of reading so many tokens of the prompt, or the least that a pass can read of it."""
+        """Return the bytes of reading `tokens` tokens of the prompt, or the least that a pass can read of it."""
         return work.chunk(max(self.least_tokens, min(tokens, self.length)), self.length)
 
     def needed_bytes(self, tokens: int, work: StepWork) -> int:

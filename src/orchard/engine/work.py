@@ -43,7 +43,7 @@ class Work:
         self.released_scores = 0
 
     def save_prefill(self) -> None:
-        """Save what has been read of a prompt that will not be read on, so that a later request can go on from it."""
+        """Save the part of a prompt that has been read, so that a later request can continue from it."""
         if self.prefills:
             self.prefills[0][0].save()
 
@@ -117,18 +117,18 @@ class Work:
 
 
 class Results:
-    """What leaves the engine: results are held until the errors of their work must have surfaced, and told in order.
+    """Results on their way out of the engine. They are released in order, once any error of their work has surfaced.
 
-    A result's mark is the number of draws that have been read once that is so: a device does its work in the order in
-    which it was launched, so a later draw that could be read has been computed after the result.
+    That is so when as many draws have been read as a result's mark says. The device computes in the order of launches,
+    so a later draw that could be read was computed after the result.
     """
 
     def __init__(self, is_live: Callable[[Work], bool], end: Callable[[Work, int], None]) -> None:
-        """`is_live` returns whether a job has neither ended nor left. `end` is called when a choice's last is told."""
+        """`is_live` returns whether a job has neither ended nor left. `end` is called after a choice's last result."""
         self._is_live = is_live
         self._end = end
         self.pending: deque[tuple[int, Work, Result]] = deque()
-        """The results that are not told, with their marks and jobs."""
+        """The results that are not released, with their marks and jobs."""
         self._released: list[Result] = []
 
     def hold(self, mark: int, work: Work, result: Result) -> None:
@@ -154,11 +154,11 @@ class Results:
             self._released.append(result)
 
     def drop_pending(self) -> None:
-        """Forget the results that are not told."""
+        """Forget the results that are not released."""
         self.pending.clear()
 
     def take(self) -> tuple[list[DrawnToken], list[PromptScores], list[HiddenState]]:
-        """Return and forget what was told since the last call."""
+        """Return and forget what was released since the last call."""
         released, self._released = self._released, []
         drawn = [one for one in released if isinstance(one, DrawnToken)]
         scored = [one for one in released if isinstance(one, PromptScores)]

@@ -48,7 +48,7 @@ def exact_attention() -> Iterator[None]:
 
 
 def attend(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **kwargs: Any) -> mx.array:
-    """Replace the library's function; it has the same arguments: the others are `scale`, `mask` and `sinks`.
+    """Attend in place of the library's function, which has the same arguments; the others are `scale`, `mask`, `sinks`.
 
     Keys, values and the mask may be `GroupedArrays`; for a single group, only the mask may be.
     """
@@ -67,7 +67,7 @@ def attend(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **
 def _attend_group(
     queries: mx.array, keys: Any, values: Any, cache: Any, *, scale: float, mask: Any = None, sinks: Any = None
 ) -> mx.array:
-    """Attend as the library does, but use a kernel for rows on CUDA, and dequantise keys and values if that is better.
+    """Attend as the library does. Use a kernel for rows on CUDA; dequantise keys and values if that is better.
 
     The library multiplies quantised keys and values directly, which reads less memory for one token. It is slower for
     several tokens (six times on a CPU in bfloat16) and can't be used with attention sinks. On CUDA, MLX 0.32.4 rejects

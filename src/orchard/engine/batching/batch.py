@@ -127,7 +127,7 @@ class _BatchGroup:
         return lengths
 
     def keep(self, real: Sequence[int], tokens: Sequence[int]) -> None:
-        """Keep the first `tokens` of the `real` tokens that each row got in the last pass; none if a layer can't."""
+        """Keep the first `tokens[i]` of the `real[i]` tokens that row i got in the last pass; none if a layer can't."""
         if not all(layer.keeps_any for layer in self._batched):
             tokens = [kept if kept == got else 0 for got, kept in zip(real, tokens, strict=True)]
         for layer in self._batched:
@@ -211,7 +211,7 @@ class Pass:
         return filled if alone and filled <= self.slots[0].max_verify_tokens else count
 
     def keep(self, tokens: Sequence[int]) -> None:
-        """Keep the first so many of each row's tokens of the last `verify`."""
+        """Keep the first `tokens[i]` tokens that row i got in the last `verify`."""
         for group, *own in zip(
             self.groups, self.split_by_group(self._token_counts), self.split_by_group(tokens), strict=True
         ):
@@ -226,11 +226,11 @@ class Pass:
         return [[values[slot] for slot in self._row_slots[a:b]] for a, b in itertools.pairwise(self.bounds)]
 
     def to_rows(self, entries: mx.array) -> mx.array:
-        """Return the slots' entries, (slots, ...), in the order of the pass's rows, including spare rows."""
+        """Return `entries`, one for each slot, in the order of the pass's rows, including spare rows."""
         return entries[self._slot_of_row] if self._has_spare else entries
 
     def to_slots(self, entries: mx.array) -> mx.array:
-        """Return the result of a pass in the order of the slots, without spare rows."""
+        """Return `entries`, one for each row of the pass, in the order of the slots, without spare rows."""
         return entries[self._row_of_slot] if self._has_spare else entries
 
     def begin_ahead(self, ahead: Sequence[int], count: int) -> list[Lengths]:
@@ -393,9 +393,9 @@ class Batch:
         return self._run_passes(run)
 
     def keep(self, tokens: Sequence[int]) -> None:
-        """Keep the first so many tokens of each row in `verify`, for the rows whose passes did not raise.
+        """Keep the first `tokens[i]` tokens that row i got in `verify`, for the rows whose passes did not raise.
 
-        If a layer can't keep a part, a row that keeps a part keeps none: read `BatchSlot.length`.
+        If a layer can't keep a part of the tokens, its row keeps all or none: read `BatchSlot.length`.
         """
         start = 0
         for pass_ in self._ran:

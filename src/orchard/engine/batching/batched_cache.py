@@ -27,22 +27,23 @@ class Lengths:
         lengths.equal = False
         return lengths
 
-    def __init__(self, of: Sequence[int], count: int = 1, reach: int = 0, real: Sequence[int] = ()) -> None:
-        """In the pass each row gets `count` tokens. `reach`: how many places it attends to, if more than necessary.
+    def __init__(self, values: Sequence[int], count: int = 1, reach: int = 0, real: Sequence[int] = ()) -> None:
+        """Describe a pass in which each row gets `count` tokens after its `values`.
 
+        `reach`: how many places it attends to, if more than necessary.
         `real`: how many tokens of each row are not padding, which comes last; empty: all of them.
         """
-        self.counts = list(of)
+        self.values = list(values)
         self.count = count
-        self.real = list(real) or [count] * len(self.counts)
+        self.real = list(real) or [count] * len(self.values)
         """How many tokens each row gets, without padding."""
         self.real_array = mx.array(self.real, mx.int32) if min(self.real) < count else None
         """The same, (rows,); None: no row has padding."""
-        self.longest = max(of)
+        self.longest = max(values)
         self.reach = reach or self.longest + count
         """How many places the pass attends to: at least the longest row's tokens after the pass."""
-        self.array = mx.array(self.counts, mx.int32)
-        self.equal = self.longest == min(of) and self.reach == self.longest + count
+        self.array = mx.array(self.values, mx.int32)
+        self.equal = self.longest == min(values) and self.reach == self.longest + count
         """Whether all rows have tokens at all places, so that there is nothing to mask but later tokens."""
         self.positions = _positions_from(self.array, count)
         """The positions of the new tokens, (rows, count)."""
@@ -51,7 +52,7 @@ class Lengths:
         self._kept_tokens: KeptTokens | None = None
 
     def kept_tokens(self, tokens: Sequence[int]) -> "KeptTokens":
-        """Return what all layers need to keep the first so many of each row's tokens of the pass."""
+        """Return what all layers need in order to keep the first `tokens[i]` tokens of row i."""
         if self._kept_tokens is None or self._kept_tokens.counts != list(tokens):
             self._kept_tokens = KeptTokens(list(tokens), self.real)
         return self._kept_tokens
@@ -118,11 +119,11 @@ def _positions_from(first: mx.array, count: int) -> mx.array:
 class KeptTokens:
     """How many tokens of a pass each row keeps, and arrays made from it once for all layers."""
 
-    def __init__(self, of: list[int], real: list[int]) -> None:
-        self.counts = of
-        self.keeps_all = of == real
+    def __init__(self, counts: list[int], real: list[int]) -> None:
+        self.counts = counts
+        self.keeps_all = counts == real
         """Whether each row keeps all of its tokens."""
-        self.empty_rows = [not kept and bool(got) for kept, got in zip(of, real, strict=True)]
+        self.empty_rows = [not kept and bool(got) for kept, got in zip(counts, real, strict=True)]
         """Which rows keep none of their tokens."""
         self._real = real
         self._windows: dict[int, mx.array] = {}
@@ -151,9 +152,10 @@ class KeptTokens:
 
 
 def select_states(kept: KeptTokens, before: mx.array, between: mx.array, after: mx.array) -> mx.array:
-    """Return the state (rows, ...) after each row's kept tokens, one of those in `between`, (rows, n, ...).
+    """Return each row's state, (rows, ...), after the tokens that it keeps.
 
-    `before`, `after`: the states after none and after all of them. At least one row must not keep all.
+    `before`, `between` (rows, n, ...), `after`: the states after no token, after 1 to n tokens, and after all of them.
+    At least one row must not keep all.
     """
     if len(kept.counts) == 1:
         return before if kept.empty_rows[0] else mx.contiguous(between[:, kept.counts[0] - 1])
@@ -164,9 +166,9 @@ def select_states(kept: KeptTokens, before: mx.array, between: mx.array, after: 
     return choose_rows(mx.array(kept.empty_rows), before, picked) if any(kept.empty_rows) else picked
 
 
-def choose_rows(of_rows: mx.array, one: mx.array, other: mx.array) -> mx.array:
-    """Return the rows of `one` where `of_rows`, (rows,) of bool, is true, else those of `other`."""
-    return mx.where(of_rows.reshape(-1, *[1] * (one.ndim - 1)), one, other)
+def choose_rows(condition: mx.array, first: mx.array, second: mx.array) -> mx.array:
+    """Return the rows of `first` where `condition`, (rows,) of bool, is true, and the rows of `second` elsewhere."""
+    return mx.where(condition.reshape(-1, *[1] * (first.ndim - 1)), first, second)
 
 
 # For 8 rows of 2 MB on an H100, MLX's operations take 72 µs; its memory could move them in 11 µs.

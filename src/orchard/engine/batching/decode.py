@@ -132,7 +132,7 @@ class Rows:
             self._joining.remove(row)
 
     def drop_all(self) -> None:
-        """Forget all rows, and whatever was computed for them, without a look at it."""
+        """Forget all rows and what was computed for them, without reading it."""
         if self._masked_logits:
             wait([self._masked_logits[1]])  # until then another thread uses the grammars' states
         self._batch.drop_all()

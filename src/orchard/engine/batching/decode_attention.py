@@ -78,7 +78,7 @@ _ATTEND_SOURCE = """
 """
 _JOIN_SOURCE = """
   const int64_t result = blockIdx.x;
-  const int count = parts_shape[2];  // not in the template: each other one would be compiled, which takes seconds
+  const int count = parts_shape[2];  // not in the template: each value would be compiled, which takes seconds
   float highest = -3e38f, total = 0.f, joined = 0.f;
   for (int part = 0; part < count; part++) highest = fmaxf(highest, softmax[(result * count + part) * 2]);
   for (int part = 0; part < count; part++) {

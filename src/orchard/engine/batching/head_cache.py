@@ -36,7 +36,7 @@ class LastHiddenState(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
         return list(self.cache)
 
     def states_after(self, places: Sequence[int]) -> mx.array:
-        """See `BatchedLastHiddenState`; there are never tokens that were not kept."""
+        """See `BatchedLastHiddenState`. Here all tokens are kept."""
         state: mx.array = self.cache[0]
         return state
 

@@ -46,8 +46,8 @@ class Job(Struct, frozen=True):
     before the prompt does, and after a preemption. It must evaluate what it encodes: lazy arrays would keep the
     encoder's intermediate results in memory.
     `media_bytes`: the most bytes that encoding takes at any time, including the `PromptEmbeddings`.
-    `grammar`: enforced on each answer. `prompt_logprobs`: score the prompt's tokens, too, each with so many of the most
-    likely tokens at its place; None: don't. `speculates`: proposed tokens may be verified.
+    `grammar`: enforced on each answer. `prompt_logprobs`: score the prompt's tokens, too, and report this
+    many of the most likely tokens at each place; None: don't. `speculates`: proposed tokens may be verified.
     `prediction`: tokens that the caller expects in the answer; they are proposed.
     `wants_hidden_state`: return the last hidden state of the prompt's last token, and no answer; nothing is cached.
     `cache_scope`: whose cached prompts and recent answers it may use, and who may use its own. `sender`: who gets a
@@ -131,7 +131,7 @@ class HiddenState(Struct, frozen=True):
 class EngineStep(Struct, frozen=True):
     """What one engine step produced, and how many jobs are running and waiting after it.
 
-    `starved_jobs`: those of the waiting ones that need more memory than there is for now, even alone.
+    `starved_jobs`: the waiting jobs that need more memory than there is for now, even alone.
     A job in `failures` may have `tokens`, too, which come first.
     """
 

@@ -91,7 +91,10 @@ def _name_arrays(cache: Cache, arrays: Callable[[LayerKind, Any], Sequence[mx.ar
 
 
 def restore_cache(cache: Cache, pieces: Sequence[tuple[Cut, int]], state: State | None, length: int) -> None:
-    """Fill an empty cache with `length` tokens: the first so many of each piece, joined, and a snapshot."""
+    """Fill an empty cache with `length` tokens.
+
+    `pieces`: each cut, and how many of its first tokens to use. `state`: a snapshot, for layers that can't be cut.
+    """
     cuts = [(_group_by_layer(piece), used) for piece, used in pieces]
     states = _group_by_layer(state) if state else {}
     for name, layer in named_layers(cache):
@@ -112,8 +115,10 @@ def _group_by_layer(state: State) -> dict[str, dict[int, mx.array]]:
 
 
 def _cache_text(tokens: Sequence[int], spans: Sequence[MediaSpan], scope: CacheScope) -> Sequence[int]:
-    """Return the prefix cache's key of a prompt: the tokens, with ids made of its content in place of each medium, and
-    with the scope's salt."""
+    """Return the text under which the prefix cache keeps a prompt: its tokens, with the scope's salt.
+
+    Ids that are made of a medium's content stand in place of its tokens.
+    """
     if not spans:
         return scope.add_salt(tokens)
     text = list(tokens)
@@ -230,7 +235,7 @@ class KVStore:
         return CacheHit(copy.deepcopy(self._last_find[1]), match.length, match.miss)
 
     def end_admission(self) -> None:
-        """Forget the last result of `find`. Until then, rows that find the same share its memory, copied on write."""
+        """Forget the last result of `find`. Until then, rows with the same result share its memory until they write."""
         self._last_find = None
 
     @staticmethod
@@ -308,7 +313,7 @@ class KVStore:
             self._prefixes.drop_all()
 
     def write_back(self) -> bool:
-        """Give the disk's thread some cached prompts that aren't on disk; return whether it could take more now."""
+        """Give the disk's thread some cached prompts that aren't on disk yet; return whether it could take more now."""
         return self._prefixes is not None and self._prefixes.write_back(_WRITE_BACK_BYTES)
 
     def counters(self) -> dict[str, int]:

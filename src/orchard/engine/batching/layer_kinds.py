@@ -77,7 +77,7 @@ class BatchedLayerCache(Protocol):
         """Prepare a pass over rows of these lengths: make room for the tokens that it writes."""
 
     def keep(self, tokens: Sequence[int]) -> None:
-        """Keep the first so many of each row's tokens of the last pass, which had several per row."""
+        """Keep the first `tokens[i]` tokens of row i from the last pass, which had several per row."""
 
     def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
         """Take the rows `keep` in this order, then the rows in `layers`, then `spare` copies of the first row.
@@ -110,7 +110,7 @@ class LayerKind(NamedTuple):
     snapshot: Callable[[Any], list[mx.array | None]] | None = None
     """Return a lazy copy of the state of a layer that can't be cut."""
     restore: Callable[[Any, list[dict[int, mx.array]], int], None] = lambda layer, pieces, length: None
-    """Fill an empty layer with so many tokens: from pieces of what `cut` returned, or from one snapshot, by index."""
+    """Fill an empty layer; arguments: the layer, what `cut` returned or one snapshot, the number of tokens."""
     quantize: Callable[[Any, int, int], Any] = lambda layer, group_size, bits: layer
     """Return the layer, quantised with this group size and number of bits if its kind can be quantised."""
     batches_prefill: bool = False
@@ -247,7 +247,7 @@ class BatchedRotatingKVCache(PlacedArrays):
     def keep(self, tokens: Sequence[int]) -> None:
         """See `BatchedLayerCache`."""
         places = self.lengths.places(self._window, self._keep)[:, None, :, None]
-        stays = mx.array([*tokens, *[0] * (len(self.lengths.counts) - len(tokens))], mx.int32)[:, None]
+        stays = mx.array([*tokens, *[0] * (len(self.lengths.values) - len(tokens))], mx.int32)[:, None]
         stays = (mx.arange(self.lengths.count) < stays)[:, None, :, None]
         for index, new in enumerate(self.pass_arrays):
             at = mx.broadcast_to(places, new.shape)
@@ -417,7 +417,7 @@ KINDS: dict[str, LayerKind] = {
         snapshot=_snapshot_ring,
         # mlx-lm assigns to slices, which changes the array object itself; a copy shares its buffer until then.
         restore=lambda layer, pieces, length: _fill_ring(layer, [copy.copy(pieces[0][i]) for i in range(2)], length),
-        max_verify_tokens=lambda layer: int(layer.max_size - layer.keep),  # no two of them have one place
+        max_verify_tokens=lambda layer: int(layer.max_size - layer.keep),  # as many tokens have different places
     ),
     "ArraysCache": _ARRAYS,
     "LastHiddenState": _ARRAYS._replace(batch=BatchedLastHiddenState, view=LastHiddenStateView),

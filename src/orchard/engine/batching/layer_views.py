@@ -70,7 +70,7 @@ class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
                 mx.full(of.array.shape, of.count, mx.int32) if of.real_array is None else of.real_array for of in known
             ]
             self.lengths = real[0] if len(real) == 1 else mx.concatenate(real)  # models ask for it
-            # Here mlx-vlm's Qwen3.5 keeps the least of them. It would read it from the device: a traced pass can't.
+            # mlx-vlm's Qwen3.5 looks for the least length here. Else it would ask the device; a traced pass can't.
             self._qwen3_5_metadata_revision, self._qwen3_5_lengths_info = 0, (self.lengths, 0)
         self._verifies = all(known) and known[0].count > 1  # several tokens per row, to verify
 

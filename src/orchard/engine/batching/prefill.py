@@ -1,11 +1,11 @@
 """Prefill: compute the KV cache of a prompt, alone or in one pass with others.
 
-A short chunk takes a GPU as long as its kernel launches, however few tokens it has: so several prompts share a pass.
-Each row is padded at its end to the same number of tokens. No token attends to padding, since padding comes after the
+On a GPU, a short chunk takes as long as its kernel launches, whatever its length. So several prompts share a pass. Each
+row is padded at its end to the same number of tokens. No token attends to padding, since padding comes after the
 row's own tokens, and the new caches end before it.
 
-The sizes of such a pass are rounded up to one of a few, and copies of the first row fill the batch: with CUDA, each new
-size costs about as much as the pass itself, once. So even a single prompt is read in this way.
+The sizes of such a pass are rounded up to one of a few, and copies of the first row fill the batch: with CUDA, the
+first pass of a size takes about twice as long. So even a single prompt is read in this way.
 """
 
 from collections.abc import Callable, Sequence

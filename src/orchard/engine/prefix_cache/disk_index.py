@@ -54,7 +54,7 @@ class DiskIndex:
             self._disk.touch(names)
 
     def fetch(self, node: Node, with_snapshot: bool, on_done: Callable[[], None]) -> None:
-        """Queue reading what is only on disk of the path to a node and, if wanted, its snapshot; `on_done` follows."""
+        """Queue reading what is only on disk, of the path to a node and perhaps its snapshot; then call `on_done`."""
         slots = reversed(slots_of(node.path, node if with_snapshot else None))
         names = dict.fromkeys(slot.file.name for slot in slots if slot.value is None and slot.file is not None)
         if names:

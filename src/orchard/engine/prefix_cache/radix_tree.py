@@ -183,10 +183,10 @@ def _common_prefix_size(one: bytes, other: bytes) -> int:
 
 
 def ids_after(nodes: list[Node], place: int, count: int, scope: CacheScope) -> list[int]:
-    """Return up to `count` cached ids from `place` on, in the text below it that was used last and the scope shows.
+    """Return up to `count` cached ids from `place` on, of the most recently used text there that the scope shows.
 
     `nodes`: the path to `place`; its last node has the place inside it or ends there. Where texts part, only the newest
-    ones are compared: there may be as many as the cache has.
+    ones are compared, because there may be very many.
     """
     node = nodes[-1]
     found = unpack_tokens(node.edge[(place - node.start) * WIDTH :])

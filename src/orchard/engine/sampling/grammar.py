@@ -42,8 +42,8 @@ class ReasoningTokens(Struct, frozen=True):
     its answer. `end`: the end tag as text, with any tokens. `within`: the text that begins the reasoning, if the
     grammar itself includes the reasoning.
 
-    `closing`: the end tag's tokens. They are forced once only `needs` tokens, enough for a short answer, are left after
-    them.
+    `closing`: the end tag's tokens. They are forced once only `needs` tokens are left after them, enough for a short
+    answer.
     """
 
     end: bytes
@@ -93,7 +93,7 @@ class GrammarVocabulary:
         return b"".join(self.pieces[token] for token in tokens)
 
     def spelling_tokens(self, text: bytes, tokens: Sequence[int]) -> list[int]:
-        """Return the first of the tokens that exist and spell the text, which may name tokens as in `_TOKEN_NAME`."""
+        """Return the leading tokens that exist and spell the text, which may name tokens as `_TOKEN_NAME` does."""
         found: list[int] = []
         for token in tokens:
             name = _TOKEN_NAME % token

@@ -343,7 +343,7 @@ class Sampler:
         return DrawsAhead([Draw(token, plan.logprobs(token, raw), plan.logprob_rows, [])], rows)
 
     def settle(self, stand: Sequence[int]) -> None:
-        """Take each row back to the state after so many of its draws in the last `draw_ahead`."""
+        """Take row i back to its state after `stand[i]` draws of the last `draw_ahead`."""
         past, self._saved_states = self._saved_states, []
         for row, count in zip(self._rows, stand, strict=True):
             row.draw_count += count - self._drawn_ahead

@@ -12,7 +12,7 @@ from orchard.engine.sampling.params import SamplingParams
 
 _IS_OVER = -1  # the reasoning is over, or there is none
 _MAY_BEGIN = -2  # the model may still begin the reasoning
-_MAX_BLANK = 8  # the token that opens the reasoning must be among so many first draws
+_MAX_BLANK = 8  # the token that opens the reasoning must be among the first draws, up to this number
 _UNLIMITED = SamplingParams(seed=0)  # for a row without a budget, or without a token that ends its reasoning
 
 

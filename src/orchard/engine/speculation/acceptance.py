@@ -9,7 +9,7 @@ EXPECTED_OF_DRAFT = 0.7
 """The same for a draft's guess: somebody chose the draft for the model."""
 _EXPECTED_OF_GRAMMAR = 0.98  # no other token is allowed, unless a thinking budget ends the reasoning
 _EXPECTED_WEIGHT = 2.0
-_ROW_WEIGHT = 8.0  # after so many guesses, a row's own history counts as much as that of the model
+_ROW_WEIGHT = 8.0  # guesses after which a row's own history counts as much as the model's
 _ROW_MEMORY = 24.0  # guesses; it is short because a text changes its subject
 _MODEL_MEMORY = 400.0
 

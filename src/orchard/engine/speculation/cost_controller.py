@@ -103,12 +103,12 @@ class CostController:
         self.totals: SpeculationReport = {}
         """Results by source since the model was loaded. Any thread may read it: it is replaced, never changed."""
         self._verifications: dict[Source, tuple[int, int]] = {}
-        self._last_wide_step: _WideStep | None = None  # a wide step; a part of its cost may show in the next step
+        self._last_wide_step: _WideStep | None = None  # a part of its cost may show in the next step
         self._measuring_credit = 0.0  # credit, in seconds
         self._asking_credit = 0.0
         self._has_credit = False
         self._rows = 0  # in the last step
-        self._steps_since_change = 0  # steps since the number of rows changed
+        self._steps_since_change = 0
 
     def proposal_limit(self, rows: int) -> int:
         """Return the most tokens to propose for each row in this step; 0: don't ask the proposers."""

@@ -59,7 +59,7 @@ class PassCosts:
     def seconds(self, rows: int, width: int) -> float | None:
         """Return the seconds of a step, measured at this width or interpolated between two; None: unknown.
 
-        If only width 1 was measured with so many rows, scale it by the ratio of another number of rows.
+        If only width 1 was measured with `rows` rows, scale its time by the ratio for another number of rows.
         """
         own = self._interpolate(_row_bucket(rows), width)
         if own is not None or width == 1 or (plain := self._interpolate(_row_bucket(rows), 1)) is None:
