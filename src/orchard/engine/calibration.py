@@ -191,8 +191,8 @@ def _logits_match(what: str, expected: _ExpectedLogits, logits: Callable[[], mx.
     return off <= allowed
 
 
-def _max_difference(some: mx.array, others: mx.array) -> float:
-    return float(mx.abs(some.astype(mx.float32) - others).max())
+def _max_difference(logits: mx.array, expected: mx.array) -> float:
+    return float(mx.abs(logits.astype(mx.float32) - expected).max())
 
 
 def _logits_alone(model: LanguageModel, options: TextOptions) -> mx.array:

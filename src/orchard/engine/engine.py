@@ -144,9 +144,9 @@ class Engine(Generic[M]):
         """Continue a paused job from its tokens. Unknown ids are ignored."""
         self._inbox.put(lambda runner: runner.resume(job_id))
 
-    def report(self, done: Callable[[dict[str, int]], None]) -> None:
-        """Call `done` with the prefix cache's counters, in the engine's thread."""
-        self._inbox.put(lambda runner: done(runner.store.counters()))
+    def report(self, callback: Callable[[dict[str, int]], None]) -> None:
+        """Call `callback` with the prefix cache's counters, in the engine's thread."""
+        self._inbox.put(lambda runner: callback(runner.store.counters()))
 
     def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit weights, KV caches and cached prompts together to `memory_bytes`, from the next step on.
@@ -247,14 +247,14 @@ class Engine(Generic[M]):
                 steps, read = 0, runner.read_tokens
                 mx.clear_cache()
 
-    def _note_peak(self, taken: int, planned: int) -> None:
+    def _note_peak(self, taken_bytes: int, planned_bytes: int) -> None:
         # Up to its limit, MLX may run ahead of the device, whatever was planned.
-        if taken > max(planned, self._limit) and not self._has_exceeded_plan:
+        if taken_bytes > max(planned_bytes, self._limit) and not self._has_exceeded_plan:
             self._has_exceeded_plan = True
             text = "a step took %s bytes of memory; %s were planned, and the model may take %s"
-            log.warning(text, f"{taken:,}", f"{planned:,}", f"{self._limit:,}")
-        if taken > self.peak.taken_bytes:
-            self.peak = Peak(taken, planned)
+            log.warning(text, f"{taken_bytes:,}", f"{planned_bytes:,}", f"{self._limit:,}")
+        if taken_bytes > self.peak.taken_bytes:
+            self.peak = Peak(taken_bytes, planned_bytes)
 
     def _handle_messages(self, runner: Runner) -> bool:
         """Handle the messages since the last step; wait for one while idle. Return False if the engine must close."""

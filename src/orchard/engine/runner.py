@@ -218,9 +218,9 @@ class Runner:
         if self._shortage.note_calm_step():
             self._scheduler.limit_running(self._shortage.max_running)
 
-    def _hold_tokens(self, drawn: list[DrawnToken]) -> None:
+    def _hold_tokens(self, tokens: list[DrawnToken]) -> None:
         """Hold tokens that were just read, until a token that was launched after them could be read."""
-        for one in drawn:
+        for one in tokens:
             if work := self._work.get(one.job):
                 self._results.hold(self._rows.read_draws + 1, work, one)
 
@@ -250,7 +250,7 @@ class Runner:
         works = [self._work[job_id] for job_id in ids]
         alone = works[0] if running == len(works) == 1 else None
         self._shortage.note_failure(
-            running, LoneJob(alone.job.id, sum(alone.released) + alone.released_scores) if alone else None
+            running, LoneJob(alone.job.id, sum(alone.released_tokens) + alone.released_scores) if alone else None
         )
         self._results.drop_pending()
         self._scores, self._hidden_states = [], []
@@ -421,14 +421,14 @@ class Runner:
         message = str(error) if told else f"the model failed on this request: {type(error).__name__}: {error}"
         self._drop_failed_job(JobFailure(job_id, message, by_grammar=known, refusal=refusal))
 
-    def _drop_failed_job(self, broken: JobFailure) -> None:
-        if not (work := self._work.get(broken.job)):
+    def _drop_failed_job(self, failure: JobFailure) -> None:
+        if not (work := self._work.get(failure.job)):
             return  # it has already failed: another of its rows did, in another pass
         for row in work.rows:
             row.cacheable = False
             self._rows.leave(row)
-        self._forget(broken.job)
-        self._failures.append(broken)
+        self._forget(failure.job)
+        self._failures.append(failure)
 
     def _guard(self, job_id: str, act: Callable[[Work], None]) -> None:
         """Do one job's part of a step. If it raises, only that job fails."""

@@ -25,7 +25,7 @@ class Work:
     `answers[i]`: the tokens of choice i when its row was last freed (preemption, pause); None if the choice has ended.
     `admitted_with[i]`: how many tokens choice i had when the job was last queued: the scheduler knows of these.
     `scored_tokens`: how many prompt tokens have had the token after them scored, if the job wants prompt logprobs.
-    `released[i]`, `released_scores`: how many tokens of choice i, and how many scores, have left the engine.
+    `released_tokens[i]`, `released_scores`: how many tokens of choice i, and how many scores, have left the engine.
     """
 
     def __init__(self, job: Job, ticket: Ticket) -> None:
@@ -39,7 +39,7 @@ class Work:
         self.has_begun = False
         self.requested_tokens = job.max_tokens
         self.scored_tokens = 0
-        self.released = [0] * job.choices
+        self.released_tokens = [0] * job.choices
         self.released_scores = 0
 
     def save_prefill(self) -> None:
@@ -111,7 +111,7 @@ class Work:
         most = 0
         for choice, answer in enumerate(self.answers):
             if answer is not None:
-                del answer[self.released[choice] :]
+                del answer[self.released_tokens[choice] :]
                 most = max(most, len(answer) - self.admitted_with[choice])
         return most
 
@@ -148,7 +148,7 @@ class Results:
             elif work.answers[result.choice] is None:
                 continue
             else:
-                work.released[result.choice] += 1
+                work.released_tokens[result.choice] += 1
                 if result.reason:
                     self._end(work, result.choice)
             self._released.append(result)

@@ -371,15 +371,15 @@ class Batch:
         return self._run_passes(run)
 
     def verify(
-        self, tokens: Sequence[Sequence[int]], drawn: Sequence[int], array: mx.array | None = None
+        self, tokens: Sequence[Sequence[int]], draw_counts: Sequence[int], array: mx.array | None = None
     ) -> tuple[mx.array | None, list[tuple[list[BatchSlot], Exception]]]:
         """Read several tokens per row, some of which may be rejected; return logits (rows, n, vocab_size) and failures.
 
-        n is the maximum of `drawn`. Row i has the logits of its last `drawn[i]` tokens, then padding. If some tokens
-        are not computed yet, `array`, (rows, most tokens), has all of them, padded, and `tokens` has placeholders.
-        The next call must be `keep`.
+        n is the maximum of `draw_counts`. Row i has the logits of its last `draw_counts[i]` tokens, then padding. If
+        some tokens are not computed yet, `array`, (rows, most tokens), has all of them, padded, and `tokens` has
+        placeholders. The next call must be `keep`.
         """
-        most = max(drawn)
+        most = max(draw_counts)
         # If rows can only verify alone, their recurrent states would count padding as tokens.
         multiple = self._multiple if self.verify_mode is VerifyMode.TOGETHER else 1
 
@@ -388,7 +388,7 @@ class Batch:
             own = tokens[start:stop]
             known = None if array is None else array[start:stop, : max(map(len, own))]
             logits = pass_.verify(self._model, own, known, self._traced, multiple)
-            return _last_logits(logits, own, drawn[start:stop], most)
+            return _last_logits(logits, own, draw_counts[start:stop], most)
 
         return self._run_passes(run)
 
@@ -449,13 +449,13 @@ class Batch:
         return (logits[0] if logits else None), failed
 
 
-def _last_logits(logits: mx.array, tokens: Sequence[Sequence[int]], drawn: Sequence[int], most: int) -> mx.array:
-    """Return (rows, most, vocab_size): from logits (rows, n, vocab_size), those of each row's last `drawn` tokens."""
+def _last_logits(logits: mx.array, tokens: Sequence[Sequence[int]], draw_counts: Sequence[int], most: int) -> mx.array:
+    """Return (rows, most, vocab_size): row i has the `logits` of its last `draw_counts[i]` tokens."""
     count = logits.shape[1]
-    if all(len(of) == count and last == most for of, last in zip(tokens, drawn, strict=True)):
+    if all(len(of) == count and last == most for of, last in zip(tokens, draw_counts, strict=True)):
         return logits[:, count - most :]
     places = [
         [min(len(of) - last + place, len(of) - 1) for place in range(most)]
-        for of, last in zip(tokens, drawn, strict=True)
+        for of, last in zip(tokens, draw_counts, strict=True)
     ]
     return logits[mx.arange(len(places))[:, None], mx.array(places)]

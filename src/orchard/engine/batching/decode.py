@@ -215,16 +215,16 @@ class Rows:
             return []
         logits, computing = self._masked_logits
         self._masked_logits = None
-        allowed, broken = computing.result()
+        masks, broken = computing.result()
         failed: Failures = []
         for place, error in broken.items():
             self._active[place].ended = True
             failed.append(([self._active[place]], error))
-        self._draw(logits, allowed)
+        self._draw(logits, masks)
         return failed
 
-    def _draw(self, logits: mx.array, allowed: mx.array | None) -> None:
-        draw = self._sampler.draw(logits, allowed)
+    def _draw(self, logits: mx.array, masks: mx.array | None) -> None:
+        draw = self._sampler.draw(logits, masks)
         draw.launch()
         self._inputs = draw.token
         self._unread.append((self._active, draw))

@@ -52,8 +52,8 @@ class AttentionView:
         as_it_is = self.joint and on_cuda() and isinstance(masks[0], mx.array)
         return self._group_arrays(masks) if as_it_is or len(masks) > 1 else masks[0]
 
-    def _group_arrays(self, of: list[Any]) -> GroupedArrays:
-        return GroupedArrays(of, self._bounds, self._layers)
+    def _group_arrays(self, arrays: list[Any]) -> GroupedArrays:
+        return GroupedArrays(arrays, self._bounds, self._layers)
 
 
 class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types

@@ -152,14 +152,16 @@ class Prefill:
         if not any(span.splits_at(stop) for span in self._spans):  # otherwise a cached prompt would split it
             self.cache = self._store.quantize_if_due(self.cache, stop)
 
-    def take_shared_result(self, cache: Cache, stop: int, last: mx.array | None, unfinished: list[mx.array]) -> None:
+    def take_shared_result(
+        self, cache: Cache, stop: int, last: mx.array | None, pending_arrays: list[mx.array]
+    ) -> None:
         """Take over the result of a shared pass: a cache of the tokens up to `stop`, and the hidden state there.
 
         The next `advance` counts it.
         """
         if stop == len(self.tokens):
             self.hidden_state = last
-        self.cache, self._arriving, self.pending_arrays = cache, stop, unfinished
+        self.cache, self._arriving, self.pending_arrays = cache, stop, pending_arrays
 
     @property
     def batch_key(self) -> tuple[object, ...] | None:

@@ -173,10 +173,10 @@ def walk(top: Node, text: bytes) -> tuple[list[Node], int]:
     return nodes, top.end + at // WIDTH
 
 
-def _common_prefix_size(one: bytes, other: bytes) -> int:
+def _common_prefix_size(first: bytes, second: bytes) -> int:
     """Return the length, in bytes, of the tokens with which both texts begin."""
-    size = min(len(one), len(other))
-    differ = int.from_bytes(one[:size], "little") ^ int.from_bytes(other[:size], "little")
+    size = min(len(first), len(second))
+    differ = int.from_bytes(first[:size], "little") ^ int.from_bytes(second[:size], "little")
     if not differ:
         return size
     return ((differ & -differ).bit_length() - 1) // 8 // WIDTH * WIDTH

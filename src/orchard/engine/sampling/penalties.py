@@ -64,9 +64,9 @@ class Penalties:
         """Return the present state, for `settle`."""
         return [tally.save_state() for tally in self._tallies()]
 
-    def settle(self, past: Sequence[list[TallyState]], places: Sequence[int]) -> None:
-        """Take row i back to the state `past[places[i]]`."""
-        for tally, of in zip(self._tallies(), zip(*past, strict=True), strict=True):
+    def settle(self, states: Sequence[list[TallyState]], places: Sequence[int]) -> None:
+        """Take row i back to the state `states[places[i]]`."""
+        for tally, of in zip(self._tallies(), zip(*states, strict=True), strict=True):
             tally.settle(of, [places[row] for row in tally.rows])
 
     def _tallies(self) -> list["_Tally"]:
@@ -150,19 +150,19 @@ class _Tally:
     def save_state(self) -> TallyState:
         return TallyState(self._counts, self._ring, self._lengths)
 
-    def settle(self, past: Sequence[TallyState], places: Sequence[int]) -> None:
+    def settle(self, states: Sequence[TallyState], places: Sequence[int]) -> None:
         own = mx.array(list(places)), mx.arange(len(places))
-        self._counts = mx.stack([of.counts for of in past])[own]
+        self._counts = mx.stack([of.counts for of in states])[own]
         width = self._ring.shape[1]
-        self._ring = mx.stack([mx.pad(of.ring, [(0, 0), (0, width - of.ring.shape[1])]) for of in past])[own]
-        self._lengths = [past[place].lengths[row] for row, place in enumerate(places)]
+        self._ring = mx.stack([mx.pad(of.ring, [(0, 0), (0, width - of.ring.shape[1])]) for of in states])[own]
+        self._lengths = [states[place].lengths[row] for row, place in enumerate(places)]
 
     def _slide(self, token: mx.array) -> None:
         """Replace the tokens that leave the windows by `token` (n,)."""
-        past = list(zip(self._windows, self._lengths, strict=True))
-        self._reserve(max(min(window, length + 1) for window, length in past))
-        column = mx.array([[length % window if window else 0] for window, length in past])
-        leaves = mx.array([float(0 < window <= length) for window, length in past])
+        pairs = list(zip(self._windows, self._lengths, strict=True))
+        self._reserve(max(min(window, length + 1) for window, length in pairs))
+        column = mx.array([[length % window if window else 0] for window, length in pairs])
+        leaves = mx.array([float(0 < window <= length) for window, length in pairs])
         _, places, _ = self._constants()
         oldest = mx.take_along_axis(self._ring, column, axis=1)[:, 0]
         self._counts = self._counts.at[places, oldest].add(-leaves)

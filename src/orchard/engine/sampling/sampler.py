@@ -297,17 +297,17 @@ class Sampler:
         self._budgets.keep(rows)
         self._plan, self._plans_ahead = None, {}
 
-    def draw(self, logits: mx.array, allowed: mx.array | None = None) -> Draw:
+    def draw(self, logits: mx.array, masks: mx.array | None = None) -> Draw:
         """Draw a token for each row from logits (B, vocab_size) of any float type, lazily.
 
-        `allowed`: the tokens that each row may draw, at least one: bits, int32 (B, words), as in `grammar.Words`.
+        `masks`: the tokens that each row may draw, at least one: bits, int32 (B, words), as in `grammar.Words`.
         """
         if self._plan is None:
             self._plan = _DrawPlan([row.params for row in self._rows], self._vocab_size)
         raw = logits.astype(mx.float32)
         scores = self._budgets.forbid_end(self._penalties.apply(self._plan.bias(raw)))
-        if allowed is not None:
-            scores = self._allow(scores, allowed)
+        if masks is not None:
+            scores = self._allow(scores, masks)
         token = self._budgets.apply(self._plan.choose(scores, self._rows), [row.draw_count for row in self._rows])
         self._penalties.count(token)
         for row in self._rows:
@@ -315,17 +315,17 @@ class Sampler:
         state = self._penalties.state() + self._budgets.state()
         return Draw(token, self._plan.logprobs(token, raw), self._plan.logprob_rows, state)
 
-    def draw_ahead(self, logits: mx.array, allowed: mx.array | None = None) -> DrawsAhead:
+    def draw_ahead(self, logits: mx.array, masks: mx.array | None = None) -> DrawsAhead:
         """Draw n tokens for each row, each as if those before it were valid, from logits (B, n, vocab_size), lazily.
 
-        `allowed`: see `draw`, (B, n, words). `settle` must follow, with how many of them are valid.
+        `masks`: see `draw`, (B, n, words). `settle` must follow, with how many of them are valid.
         """
         rows, count, _ = logits.shape
         if self._penalties.state() or self._budgets.state():
             self._saved_states, self._drawn_ahead = [self._save_state()], count
             draws = []
             for place in range(count):
-                draws.append(self.draw(logits[:, place], None if allowed is None else allowed[:, place]))
+                draws.append(self.draw(logits[:, place], None if masks is None else masks[:, place]))
                 self._saved_states.append(self._save_state())
             return DrawsAhead(draws, rows)
         # No draw depends on those before it, so draw all at once.
@@ -334,8 +334,8 @@ class Sampler:
             self._plans_ahead[count] = _DrawPlan([row.params for row in ahead], self._vocab_size)
         plan, raw = self._plans_ahead[count], logits.reshape(rows * count, -1).astype(mx.float32)
         scores = plan.bias(raw)
-        if allowed is not None:
-            scores = self._allow(scores, allowed.reshape(rows * count, -1))
+        if masks is not None:
+            scores = self._allow(scores, masks.reshape(rows * count, -1))
         token = plan.choose(scores, ahead)
         for row in self._rows:
             row.draw_count += count
@@ -344,16 +344,16 @@ class Sampler:
 
     def settle(self, stand: Sequence[int]) -> None:
         """Take row i back to its state after `stand[i]` draws of the last `draw_ahead`."""
-        past, self._saved_states = self._saved_states, []
+        states, self._saved_states = self._saved_states, []
         for row, count in zip(self._rows, stand, strict=True):
             row.draw_count += count - self._drawn_ahead
-        if past and any(count < self._drawn_ahead for count in stand):
-            self._penalties.settle([penalties for penalties, _ in past], stand)
-            self._budgets.settle([budgets for _, budgets in past], stand)
+        if states and any(count < self._drawn_ahead for count in stand):
+            self._penalties.settle([penalties for penalties, _ in states], stand)
+            self._budgets.settle([budgets for _, budgets in states], stand)
 
-    def _allow(self, scores: mx.array, allowed: mx.array) -> mx.array:
-        """Return scores (n, vocab_size) that are -inf for tokens whose bits in `allowed` (n, words) are 0."""
-        bits = (allowed[:, :, None] >> mx.arange(32, dtype=mx.int32)) & 1
+    def _allow(self, scores: mx.array, masks: mx.array) -> mx.array:
+        """Return scores (n, vocab_size) that are -inf for tokens whose bits in `masks` (n, words) are 0."""
+        bits = (masks[:, :, None] >> mx.arange(32, dtype=mx.int32)) & 1
         most = (bits - 0.5) * mx.inf  # on a CPU a minimum takes a fifth of the time of `where`
         # The scores of allowed tokens stay finite.
         return mx.minimum(mx.maximum(scores, _LEAST), most.reshape(len(scores), -1)[:, : self._vocab_size])

@@ -43,10 +43,10 @@ class ThinkingBudgets:
         """Return the arrays to compute with every draw."""
         return [] if self._states is None else [self._states]
 
-    def settle(self, past: Sequence[list[mx.array]], places: Sequence[int]) -> None:
-        """Take row i back to the state `past[places[i]]`."""
+    def settle(self, states: Sequence[list[mx.array]], places: Sequence[int]) -> None:
+        """Take row i back to the state `states[places[i]]`."""
         if self._states is not None:
-            begun = mx.stack([array for state in past for array in state])
+            begun = mx.stack([array for state in states for array in state])
             self._states = begun[mx.array(list(places)), mx.arange(len(places))]
 
     def forbid_end(self, scores: mx.array) -> mx.array:
@@ -60,41 +60,44 @@ class ThinkingBudgets:
         barred = (self._states == _IS_OVER)[:, None] & (mx.arange(scores.shape[1]) == ends[:, None])
         return mx.where(barred, -mx.inf, scores)
 
-    def apply(self, token: mx.array, drawn: Sequence[int]) -> mx.array:
-        """Return `token` (B,), with `think_end` where the budget is spent; each row has drawn `drawn` tokens before."""
+    def apply(self, token: mx.array, draw_counts: Sequence[int]) -> mx.array:
+        """Return `token` (B,), with `think_end` where the budget is spent. Row i has drawn `draw_counts[i]` tokens."""
         if self._states is None:
             return token
         ends = mx.array([max(one.think_end, 0) for one in self._rows], mx.uint32)
-        due = self._spent_rows(drawn)
+        due = self._spent_rows(draw_counts)
         if due is not None:
             token = mx.where(due, ends, token)
         begun = mx.where(token == ends, _IS_OVER, self._states)
-        ahead = [one.think_start >= 0 and count < _MAX_BLANK for one, count in zip(self._rows, drawn, strict=True)]
+        ahead = [
+            one.think_start >= 0 and count < _MAX_BLANK for one, count in zip(self._rows, draw_counts, strict=True)
+        ]
         if any(ahead):
-            begun = mx.where(self._states == _MAY_BEGIN, self._state_after_start(token, drawn), begun)
+            begun = mx.where(self._states == _MAY_BEGIN, self._state_after_start(token, draw_counts), begun)
         self._states = begun
         return token
 
-    def _spent_rows(self, drawn: Sequence[int]) -> mx.array | None:
+    def _spent_rows(self, draw_counts: Sequence[int]) -> mx.array | None:
         """Return which rows (B,) have spent their budgets; None if none can have."""
         budgets = [one.thinking_budget for one in self._rows]
         spent = [
-            -1 if budget is None else max(count - budget, -1) for budget, count in zip(budgets, drawn, strict=True)
+            -1 if budget is None else max(count - budget, -1)
+            for budget, count in zip(budgets, draw_counts, strict=True)
         ]
         if max(spent) < 0:
             return None
         assert self._states is not None
         return (self._states >= 0) & (mx.array(spent, mx.int32) >= self._states)
 
-    def _state_after_start(self, token: mx.array, drawn: Sequence[int]) -> mx.array:
+    def _state_after_start(self, token: mx.array, draw_counts: Sequence[int]) -> mx.array:
         """Return the state (B,) of reasoning that could begin with `token`."""
         starts = mx.array([max(one.think_start, 0) for one in self._rows], mx.uint32)
         most = max(1, *(len(one.think_blank) for one in self._rows))
         # Pad with the token that opens the reasoning, which has precedence.
         blanks = [[*one.think_blank, *[max(one.think_start, 0)] * (most - len(one.think_blank))] for one in self._rows]
         blank = (token[:, None] == mx.array(blanks, mx.uint32).reshape(len(blanks), most)).any(axis=-1)
-        last = mx.array([count + 1 == _MAX_BLANK for count in drawn])
-        begun = mx.array([count + 1 for count in drawn], mx.int32)
+        last = mx.array([count + 1 == _MAX_BLANK for count in draw_counts])
+        begun = mx.array([count + 1 for count in draw_counts], mx.int32)
         return mx.where(token == starts, begun, mx.where(blank & ~last, _MAY_BEGIN, _IS_OVER))
 
 
