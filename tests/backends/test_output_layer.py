@@ -46,7 +46,7 @@ def test_hidden_states_of_text_models(kind: str, tmp_path: Path) -> None:
 def test_hidden_states_where_the_inner_part_has_other_arguments(tmp_path: Path) -> None:
     make_architecture(tmp_path, "gemma3n")
     model = load_text_model(str(tmp_path), EMBEDDINGS)
-    hidden = model.hidden(TOKENS, model.new_cache())
+    hidden = model.hidden_states(TOKENS, model.new_cache())
     logits = model.network.model.language_model.embed_tokens.as_linear(hidden)
     check_close(mx.tanh(logits / SOFTCAP) * SOFTCAP, model.forward(TOKENS, model.new_cache()))
 

@@ -67,7 +67,7 @@ async def vectors(caller: Caller, name: str, task: Embed) -> list[Any]:
 
 def expected(folder: Path, tokens: list[int]) -> Any:
     model = load_text_model(str(folder), TextOptions(embeddings=True))
-    hidden = np.array(model.hidden(mx.array([tokens], mx.uint32), model.new_cache())[0, -1])
+    hidden = np.array(model.hidden_states(mx.array([tokens], mx.uint32), model.new_cache())[0, -1])
     return hidden / np.linalg.norm(hidden)
 
 

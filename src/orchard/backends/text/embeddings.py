@@ -166,14 +166,14 @@ class TextEmbeddings:
     def take(self, step: EngineStep) -> dict[str, list[Event]]:
         """Return the events of a step, by request; the last event of a request that has ended is `Finished`."""
         events: dict[str, list[Event]] = {}
-        for begun in step.begun:
+        for begun in step.starts:
             request_id, number = _parse_job_id(begun.job)
             if live := self._live.get(request_id):
                 live.begun_inputs.add(number)
                 if not live.has_started:
                     live.has_started = True
                     events[request_id] = [Started(live.token_count)]
-        for state in step.hidden:
+        for state in step.hidden_states:
             request_id, number = _parse_job_id(state.job)
             if live := self._live.get(request_id):
                 events.setdefault(request_id, []).extend(self._embedding_events(live, number, state.vector))

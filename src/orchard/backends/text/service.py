@@ -83,7 +83,7 @@ class _LiveRequest:
         self.guess_counts: dict[str, tuple[int, int]] = {}  # by source of guesses: proposed and accepted tokens
         self.echo: Echo | None = None
 
-    def count_guesses(self, guesses: Verified) -> None:
+    def count_guesses(self, guesses: Verification) -> None:
         """Count proposed and accepted tokens."""
         proposed, accepted = self.guess_counts.get(guesses.source, (0, 0))
         self.guess_counts[guesses.source] = proposed + guesses.proposed, accepted + guesses.accepted
@@ -129,9 +129,9 @@ class TextService(Service):
         self._end_helpers: Callable[[], None] = lambda: None
         self._options = options
         self._most_requests = options.decode_concurrency + options.queue_size
-        self._most_bytes = limit(options)
+        self._most_bytes = memory_limit(options)
         self._live: dict[str, _LiveRequest] = {}
-        self._room = MediaRoom(min(MOST_MEDIA_BYTES, int(limit(options) * MEDIA_SHARE)), self._media_bytes)
+        self._room = MediaRoom(min(MOST_MEDIA_BYTES, int(memory_limit(options) * MEDIA_SHARE)), self._media_bytes)
         self._running = 0  # as the engine last reported
         self._starved: list[str] = []  # as the engine last reported
         self._last_status: tuple[int, int, list[str]] = (0, 0, [])
@@ -368,8 +368,8 @@ class TextService(Service):
         for request_id in finished:
             del self._live[request_id]
         self._running = max(0, step.running - self._embeddings.further_jobs)
-        self._starved = list(dict.fromkeys(map(request_id_of_job, step.starved)))
-        for begun in step.begun:
+        self._starved = list(dict.fromkeys(map(request_id_of_job, step.starved_jobs)))
+        for begun in step.starts:
             if live := self._live.get(begun.job):
                 events.setdefault(begun.job, []).extend(self._on_begun(live, begun))
         for scored in step.scores:
@@ -378,10 +378,10 @@ class TextService(Service):
         for drawn in step.tokens:  # do this first: a stop string among the step's tokens may end the request
             if drawn.verified and (live := self._live.get(drawn.job)):
                 live.count_guesses(drawn.verified)
-        for drawn in step.drawn:
+        for drawn in step.tokens:
             if live := self._live.get(drawn.job):
                 events.setdefault(drawn.job, []).extend(self._on_token(live, drawn))
-        for broken in step.broken:
+        for broken in step.failures:
             request_id = request_id_of_job(broken.job)
             if self._live.pop(request_id, None):
                 self._embeddings.cancel(request_id)
@@ -391,7 +391,7 @@ class TextService(Service):
                 events.setdefault(request_id, []).append(failed)
         self._emit_events([(request_id, found) for request_id, found in events.items() if found])
 
-    def _on_begun(self, live: _LiveRequest, begun: Begun) -> list[Event]:
+    def _on_begun(self, live: _LiveRequest, begun: JobStart) -> list[Event]:
         """Return the first events of a request whose prefill has begun."""
         if live.has_begun:  # its prefill began again, after a preemption
             return []
@@ -401,7 +401,7 @@ class TextService(Service):
         started = Started(live.prompt_tokens, begun.cached_tokens, sampling=live.sampling)
         return [started, *(live.echo.begin() if live.echo else ())]
 
-    def _on_token(self, live: _LiveRequest, drawn: Drawn) -> list[Event]:
+    def _on_token(self, live: _LiveRequest, drawn: DrawnToken) -> list[Event]:
         if not live.answers:  # only the prompt was wanted, but the engine always generates a token
             del self._live[drawn.job]
             return [live.finished_event()]
@@ -432,7 +432,7 @@ class TextService(Service):
         """Log how many guesses of a request were right, and how much time each source has saved in all requests."""
         if not live.guess_counts:
             return
-        totals = self._engine.speculated
+        totals = self._engine.speculation_report
         saved = {source: totals.get(source, SourceTotals()).saved_seconds for source in live.guess_counts}
         counts = (
             f"{right} of {count} by {source} (since the load: {saved[source]:.2f} s saved)"

@@ -140,7 +140,7 @@ class Constraints:
         reasoning = self._limit_reasoning(constraint.reasoning, compiled, constraint.max_tokens)
         rules = compiled.grammar_with_reasoning if reasoning and reasoning.within else compiled.answer_grammar
         prefix = constraint.answer_prefix
-        prefix_tokens = rules.vocabulary.tokenize(prefix)
+        prefix_tokens = rules.vocabulary.tokenize_greedily(prefix)
         if prefix and rules.first.deep_copy().try_consume_tokens(prefix_tokens) != len(prefix_tokens):
             reason = "the unfinished message that the answer continues doesn't match it"
             raise _enforcement_error(constraint, reason)
@@ -213,11 +213,11 @@ class Constraints:
         """
         if reasoning is None:
             return None
-        closing = tuple(self._tags.tokenize(reasoning.end.decode(), self._grammar_vocabulary.tokenize))
+        closing = tuple(self._tags.tokenize(reasoning.end.decode(), self._grammar_vocabulary.tokenize_greedily))
         if compiled.answer_grammar.shortest is None:
             return None if reasoning.within else replace(reasoning, closing=closing)
-        reserved_tokens = MOST_NEWLINES + compiled.answer_grammar.shortest + 1  # the token that ends the turn
-        opening = len(self._tags.tokenize(reasoning.within.decode(), self._grammar_vocabulary.tokenize)) or 1
+        reserved_tokens = MAX_NEWLINES + compiled.answer_grammar.shortest + 1  # the token that ends the turn
+        opening = len(self._tags.tokenize(reasoning.within.decode(), self._grammar_vocabulary.tokenize_greedily)) or 1
         if not reasoning.opened and max_tokens is not None and max_tokens <= opening + len(closing) + reserved_tokens:
             return None
         return replace(reasoning, closing=closing, needs=reserved_tokens)

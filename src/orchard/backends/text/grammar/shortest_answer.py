@@ -93,9 +93,9 @@ class ShortestAnswers:
             if special:
                 write(tokens)
                 continue
-            rest = self._letters.spells(tokens)
+            rest = self._letters.text_of_tokens(tokens)
             while rest:
-                tokens = [*itertools.takewhile(lambda token: token not in self._special_tokens, state.forced())]
+                tokens = [*itertools.takewhile(lambda token: token not in self._special_tokens, state.forced_tokens())]
                 tokens = tokens or self._alphabet.tokenizer.tokenize_bytes(rest[:_LONGEST_TOKEN])[:1]
                 rest = rest[len(self._alphabet.text_of_tokens(tokens)) :]
                 write(tokens)

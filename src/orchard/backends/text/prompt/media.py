@@ -294,10 +294,10 @@ class PromptMedia:
 
 def _embedder(
     model: "weakref.ref[VisionModel]", tokens: list[int], placed_media: list["PlacedMedium"]
-) -> Callable[[int], Embedded]:
+) -> Callable[[int], PromptEmbeddings]:
     """Return `Job.embed`. It doesn't keep the model, which the engine's thread frees."""
 
-    def embed(cached_tokens: int) -> Embedded:
+    def embed(cached_tokens: int) -> PromptEmbeddings:
         loaded_model = model()
         assert loaded_model, "a job outlives its model"
         return loaded_model.embed(tokens, placed_media, cached_tokens)
