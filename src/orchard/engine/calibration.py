@@ -27,7 +27,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import kv_cache
 from orchard.engine.batching.attention import exact_attention
-from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot, VerifyMode
+from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot, SlotFailures, VerifyMode
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.batching.prefill import read_rows
@@ -291,7 +291,7 @@ def _prefill_probe(model: LanguageModel, store: KVStore, probe: int) -> BatchSlo
     return BatchSlot(store.quantize_if_due(cache, len(prompt)), len(prompt))
 
 
-def _checked_logits(logits: mx.array | None, failed: list[tuple[list[BatchSlot], Exception]]) -> mx.array:
+def _checked_logits(logits: mx.array | None, failed: SlotFailures) -> mx.array:
     for _, error in failed:
         raise error
     assert logits is not None

@@ -292,8 +292,8 @@ class Runner:
         most_places = self._scheduler.spare_bytes // max(self._footprint.per_token, 1)
         for pieces in alike.values():
             sizes = [(work.prefills[0][0].tokens_read, tokens) for work, tokens in pieces if work.prefills]
-            for of in group_by_length(sizes, most_places) if len(pieces) > 1 else [[0]]:
-                self._prefill_group([pieces[index] for index in of])
+            for indices in group_by_length(sizes, most_places) if len(pieces) > 1 else [[0]]:
+                self._prefill_group([pieces[index] for index in indices])
 
     def _batch_key(self, work: Work) -> object:
         """Return a key that is equal for jobs whose prompts may share a pass; `work` itself if it can't share one."""
@@ -338,8 +338,10 @@ class Runner:
         drawn, failed = self._rows.step()
         # The device is busy with this step's passes while scores are read. They come before all tokens.
         scores, self._scores = self._scores, []
-        for of, piece in scores:
-            self._results.hold(self._rows.launched_draws + 1, of, PromptScores(of.job.id, piece.read()))
+        for scored_work, piece in scores:
+            self._results.hold(
+                self._rows.launched_draws + 1, scored_work, PromptScores(scored_work.job.id, piece.read())
+            )
         self._hold_tokens(drawn)
         if self._errors_come_late and self._results.pending and not self._rows.has_unread_draws:
             self._confirm()

@@ -56,10 +56,13 @@ class BatchSlot:
         self.cache: Cache | None = cache
         self.kinds = tuple(type(layer).__name__ for _, layer in named_layers(cache))
         self.nesting = map_layers(lambda layer: None, cache)
-        self.max_verify_tokens = min(
-            (layer_kind_of(layer).max_verify_tokens(layer) for _, layer in named_layers(cache)), default=1
-        )
+        limits = (layer_kind_of(layer).max_verify_tokens(layer) for _, layer in named_layers(cache))
+        self.max_verify_tokens = min(limits, default=1)
         """The most tokens that the row may get in a pass that verifies."""
+
+
+SlotFailures = list[tuple[list[BatchSlot], Exception]]
+"""The rows of passes that raised, each with the error."""
 
 
 class _BatchGroup:
@@ -184,10 +187,10 @@ class Pass:
         multiple: int = 1,
     ) -> mx.array:
         """Read several tokens per row as in `Batch.verify`; return logits (rows, n, vocab_size), padded at the end."""
-        given = self._token_counts = [len(of) for of in tokens]
+        given = self._token_counts = [len(row_tokens) for row_tokens in tokens]
         count = self._padded_count(max(given), multiple)
         if array is None:
-            array = mx.array([[*of, *[0] * (count - len(of))] for of in tokens], mx.uint32)
+            array = mx.array([[*row_tokens, *[0] * (count - len(row_tokens))] for row_tokens in tokens], mx.uint32)
         padded = mx.pad(array, [(0, 0), (0, count - array.shape[1])]) if count > array.shape[1] else array
         positions = None
         if any(slot.position_delta for slot in self.slots):
@@ -269,7 +272,7 @@ class Pass:
             logits = traced.run(forward, tokens, more, lengths, layers, at_once=at_once)
             if logits is not None:
                 return logits
-        return forward(tokens, more, [of.array for of in lengths], layers)
+        return forward(tokens, more, [group_lengths.array for group_lengths in lengths], layers)
 
 
 class Batch:
@@ -355,9 +358,9 @@ class Batch:
     def first_layers(self) -> list[Any]:
         """Return the contents of one layer cache at a third of each pass's depth, for `mx.async_eval`."""
         passes = [pass_.groups[0].layers() for pass_ in self._ran]
-        return [vars(of[len(of) // 3]) for of in passes if of]
+        return [vars(layers[len(layers) // 3]) for layers in passes if layers]
 
-    def forward(self, tokens: mx.array) -> tuple[mx.array | None, list[tuple[list[BatchSlot], Exception]]]:
+    def forward(self, tokens: mx.array) -> tuple[mx.array | None, SlotFailures]:
         """Read one token per row, (rows,); return lazy logits (rows, vocab_size), and failures (slots, error).
 
         The logits lack the rows of passes that raised: their caches are in an unknown state. An out-of-memory error is
@@ -372,7 +375,7 @@ class Batch:
 
     def verify(
         self, tokens: Sequence[Sequence[int]], draw_counts: Sequence[int], array: mx.array | None = None
-    ) -> tuple[mx.array | None, list[tuple[list[BatchSlot], Exception]]]:
+    ) -> tuple[mx.array | None, SlotFailures]:
         """Read several tokens per row, some of which may be rejected; return logits (rows, n, vocab_size) and failures.
 
         n is the maximum of `draw_counts`. Row i has the logits of its last `draw_counts[i]` tokens, then padding. If
@@ -426,12 +429,10 @@ class Batch:
 
         return restore
 
-    def _run_passes(
-        self, run: Callable[[Pass, int], mx.array]
-    ) -> tuple[mx.array | None, list[tuple[list[BatchSlot], Exception]]]:
+    def _run_passes(self, run: Callable[[Pass, int], mx.array]) -> tuple[mx.array | None, SlotFailures]:
         """Call `run` with each pass and the number of its first row; return all logits, and failures (slots, error)."""
         logits: list[mx.array] = []
-        failed: list[tuple[list[BatchSlot], Exception]] = []
+        failed: SlotFailures = []
         start = 0
         self._ran = []
         for pass_ in self.passes:
@@ -452,10 +453,10 @@ class Batch:
 def _last_logits(logits: mx.array, tokens: Sequence[Sequence[int]], draw_counts: Sequence[int], most: int) -> mx.array:
     """Return (rows, most, vocab_size): row i has the `logits` of its last `draw_counts[i]` tokens."""
     count = logits.shape[1]
-    if all(len(of) == count and last == most for of, last in zip(tokens, draw_counts, strict=True)):
+    if all(len(row_tokens) == count and last == most for row_tokens, last in zip(tokens, draw_counts, strict=True)):
         return logits[:, count - most :]
     places = [
-        [min(len(of) - last + place, len(of) - 1) for place in range(most)]
-        for of, last in zip(tokens, draw_counts, strict=True)
+        [min(len(row_tokens) - last + place, len(row_tokens) - 1) for place in range(most)]
+        for row_tokens, last in zip(tokens, draw_counts, strict=True)
     ]
     return logits[mx.arange(len(places))[:, None], mx.array(places)]

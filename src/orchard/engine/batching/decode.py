@@ -10,7 +10,7 @@ from concurrent.futures import wait
 
 import mlx.core as mx
 
-from orchard.engine.batching.batch import Batch, BatchSlot
+from orchard.engine.batching.batch import Batch, BatchSlot, SlotFailures
 from orchard.engine.batching.job import DrawnToken, EndReason, Job
 from orchard.engine.batching.kv_cache import Cache, KVStore
 from orchard.engine.batching.model import LanguageModel
@@ -190,7 +190,7 @@ class Rows:
             self._inputs = None
         return logits, failed
 
-    def _drop_failed(self, broken: list[tuple[list[BatchSlot], Exception]]) -> Failures:
+    def _drop_failed(self, broken: SlotFailures) -> Failures:
         failed = [([row for row in self._active if row.slot in slots], error) for slots, error in broken]
         if failed:
             self._drop([row for rows, _ in failed for row in rows])

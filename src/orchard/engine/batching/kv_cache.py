@@ -61,9 +61,9 @@ def is_quantized(cache: Cache) -> bool:
 
 def footprint(cache: Cache) -> Footprint:
     """Return the footprint of a cache that has read at least one token."""
-    of = [layer_kind_of(layer).footprint(layer) for _, layer in named_layers(cache)]
-    windows = tuple(window for one in of for window in one.windows)
-    return Footprint(sum(one.per_token for one in of), windows, sum(one.fixed for one in of))
+    footprints = [layer_kind_of(layer).footprint(layer) for _, layer in named_layers(cache)]
+    windows = tuple(window for one in footprints for window in one.windows)
+    return Footprint(sum(one.per_token for one in footprints), windows, sum(one.fixed for one in footprints))
 
 
 def quantize_cache(cache: Cache, bits: int, group_size: int) -> Cache:

@@ -39,7 +39,7 @@ class AttentionView:
         else:
             rows = zip(self._layers, itertools.pairwise(self._bounds), strict=True)
             fetched = [layer.update_and_fetch(keys[a:b], values[a:b]) for layer, (a, b) in rows]
-            self.keys, self.values = (self._group_arrays(list(of)) for of in zip(*fetched, strict=True))
+            self.keys, self.values = (self._group_arrays(list(arrays)) for arrays in zip(*fetched, strict=True))
         return self.keys_and_values()
 
     def keys_and_values(self) -> tuple[Any, Any]:
@@ -65,9 +65,10 @@ class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
         self._caches: list[list[Any]] = [layer.cache for layer in layers]
         self._bounds = bounds
         known = [layer.lengths for layer in layers]  # None: a row's own cache, which never verifies
-        if all(known) and any(of.real_array is not None for of in known):
+        if all(known) and any(one.real_array is not None for one in known):
             real = [
-                mx.full(of.array.shape, of.count, mx.int32) if of.real_array is None else of.real_array for of in known
+                mx.full(one.array.shape, one.count, mx.int32) if one.real_array is None else one.real_array
+                for one in known
             ]
             self.lengths = real[0] if len(real) == 1 else mx.concatenate(real)  # models ask for it
             # mlx-vlm's Qwen3.5 looks for the least length here. Else it would ask the device; a traced pass can't.
@@ -75,12 +76,12 @@ class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
         self._verifies = all(known) and known[0].count > 1  # several tokens per row, to verify
 
     def __getitem__(self, index: int) -> Any:
-        states = [of[index] for of in self._caches]
+        states = [cache[index] for cache in self._caches]
         return states[0] if len(states) == 1 else mx.concatenate(states)
 
     def __setitem__(self, index: int, value: mx.array) -> None:
-        for of, (a, b) in zip(self._caches, itertools.pairwise(self._bounds), strict=True):
-            of[index] = value if len(self._caches) == 1 else value[a:b]
+        for cache, (a, b) in zip(self._caches, itertools.pairwise(self._bounds), strict=True):
+            cache[index] = value if len(self._caches) == 1 else value[a:b]
 
     def update_window(self, index: int, source: mx.array, width: int, *, lengths: Any = None) -> mx.array:
         """Keep the last `width` entries of `source` (rows, n, channels), as mlx-vlm's ArraysCache does."""

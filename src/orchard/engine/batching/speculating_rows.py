@@ -36,9 +36,11 @@ class _StepProposals:
     stand for the guesses.
     """
 
-    def __init__(self, of: dict[Row, Proposal], rows: Sequence[Row] = (), guesses: DraftedTokens | None = None) -> None:
+    def __init__(
+        self, by_row: dict[Row, Proposal], rows: Sequence[Row] = (), guesses: DraftedTokens | None = None
+    ) -> None:
         """`guesses`: those for each of `rows`, which are then all rows in `by_row`."""
-        self.by_row = of
+        self.by_row = by_row
         self._rows, self._guesses = rows, guesses
         if guesses:
             self._fill([[0] * count for count in guesses.counts])
@@ -69,7 +71,9 @@ class _StepProposals:
 
     def _fill(self, tokens: Sequence[list[int]]) -> None:
         pairs = zip(self._rows, tokens, strict=True)
-        self.by_row = {row: replace(self.by_row[row].part(0, len(of)), tokens=of) for row, of in pairs if of}
+        self.by_row = {
+            row: replace(self.by_row[row].part(0, len(guesses)), tokens=guesses) for row, guesses in pairs if guesses
+        }
 
 
 class SpeculatingRows(Rows):
@@ -243,7 +247,8 @@ class SpeculatingRows(Rows):
         if self._batch.trace_count > traces:
             self._clock.disturb(1)  # later passes of these shapes are faster
         failed = [
-            (of, VerifyError(error) if tried.intersection(of) else error) for of, error in self._drop_failed(broken)
+            (failed_rows, VerifyError(error) if tried.intersection(failed_rows) else error)
+            for failed_rows, error in self._drop_failed(broken)
         ]
         drawn: list[DrawnToken] = []
         if logits is None:

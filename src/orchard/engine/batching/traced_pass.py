@@ -59,7 +59,7 @@ class GroupedForward:
         given = positions[0] if positions else None
         offset = lengths[0] if len(lengths) == 1 else mx.concatenate(lengths)
         pairs = zip(self.kinds, zip(*groups, strict=True), strict=True)
-        views = [KINDS[name].view(list(of), self.bounds, offset) for name, of in pairs]
+        views = [KINDS[name].view(list(layers), self.bounds, offset) for name, layers in pairs]
         for view in views:
             if isinstance(view, AttentionView):
                 view.joint = self.joint
@@ -97,10 +97,10 @@ class TracedPasses:
         """
         states = [[layer.arrays for layer in layers] for layers in groups]
         if tokens.ndim in self._untraceable or not all(
-            array is not None for of in states for arrays in of for array in arrays
+            array is not None for group in states for arrays in group for array in arrays
         ):
             return None
-        real = [of.real_array for of in lengths]
+        real = [one.real_array for one in lengths]
         key = (
             tokens.shape,
             tuple(array.shape for array in more),
@@ -110,7 +110,7 @@ class TracedPasses:
         if (trace := self._trace(key, forward, groups, 0 if at_once else RUNS_BEFORE_TRACE)) is None:
             return None
         try:
-            logits, states, pass_arrays = trace(tokens, list(more), [of.array for of in lengths], real, states)
+            logits, states, pass_arrays = trace(tokens, list(more), [one.array for one in lengths], real, states)
         except Exception as error:
             if is_out_of_memory(error):
                 raise
@@ -138,13 +138,13 @@ class TracedPasses:
         if len(self._traces) >= _MAX_TRACES:
             self._traces.popitem(last=False)
         self._traces[key] = trace = mx.compile(
-            _make_step(forward, [[_empty_layer(layer) for layer in of] for of in groups])
+            _make_step(forward, [[_empty_layer(layer) for layer in layers] for layers in groups])
         )
         return trace
 
 
 def _state_shapes(states: States) -> object:
-    return tuple(tuple(tuple((array.shape, array.dtype) for array in arrays) for arrays in of) for of in states)
+    return tuple(tuple(tuple((array.shape, array.dtype) for array in arrays) for arrays in group) for group in states)
 
 
 def _empty_layer(layer: BatchedLayerCache) -> BatchedLayerCache:
@@ -167,14 +167,16 @@ def _make_step(forward: Forward, groups: list[list[Any]]) -> Trace:
         count = tokens.shape[1] if tokens.ndim > 1 else 1
         for layers, array, gets, arrays in zip(own, lengths, real, states, strict=True):
             places = [
-                of[0].shape[2] for layer, of in zip(layers, arrays, strict=True) if isinstance(layer, PlacedArrays)
+                layer_arrays[0].shape[2]
+                for layer, layer_arrays in zip(layers, arrays, strict=True)
+                if isinstance(layer, PlacedArrays)
             ]
             known = Lengths.for_trace(array, max(places, default=count), count, gets)
-            for layer, of in zip(layers, arrays, strict=True):
-                layer.arrays, layer.lengths = list(of), known
+            for layer, layer_arrays in zip(layers, arrays, strict=True):
+                layer.arrays, layer.lengths = list(layer_arrays), known
         logits = forward(tokens, more, lengths, own)
         moved, pass_arrays = (
-            [[getattr(layer, name) for layer in of] for of in own] for name in ("arrays", "pass_arrays")
+            [[getattr(layer, name) for layer in layers] for layers in own] for name in ("arrays", "pass_arrays")
         )
         return logits, moved, pass_arrays
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import mlx.core as mx
 
-from orchard.engine.batching.batch import Batch, BatchSlot
+from orchard.engine.batching.batch import Batch, BatchSlot, SlotFailures
 from orchard.engine.batching.kv_cache import KVStore, named_layers
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.speculation.acceptance import EXPECTED_OF_DRAFT, ModelAcceptance, RowAcceptance
@@ -187,7 +187,7 @@ class DraftProposer:
         return mx.argmax(logits, axis=-1).astype(mx.uint32)
 
     @staticmethod
-    def _checked_logits(ran: tuple[mx.array | None, list[tuple[list[BatchSlot], Exception]]]) -> mx.array:
+    def _checked_logits(ran: tuple[mx.array | None, SlotFailures]) -> mx.array:
         logits, failed = ran
         if failed:
             raise failed[0][1]

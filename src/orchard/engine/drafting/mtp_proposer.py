@@ -62,11 +62,11 @@ class HeadGuesses:
         kept = [layer for [layer] in groups]
         guesses: list[mx.array] = []
         for place in range(self.most):
-            at = [of + place for of in lengths]
-            for layer, of in zip(kept, at, strict=True):
+            offsets = [start + place for start in lengths]
+            for layer, offset in zip(kept, offsets, strict=True):
                 if isinstance(layer, BatchedKVCache):
-                    layer.lengths = Lengths.for_trace(of, layer.arrays[0].shape[2], 1, None)
-            places = mx.concatenate(at)
+                    layer.lengths = Lengths.for_trace(offset, layer.arrays[0].shape[2], 1, None)
+            places = mx.concatenate(offsets)
             view = HeadView(kept, self.bounds, places)
             view.offset = _BEHIND_ALL  # type: ignore[assignment]
             before = self.head.read(tokens[:, None], before, view, places + deltas)
@@ -139,20 +139,20 @@ class MtpProposer:
 
     @property
     def _trace_count(self) -> int:
-        return sum(of.trace_count for of in self._traced.values())
+        return sum(passes.trace_count for passes in self._traced.values())
 
     def _note_guesses(self, rows: Sequence[SpeculatingRow], tokens: Sequence[list[int]]) -> None:
-        for row, of in zip(rows, tokens, strict=True):
+        for row, guesses in zip(rows, tokens, strict=True):
             if row in self._rows:
-                self._rows[row].acceptance.propose("mtp", of)
+                self._rows[row].acceptance.propose("mtp", guesses)
 
     def guess(self, pass_: Pass, rows: Sequence[SpeculatingRow | None], most: int) -> mx.array:
         """Return guesses (rows, most) for the rows of a pass; ignore those of rows that are None."""
         unread = [list(row.tokens[slot.length :]) if row else [0] for row, slot in zip(rows, pass_.slots, strict=True)]
         behind = [max(len(tokens) - 1, 0) for tokens in unread]
         states = zip(pass_.layers(-2), pass_.split_by_group(behind), strict=True)
-        before = mx.concatenate([layer.states_after(of) for layer, of in states])
-        tokens = pass_.to_rows(mx.array([of[-1] if of else 0 for of in unread], mx.uint32))
+        before = mx.concatenate([layer.states_after(counts) for layer, counts in states])
+        tokens = pass_.to_rows(mx.array([row_tokens[-1] if row_tokens else 0 for row_tokens in unread], mx.uint32))
         given = tokens, [before, pass_.position_deltas()]
         return pass_.to_slots(self._run_head(pass_, HeadGuesses(self._model.head, pass_.bounds, most), *given, behind))
 
@@ -168,7 +168,7 @@ class MtpProposer:
             if made is not None:
                 return made
         try:
-            return forward(tokens, more, [of.array for of in lengths], kept)
+            return forward(tokens, more, [group_lengths.array for group_lengths in lengths], kept)
         finally:
             pass_.end_ahead([layer for [layer] in kept])
 

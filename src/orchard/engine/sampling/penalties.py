@@ -66,8 +66,8 @@ class Penalties:
 
     def settle(self, states: Sequence[list[TallyState]], places: Sequence[int]) -> None:
         """Take row i back to the state `states[places[i]]`."""
-        for tally, of in zip(self._tallies(), zip(*states, strict=True), strict=True):
-            tally.settle(of, [places[row] for row in tally.rows])
+        for tally, tally_states in zip(self._tallies(), zip(*states, strict=True), strict=True):
+            tally.settle(tally_states, [places[row] for row in tally.rows])
 
     def _tallies(self) -> list["_Tally"]:
         return [tally for tally in (self._repetition, *self._additive) if tally.rows]
@@ -152,9 +152,9 @@ class _Tally:
 
     def settle(self, states: Sequence[TallyState], places: Sequence[int]) -> None:
         own = mx.array(list(places)), mx.arange(len(places))
-        self._counts = mx.stack([of.counts for of in states])[own]
+        self._counts = mx.stack([state.counts for state in states])[own]
         width = self._ring.shape[1]
-        self._ring = mx.stack([mx.pad(of.ring, [(0, 0), (0, width - of.ring.shape[1])]) for of in states])[own]
+        self._ring = mx.stack([mx.pad(state.ring, [(0, 0), (0, width - state.ring.shape[1])]) for state in states])[own]
         self._lengths = [states[place].lengths[row] for row, place in enumerate(places)]
 
     def _slide(self, token: mx.array) -> None:

@@ -239,7 +239,7 @@ class CostController:
     def _plans(self, offers: Sequence[Sequence[Proposal]]) -> list[_Plan]:
         """Return the best plan for each width, without the draft and with it."""
         summed: _Pool = [[(one, [0.0, *itertools.accumulate(one.chances)]) for one in offered] for offered in offers]
-        pools = [[[of for of in offered if of[0].source not in DRAFTS] for offered in summed]]
+        pools = [[[pair for pair in offered if pair[0].source not in DRAFTS] for offered in summed]]
         if pools[0] != summed:
             self.drafts.ask()
             pools.append(summed)

@@ -49,14 +49,14 @@ class DraftedTokens(Struct):
     @classmethod
     def from_lists(cls, tokens: Sequence[Sequence[int]]) -> "DraftedTokens":
         """Return guesses that are already computed."""
-        counts = [len(of) for of in tokens]
+        counts = [len(guesses) for guesses in tokens]
         most = max(counts, default=0)
-        padded = [[*of, *[0] * (most - len(of))] for of in tokens]
+        padded = [[*guesses, *[0] * (most - len(guesses))] for guesses in tokens]
         return cls(mx.array(padded, mx.uint32).reshape(len(counts), most), counts)
 
     def read(self) -> list[list[int]]:
         """Wait for the device; return each row's guesses."""
         listed: Any = self.array.tolist()
-        tokens = [of[:count] for of, count in zip(listed, self.counts, strict=True)]
+        tokens = [guesses[:count] for guesses, count in zip(listed, self.counts, strict=True)]
         self.on_read(tokens)
         return tokens

@@ -70,7 +70,7 @@ class Speculation:
         if drafting := [place for place, row in enumerate(rows) if most[place] > 0 and row in self._drafting]:
             promised = self._ask_drafter(rows, most, drafting)
         cut = [one.part(1) if one and launched else one for one in found]
-        return [[one for one in of if one and one.count] for of in zip(cut, promised, strict=True)]
+        return [[one for one in proposals if one and one.count] for proposals in zip(cut, promised, strict=True)]
 
     def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> DraftedTokens:
         """Return up to `counts[i]` guesses of the draft for each row; tell the controller how long they took.
