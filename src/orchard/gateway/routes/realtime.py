@@ -14,7 +14,7 @@ _PROTOCOL = "realtime"
 _REFUSED = 1008  # a policy violation (RFC 6455, 7.4.1)
 
 
-def add(routes: APIRouter, _: AppState) -> None:
+def add_realtime_routes(routes: APIRouter, _: AppState) -> None:
     """Add the routes."""
 
     @routes.websocket("/realtime")
