@@ -26,8 +26,8 @@ import msgspec
 from benchmarks.comparison import Row, table
 from benchmarks.contenders import RIVALS, Contender, Running
 from benchmarks.raw_loops import Loops
-from orchard.cli.bench import DEFAULT_SCENARIOS, LoadProfile, check, measure
-from orchard.cli.bench import row as line
+from orchard.cli.bench import DEFAULT_SCENARIOS, LoadProfile, check_scenario, measure_scenarios
+from orchard.cli.bench import table_row as line
 from orchard.cli.bench_client import BenchClient, Figures
 from orchard.core.errors import OrchardError
 from orchard.gateway.models.registry import resolve
@@ -44,8 +44,8 @@ def play(running: Running, scenarios: Sequence[str], load: LoadProfile, report: 
 
     async def run() -> None:
         async with BenchClient(running.url, extra=_SAME_PROMPT) as client:
-            await client.choose(running.contender.model)
-            await measure(client, load, scenarios, report)
+            await client.choose_model(running.contender.model)
+            await measure_scenarios(client, load, scenarios, report)
 
     asyncio.run(run())
 
@@ -138,7 +138,7 @@ def rival(text: str) -> tuple[str, str]:
 
 
 def _scenario(name: str) -> str:
-    return name if name in ("raw", "restart") else check(name)
+    return name if name in ("raw", "restart") else check_scenario(name)
 
 
 def main() -> None:

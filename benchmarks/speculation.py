@@ -63,7 +63,7 @@ from orchard.engine.speculation.proposal import Proposal
 from orchard.engine.speculation.speculation import Speculation
 from orchard.formats.registry import choose
 from orchard.gateway.models.registry import resolve
-from orchard.kinds import kind_of
+from orchard.kinds import recognise_kind
 
 _SENTENCES = (
     "The old bridge over the river was closed on Monday because two of its pillars had cracked.",
@@ -250,7 +250,7 @@ class Contender:
 def _load(path: str) -> Any:
     """Load a folder as the server does: one with a part that sees, by mlx-vlm."""
     config = json.loads((Path(path) / "config.json").read_text())
-    return load_seeing(path) if kind_of(config, ()) == "vision" else load_text(path)
+    return load_seeing(path) if recognise_kind(config, ()) == "vision" else load_text(path)
 
 
 class Asker:

@@ -110,8 +110,10 @@ class Traffic:
         answers: list[TimedAnswer] = []
         while not self._enough.is_set() and not (answers and answers[-1].error):
             prompt = {"role": "user", "content": f"Tell a long story, number {len(answers)} of {stream}."}
-            answer = await self._client.stream([prompt], _MOST_TOKENS, begun=self._begun[stream], enough=self._enough)
-            answers.append(answer.answer())
+            answer = await self._client.stream_answer(
+                [prompt], _MOST_TOKENS, begun=self._begun[stream], enough=self._enough
+            )
+            answers.append(answer.parse_answer())
         return answers
 
 

@@ -85,7 +85,9 @@ def served(*args: str, command: str = "serve", **variables: str) -> Served:
     """Run `orchard serve` with these arguments in an environment of these variables, up to the start of the server."""
     given: list[Served] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(serve_command, "serve", lambda settings, notes, _: given.append(Served(_flat(settings), notes)))
+        patch.setattr(
+            serve_command, "serve_models", lambda settings, notes, _: given.append(Served(_flat(settings), notes))
+        )
         patch.setattr(os, "environ", {"HOME": os.environ.get("HOME", "/")} | variables)
         _command().main([command, *args], prog_name="orchard", standalone_mode=False)
     return given[0]

@@ -12,7 +12,7 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from orchard.cli.settings.values import printable
+from orchard.cli.settings.values import printable_text
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.models import hub_cache
@@ -22,7 +22,7 @@ from orchard.gateway.models.registry import Registry
 from orchard.gateway.models.sources import BUILT_IN_ALIASES, BUNDLED
 
 
-def models(settings: Settings) -> None:
+def print_models(settings: Settings) -> None:
     """Print a table of the models on this machine."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("Model", no_wrap=True)
@@ -40,17 +40,17 @@ def models(settings: Settings) -> None:
     # Don't fit the table to a screen if the output is a pipe or a file.
     Console(width=None if sys.stdout.isatty() else 1000).print(table)
     for name, reason in registry.refused.items():
-        print(printable(f"'{name}' is not served: {reason}"))
+        print(printable_text(f"'{name}' is not served: {reason}"))
 
 
-def pull(repo: str, revision: str | None = None) -> None:
+def pull_model(repo: str, revision: str | None = None) -> None:
     """Download a model, by its id or a built-in alias, and say what it is. Raise OrchardError if that fails."""
     if repo in BUNDLED:
         print(f"{repo} is bundled with Orchard: there is nothing to download")
         return
     repo = BUILT_IN_ALIASES.get(repo, repo)
     try:
-        folder = _download(repo, revision)
+        folder = _download_with_bar(repo, revision)
     except KeyboardInterrupt:
         message = "\norchard: stopped; the next 'orchard pull' keeps the files that are complete"
         print(message, end="", file=sys.stderr)  # `main` ends the line
@@ -62,7 +62,7 @@ def pull(repo: str, revision: str | None = None) -> None:
     typer.echo(f"{repo} is here: {files.kind}, {decimal(files.size_bytes)} in {folder}")
 
 
-def _download(repo: str, revision: str | None) -> str:
+def _download_with_bar(repo: str, revision: str | None) -> str:
     """Download a model with a progress bar, and return its folder."""
     columns = (
         progress.TextColumn("{task.description}", markup=False),
@@ -86,7 +86,7 @@ def _download(repo: str, revision: str | None) -> str:
             shown.stop()
 
 
-def rm(repo: str, *, sure: bool = False) -> None:
+def remove_model(repo: str, *, sure: bool = False) -> None:
     """Delete a model, named by its id or a built-in alias, from the cache after the user has confirmed.
 
     Raise OrchardError if no file of the model is in the cache.

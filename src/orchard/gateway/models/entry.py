@@ -16,7 +16,7 @@ from orchard.core.tasks.speak import Speak, SpeechOptions
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models import sources
 from orchard.gateway.models.model_files import ModelFiles
-from orchard.kinds import KINDS, Backend, kind_called
+from orchard.kinds import KINDS, Backend, kind_by_name
 
 
 class ModelEntry(Struct, frozen=True):
@@ -92,7 +92,7 @@ class ModelEntry(Struct, frozen=True):
 
     def check(self, task: type[Task]) -> None:
         """Raise OrchardError if it can't do a task."""
-        self.backend.check(self.id, task, self.options)
+        self.backend.check_task(self.id, task, self.options)
 
     def check_media(self, parts: Iterable[MediaPart]) -> None:
         """Raise OrchardError if, according to its files, it can't read one of the media."""
@@ -112,7 +112,7 @@ def with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelS
     if entry.text.chat_template_file:
         able = capabilities(files.kind, _text(entry.text.chat_template_file))
     given = settings.model_type if isinstance(settings, ModelSettings) else None
-    kind = kind_called(given) if given else files.kind
+    kind = kind_by_name(given) if given else files.kind
     backend, options = KINDS[kind].backend, entry.options
     if not isinstance(options, backend.options):  # the entry has the options of text models
         if entry.text.adapter_path:

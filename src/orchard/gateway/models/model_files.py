@@ -17,7 +17,7 @@ from orchard.core.model_config import Capability, capabilities, context_window
 from orchard.core.voices import voices
 from orchard.gateway.models.gguf import FIND, GGUF, is_gguf
 from orchard.gateway.models.pipeline_files import read_weights
-from orchard.kinds import KINDS, ModelKind, kind_of
+from orchard.kinds import KINDS, ModelKind, recognise_kind
 
 # A folder that has just changed may change again without a new mtime, because mtimes are coarse.
 _SETTLED_NS = 2 * 10**9
@@ -100,11 +100,11 @@ def _read(folder: str) -> ModelFiles | str:
             return GGUF
         folder_files.check(folder)
         if "model_index.json" in names or "config.json" not in names:
-            return _read_folders(folder, kind_of({}, names), names)
+            return _read_folders(folder, recognise_kind({}, names), names)
         config = _json(folder, "config.json", Any)
         if not isinstance(config, dict):
             return "its config.json is not a JSON object"
-        kind = kind_of(config, names)
+        kind = recognise_kind(config, names)
         if "model_type" not in config and kind != "transcription":  # OpenAI's Whisper and NeMo name no type
             return "its config.json names no model_type"
         size = _weights(folder, names, KINDS[kind])

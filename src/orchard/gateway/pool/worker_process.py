@@ -193,7 +193,7 @@ class WorkerProcess:
     def send_request(self, request: Request, stream: EventStream) -> None:
         """Send a request; its events go to `stream`, and closing the stream cancels it."""
         try:
-            self.backend.check(self.name, type(request.task), self._options)
+            self.backend.check_task(self.name, type(request.task), self._options)
         except OrchardError as error:  # the model's kind was unknown before its download
             stream.push([Failed.of(error)])
             return
