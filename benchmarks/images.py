@@ -41,7 +41,7 @@ from benchmarks.contenders import Contender, Running
 from benchmarks.serving import rival
 from benchmarks.vision_shapes import SHAPES, make_shape
 from orchard.cli.bench_client import BenchClient, Figures, TimedAnswer, compute_figures
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 
 _SIDE = 448
 _PICTURES = 4
@@ -206,7 +206,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="orchard-images-") as temporary:
         folder = Path(temporary)
-        path = resolve(args.model).path if args.model else str(make_shape(folder / args.shape, args.shape))
+        path = resolve_model(args.model).path if args.model else str(make_shape(folder / args.shape, args.shape))
         ours, alone = (Contender.orchard(path, folder / name, ["--speculation", "off"]) for name in ("ours", "alone"))
         contenders = [ours]
         contenders += [Contender.rival(name, python, path, folder) for name, python in args.rival]

@@ -30,7 +30,7 @@ from orchard.cli.bench import DEFAULT_SCENARIOS, LoadProfile, check_scenario, me
 from orchard.cli.bench import table_row as line
 from orchard.cli.bench_client import BenchClient, Figures
 from orchard.core.errors import OrchardError
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 
 # The servers differ in whether a model thinks by default; with both spellings of the switch all get the same prompt.
 _SAME_PROMPT = {"enable_thinking": False, "chat_template_kwargs": {"enable_thinking": False}}
@@ -73,7 +73,7 @@ class Comparison:
 
     def __init__(self, args: argparse.Namespace, folder: Path) -> None:
         self._args = args
-        self._path = resolve(args.model).path
+        self._path = resolve_model(args.model).path
         self._rows: list[Row] = []
         self._out = Path(args.out)
         self._out.with_suffix(".jsonl").write_text("")

@@ -62,7 +62,7 @@ from orchard.engine.speculation.ngram import NgramProposer
 from orchard.engine.speculation.proposal import Proposal
 from orchard.engine.speculation.speculation import Speculation
 from orchard.formats.registry import choose
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 from orchard.kinds import recognise_kind
 
 _SENTENCES = (
@@ -439,10 +439,10 @@ def main() -> None:
         "--draft-tokens", type=int, default=4, help="the most tokens that the draft model or the head guesses in a step"
     )
     given = parser.parse_args()
-    entry = resolve(given.model)
+    entry = resolve_model(given.model)
     with tempfile.TemporaryDirectory() as folder:
         path = steady_copy(entry.path, Path(folder) / "steady") if given.steady else entry.path
-        given.draft = resolve(given.draft).path if given.draft else noisy_copy(path, Path(folder) / "draft")
+        given.draft = resolve_model(given.draft).path if given.draft else noisy_copy(path, Path(folder) / "draft")
         _measure_all(entry.id, path, given)
 
 

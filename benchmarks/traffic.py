@@ -15,7 +15,7 @@ import msgspec
 
 from orchard.cli.bench_client import BenchClient, TimedAnswer
 from orchard.gateway.models.entry import ModelEntry
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 
 NAMES = ("a", "b")
 _MOST_TOKENS = 4096  # of one answer of a steady stream
@@ -42,7 +42,7 @@ def add_models(parser: argparse.ArgumentParser) -> None:
 def two(models: Sequence[str]) -> list[ModelEntry]:
     """Give the first two models, or one twice, else the demo, under the names `a` and `b`."""
     return [
-        msgspec.structs.replace(resolve(model), id=name, configured=True)
+        msgspec.structs.replace(resolve_model(model), id=name, configured=True)
         for name, model in zip(NAMES, itertools.cycle(models or ["demo"]), strict=False)
     ]
 

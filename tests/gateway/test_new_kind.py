@@ -99,7 +99,7 @@ def test_options_of_the_new_kind_are_settings(settings: Settings) -> None:
         (replace(server(models=(own,)), toy=ToyOptions(size=5)), 2),
         (settings, 3),
     ):
-        entry = next(one for one in Registry.from_settings(given).all() if one.kind == "toy")
+        entry = next(one for one in Registry.from_settings(given).list_models() if one.kind == "toy")
         assert entry.options == ToyOptions(size=size)
 
 

@@ -323,11 +323,11 @@ def _choose_model(ids: list[str], model: str | None, url: str) -> str:
         raise ServerError(f"the server at {url} serves no model")
     if model is None or model in ids:
         return model or ids[0]
-    from orchard.gateway.models.registry import resolve
+    from orchard.gateway.models.registry import resolve_model
     from orchard.gateway.models.sources import BUNDLED
 
     # A bundled model can be named even when the list of models leaves it out.
-    if (name := resolve(model).id) in (*ids, *BUNDLED):
+    if (name := resolve_model(model).id) in (*ids, *BUNDLED):
         return name
     raise ServerError(f"the server at {url} doesn't serve '{name}'; it serves: {', '.join(ids)}")
 

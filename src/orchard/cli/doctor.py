@@ -85,16 +85,16 @@ def _examine_all(settings: Settings, notes: Sequence[str]) -> Iterator[Finding]:
 def _check_models(settings: Settings, most: int | None) -> Iterator[Finding]:
     """Check the bundled models, the others and the disk. `most`: the bytes that models may take, if known."""
     from orchard.gateway.models import hub_cache
-    from orchard.gateway.models.registry import Registry, resolve
+    from orchard.gateway.models.registry import Registry, resolve_model
     from orchard.gateway.models.sources import BUNDLED
 
     try:
-        size = sum(resolve(name).size_bytes for name in BUNDLED)
+        size = sum(resolve_model(name).size_bytes for name in BUNDLED)
     except OrchardError as error:
         yield Finding("problem", "bundled", error.message, "Reinstall Orchard: the bundled models belong to it.")
     else:
         yield Finding("ok", "bundled", f"the models {', '.join(BUNDLED)}: {decimal(size)}")
-    root, repos = hub_cache.root(), hub_cache.repos()
+    root, repos = hub_cache.cache_root(), hub_cache.list_repos()
     advice = "'orchard models' lists those that can be served" if repos else "'orchard pull ID' downloads a model"
     yield Finding(
         "ok", "model cache", f"{len(repos) or 'no'} model{'' if len(repos) == 1 else 's'} in {root}; {advice}"
@@ -102,14 +102,14 @@ def _check_models(settings: Settings, most: int | None) -> Iterator[Finding]:
     yield machine.check_disk(root)
     try:
         registry = Registry.from_settings(settings)
-        found = registry.all()
+        found = registry.list_models()
     except OrchardError as error:
         yield Finding("problem", "models", error.message, "Correct the configuration, or download the model.")
     else:
         for name, reason in registry.refused.items():
             yield Finding("warning", "model", f"'{name}' is not served: {reason}")
         if most is not None:
-            yield from machine.check_room((entry for entry in found if entry.path and not entry.bundled), most)
+            yield from machine.check_room((entry for entry in found if entry.path and not entry.is_bundled), most)
 
 
 def _wrong_packages(extra: str = "") -> list[str]:
@@ -204,10 +204,10 @@ def _check_environment(environment: Environment) -> Finding:
 
 
 def _check_address(host: str, port: int) -> Finding:
-    from orchard.gateway.http.server import bind
+    from orchard.gateway.http.server import bind_socket
 
     try:
-        bind(host, port).close()
+        bind_socket(host, port).close()
     except OrchardError as error:
         if does := _describe_server(host, port):
             return Finding("ok", "address", f"an Orchard server answers at {host}:{port} and {does}")

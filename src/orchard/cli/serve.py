@@ -43,25 +43,25 @@ def serve_models(settings: Settings, notes: Iterable[str] = (), places: Places |
     from orchard.gateway.models.sources import DEMO
 
     registry = registry_of(settings, places) if places else Registry.from_settings(settings)
-    from orchard.gateway.http.server import bind, run
+    from orchard.gateway.http.server import bind_socket, run_server
     from orchard.gateway.pool.pool import Pool
     from orchard.gateway.routes.app import create_app
 
     for note in (*notes, *unserved_lines(registry)):
         print(f"orchard: {note}", file=sys.stderr)
-    sock = bind(settings.host, settings.port)
+    sock = bind_socket(settings.host, settings.port)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    kinds = {entry.id: entry.kind for entry in registry.configured()} or {DEMO: "text"}
+    kinds = {entry.id: entry.kind for entry in registry.configured_models()} or {DEMO: "text"}
     text = banner(kinds, base_url(settings.host, sock), has_keys=settings.asks_for_keys)
     if not settings.asks_for_keys and not ipaddress.ip_address(sock.getsockname()[0]).is_loopback:
         text += "\nAnyone who can reach this machine over the network can use the server: it needs no API key."
     line = ProgressLine.of_terminal()
     pool = Pool(registry, settings)
     app = create_app(pool, settings)
-    run(app, pool, settings, sock, on_ready=lambda: print(text, flush=True), on_tick=line.show if line else None)
+    run_server(app, pool, settings, sock, on_ready=lambda: print(text, flush=True), on_tick=line.show if line else None)
 
 
 def unserved_lines(registry: "Registry") -> list[str]:

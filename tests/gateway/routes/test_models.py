@@ -136,7 +136,7 @@ def test_a_loaded_model_can_do_what_it_says(media: list[str] | None, sees: bool)
     pool: Any = SimpleNamespace(models={"m": SimpleNamespace(status=status)})
     told = models.describe_model(pool, entry, "m")
     assert told["capabilities"] == (["vision", "tools"] if sees else ["tools"])
-    assert told["media"] == status.health()["media"] == media
+    assert told["media"] == status.health_report()["media"] == media
     site: Any = SimpleNamespace(pool=pool)
     assert anthropic._describe_model(site, entry, "m")["capabilities"]["image_input"] == {"supported": sees}
 

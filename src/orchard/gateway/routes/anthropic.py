@@ -63,7 +63,7 @@ def _add_model_routes(routes: APIRouter, site: AppState) -> None:
     hidden: dict[str, Any] = {"route_class_override": _AnthropicRoute, "include_in_schema": False}
 
     async def list_models(http: Request) -> dict[str, Any]:
-        entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
+        entries = site.pool.listed(await run_in_threadpool(site.pool.registry.list_models))
         # Unlike OpenAI's list, this one can't show the kind of a model.
         served = [
             _describe_model(site, entry, name)
@@ -74,7 +74,7 @@ def _add_model_routes(routes: APIRouter, site: AppState) -> None:
         return anthropic_models.page(served, http.query_params)
 
     async def get_model(model_id: str) -> dict[str, Any]:
-        entry = site.pool.registry.known(model_id)
+        entry = site.pool.registry.find_local(model_id)
         return _describe_model(site, entry, entry.id)
 
     routes.add_api_route("/models", list_models, **hidden)
@@ -83,5 +83,5 @@ def _add_model_routes(routes: APIRouter, site: AppState) -> None:
 
 def _describe_model(site: AppState, entry: ModelEntry, name: str) -> dict[str, Any]:
     model = site.pool.models.get(entry.id)
-    able = model.status.able(entry.capabilities) if model else entry.capabilities
+    able = model.status.usable_capabilities(entry.capabilities) if model else entry.capabilities
     return anthropic_models.describe(name, entry.context_window, entry.created, able)

@@ -106,7 +106,7 @@ def _add_routes(app: FastAPI, site: AppState) -> Dialects:
 async def _not_found(scope: Scope, _receive: Receive, _send: Send) -> None:
     """Answer a path that has no route. Starlette would answer a WebSocket there with a 403 that says nothing."""
     if scope["type"] == "websocket":
-        path = not_found.shown(scope["path"])
+        path = not_found.shorten_path(scope["path"])
         raise OrchardError("not_found", f"{path}: this path takes no WebSocket; /v1/responses does.")
     raise HTTPException(404)
 
@@ -125,12 +125,12 @@ async def _error_response(http: Request, error: Exception) -> Response:
 
 
 def _http_error(http: Request, error: HTTPException) -> Response:
-    asked = f"{http.method} {not_found.shown(http.url.path)}"
+    asked = f"{http.method} {not_found.shorten_path(http.url.path)}"
     routes = [route for route in http.app.routes if isinstance(route, APIRoute)]
     match error.status_code:
         case 404:
             known = [route.path for route in routes if route.include_in_schema]
-            told = OrchardError("not_found", f"{asked}: {not_found.advice(http.url.path, known)}.")
+            told = OrchardError("not_found", f"{asked}: {not_found.advise_on_path(http.url.path, known)}.")
         case 405:
             found = [route.methods or () for route in routes if route.path_regex.match(http.url.path)]
             taken = sorted(set(chain.from_iterable(found)))

@@ -21,7 +21,7 @@ def add_models_routes(routes: APIRouter, site: AppState) -> None:
     @routes.get("/models")
     async def list_models() -> dict[str, Any]:
         """List the models on this machine: what each can do, whether it is loaded, and why others are not served."""
-        entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
+        entries = site.pool.listed(await run_in_threadpool(site.pool.registry.list_models))
         refused = [{"id": name, "reason": reason} for name, reason in site.pool.registry.refused.items()]
         data = [describe_model(site.pool, entry, name) for entry in entries for name in (entry.id, *entry.aliases)]
         return {"object": "list", "data": data, "not_served": refused}
@@ -29,7 +29,7 @@ def add_models_routes(routes: APIRouter, site: AppState) -> None:
     @routes.get("/models/{model_id:path}")
     async def get_model(model_id: str) -> dict[str, Any]:
         """Describe a model by its id, which may contain slashes, or by another name that requests may use."""
-        return describe_model(site.pool, site.pool.registry.known(model_id), model_id)
+        return describe_model(site.pool, site.pool.registry.find_local(model_id), model_id)
 
 
 def add_load_routes(routes: APIRouter, site: AppState) -> None:
@@ -91,7 +91,7 @@ def describe_model(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
         "context_length": entry.context_window,
         "max_model_len": entry.context_window,
         "size_bytes": entry.size_bytes,
-        "capabilities": now.able(entry.capabilities),
+        "capabilities": now.usable_capabilities(entry.capabilities),
         "loaded": state == "ready",
         "state": state,
         "reason": now.reason,

@@ -63,8 +63,8 @@ def _add_health_routes(routes: APIRouter, site: AppState) -> None:
             "version": __version__,
             "loaded_model": (loaded.entry.base or loaded.entry.id) if loaded else None,
             "loaded_adapter": site.adapter_of(loaded.entry) if loaded else None,
-            "memory": pool.memory_status.shown(),
-            "models": {name: model.status.health() for name, model in pool.models.items()},
+            "memory": pool.memory_status.as_json(),
+            "models": {name: model.status.health_report() for name, model in pool.models.items()},
         }
 
     @routes.get("/ready")
@@ -104,18 +104,18 @@ def _add_metrics_routes(routes: APIRouter, site: AppState) -> None:
         from orchard.gateway.metrics import exposition
 
         accept = http.headers.get("accept", "")
-        body, content_type = exposition.render(pool.metrics, pool.statuses(), pool.memory_status, accept)
+        body, content_type = exposition.render_metrics(pool.metrics, pool.statuses(), pool.memory_status, accept)
         return Response(body, headers={"content-type": content_type})
 
     @routes.get("/v1/stats")
     async def stats() -> dict[str, Any]:
         """Return the counters of the server: requests, tokens, times, memory, loads and crashes, for each model."""
-        return metrics_stats.stats(pool.metrics, pool.statuses(), pool.memory_status)
+        return metrics_stats.server_stats(pool.metrics, pool.statuses(), pool.memory_status)
 
 
 def _visible_state(callers: Callers, caller: Caller, state: CacheState) -> CacheState:
     """Return the part of a state that a caller may read: nothing of other users' prompts."""
-    own = [report for report in state.reports if callers.made(caller, report.request_id)]
+    own = [report for report in state.reports if callers.can_see_request(caller, report.request_id)]
     # If the server has keys, the most similar cached text may be another user's.
     sees_all = caller.admin or caller.user is None
     return replace(state, reports=own if sees_all else [report.without_cached_text() for report in own])

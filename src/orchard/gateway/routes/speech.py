@@ -34,11 +34,11 @@ def add_speech_routes(routes: APIRouter, site: AppState) -> None:
             raise OrchardError("unauthorized", "an API key is needed for the voices of one model", param="model")
         if model is not None:
             entries = [site.pool.find(model).entry]
-            entries[0].check(Speak)
+            entries[0].check_task(Speak)
         elif is_known:
-            entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
+            entries = site.pool.listed(await run_in_threadpool(site.pool.registry.list_models))
         else:
-            entries = site.pool.registry.configured()
+            entries = site.pool.registry.configured_models()
         found = [(entry.id, entry.voice_names) for entry in entries if entry.serves(Speak)]
         return listed_voices(found, is_known)
 
