@@ -43,7 +43,7 @@ async def crash(server: Server, streams: int, others: int, whole: int) -> dict[s
     os.kill(pid, signal.SIGKILL)
     async with BenchClient(server.url) as client:
         client.model = "a"
-        following = (await client.stream([{"role": "user", "content": "Hello"}], 1)).answer()
+        following = (await client.stream_answer([{"role": "user", "content": "Hello"}], 1)).parse_answer()
     again = [answer - killed for answer in await asyncio.gather(*answers) if answer]
     told = [answer for answer in await victims.stop() if answer.error]
     watched = await neighbours.stop()

@@ -17,7 +17,7 @@ from benchmarks.contenders import Contender, Running
 from benchmarks.noisy_copy import noisy_copy
 from benchmarks.single_stream import stream
 from benchmarks.speculation import median_interval
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 
 
 def contenders(path: str, draft: str, tokens: int, folder: Path) -> tuple[Contender, Contender]:
@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--settle", type=int, default=3, help="pairs before the first that counts")
     given = parser.parse_args()
-    entry = resolve(given.model)
+    entry = resolve_model(given.model)
     with tempfile.TemporaryDirectory() as folder:
         draft = noisy_copy(entry.path, Path(folder) / "draft", given.noise)
         both = contenders(entry.path, draft, given.draft_tokens, Path(folder))

@@ -27,7 +27,7 @@ from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.batching.traced_pass import RUNS_BEFORE_TRACE
 from orchard.engine.engine import Engine
 from orchard.engine.sampling.params import SamplingParams
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 from orchard.worker.main import SWITCH_SECONDS
 
 _SETTLE = 5  # tokens that every row draws before time counts
@@ -114,7 +114,7 @@ class Driven:
 
 def measure(name: str, rows: list[int], context: int, steps: int, runs: int) -> None:
     """Print a line for each number of rows, greedy and mixed."""
-    entry = resolve(name)
+    entry = resolve_model(name)
     config = json.loads((Path(entry.path) / "config.json").read_text())
     layers = (config.get("text_config") or config)["num_hidden_layers"]
     shape = {"context": context, "steps": steps}

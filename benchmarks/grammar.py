@@ -30,7 +30,7 @@ from orchard.engine.engine import Engine
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.sampling.params import SamplingParams
 from orchard.formats.registry import choose
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 from orchard.worker.main import SWITCH_SECONDS
 
 _SETTLE = 8  # tokens that every row draws before time counts
@@ -111,7 +111,7 @@ class Driven:
 
 def measure(name: str, rows: Sequence[int], context: int, steps: int, runs: int) -> None:
     """Print a line of the compiler, and one for each number of rows."""
-    entry = resolve(name)
+    entry = resolve_model(name)
     driven = Driven(entry.path)
     properties = {f"field {number}": kind for number, kind in enumerate([*_FIELDS.values()] * 4)}
     of_twenty = {"type": "object", "properties": properties}

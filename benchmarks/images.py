@@ -40,8 +40,8 @@ from benchmarks.comparison import OURS, Row, table
 from benchmarks.contenders import Contender, Running
 from benchmarks.serving import rival
 from benchmarks.vision_shapes import SHAPES, make_shape
-from orchard.cli.bench_client import BenchClient, Figures, TimedAnswer, figures
-from orchard.gateway.models.registry import resolve
+from orchard.cli.bench_client import BenchClient, Figures, TimedAnswer, compute_figures
+from orchard.gateway.models.registry import resolve_model
 
 _SIDE = 448
 _PICTURES = 4
@@ -96,7 +96,7 @@ class ImageBench:
         for name, streams in _AT_ONCE.items():
             if name in scenarios:
                 answers = await self._together(streams, max(2 * streams, _FEWEST), streams * 100, self._max_tokens)
-                yield figures(name, answers)
+                yield compute_figures(name, answers)
         for name, play in (("large", self._conversation), ("beside", self._beside)):
             if name in scenarios:
                 async for found in play():
@@ -104,7 +104,9 @@ class ImageBench:
 
     async def opening(self, scenario: str) -> Figures:
         """Ask the first question about the large pictures."""
-        return figures(scenario, [(await self._client.stream([self._opening], _SHORT_ANSWER)).answer()])
+        return compute_figures(
+            scenario, [(await self._client.stream_answer([self._opening], _SHORT_ANSWER)).parse_answer()]
+        )
 
     async def _conversation(self) -> AsyncIterator[Figures]:
         yield await self.opening("first")
@@ -112,20 +114,22 @@ class ImageBench:
         later = []
         for number in range(1, _QUESTIONS):
             messages += [{"role": "assistant", "content": "Shapes."}, message(f"And what is number {number}?")]
-            later.append((await self._client.stream(messages, _SHORT_ANSWER)).answer())
-        yield figures("later", later)
+            later.append((await self._client.stream_answer(messages, _SHORT_ANSWER)).parse_answer())
+        yield compute_figures("later", later)
 
     async def _beside(self) -> AsyncIterator[Figures]:
         begun, enough = asyncio.Event(), asyncio.Event()
         text = asyncio.create_task(
-            self._client.stream([message("Count to a thousand.")], 64 * self._max_tokens, begun=begun, enough=enough)
+            self._client.stream_answer(
+                [message("Count to a thousand.")], 64 * self._max_tokens, begun=begun, enough=enough
+            )
         )
         await begun.wait()
         answers = await self._together(_BESIDE, _BESIDE, 5000, self._max_tokens)
         enough.set()
         stream = await text
-        yield figures("beside-images", answers)
-        yield figures("beside", [stream.answer()])
+        yield compute_figures("beside-images", answers)
+        yield compute_figures("beside", [stream.parse_answer()])
 
     async def _together(self, streams: int, total: int, seed: int, max_tokens: int) -> list[TimedAnswer]:
         """Ask `total` times about a picture, `streams` at once."""
@@ -134,9 +138,9 @@ class ImageBench:
 
         async def ask(one: dict[str, Any]) -> Any:
             async with places:
-                return await self._client.stream([one], max_tokens)
+                return await self._client.stream_answer([one], max_tokens)
 
-        answers = [stream.answer() for stream in await asyncio.gather(*map(ask, asked))]
+        answers = [stream.parse_answer() for stream in await asyncio.gather(*map(ask, asked))]
         if streams > 1:
             pairs = zip(asked, answers, strict=True)
             self.together += [Asked(one, max_tokens, answer.text) for one, answer in pairs if not answer.error]
@@ -151,7 +155,7 @@ async def measure(
     What was answered in company is compared with what `alone` answers.
     """
     async with BenchClient(running.url) as client:
-        await client.choose(running.contender.model)
+        await client.choose_model(running.contender.model)
         bench = ImageBench(client, seed, given.max_tokens, given.large)
         async for found in bench.run(given.scenario):
             asked, bench.together = bench.together, []
@@ -162,7 +166,7 @@ async def measure(
     await asyncio.to_thread(running.stop)
     await asyncio.to_thread(running.start)
     async with BenchClient(running.url) as client:
-        await client.choose(running.contender.model)
+        await client.choose_model(running.contender.model)
         report(await ImageBench(client, seed, given.max_tokens, given.large).opening("restart"), None)
 
 
@@ -202,7 +206,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="orchard-images-") as temporary:
         folder = Path(temporary)
-        path = resolve(args.model).path if args.model else str(make_shape(folder / args.shape, args.shape))
+        path = resolve_model(args.model).path if args.model else str(make_shape(folder / args.shape, args.shape))
         ours, alone = (Contender.orchard(path, folder / name, ["--speculation", "off"]) for name in ("ours", "alone"))
         contenders = [ours]
         contenders += [Contender.rival(name, python, path, folder) for name, python in args.rival]

@@ -43,7 +43,7 @@ import psutil
 from benchmarks.contenders import Contender, Running
 from benchmarks.memory_hog import GIB, Hog, limited, oom_kills, within
 from benchmarks.memory_traffic import Client, Outcome, Samples, Traffic, other_kinds
-from orchard.cli.bench import LoadProfile, measure
+from orchard.cli.bench import LoadProfile, measure_scenarios
 from orchard.cli.bench_client import BenchClient, Figures
 
 _MIB = 2**20
@@ -196,10 +196,10 @@ class Pressure:
     async def _undisturbed(self) -> dict[str, Any]:
         found: list[Figures] = []
         async with BenchClient(self._running.url) as client:
-            await client.choose(self._running.contender.model)
+            await client.choose_model(self._running.contender.model)
             for number in range(self._args.rounds):
                 load = LoadProfile(seed=self._args.seed + number)
-                await measure(client, load, [f"c{self._args.streams}"], found.append)
+                await measure_scenarios(client, load, [f"c{self._args.streams}"], found.append)
         rates = [one.tokens_s for one in found if one.tokens_s is not None]
         median = statistics.median(rates) if rates else None
         return {"tokens_s": median, "rounds": rates, "failed": sum(one.failed for one in found)}

@@ -26,11 +26,11 @@ import msgspec
 from benchmarks.comparison import Row, table
 from benchmarks.contenders import RIVALS, Contender, Running
 from benchmarks.raw_loops import Loops
-from orchard.cli.bench import DEFAULT_SCENARIOS, LoadProfile, check, measure
-from orchard.cli.bench import row as line
+from orchard.cli.bench import DEFAULT_SCENARIOS, LoadProfile, check_scenario, measure_scenarios
+from orchard.cli.bench import table_row as line
 from orchard.cli.bench_client import BenchClient, Figures
 from orchard.core.errors import OrchardError
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 
 # The servers differ in whether a model thinks by default; with both spellings of the switch all get the same prompt.
 _SAME_PROMPT = {"enable_thinking": False, "chat_template_kwargs": {"enable_thinking": False}}
@@ -44,8 +44,8 @@ def play(running: Running, scenarios: Sequence[str], load: LoadProfile, report: 
 
     async def run() -> None:
         async with BenchClient(running.url, extra=_SAME_PROMPT) as client:
-            await client.choose(running.contender.model)
-            await measure(client, load, scenarios, report)
+            await client.choose_model(running.contender.model)
+            await measure_scenarios(client, load, scenarios, report)
 
     asyncio.run(run())
 
@@ -73,7 +73,7 @@ class Comparison:
 
     def __init__(self, args: argparse.Namespace, folder: Path) -> None:
         self._args = args
-        self._path = resolve(args.model).path
+        self._path = resolve_model(args.model).path
         self._rows: list[Row] = []
         self._out = Path(args.out)
         self._out.with_suffix(".jsonl").write_text("")
@@ -138,7 +138,7 @@ def rival(text: str) -> tuple[str, str]:
 
 
 def _scenario(name: str) -> str:
-    return name if name in ("raw", "restart") else check(name)
+    return name if name in ("raw", "restart") else check_scenario(name)
 
 
 def main() -> None:

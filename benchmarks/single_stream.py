@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 from tests.support.serving import serve
 
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 
 _PROMPT = "Count from 1 to 150."
 
@@ -78,7 +78,7 @@ def _chunks(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
 
 
 def measure(name: str, tokens: int, runs: int) -> None:
-    entry = resolve(name)
+    entry = resolve_model(name)
     rows = []
     with serve([entry]) as server, raw_server(entry.path, tokens) as process:
         assert process.stdin

@@ -61,8 +61,8 @@ from orchard.engine.speculation.ngram import NgramProposer
 from orchard.engine.speculation.proposal import Proposal
 from orchard.engine.speculation.speculation import Speculation
 from orchard.formats.registry import choose
-from orchard.gateway.models.registry import resolve
-from orchard.kinds import kind_of
+from orchard.gateway.models.registry import resolve_model
+from orchard.kinds import recognise_kind
 
 _SENTENCES = (
     "The old bridge over the river was closed on Monday because two of its pillars had cracked.",
@@ -249,7 +249,7 @@ class Contender:
 def _load(path: str) -> Any:
     """Load a folder as the server does: one with a part that sees, by mlx-vlm."""
     config = json.loads((Path(path) / "config.json").read_text())
-    return load_seeing(path) if kind_of(config, ()) == "vision" else load_text_model(path)
+    return load_seeing(path) if recognise_kind(config, ()) == "vision" else load_text_model(path)
 
 
 class Asker:
@@ -438,10 +438,10 @@ def main() -> None:
         "--draft-tokens", type=int, default=4, help="the most tokens that the draft model or the head guesses in a step"
     )
     given = parser.parse_args()
-    entry = resolve(given.model)
+    entry = resolve_model(given.model)
     with tempfile.TemporaryDirectory() as folder:
         path = steady_copy(entry.path, Path(folder) / "steady") if given.steady else entry.path
-        given.draft = resolve(given.draft).path if given.draft else noisy_copy(path, Path(folder) / "draft")
+        given.draft = resolve_model(given.draft).path if given.draft else noisy_copy(path, Path(folder) / "draft")
         _measure_all(entry.id, path, given)
 
 

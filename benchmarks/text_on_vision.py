@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.contenders import Contender, Running
 from benchmarks.speculation import median_interval
 from benchmarks.vision_shapes import make_shape
-from orchard.cli.bench_client import BenchClient, Figures, figures
+from orchard.cli.bench_client import BenchClient, Figures, compute_figures
 
 _STREAMS = (1, 8)
 _WORDS = ("apple", "river", "stone", "window", "garden", "letter", "music", "paper", "silver", "winter")
@@ -34,9 +34,9 @@ def prompt(number: int) -> list[dict[str, Any]]:
 async def ask(running: Running, streams: int, number: int, tokens: int) -> Figures:
     """Ask a server so many questions at once."""
     async with BenchClient(running.url) as client:
-        await client.choose(None)
-        asked = (client.stream(prompt(number * 100 + one), tokens) for one in range(streams))
-        found = figures(str(streams), [stream.answer() for stream in await asyncio.gather(*asked)])
+        await client.choose_model(None)
+        asked = (client.stream_answer(prompt(number * 100 + one), tokens) for one in range(streams))
+        found = compute_figures(str(streams), [stream.parse_answer() for stream in await asyncio.gather(*asked)])
     if found.failed:
         raise RuntimeError(found.error)
     return found

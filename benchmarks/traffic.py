@@ -15,7 +15,7 @@ import msgspec
 
 from orchard.cli.bench_client import BenchClient, TimedAnswer
 from orchard.gateway.models.entry import ModelEntry
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 
 NAMES = ("a", "b")
 _MOST_TOKENS = 4096  # of one answer of a steady stream
@@ -42,7 +42,7 @@ def add_models(parser: argparse.ArgumentParser) -> None:
 def two(models: Sequence[str]) -> list[ModelEntry]:
     """Give the first two models, or one twice, else the demo, under the names `a` and `b`."""
     return [
-        msgspec.structs.replace(resolve(model), id=name, configured=True)
+        msgspec.structs.replace(resolve_model(model), id=name, configured=True)
         for name, model in zip(NAMES, itertools.cycle(models or ["demo"]), strict=False)
     ]
 
@@ -110,8 +110,10 @@ class Traffic:
         answers: list[TimedAnswer] = []
         while not self._enough.is_set() and not (answers and answers[-1].error):
             prompt = {"role": "user", "content": f"Tell a long story, number {len(answers)} of {stream}."}
-            answer = await self._client.stream([prompt], _MOST_TOKENS, begun=self._begun[stream], enough=self._enough)
-            answers.append(answer.answer())
+            answer = await self._client.stream_answer(
+                [prompt], _MOST_TOKENS, begun=self._begun[stream], enough=self._enough
+            )
+            answers.append(answer.parse_answer())
         return answers
 
 

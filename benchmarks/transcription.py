@@ -28,7 +28,7 @@ from tests.support.sounds import noise, wav
 from tests.support.whisper_models import make_whisper
 
 from benchmarks.traffic import Traffic, gaps
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 
 _TEMPERATURE = 0.01  # so that no window is decoded again
 _DIRECT = """
@@ -74,7 +74,9 @@ def timed(work: Callable[[], object]) -> Window:
 
 async def measure(model: str, sound: Path, chat: str, runs: int) -> dict[str, object]:
     """Give the figures of all runs."""
-    ears, talker = (msgspec.structs.replace(resolve(path), id=name) for path, name in ((model, "ears"), (chat, "chat")))
+    ears, talker = (
+        msgspec.structs.replace(resolve_model(path), id=name) for path, name in ((model, "ears"), (chat, "chat"))
+    )
     with (
         called_directly(model, sound) as direct,
         serve((ears, talker), max_loaded_models=2, log_level="warning") as server,
@@ -128,7 +130,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         sound = Path(folder, "sound.wav")
         sound.write_bytes(wav(noise(args.seconds)))
-        model = args.model and resolve(args.model).path
+        model = args.model and resolve_model(args.model).path
         model = model or str(_tiny(Path(folder, "model")))
         print(json.dumps({"benchmark": "transcription", **asyncio.run(measure(model, sound, args.chat, args.runs))}))
 

@@ -12,7 +12,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.tasks.embed import Embed
 from orchard.core.tasks.speak import Speak
 from orchard.core.tasks.text_options import TextOptions
-from orchard.kinds import KINDS, TEXT, VISION, kind_called, kind_of
+from orchard.kinds import KINDS, TEXT, VISION, kind_by_name, recognise_kind
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ from orchard.kinds import KINDS, TEXT, VISION, kind_called, kind_of
     ],
 )
 def test_kind(config: dict[str, Any], files: tuple[str, ...], kind: str) -> None:
-    assert kind_of(config, files) == kind
+    assert recognise_kind(config, files) == kind
 
 
 _NAMES = st.sampled_from(["model_type", "architectures", *kinds._MEDIA_KEYS])
@@ -52,14 +52,14 @@ _JSON = st.recursive(
 
 @given(st.dictionaries(_NAMES, _JSON))
 def test_every_config_is_of_a_kind(config: dict[str, Any]) -> None:
-    assert kind_of(config, ()) in ("text", "vision", "embeddings", "transcription", "speech")
+    assert recognise_kind(config, ()) in ("text", "vision", "embeddings", "transcription", "speech")
 
 
 def test_the_configuration_has_a_word_for_each_kind() -> None:
     types = ["lm", "multimodal", "embeddings", "rerank", "transcription", "whisper", "speech"]
     types += ["image-generation", "image-edit"]
     assert list(get_args(ModelType)) == types
-    assert [kind_called(name) for name in types] == [
+    assert [kind_by_name(name) for name in types] == [
         *("text", "vision", "embeddings", "rerank", "transcription", "transcription", "speech", "image", "image")
     ]
 
@@ -71,12 +71,12 @@ def test_a_row_names_a_service() -> None:
 
 def test_models_of_text_and_vision_give_embeddings_only_where_their_options_say_so() -> None:
     for backend in (TEXT, VISION):
-        backend.check("chat", Embed, TextOptions(embeddings=True))
+        backend.check_task("chat", Embed, TextOptions(embeddings=True))
         with pytest.raises(OrchardError) as caught:
-            backend.check("chat", Embed, TextOptions())
+            backend.check_task("chat", Embed, TextOptions())
         assert caught.value.param == "model"
         assert "'chat' gives text and no embeddings" in caught.value.message
         assert "/v1/embeddings" not in caught.value.message
         assert caught.value.message.endswith("(the setting `embeddings: true` makes it give embeddings, too)")
         with pytest.raises(OrchardError, match=r"gives text and embeddings and no speech; .*, /v1/embeddings$"):
-            backend.check("chat", Speak, TextOptions(embeddings=True))
+            backend.check_task("chat", Speak, TextOptions(embeddings=True))

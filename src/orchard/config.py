@@ -302,7 +302,7 @@ class Shorthands(Struct):
     ] = None
 
 
-class Ignored(Struct):
+class IgnoredSettings(Struct):
     """Settings of other servers, which do nothing here. The fields only describe them; `help` says why.
 
     A value that is not the default gets a warning.

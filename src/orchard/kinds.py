@@ -113,13 +113,20 @@ class Backend(Struct, frozen=True):
     @property
     def arguments(self) -> list[str]:
         """The arguments that tell a worker what to run: names, because a worker does not import this table."""
-        return ["--service", self.service, "--options", _name(self.options), "--tasks", *map(_name, self.tasks)]
+        return [
+            "--service",
+            self.service,
+            "--options",
+            _qualified_name(self.options),
+            "--tasks",
+            *map(_qualified_name, self.tasks),
+        ]
 
     def tasks_with(self, options: LoadOptions) -> tuple[type[Task], ...]:
         """Return the tasks that a model with these options serves."""
         return tuple(task for task in self.tasks if getattr(options, task.option, True))
 
-    def check(self, model: str, task: type[Task], options: LoadOptions) -> None:
+    def check_task(self, model: str, task: type[Task], options: LoadOptions) -> None:
         """Raise OrchardError, with the model's URLs, if a model with these options can't do a task."""
         tasks = self.tasks_with(options)
         if task not in tasks:
@@ -131,7 +138,7 @@ class Backend(Struct, frozen=True):
             raise OrchardError("invalid_request", message, param="model")
 
 
-def _name(found: type) -> str:
+def _qualified_name(found: type) -> str:
     return f"{found.__module__}:{found.__qualname__}"
 
 
@@ -157,25 +164,25 @@ class ModelKind(Struct, frozen=True):
     convert: str | None = None
 
 
-def _embeds(config: Mapping[str, Any], files: Collection[str]) -> bool:
+def _is_embedder(config: Mapping[str, Any], files: Collection[str]) -> bool:
     return (
         str(config.get("model_type")) in _ENCODERS
         or not _EMBEDDING_FILES.isdisjoint(files)
-        or _is_for(config, _ENCODER_TASKS)
+        or _is_made_for(config, _ENCODER_TASKS)
     )
 
 
-def _reranks(config: Mapping[str, Any], files: Collection[str]) -> bool:
-    return _is_for(config, _RANKER_TASKS) or not _RANKER_FILES.isdisjoint(files)
+def _is_reranker(config: Mapping[str, Any], files: Collection[str]) -> bool:
+    return _is_made_for(config, _RANKER_TASKS) or not _RANKER_FILES.isdisjoint(files)
 
 
-def _is_for(config: Mapping[str, Any], tasks: tuple[str, ...]) -> bool:
+def _is_made_for(config: Mapping[str, Any], tasks: tuple[str, ...]) -> bool:
     """Return whether all architectures that a config.json names are made for one of these tasks."""
     names = config.get("architectures")
     return isinstance(names, list) and names != [] and all(str(name).endswith(tasks) for name in names)
 
 
-def _transcribes(config: Mapping[str, Any], files: Collection[str]) -> bool:
+def _is_transcriber(config: Mapping[str, Any], files: Collection[str]) -> bool:
     # A configuration of mlx-examples uses the names of OpenAI's Whisper code.
     return config.get("model_type") == "whisper" or "n_audio_state" in config or listener(config) is not None
 
@@ -216,10 +223,10 @@ KINDS: dict[str, ModelKind] = {
         has_tokenizer=True,
         convert="mlx_vlm.convert",
     ),
-    "embeddings": ModelKind(EMBEDDINGS, _embeds, ("embeddings",), output="embeddings", has_tokenizer=True),
-    "rerank": ModelKind(RERANK, _reranks, ("rerank",), output="rerank", has_tokenizer=True),
+    "embeddings": ModelKind(EMBEDDINGS, _is_embedder, ("embeddings",), output="embeddings", has_tokenizer=True),
+    "rerank": ModelKind(RERANK, _is_reranker, ("rerank",), output="rerank", has_tokenizer=True),
     "transcription": ModelKind(
-        TRANSCRIPTION, _transcribes, ("transcription", "whisper"), ("audio",), output="transcription"
+        TRANSCRIPTION, _is_transcriber, ("transcription", "whisper"), ("audio",), output="transcription"
     ),
     "speech": ModelKind(
         SPEECH,
@@ -239,11 +246,11 @@ KINDS: dict[str, ModelKind] = {
 """The kinds by name, which clients see. A model is of the last kind that recognises it."""
 
 
-def kind_of(config: Mapping[str, Any], files: Collection[str]) -> str:
+def recognise_kind(config: Mapping[str, Any], files: Collection[str]) -> str:
     """Return the kind of a model. `files` are the names of the files and folders beside its config.json."""
     return next(name for name in reversed(KINDS) if KINDS[name].recognises(config, files))
 
 
-def kind_called(model_type: str) -> str:
+def kind_by_name(model_type: str) -> str:
     """Return the kind that has this name in the configuration."""
     return next(name for name, kind in KINDS.items() if model_type in kind.types)

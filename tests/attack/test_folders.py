@@ -11,11 +11,11 @@ import httpx
 import pytest
 
 from orchard.core.tasks.text_options import TextOptions
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 from tests.support.gateway_client import body
 from tests.support.serving import FAKE, Server, serve
 
-DEMO = resolve("demo")
+DEMO = resolve_model("demo")
 
 
 def post(server: Server, path: str, **fields: object) -> httpx.Response:

@@ -150,7 +150,7 @@ def test_the_gateway_gives_a_reason_and_sees_the_others(folder: Path, name: str)
     damage(folder)
     make_model(folder.parent / "sound")
     registry = Registry.from_settings(Settings(model_dir=str(folder.parent)))
-    assert [entry.id for entry in registry.all()] == ["demo", "sound"]
+    assert [entry.id for entry in registry.list_models()] == ["demo", "sound"]
     assert reason in registry.refused["hostile"]
     with pytest.raises(OrchardError, match="model 'hostile' can't be served: ") as raised:
         registry.find("hostile")
@@ -357,7 +357,7 @@ def test_a_file_for_the_chat_template(folder: Path, tmp_path: Path, damage: Call
 def test_a_link_to_itself_hides_no_other_model(folder: Path) -> None:
     (folder.parent / "again").symlink_to("again")
     (folder.parent / "up").symlink_to(".")
-    assert [entry.id for entry in Registry.from_settings(Settings(model_dir=str(folder.parent))).all()] == [
+    assert [entry.id for entry in Registry.from_settings(Settings(model_dir=str(folder.parent))).list_models()] == [
         "demo",
         "hostile",
         "up/hostile",
@@ -371,7 +371,7 @@ def test_a_pipe_in_the_cache(folder: Path, tmp_path: Path) -> None:
     (repo / "snapshots" / "again").symlink_to("again")
     (repo / "refs").mkdir()
     os.mkfifo(repo / "refs" / "main")
-    assert [entry.id for entry in Registry.from_settings(Settings()).all()] == ["demo", "org/piped"]
+    assert [entry.id for entry in Registry.from_settings(Settings()).list_models()] == ["demo", "org/piped"]
 
 
 def test_a_module_of_an_embedding_model_is_in_its_folder(folder: Path) -> None:

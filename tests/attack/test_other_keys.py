@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from orchard.core.tasks.text_options import TextOptions
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 from tests.support.serving import serve
 
 ANN, BEN, CEM, ROOT = "ann-key", "ben-key", "cem-key", "root-key"
@@ -58,7 +58,7 @@ class House:
 @contextmanager
 def house(**settings: Any) -> Iterator[House]:
     settings |= {"api_keys": (ANN, BEN, CEM), "admin_keys": (ROOT,)}
-    with serve([resolve("demo")], spare=False, **settings) as server:
+    with serve([resolve_model("demo")], spare=False, **settings) as server:
         server.headers = {"x-api-key": ROOT}
         server.until("demo", state="ready")
         with httpx.Client(base_url=server.url, timeout=60) as client:

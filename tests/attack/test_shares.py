@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from orchard.core.tasks.text_options import TextOptions
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 from tests.support.serving import Server, serve
 
 ANN, BEN = "ann-key", "ben-key"
@@ -20,7 +20,7 @@ ONE_WORD = {"900": 100}
 @contextmanager
 def crowded(rows: int, queue_size: int = 1024, keys: tuple[str, ...] = (ANN, BEN)) -> Iterator[Server]:
     text = TextOptions(decode_concurrency=rows, queue_size=queue_size)
-    with serve([resolve("demo")], spare=False, api_keys=keys, text=text) as server:
+    with serve([resolve_model("demo")], spare=False, api_keys=keys, text=text) as server:
         server.until("demo", state="ready")
         yield server
 

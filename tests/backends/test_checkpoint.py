@@ -16,7 +16,7 @@ from mlx.utils import tree_flatten
 from orchard.backends import checkpoint
 from orchard.backends.text.model import TextModel, load_text_model
 from orchard.core.errors import OrchardError
-from orchard.gateway.models.model_files import Folders
+from orchard.gateway.models.model_files import FolderReader
 
 Change = Callable[[Path], object]
 LOADS = ""
@@ -260,10 +260,10 @@ def test_what_mlx_lm_does(row: Row, folder: Path) -> None:
 
 def test_what_the_gateway_says(row: Row, folder: Path) -> None:
     if row.gateway == LOADS:
-        Folders().read(str(folder))
+        FolderReader().read(str(folder))
         return
     with pytest.raises(ValueError, match=row.gateway):
-        Folders().read(str(folder))
+        FolderReader().read(str(folder))
 
 
 def test_what_a_worker_does(row: Row, folder: Path, model: TextModel) -> None:

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from orchard.cli import chat
 from orchard.cli import serve as serve_command
 from orchard.cli.app import app
-from orchard.cli.bench import LoadProfile, bench
+from orchard.cli.bench import LoadProfile, run_bench
 from orchard.cli.chat import HELP, ChatSession
 from orchard.cli.endpoint import AnswerPiece, ChatClient, ServerError, sse_data
 from orchard.core.errors import OrchardError
@@ -161,7 +161,7 @@ class TestServe:
 
 def test_bench_says_that_a_key_is_needed() -> None:
     with serve(api_keys=("the-key",)) as locked, pytest.raises(ServerError, match="an API key is needed"):
-        bench(locked.url, None, LoadProfile(), scenarios=["c1"], api_key=None, as_json=False)
+        run_bench(locked.url, None, LoadProfile(), scenarios=["c1"], api_key=None, as_json=False)
 
 
 def test_a_near_miss_of_a_bundled_model_names_all_of_them() -> None:
@@ -227,14 +227,14 @@ def stub() -> Iterator[Stub]:
 def test_an_address_as_people_write_it(stub: Stub, written: str) -> None:
     for scheme in ("", "http://"):
         with ChatClient(written.format(f"{scheme}127.0.0.1:{stub.server_port}")) as client:
-            assert (client.url, client.models()) == (f"http://127.0.0.1:{stub.server_port}", ["stub"])
+            assert (client.url, client.list_models()) == (f"http://127.0.0.1:{stub.server_port}", ["stub"])
 
 
 def talk_to(stub: Stub, *events: str, status: int = 200) -> list[AnswerPiece]:
     stub.status, stub.answer = status, "".join(f"data: {event}\n\n" for event in events).encode()
     with ChatClient(f"http://127.0.0.1:{stub.server_port}/") as client:
-        assert client.models() == ["stub"]
-        return list(client.answer({"model": "stub", "messages": []}))
+        assert client.list_models() == ["stub"]
+        return list(client.stream_answer({"model": "stub", "messages": []}))
 
 
 class TestClient:
@@ -265,7 +265,7 @@ class TestClient:
 
     def test_no_server(self) -> None:
         with ChatClient("http://127.0.0.1:9") as client, pytest.raises(ServerError, match="no server answers"):
-            client.models()
+            client.list_models()
 
 
 class TestChat:
@@ -290,13 +290,13 @@ class TestChat:
         assert "the script fails this request" in done.stderr
 
     def test_a_server_of_its_own_ends_with_it(self, unloadable: Path) -> None:
-        with chat._started(str(unloadable)) as client:
-            assert client.models()[0] == "unloadable"
+        with chat._start_server(str(unloadable)) as client:
+            assert client.list_models()[0] == "unloadable"
         with ChatClient(client.url) as later, pytest.raises(ServerError, match="no server answers"):
-            later.models()
+            later.list_models()
 
     def test_a_server_of_its_own_that_cannot_start_says_why(self) -> None:
-        with pytest.raises(ServerError, match=r"^no model 'nonsuch'"), chat._started("nonsuch"):
+        with pytest.raises(ServerError, match=r"^no model 'nonsuch'"), chat._start_server("nonsuch"):
             pass
 
     def test_a_model_that_cannot_load_says_why(self, unloadable: Path, stub: Stub) -> None:
@@ -323,7 +323,7 @@ class TestChat:
             next(pieces)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(chat, "show", interrupted)
+        monkeypatch.setattr(chat, "print_answer", interrupted)
         with ChatClient(server.url) as client:
             talk = ChatSession(client, "fake")
             chat.converse(talk, reader([SLOW, EOFError]))
@@ -345,7 +345,7 @@ class TestChat:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-        chat.show([AnswerPiece("text", "a\x1b]0;title\x07\x9b2Jb\n\tc")])
+        chat.print_answer([AnswerPiece("text", "a\x1b]0;title\x07\x9b2Jb\n\tc")])
         assert capsys.readouterr().out == "a]0;title2Jb\n\tc\n"
 
     def test_answers_are_broken_between_words_on_a_terminal_only(
@@ -353,9 +353,9 @@ class TestChat:
     ) -> None:
         monkeypatch.setenv("COLUMNS", "20")
         pieces = [AnswerPiece("text", "A long ans"), AnswerPiece("text", "wer that has words")]
-        chat.show(pieces)
+        chat.print_answer(pieces)
         monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-        chat.show(pieces)
+        chat.print_answer(pieces)
         assert capsys.readouterr().out == "A long answer that has words\nA long answer that\nhas words\n"
 
     def test_an_error_on_a_terminal_has_a_line_of_its_own(
@@ -367,7 +367,7 @@ class TestChat:
 
         monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
         with pytest.raises(ServerError):
-            chat.show(fails())
+            chat.print_answer(fails())
         assert capsys.readouterr().out == "half an ans\n"
 
     def test_the_tiny_model_says_what_comes_after_it(
@@ -376,16 +376,16 @@ class TestChat:
         monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
         monkeypatch.setattr("builtins.input", reader([EOFError, EOFError]))
         with serve([replace(FAKE, id="demo")]) as bundled:
-            chat.chat(None, bundled.url, None)
+            chat.chat_in_terminal(None, bundled.url, None)
         assert "orchard pull mlx-community/" in capsys.readouterr().out
 
     def test_a_remote_server_without_models(self) -> None:
         with pytest.raises(OrchardError, match="serves no model"):
-            chat._served([], None, "http://x")
+            chat._choose_model([], None, "http://x")
 
     def test_the_bundled_model_is_asked_for_though_it_is_not_listed(self) -> None:
-        assert chat._served(["org/other"], "demo", "http://x") == "demo"
-        assert chat._served(["org/other"], None, "http://x") == "org/other"
+        assert chat._choose_model(["org/other"], "demo", "http://x") == "demo"
+        assert chat._choose_model(["org/other"], None, "http://x") == "org/other"
 
 
 def reader(lines: list[Any]) -> Any:

@@ -14,8 +14,17 @@ import pytest
 from typer.testing import CliRunner
 
 from orchard.cli.app import app
-from orchard.cli.bench import DEFAULT_SCENARIOS, HEAD, Bench, LoadProfile, bench, guess_lines, measure, row
-from orchard.cli.bench_client import BenchClient, Figures, Guesses, TimedAnswer, figures
+from orchard.cli.bench import (
+    DEFAULT_SCENARIOS,
+    HEAD,
+    Bench,
+    LoadProfile,
+    guess_lines,
+    measure_scenarios,
+    run_bench,
+    table_row,
+)
+from orchard.cli.bench_client import BenchClient, Figures, Guesses, TimedAnswer, compute_figures
 from orchard.cli.endpoint import ServerError
 from orchard.core.errors import OrchardError
 from tests.support.serving import Server, serve
@@ -131,7 +140,7 @@ class Stage:
         return await self.time.play(Bench(self.client, load).run(scenario))
 
     async def ask(self) -> TimedAnswer:
-        return (await self.time.play(self.client.stream([{"role": "user", "content": "x"}], 5))).answer()
+        return (await self.time.play(self.client.stream_answer([{"role": "user", "content": "x"}], 5))).parse_answer()
 
     def prompts(self) -> list[str]:
         return [" ".join(message["content"] for message in body["messages"]) for body in self.server.bodies]
@@ -236,14 +245,14 @@ class TestScenarios:
     async def test_prompts_are_as_long_as_the_server_counts(self, words_a_token: float) -> None:
         stage = Stage(words_a_token=words_a_token)
         bench = Bench(stage.client, LOAD)
-        await stage.time.play(bench.warm(["shared", "mixed"]))
+        await stage.time.play(bench.warm_up(["shared", "mixed"]))
         result = await stage.time.play(bench.run("c1"))
         assert result.prompt_tokens == LOAD.prompt_tokens + 10
 
     async def test_a_server_that_fails_to_warm_up(self) -> None:
         stage = Stage(lambda _: Reply(status=404, body=b'{"error": {"message": "no such model"}}'))
         with pytest.raises(OrchardError, match="does not answer: 404: no such model"):
-            await stage.time.play(Bench(stage.client, LOAD).warm([]))
+            await stage.time.play(Bench(stage.client, LOAD).warm_up([]))
 
 
 class TestAnswers:
@@ -266,17 +275,17 @@ class TestAnswers:
     async def test_a_connection_that_is_refused(self) -> None:
         async with BenchClient("http://127.0.0.1:9") as client:
             client.model = "m"
-            assert (await client.stream([], 1)).error
+            assert (await client.stream_answer([], 1)).error
             with pytest.raises(ServerError, match="no server answers"):
-                await client.choose(None)
+                await client.choose_model(None)
 
     async def test_an_answer_without_text(self) -> None:
         answer = await Stage(lambda _: Reply(tokens=0)).ask()
-        assert (answer.error, answer.tokens, answer.first) == (None, 0, answer.ended)
+        assert (answer.error, answer.token_count, answer.first_stamp) == (None, 0, answer.ended)
 
     async def test_a_server_that_counts_nothing_is_credited_with_its_pieces(self) -> None:
         end = event({"choices": [{"delta": {}, "finish_reason": "stop"}]})
-        assert (await Stage(lambda _: Reply(tokens=3, tail=end)).ask()).tokens == 3
+        assert (await Stage(lambda _: Reply(tokens=3, tail=end)).ask()).token_count == 3
 
     def test_sums(self) -> None:
         well = [
@@ -285,7 +294,7 @@ class TestAnswers:
             ),
             TimedAnswer(sent=1.0, ended=4.0, stamps=[3.0, 4.0], completion_tokens=2, prompt_tokens=7),
         ]
-        result = figures(
+        result = compute_figures(
             "c2", [*well, TimedAnswer(sent=0.0, ended=5.0, error="lost"), TimedAnswer(sent=0.0, ended=0.0, error="x")]
         )
         assert result == Figures(
@@ -304,16 +313,16 @@ class TestAnswers:
             prompt_tokens=8,
             cached_tokens=4,
         )
-        assert "2 failed: lost" in row(result)
+        assert "2 failed: lost" in table_row(result)
 
     def test_the_99th_percentile_is_the_nearest_rank(self) -> None:
         answers = [TimedAnswer(sent=0.0, ended=number / 1000, stamps=[number / 1000]) for number in range(1, 201)]
-        assert figures("c1", answers).ttft_p99_ms == 198
+        assert compute_figures("c1", answers).ttft_p99_ms == 198
 
     def test_nothing_came(self) -> None:
-        result = figures("c1", [TimedAnswer(sent=0.0, ended=1.0, error="refused")])
+        result = compute_figures("c1", [TimedAnswer(sent=0.0, ended=1.0, error="refused")])
         assert (result.tokens, result.tokens_s, result.ttft_p50_ms) == (0, None, None)
-        assert row(result).startswith("c1 ")
+        assert table_row(result).startswith("c1 ")
 
 
 class TestCommand:
@@ -343,7 +352,7 @@ class TestCommand:
             scenario="growing", requests=9999, failed=0, tokens=999_999, prompt_tokens=99_999, cached_tokens=99_999
         )
         times = [name for name in Figures.__struct_fields__ if name.endswith(("_s", "_ms"))]
-        line = row(msgspec.structs.replace(large, **dict.fromkeys(times, 98_765.4)))
+        line = table_row(msgspec.structs.replace(large, **dict.fromkeys(times, 98_765.4)))
         assert len(line) == len(HEAD.splitlines()[1]) <= 80
         assert len(line.split()) == 12
 
@@ -352,7 +361,7 @@ class TestCommand:
     ) -> None:
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
         load = LoadProfile(max_tokens=4, prompt_tokens=5, prefix_tokens=20)
-        assert bench(server.url, None, load, scenarios=["c1"], api_key=None, as_json=True) == 0
+        assert run_bench(server.url, None, load, scenarios=["c1"], api_key=None, as_json=True) == 0
         out, err = capsys.readouterr()
         assert len(out.splitlines()) == 1
         shown = [note.strip() for note in err.split("\r") if note]
@@ -398,7 +407,7 @@ async def test_what_guesses_have_brought(status: int, body: str, expected: dict[
     transport = httpx.MockTransport(lambda request: httpx.Response(status, content=body))
     async with BenchClient("http://scripted", transport=transport) as client:
         client.model = "m"
-        assert await client.guesses() == expected
+        assert await client.fetch_guesses() == expected
 
 
 async def test_a_model_may_be_named_by_an_alias() -> None:
@@ -411,12 +420,16 @@ async def test_a_model_may_be_named_by_an_alias() -> None:
 
     async with BenchClient("http://scripted", transport=httpx.MockTransport(answer)) as client:
         client.model = "o/a b"
-        assert await client.guesses() == {"ngram": Guesses(9, 7, 1.0)}
+        assert await client.fetch_guesses() == {"ngram": Guesses(9, 7, 1.0)}
 
 
 def test_what_guesses_have_brought_is_told_by_source() -> None:
     before, after = Guesses(10, 5, 0.5), Guesses(1510, 1205, 3.04)
-    brought = {"ngram": after.since(before), "grammar": Guesses(3, 0, -0.25), "prediction": Guesses(1, 1, -0.04)}
+    brought = {
+        "ngram": after.difference_from(before),
+        "grammar": Guesses(3, 0, -0.25),
+        "prediction": Guesses(1, 1, -0.04),
+    }
     told = guess_lines(brought)
     assert told.splitlines() == [
         "guesses by ngram: 1,200 of 1,500 tokens right; 2.5 s saved",
@@ -443,7 +456,7 @@ async def test_guesses_are_those_of_the_scenarios_and_not_of_the_warm_up() -> No
     client = BenchClient("http://scripted", transport=server, clock=time)
     client.model = "m"
     measured: list[Figures] = []
-    brought = await time.play(measure(client, LOAD, ["c2", "c3"], measured.append))
+    brought = await time.play(measure_scenarios(client, LOAD, ["c2", "c3"], measured.append))
     assert sum(one.requests for one in measured) == 16
     assert brought == {"ngram": Guesses(160, 144, 8.0)}
 
@@ -454,7 +467,7 @@ def test_the_command_tells_it_at_the_end(server: Server, monkeypatch: pytest.Mon
     async def guesses(client: BenchClient) -> dict[str, Guesses]:
         return next(found)
 
-    monkeypatch.setattr(BenchClient, "guesses", guesses)
+    monkeypatch.setattr(BenchClient, "fetch_guesses", guesses)
     command = ["bench", server.url, "--scenario", "c1", "--max-tokens", "2"]
     assert "guesses by ngram: 15 of 20 tokens right; 2.0 s saved" in CliRunner().invoke(app, command).output
     told = CliRunner().invoke(app, [*command, "--json"]).output.splitlines()[-1]

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from orchard.cli import chat
-from orchard.cli.chat import HELP, ChatSession, Turn, command
+from orchard.cli.chat import HELP, ChatSession, Turn, run_command
 from orchard.cli.endpoint import AnswerPiece, ChatClient
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import SamplingDefaults
@@ -22,7 +22,7 @@ class Answering:
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
 
-    def answer(self, body: dict[str, Any]) -> Generator[AnswerPiece, None, None]:
+    def stream_answer(self, body: dict[str, Any]) -> Generator[AnswerPiece, None, None]:
         self.asked.append(json.loads(json.dumps(body)))
         yield AnswerPiece("text", "yes")
 
@@ -104,7 +104,7 @@ def test_wrong_commands_are_errors_and_are_not_sent(
 ) -> None:
     conversation.talk.messages.append(Turn("user", "kept"))
     with pytest.raises(OrchardError, match=why) as wrong:
-        command(conversation, line)
+        run_command(conversation, line)
     say(conversation, line)
     assert wrong.value.message in capsys.readouterr().err
     assert client.asked == []
@@ -151,5 +151,5 @@ def test_a_file_that_is_no_talk_changes_nothing(conversation: ChatSession, tmp_p
     say(conversation, "one")
     before = conversation.talk
     with pytest.raises(OrchardError, match="is not a conversation that /save wrote"):
-        command(conversation, f"/load {file}")
+        run_command(conversation, f"/load {file}")
     assert conversation.talk is before

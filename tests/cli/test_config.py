@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from orchard.cli.app import app
-from orchard.cli.config import check
+from orchard.cli.config import check_config_file
 from orchard.cli.settings.layers import Mistakes
 from tests.support.command import clean, orchard, refused
 
@@ -82,7 +82,7 @@ def test_models_that_are_not_here(file: Path, command: tuple[str, ...]) -> None:
 def test_what_the_registry_refuses_has_its_place(file: Path, text: str, expected: str) -> None:
     file.write_text(text)
     with pytest.raises(Mistakes) as caught:
-        check(file)
+        check_config_file(file)
     (line,) = caught.value.lines
     assert line.startswith(f"orchard.yaml:{expected}")
 

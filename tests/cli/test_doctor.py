@@ -50,7 +50,7 @@ def mac(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def examined(name: str, *notes: str, **settings: Any) -> list[Finding]:
     """The findings of a name, with these settings."""
-    found = list(doctor._examine(Settings(port=0, **settings), notes))
+    found = list(doctor._examine_all(Settings(port=0, **settings), notes))
     return [finding for finding in found if finding.name == name]
 
 
@@ -82,7 +82,7 @@ def test_it_reads_the_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         seen.append((settings.host, settings.port, settings.model_dir, settings.memory_limit, len(notes)))
         yield Finding("warning", "setting", "odd")
 
-    monkeypatch.setattr(doctor, "_examine", examine)
+    monkeypatch.setattr(doctor, "_examine_all", examine)
     file = tmp_path / "orchard.yaml"
     file.write_text("server:\n  port: 7777\n  memory_limit: 8GB\n")
     asked = ("doctor", "--config", str(file), "--model-dir", str(tmp_path))
@@ -101,9 +101,9 @@ def test_notes_about_settings_are_findings(mac: None) -> None:
 def test_a_running_orchard_is_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ORCHARD_API_KEY", raising=False)
     with serve(api_keys=("the-key",)) as server:
-        locked = doctor._address("127.0.0.1", server.port)
+        locked = doctor._check_address("127.0.0.1", server.port)
         monkeypatch.setenv("ORCHARD_API_KEY", "the-key")
-        opened = doctor._address("127.0.0.1", server.port)
+        opened = doctor._check_address("127.0.0.1", server.port)
     assert (locked.status, "needs an API key" in locked.seen) == ("ok", True)
     seen = f"an Orchard server answers at 127.0.0.1:{server.port} and serves fake"
     assert opened == Finding("ok", "address", seen)
@@ -113,17 +113,17 @@ def test_a_stranger_on_the_port_is_one() -> None:
     with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as stranger:
         thread = threading.Thread(target=stranger.serve_forever, args=(0.01,))
         thread.start()
-        finding = doctor._address("127.0.0.1", stranger.server_port)
+        finding = doctor._check_address("127.0.0.1", stranger.server_port)
         stranger.shutdown()
         thread.join()
     assert finding.status == "problem"
     assert "in use" in finding.seen
     assert "--port" in finding.advice
-    assert doctor._address("127.0.0.1", stranger.server_port).seen.endswith(f":{stranger.server_port} is free")
+    assert doctor._check_address("127.0.0.1", stranger.server_port).seen.endswith(f":{stranger.server_port} is free")
 
 
 def test_an_address_of_another_machine_is_one() -> None:
-    finding = doctor._address("192.0.2.1", 0)
+    finding = doctor._check_address("192.0.2.1", 0)
     assert finding.status == "problem"
     assert "--host" in finding.advice
 
@@ -136,7 +136,7 @@ def test_a_folder_of_models_must_exist(tmp_path: Path) -> None:
 
 def test_a_broken_mlx(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "executable", "false")
-    assert not doctor.doctor(Settings(port=0))
+    assert not doctor.print_findings(Settings(port=0))
     out = capsys.readouterr().out
     assert "MLX doesn't work" in out
     assert "demo-vision" in out
@@ -144,37 +144,37 @@ def test_a_broken_mlx(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 
 def test_the_environment_of_images(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ORCHARD_CACHE_DIR", str(tmp_path))
-    finding = doctor._environment(IMAGES)
+    finding = doctor._check_environment(IMAGES)
     assert finding.status == "warning"
     assert finding.seen == "images is not installed: models of the kind image can't run"
     assert finding.advice == "If you want to use such models: run 'orchard setup images'."
     python = IMAGES.folder / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.touch()
-    assert doctor._environment(IMAGES) == Finding(
+    assert doctor._check_environment(IMAGES) == Finding(
         "ok", "environment", f"images, for models of the kind image: {python}"
     )
 
 
 def test_ffmpeg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = use_ffmpeg(monkeypatch, tmp_path)
-    probed = doctor._probe()
+    probed = doctor._probe_mlx()
     assert not isinstance(probed, Finding)
-    assert Finding("ok", "ffmpeg", str(program)) in list(doctor._mlx(probed))
-    (finding,) = [finding for finding in doctor._mlx(PROBED) if finding.name == "ffmpeg"]
+    assert Finding("ok", "ffmpeg", str(program)) in list(doctor._check_mlx(probed))
+    (finding,) = [finding for finding in doctor._check_mlx(PROBED) if finding.name == "ffmpeg"]
     assert (finding.status, "brew install ffmpeg" in finding.advice) == ("warning", True)
 
 
 def test_two_backends_of_mlx(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "version", lambda _: "1")
-    (finding,) = doctor._conflicts()
+    (finding,) = doctor._check_conflicts()
     assert finding.status == "problem"
 
 
 def test_packages_with_versions_that_orchard_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = doctor._version
+    real = doctor._installed_version
     others = {"mlx-lm": "9.1", "rich": None}
-    monkeypatch.setattr(doctor, "_version", lambda name: others[name] if name in others else real(name))
+    monkeypatch.setattr(doctor, "_installed_version", lambda name: others[name] if name in others else real(name))
     (finding,) = examined("packages")
     assert finding.status == "problem"
     assert "mlx-lm 9.1 is here, and Orchard needs " in finding.seen
@@ -183,10 +183,10 @@ def test_packages_with_versions_that_orchard_does_not_take(monkeypatch: pytest.M
 
 
 def test_an_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = doctor._version
-    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "mlx-audio" else real(name))
-    assert doctor._extra("vision") == Finding("ok", "extra", "vision, for models of the kind vision")
-    finding = doctor._extra("audio")
+    real = doctor._installed_version
+    monkeypatch.setattr(doctor, "_installed_version", lambda name: None if name == "mlx-audio" else real(name))
+    assert doctor._check_extra("vision") == Finding("ok", "extra", "vision, for models of the kind vision")
+    finding = doctor._check_extra("audio")
     assert finding.status == "warning"
     assert finding.seen == "audio, for models of the kinds transcription and speech: mlx-audio is missing"
     assert "mlx-orchard[audio]" in finding.advice

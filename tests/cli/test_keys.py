@@ -19,7 +19,7 @@ from tests.support.serving import serve
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """The settings that `orchard serve` would have served with."""
     settings: list[Settings] = []
-    monkeypatch.setattr(serve_command, "serve", lambda given, *_: settings.append(given))
+    monkeypatch.setattr(serve_command, "serve_models", lambda given, *_: settings.append(given))
     return settings
 
 

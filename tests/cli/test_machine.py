@@ -30,25 +30,25 @@ def test_the_disk(free: int, status: str, monkeypatch: pytest.MonkeyPatch, tmp_p
         return Usage(100 * GB, 0, free)
 
     monkeypatch.setattr(shutil, "disk_usage", usage)
-    finding = machine.disk(str(tmp_path / "not" / "yet"))
+    finding = machine.check_disk(str(tmp_path / "not" / "yet"))
     assert (finding.status, asked) == (status, [str(tmp_path)])
     assert finding.seen.endswith(f" of 100.0 GB are free in {tmp_path}")
     assert ("orchard rm" in finding.advice) is (status == "warning")
 
 
 def test_a_relative_folder_that_is_not_there() -> None:
-    assert machine.disk("none/such").seen.endswith(" in .")
+    assert machine.check_disk("none/such").seen.endswith(" in .")
 
 
 def test_the_memory() -> None:
     probed = {"usable_bytes": 20 * GB, "memory_bytes": 32 * GB, "available_bytes": 5 * GB, "usable_by": "device"}
-    assert machine.budget(probed, None) == 20 * GB
-    assert machine.budget(probed, 3 * GB) == 3 * GB
+    assert machine.models_budget(probed, None) == 20 * GB
+    assert machine.models_budget(probed, 3 * GB) == 3 * GB
     seen = "all models may take 20.0 GB of 32.0 GB (device); 5.0 GB are free now, and programs use 27.0 GB"
-    assert machine.memory(probed, None) == machine.Finding("ok", "memory", seen)
+    assert machine.check_memory(probed, None) == machine.Finding("ok", "memory", seen)
     seen = "memory_limit lets all models take 20.0 GB of 32.0 GB; 5.0 GB are free now, and programs use 27.0 GB"
-    assert machine.memory(probed, 20 * GB) == machine.Finding("ok", "memory", seen)
-    finding = machine.memory(probed, 21 * GB)
+    assert machine.check_memory(probed, 20 * GB) == machine.Finding("ok", "memory", seen)
+    finding = machine.check_memory(probed, 21 * GB)
     assert (finding.status, "at most 20.0 GB" in finding.advice) == ("warning", True)
 
 
@@ -57,7 +57,7 @@ def test_the_memory() -> None:
     [(16 * GIB, 10 * GIB, 12 * 1024), (32 * GIB, 21 * GIB, 28 * 1024), (128 * GIB, 96 * GIB, 112 * 1024)],
 )
 def test_the_command_that_raises_the_wired_limit(total: int, wired: int, most: int) -> None:
-    finding = machine.wired_limit({"wired_bytes": wired, "memory_bytes": total})
+    finding = machine.check_wired_limit({"wired_bytes": wired, "memory_bytes": total})
     assert f"sudo sysctl iogpu.wired_limit_mb={most} " in finding.advice
     assert finding.status == "ok"
 
@@ -66,7 +66,7 @@ def test_the_command_that_raises_the_wired_limit(total: int, wired: int, most: i
 def test_the_system_keeps_its_share(gibibytes: int, share: float) -> None:
     total = gibibytes * GIB
     wired = int(total * share)
-    command = machine.wired_limit({"wired_bytes": wired, "memory_bytes": total}).advice
+    command = machine.check_wired_limit({"wired_bytes": wired, "memory_bytes": total}).advice
     if command:
         raised = int(command.partition("wired_limit_mb=")[2].split()[0]) * 2**20
         assert wired - 2**20 < raised <= total - max(4 * GIB, total // 8)
@@ -76,7 +76,7 @@ def test_the_system_keeps_its_share(gibibytes: int, share: float) -> None:
 
 def test_models_that_fit_and_models_that_do_not() -> None:
     models = [entry("small", 1 * GB), entry("tight", 9 * GB), entry("big", 11 * GB), entry("middle", 8 * GB)]
-    tight, big, fitting = machine.room(models, 10 * GB)
+    tight, big, fitting = machine.check_room(models, 10 * GB)
     assert tight.seen == "the weights of tight take 9.0 GB and leave 1.0 GB for the KV caches of all requests"
     assert "kv_bits" in tight.advice
     assert big.seen == "the weights of big take 11.0 GB; all models may take 10.0 GB"
@@ -88,9 +88,9 @@ def test_models_that_fit_and_models_that_do_not() -> None:
 
 def test_a_model_that_is_quantised_when_it_is_loaded() -> None:
     pictures = entry("pictures", 16 * GB, kind="image", options=ImageOptions(quantize=4))
-    (finding,) = machine.room([pictures], 10 * GB)
+    (finding,) = machine.check_room([pictures], 10 * GB)
     assert finding.status == "ok"
 
 
 def test_no_models() -> None:
-    assert list(machine.room([], GB)) == []
+    assert list(machine.check_room([], GB)) == []

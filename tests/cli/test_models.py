@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchard.cli.models import rm
+from orchard.cli.models import remove_model
 from orchard.core.errors import OrchardError
 from tests.support.hub import LARGE, SIZE, Hub, run_hub
 from tests.support.model_folders import cache_model, make_model, some_weights
@@ -169,7 +169,7 @@ def test_rm_refuses_what_is_not_in_the_cache(tmp_path: Path, monkeypatch: pytest
     cache_model(tmp_path / "hub", "org/a")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(OrchardError, match="is not in the local Hugging Face cache"):
-        rm(name, sure=True)
+        remove_model(name, sure=True)
     assert sorted(tmp_path.rglob("*")) == before
 
 

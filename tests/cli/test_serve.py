@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from orchard.cli.serve import ProgressLine, not_served
+from orchard.cli.serve import ProgressLine, unserved_lines
 from orchard.config import Settings
 from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.models.registry import Registry
@@ -169,7 +169,7 @@ def test_what_is_not_served_is_told_at_the_start(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     for number in range(12):
         make_model(tmp_path / "models" / f"{number:02}", here=0)
-    lines = not_served(Registry.from_settings(Settings(model_dir=str(tmp_path / "models"))))
+    lines = unserved_lines(Registry.from_settings(Settings(model_dir=str(tmp_path / "models"))))
     assert lines[0] == "'00' is not served: it has no model*.safetensors"
     assert (len(lines), lines[-1]) == (11, "2 more are not served: see 'orchard models'")
 

@@ -29,7 +29,7 @@ def test_it_installs_the_list_and_nothing_else(
 ) -> None:
     if tool == "pip":
         monkeypatch.setattr(shutil, "which", lambda name, path=None: None)
-    setup.setup(toy)
+    setup.set_up_environment(toy)
     said = capfd.readouterr()
     assert "Installing 3 packages for toy into" in said.out
     assert "msgspec" in said.out + said.err, "the installer shows what it does"
@@ -44,21 +44,21 @@ def test_it_installs_the_list_and_nothing_else(
 def test_a_complete_one_is_left_alone(
     toy: Environment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    setup.setup(toy)
-    monkeypatch.setattr(setup, "_install", None)
-    setup.setup(toy)
+    setup.set_up_environment(toy)
+    monkeypatch.setattr(setup, "_install_packages", None)
+    setup.set_up_environment(toy)
     assert "is complete" in capsys.readouterr().out
 
 
 def test_it_is_made_anew_when_something_is_missing(toy: Environment) -> None:
-    setup.setup(toy)
+    setup.set_up_environment(toy)
     module = site_packages(toy) / "psutil" / "_common.py"
     interpreter = toy.folder / "bin" / "python"
     for missing in (module, interpreter, next(site_packages(toy).glob("msgspec-*/METADATA"))):
         missing.unlink()
         half = toy.folder.with_name(toy.folder.name + ".part")
         (half / "bin").mkdir(parents=True)  # as an installation leaves it that was killed
-        setup.setup(toy)
+        setup.set_up_environment(toy)
         assert missing.exists()
         assert folders(toy) == [toy.folder.name]
 
@@ -77,7 +77,7 @@ def test_nothing_stays_of_one_that_was_not_finished(
 
     monkeypatch.setattr(subprocess, "run", run)
     with pytest.raises((KeyboardInterrupt, OrchardError)):
-        setup.setup(toy)
+        setup.set_up_environment(toy)
     assert folders(toy) == []
 
 
@@ -85,27 +85,27 @@ def test_an_error_of_the_installer_is_told(toy: Environment, capfd: pytest.Captu
     with toy.packages_file.open("a") as file:
         file.write("no-such-package==1.0\n")
     with pytest.raises(OrchardError, match="can't be made: 'uv' failed; see its message above"):
-        setup.setup(toy)
+        setup.set_up_environment(toy)
     assert "no-such-package" in capfd.readouterr().err
     assert folders(toy) == []
 
 
 def test_an_installer_that_leaves_something_out_is_found(toy: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = setup._run
-    monkeypatch.setattr(setup, "_run", lambda *command: None if "install" in command else run(*command))
+    run = setup._run_installer
+    monkeypatch.setattr(setup, "_run_installer", lambda *command: None if "install" in command else run(*command))
     with pytest.raises(OrchardError, match="left out packages"):
-        setup.setup(toy)
+        setup.set_up_environment(toy)
     assert folders(toy) == []
 
 
 def test_those_of_other_versions_are_removed_with_it(toy: Environment, capsys: pytest.CaptureFixture[str]) -> None:
-    setup.setup(toy)
+    setup.set_up_environment(toy)
     other = toy.root / "other-012345678901"
     for folder in (toy.root / "toy-012345678901" / "lib", toy.root / "toy-0.removed", other):
         folder.mkdir(parents=True)
-    setup.remove(toy)
+    setup.remove_environment(toy)
     assert folders(toy) == [other.name]
-    setup.remove(toy)
+    setup.remove_environment(toy)
     said = capsys.readouterr().out.splitlines()
     assert said[-2:] == ["The environment for toy is removed.", "There is nothing to remove."]
 
@@ -114,7 +114,7 @@ def test_only_one_works_on_them_at_a_time(toy: Environment) -> None:
     toy.root.mkdir(parents=True)
     with (toy.root / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        for work in (setup.setup, setup.remove):
+        for work in (setup.set_up_environment, setup.remove_environment):
             with pytest.raises(OrchardError, match="another 'orchard setup' is running"):
                 work(toy)
 
@@ -122,7 +122,7 @@ def test_only_one_works_on_them_at_a_time(toy: Environment) -> None:
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ORCHARD_CACHE_DIR", str(tmp_path))
     asked: list[str] = []
-    monkeypatch.setattr(setup, "setup", lambda environment: asked.append(environment.name))
+    monkeypatch.setattr(setup, "set_up_environment", lambda environment: asked.append(environment.name))
     assert CliRunner().invoke(app, ["setup", "images"]).exit_code == 0
     assert asked == ["images"]
     removed = CliRunner().invoke(app, ["setup", "images", "--remove"])

@@ -18,7 +18,7 @@ from msgspec import to_builtins
 
 from orchard.cli import serve as serve_command
 from orchard.cli.app import app
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 from tests.support.serving import FAKE, Server, serve
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -85,7 +85,9 @@ def served(*args: str, command: str = "serve", **variables: str) -> Served:
     """Run `orchard serve` with these arguments in an environment of these variables, up to the start of the server."""
     given: list[Served] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(serve_command, "serve", lambda settings, notes, _: given.append(Served(_flat(settings), notes)))
+        patch.setattr(
+            serve_command, "serve_models", lambda settings, notes, _: given.append(Served(_flat(settings), notes))
+        )
         patch.setattr(os, "environ", {"HOME": os.environ.get("HOME", "/")} | variables)
         _command().main([command, *args], prog_name="orchard", standalone_mode=False)
     return given[0]
@@ -137,6 +139,6 @@ def _is_block(path: str, value: Any) -> bool:
 @contextmanager
 def server(model: str = "fake", **settings: Any) -> Iterator[Server]:
     """Run a server with the scripted model, or the bundled one, that stores responses for ever."""
-    entry = FAKE if model == "fake" else resolve(model)
+    entry = FAKE if model == "fake" else resolve_model(model)
     with serve([entry], spare=False, responses_ttl=_FOR_EVER, **settings) as running:
         yield running

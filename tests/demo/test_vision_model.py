@@ -14,7 +14,7 @@ from openai import OpenAI
 from PIL import Image, ImageDraw
 
 from orchard.demo import VISION_MODEL_PATH
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 from tests.support.serving import Server, serve
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ GREEN_TRIANGLE: Shape = ("triangle", "green", (120, 120))
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with serve([resolve("demo-vision")], spare=False) as running:
+    with serve([resolve_model("demo-vision")], spare=False) as running:
         running.until("demo-vision", state="ready")
         yield running
 

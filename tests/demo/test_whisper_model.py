@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from openai import OpenAI
 
 from orchard.demo import WHISPER_MODEL_PATH
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 from tests.support.examples import is_deep
 from tests.support.serving import Server, serve
 from tests.support.sounds import encoded, wav
@@ -27,7 +27,7 @@ DEEP = is_deep()
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with serve([resolve(MODEL)], spare=False) as running:
+    with serve([resolve_model(MODEL)], spare=False) as running:
         yield running
 
 

@@ -24,7 +24,7 @@ def test_the_example_is_that_of_the_settings() -> None:
 
 
 def test_the_example_is_right_as_it_is() -> None:
-    settings, notes, _ = config.gather(EXAMPLE, (), {}, {})
+    settings, notes, _ = config.gather_config(EXAMPLE, (), {}, {})
     assert ([model.model_path for model in settings.models], notes) == (["demo"], [])
 
 
@@ -35,7 +35,7 @@ def test_every_line_of_the_example_can_be_used(tmp_path: Path, monkeypatch: pyte
     everything = re.sub(r"^( *)#(- )?(\w+:)", r"\1\2\3", example(), flags=re.MULTILINE)
     # One line can't be used beside another, and says so.
     Path("orchard.yaml").write_text(everything.replace("  max_kv_size: 8192\n", ""))
-    settings, notes, _ = config.gather(Path("orchard.yaml"), (), {}, {})
+    settings, notes, _ = config.gather_config(Path("orchard.yaml"), (), {}, {})
     assert ([model.model_path for model in settings.models], notes) == (["demo", "mlx-community/Qwen3-4B-4bit"], [])
     assert settings.api_keys == ("some-key", "another-key")
     assert (settings.port, settings.text.defaults.temperature) == (8000, 0.7)

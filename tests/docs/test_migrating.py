@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchard.cli.settings.table import by_name, by_variable
+from orchard.cli.settings.table import settings_by_name, settings_by_variable
 
 PAGE = (Path(__file__).parents[2] / "docs" / "migrating.md").read_text()
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
@@ -48,7 +48,7 @@ def flags(text: str) -> set[str]:
 
 def known(flag: str) -> bool:
     name = flag.replace("-", "_")
-    return flag in NO_SETTINGS or name in by_name() or name.removeprefix("no_") in by_name()
+    return flag in NO_SETTINGS or name in settings_by_name() or name.removeprefix("no_") in settings_by_name()
 
 
 @pytest.mark.parametrize("server", FLAGS)
@@ -65,9 +65,9 @@ def test_variables_that_are_the_same_are_known(server: str) -> None:
     for there, here in rows(server):
         for variable in re.findall(r"`([A-Z][A-Z_]+)`", there):
             if here.startswith(("the same", "no effect")):
-                assert variable in by_variable()
+                assert variable in settings_by_variable()
             elif here.startswith("not known"):
-                assert variable not in by_variable()
+                assert variable not in settings_by_variable()
 
 
 @pytest.mark.parametrize("section", SECTIONS)

@@ -9,7 +9,7 @@ import pytest
 
 from orchard.gateway.memory_status import MemoryStatus
 from orchard.gateway.metrics.counters import Metrics
-from orchard.gateway.metrics.exposition import render
+from orchard.gateway.metrics.exposition import render_metrics
 from tools import readme_picture
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ def test_rows_belong_to_a_table_and_have_its_columns(page: str) -> None:
 
 def test_the_page_on_monitoring_names_every_metric() -> None:
     memory = MemoryStatus(total_bytes=1, available_bytes=1, others_bytes=1, limit_bytes=1, budget_bytes=1)
-    text = render(Metrics(), {}, memory, "text/plain")[0].decode()
+    text = render_metrics(Metrics(), {}, memory, "text/plain")[0].decode()
     ours = set(re.findall(r"^# TYPE (orchard_\w+) \w+$", text, re.MULTILINE))
     told = set(re.findall(r"^\| `(orchard_\w+)`", (ROOT / "docs" / "metrics.md").read_text(), re.MULTILINE))
     assert told == ours

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchard.cli.settings.table import by_name
+from orchard.cli.settings.table import settings_by_name
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
@@ -42,7 +42,7 @@ def test_it_quotes_what_orchard_says() -> None:
 
 
 def test_its_flags_exist() -> None:
-    flags = {name.replace("_", "-") for name in by_name()}
+    flags = {name.replace("_", "-") for name in settings_by_name()}
     for line in PAGE.splitlines():
         for command in re.findall(r"`([^`]*)`", line):
             if command.startswith(("orchard serve", "--")):

@@ -4,14 +4,14 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 
 from orchard.core.tasks.text_options import TextOptions
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 from tests.support.serving import Server, serve
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """One server with the bundled demo model for all end-to-end tests that leave it as it was."""
-    with serve([resolve("demo")], spare=False) as running:
+    with serve([resolve_model("demo")], spare=False) as running:
         running.until("demo", state="ready")
         yield running
 
@@ -20,7 +20,7 @@ def server() -> Iterator[Server]:
 def narrow() -> Iterator[Server]:
     """A server that asks for a key, answers one request at a time and lets two wait."""
     options = TextOptions(decode_concurrency=1, queue_size=2)
-    with serve([resolve("demo")], api_keys=("the-key",), text=options, spare=False) as running:
+    with serve([resolve_model("demo")], api_keys=("the-key",), text=options, spare=False) as running:
         running.until("demo", state="ready")
         yield running
 

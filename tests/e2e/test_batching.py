@@ -15,7 +15,7 @@ import pytest
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.demo import MODEL_PATH
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 from tests.support.models import in_float32
 from tests.support.serving import Server, serve
 
@@ -147,7 +147,7 @@ def _told(heard: dict[int, _Heard], usage: dict[str, Any]) -> Any:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One whose numbers of a row don't depend on its company in the last bits, see `backends/kernels/cpu.py`."""
     folder = in_float32(MODEL_PATH, tmp_path_factory.mktemp("float32") / "demo")
-    with serve([resolve(str(folder))], spare=False) as running:
+    with serve([resolve_model(str(folder))], spare=False) as running:
         running.until("demo", state="ready")
         yield running
 
@@ -295,17 +295,17 @@ def test_cached_prompts_outlive_the_server(tmp_path: Path, capfd: pytest.Capture
     """Whether it ends well or is killed in the middle; what is broken there is ignored."""
     text = "My name is Ada. " * 20
     options = TextOptions(prompt_cache_dir=str(tmp_path))
-    with serve([resolve("demo")], text=options, spare=False) as server:
+    with serve([resolve_model("demo")], text=options, spare=False) as server:
         answer, tokens, cached = _ask(server, text)
         assert cached == 0
-    with serve([resolve("demo")], text=options, spare=False) as server:
+    with serve([resolve_model("demo")], text=options, spare=False) as server:
         assert _ask(server, text) == (answer, tokens, tokens - 1)
         body = _body("Count from 1 to 99", {"stream": True})
         with httpx.stream("POST", f"{server.url}/v1/chat/completions", json=body, timeout=60) as stream:
             next(stream.iter_lines())
             os.kill(server.process.pid, signal.SIGKILL)
             server.process.wait()
-    with serve([resolve("demo")], text=options, spare=False) as server:
+    with serve([resolve_model("demo")], text=options, spare=False) as server:
         assert _ask(server, text) == (answer, tokens, tokens - 1)
         httpx.post(f"{server.url}/v1/models/demo/unload", timeout=60).raise_for_status()
         files = sorted(tmp_path.glob("*/*.safetensors"))

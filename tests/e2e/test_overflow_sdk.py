@@ -10,7 +10,7 @@ from anthropic import Anthropic
 from openai import BadRequestError, OpenAI
 
 from orchard.demo import MODEL_PATH
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 from tests.support.serving import Server, serve
 
 WINDOW = 480
@@ -27,7 +27,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     shutil.copytree(MODEL_PATH, folder)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": WINDOW}))
-    with serve([resolve(str(folder))], spare=False) as running:
+    with serve([resolve_model(str(folder))], spare=False) as running:
         running.until("small", state="ready", timeout=60)
         yield running
 

@@ -17,7 +17,7 @@ from openai import AzureOpenAI, OpenAI
 from orchard.backends.ffmpeg import Ffmpeg
 from orchard.core.tasks.speak import RATE
 from orchard.core.voices import OPENAI_VOICES
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 from tests.support.fuzzing import AMOUNT, fuzz, sent_to
 from tests.support.serving import Server, serve
 from tests.support.sounds import use_ffmpeg
@@ -38,7 +38,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         models = tmp_path_factory.mktemp("models")
         (models / "tiny-tts").mkdir()
         make_qwen3_tts(models / "tiny-tts")
-        with serve([resolve("demo"), resolve(str(models / "tiny-tts"))], spare=False, max_loaded_models=2) as running:
+        with serve(
+            [resolve_model("demo"), resolve_model(str(models / "tiny-tts"))], spare=False, max_loaded_models=2
+        ) as running:
             yield running
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai import AzureOpenAI, OpenAI
 
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 from tests.support.forms import SentForm, forms
 from tests.support.fuzzing import AMOUNT, Call, check_error
 from tests.support.gateway_client import body
@@ -39,7 +39,7 @@ def server(folder: Path) -> Iterator[Server]:
         make_whisper(folder / "ears"),
         make_whisper(folder / "many-ears", size=MULTILINGUAL, layout="npz", words=False),  # as mlx-examples writes it
     ]
-    models = [resolve(str(one)) for one in folders]
+    models = [resolve_model(str(one)) for one in folders]
     (folder / "bin").mkdir()
     with pytest.MonkeyPatch.context() as patch:
         use_ffmpeg(patch, folder / "bin")

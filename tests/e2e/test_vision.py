@@ -15,7 +15,7 @@ from openai.types.chat import ChatCompletion
 from PIL import Image
 
 from orchard.core.tasks.text_options import TextOptions
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 from tests.support.media import picture, png, with_one_pixel
 from tests.support.serving import Server, serve
 from tests.support.vision_families import FAMILIES
@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("models") / "tiny"
     folder.mkdir()
     make_vision_model(folder, FAMILIES["qwen3_vl"])
-    entry = replace(resolve(str(folder)), options=TextOptions(embeddings=True))
+    entry = replace(resolve_model(str(folder)), options=TextOptions(embeddings=True))
     with serve([entry], spare=False, allow_private_media=True) as running:
         running.until("tiny", state="ready")
         yield running

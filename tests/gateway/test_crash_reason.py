@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from orchard.gateway.crash_reason import CrashReason, oom_kills, without_folders
+from orchard.gateway.crash_reason import CrashReason, count_oom_kills, hide_folders
 
 LOG = "2026-01-02 03:04:05,678 INFO    worker all is well\n"
 CRITICAL = "2026-01-02 03:04:05,678 CRITICAL worker the engine broke\n"
@@ -63,7 +63,7 @@ async def test_what_is_written_is_passed_on(capsysbinary: pytest.CaptureFixture[
     ],
 )
 def test_folders_are_left_out(text: str, shown: str) -> None:
-    assert without_folders(text) == shown
+    assert hide_folders(text) == shown
 
 
 @pytest.mark.parametrize(("text", "count"), [("pgmajfault 7\noom_kill 3\ndrop 1\n", 3), ("pgmajfault 7\n", None)])
@@ -71,7 +71,7 @@ def test_the_kernels_count_of_processes_that_it_has_killed(
     monkeypatch: pytest.MonkeyPatch, text: str, count: int | None
 ) -> None:
     monkeypatch.setattr(Path, "read_text", lambda path: text)
-    assert oom_kills() == count
+    assert count_oom_kills() == count
 
 
 def test_a_system_that_does_not_count_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,4 +79,4 @@ def test_a_system_that_does_not_count_them(monkeypatch: pytest.MonkeyPatch) -> N
         raise FileNotFoundError(path)
 
     monkeypatch.setattr(Path, "read_text", missing)
-    assert oom_kills() is None
+    assert count_oom_kills() is None

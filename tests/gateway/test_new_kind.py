@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 import orchard
 from orchard.cli import setup
-from orchard.cli.settings.table import table
+from orchard.cli.settings.table import build_table
 from orchard.config import ModelSettings, Settings, with_kinds
 from orchard.core.request import Request
 from orchard.core.tasks.embed import Embed
@@ -90,7 +90,7 @@ async def test_a_model_of_the_new_kind_is_found_loaded_on_demand_and_counted(toy
 
 def test_options_of_the_new_kind_are_settings(settings: Settings) -> None:
     server, model = with_kinds(Settings), with_kinds(ModelSettings)  # as after a start with the row in the table
-    rows = table({model: "entry", server: "server"})
+    rows = build_table({model: "entry", server: "server"})
     assert [(row.homes, row.scope) for row in rows if row.name == "size"] == [((ToyOptions,), "all")]
     folder = settings.model_dir
     own = replace(model(model_path=f"{folder}/bear", served_model_name="own"), toy=ToyOptions(size=2))
@@ -99,7 +99,7 @@ def test_options_of_the_new_kind_are_settings(settings: Settings) -> None:
         (replace(server(models=(own,)), toy=ToyOptions(size=5)), 2),
         (settings, 3),
     ):
-        entry = next(one for one in Registry.from_settings(given).all() if one.kind == "toy")
+        entry = next(one for one in Registry.from_settings(given).list_models() if one.kind == "toy")
         assert entry.options == ToyOptions(size=size)
 
 
@@ -174,7 +174,7 @@ async def test_a_kind_has_an_environment_of_its_own(
     assert failed.json()["kind"] == "model_failed"
     assert "its environment is missing: run 'orchard setup toy'" in failed.json()["oops"]
 
-    setup.setup(environment)
+    setup.set_up_environment(environment)
     failed = await Toys(toys.settings).vectors("a")
     assert "the package 'tests' is not installed: run 'orchard setup toy'" in failed.json()["oops"]
 

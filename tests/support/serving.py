@@ -148,8 +148,8 @@ def _run(
         prepare()
     if not spare:
         pools._REFILL_SECONDS = 3600.0
-    sock = server.bind(settings.host, settings.port)
+    sock = server.bind_socket(settings.host, settings.port)
     answer.send(sock.getsockname()[1])
     answer.close()
     pool = pools.Pool(Registry(models, settings) if models else Registry.from_settings(settings), settings)
-    server.run(create_app(pool, settings), pool, settings, sock)
+    server.run_server(create_app(pool, settings), pool, settings, sock)

@@ -10,8 +10,8 @@ from typer.core import TyperGroup
 
 from orchard import __version__
 from orchard.cli.settings.layers import Mistakes
-from orchard.cli.settings.table import LongHelp, with_settings
-from orchard.cli.settings.values import printable
+from orchard.cli.settings.table import LongHelp, add_setting_flags
+from orchard.cli.settings.values import printable_text
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 
@@ -59,7 +59,7 @@ _Port = Annotated[
 ]
 
 
-def _folder_here(folder: Path | None) -> Path | None:
+def _require_folder(folder: Path | None) -> Path | None:
     """Return a folder. Fail if it doesn't exist, as `orchard serve` does."""
     if folder and not folder.expanduser().is_dir():
         raise typer.BadParameter(f"there is no folder {folder}")
@@ -71,7 +71,7 @@ _ModelDir = Annotated[
     typer.Option(
         envvar="ORCHARD_MODEL_DIR",
         help="A folder whose subfolders are models.",
-        callback=_folder_here,
+        callback=_require_folder,
         metavar="FOLDER",
     ),
 ]
@@ -100,7 +100,7 @@ def main() -> None:
         print(error, file=sys.stderr)
         sys.exit(1)
     except OrchardError as error:
-        print("orchard:", printable(" ".join(error.message.split())), file=sys.stderr)
+        print("orchard:", printable_text(" ".join(error.message.split())), file=sys.stderr)
         sys.exit(1)
 
 
@@ -118,7 +118,7 @@ def orchard(
 
 
 @app.command(cls=LongHelp)
-@with_settings
+@add_setting_flags
 def serve(
     models: Annotated[list[str] | None, typer.Argument(metavar="MODEL", help=_MODEL_HELP, show_default=False)] = None,
     *,
@@ -132,18 +132,18 @@ def serve(
     except those that make sense for one only, such as --served-model-name and --draft-model-path: they need a single
     MODEL.
     """
-    from orchard.cli.config import gather
-    from orchard.cli.serve import serve
+    from orchard.cli.config import gather_config
+    from orchard.cli.serve import serve_models
 
-    serve(*gather(config, models or (), flags, os.environ))
+    serve_models(*gather_config(config, models or (), flags, os.environ))
 
 
-@config_app.command()
-def check(file: Annotated[Path, typer.Argument(help="A configuration file in YAML.")]) -> None:
+@config_app.command("check")
+def check_config(file: Annotated[Path, typer.Argument(help="A configuration file in YAML.")]) -> None:
     """Check a configuration file and show the line of every mistake. The exit code is 1 if there is a mistake."""
-    from orchard.cli.config import check
+    from orchard.cli.config import check_config_file
 
-    check(file)
+    check_config_file(file)
 
 
 @setup_app.command()
@@ -154,7 +154,7 @@ def images(
     from orchard.cli import setup
     from orchard.environments.environment import IMAGES
 
-    (setup.remove if remove else setup.setup)(IMAGES)
+    (setup.remove_environment if remove else setup.set_up_environment)(IMAGES)
 
 
 @app.command()
@@ -172,10 +172,10 @@ def chat(
 
     If stdin is not a terminal, the message is read from it. In the chat, /help lists the commands.
     """
-    from orchard.cli.chat import chat
+    from orchard.cli.chat import chat_in_terminal
     from orchard.cli.endpoint import first_key
 
-    chat(model, url, message, first_key(api_key))
+    chat_in_terminal(model, url, message, first_key(api_key))
 
 
 @app.command()
@@ -184,12 +184,14 @@ def models(
     model_dir: _ModelDir = None,
 ) -> None:
     """List the models on this machine: those in a configuration file, the local Hugging Face cache and a folder."""
-    from orchard.cli.config import gather
-    from orchard.cli.models import models
+    from orchard.cli.config import gather_config
+    from orchard.cli.models import print_models
 
     folder = str(model_dir) if model_dir else None
-    given = gather(config, (), {"model_dir": folder}, os.environ).settings if config else Settings(model_dir=folder)
-    models(given)
+    given = (
+        gather_config(config, (), {"model_dir": folder}, os.environ).settings if config else Settings(model_dir=folder)
+    )
+    print_models(given)
 
 
 @app.command()
@@ -198,9 +200,9 @@ def pull(
     revision: Annotated[str | None, typer.Option(help="A branch, a tag or a commit.")] = None,
 ) -> None:
     """Download a model into the local Hugging Face cache. Files that are already there are kept."""
-    from orchard.cli.models import pull
+    from orchard.cli.models import pull_model
 
-    pull(model, revision)
+    pull_model(model, revision)
 
 
 @app.command()
@@ -209,9 +211,9 @@ def rm(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
 ) -> None:
     """Delete a model from the local Hugging Face cache."""
-    from orchard.cli.models import rm
+    from orchard.cli.models import remove_model
 
-    rm(model, sure=yes)
+    remove_model(model, sure=yes)
 
 
 @app.command()
@@ -243,12 +245,12 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for each scenario.")] = False,
 ) -> None:
     """Measure the speed of any server with OpenAI's API. The exit code is 1 if a request fails."""
-    from orchard.cli.bench import LoadProfile, bench, new_seed
+    from orchard.cli.bench import LoadProfile, new_seed, run_bench
     from orchard.cli.endpoint import first_key
 
     seed = new_seed() if seed is None else seed
     load = LoadProfile(max_tokens=max_tokens, prompt_tokens=prompt_tokens, prefix_tokens=prefix_tokens, seed=seed)
-    if bench(url, model, load, scenarios=scenario or (), api_key=first_key(api_key), as_json=as_json):
+    if run_bench(url, model, load, scenarios=scenario or (), api_key=first_key(api_key), as_json=as_json):
         raise typer.Exit(1)
 
 
@@ -259,10 +261,10 @@ def doctor(host: _Host = None, port: _Port = None, *, config: _Config = None, mo
     The settings in the environment and in a configuration file are checked too. The exit code is 1 if Orchard can't
     run.
     """
-    from orchard.cli.config import gather
-    from orchard.cli.doctor import doctor
+    from orchard.cli.config import gather_config
+    from orchard.cli.doctor import print_findings
 
     flags = {"host": host, "port": port, "model_dir": str(model_dir) if model_dir else None}
-    gathered = gather(config, (), flags, os.environ)
-    if not doctor(gathered.settings, gathered.notes):
+    gathered = gather_config(config, (), flags, os.environ)
+    if not print_findings(gathered.settings, gathered.notes):
         raise typer.Exit(1)

@@ -16,12 +16,12 @@ import msgspec
 import typer
 from msgspec import Struct
 
-from orchard.cli.bench_client import BenchClient, Figures, Guesses, TimedAnswer, figures
+from orchard.cli.bench_client import BenchClient, Figures, Guesses, TimedAnswer, compute_figures
 from orchard.core.errors import OrchardError
 
 DEFAULT_SCENARIOS = ("c1", "c8", "c32", "shared", "growing", "long", "mixed", "again")
 
-_WORDS = re.findall(
+_WORD_LIST = re.findall(
     r"\w+",
     """
     import return class value index error count name path data list type self print yield async module open close read
@@ -67,87 +67,92 @@ class Bench:
         self._load = load
         self._words_per_token = 1.0
 
-    async def warm(self, scenarios: Sequence[str]) -> None:
+    async def warm_up(self, scenarios: Sequence[str]) -> None:
         """Measure how many words make a token, and let the server compile. Raise OrchardError if it does not answer."""
         short, long = [
-            (await self._client.stream([_user(_words("calibration", count))], 1)).answer() for count in _CALIBRATION
+            (await self._client.stream_answer([_user_message(_random_words("calibration", count))], 1)).parse_answer()
+            for count in _CALIBRATION
         ]  # one after the other, as the model may have to load
         if error := short.error or long.error:
             raise OrchardError("internal", f"{self._client.url} does not answer: {error}")
         if short.prompt_tokens and long.prompt_tokens and long.prompt_tokens > short.prompt_tokens:
             tokens = long.prompt_tokens - short.prompt_tokens
             self._words_per_token = (_CALIBRATION[1] - _CALIBRATION[0]) / tokens
-        await self._together(_WARM_STREAMS, _WARM_STREAMS, "warm", min(_WARM_TOKENS, self._load.max_tokens))
+        await self._run_streams(_WARM_STREAMS, _WARM_STREAMS, "warm", min(_WARM_TOKENS, self._load.max_tokens))
         if {"shared", "growing", "long", "again"} & set(scenarios):
-            await self._client.stream([_user(self._prompt("warm prefix", 0, self._load.prefix_tokens))], _FIRST_TOKENS)
+            await self._client.stream_answer(
+                [_user_message(self._random_prompt("warm prefix", 0, self._load.prefix_tokens))], _FIRST_TOKENS
+            )
         if "mixed" in scenarios:
-            await self._together(_WARM_STREAMS, _WARM_STREAMS, "warm mixed", _FIRST_TOKENS, self._sampling)
+            await self._run_streams(_WARM_STREAMS, _WARM_STREAMS, "warm mixed", _FIRST_TOKENS, self._sampling_of_row)
 
     async def run(self, scenario: str) -> Figures:
-        """Run one scenario. Its name must have passed `check`."""
+        """Run one scenario. Its name must have passed `check_scenario`."""
         if scenario in SCENARIOS:
             return await SCENARIOS[scenario](self)
         streams = int(scenario[1:])
         total = max(2 * streams, _FEWEST) if streams < 64 else streams
-        return figures(scenario, await self._together(streams, total, scenario, self._load.max_tokens))
+        return compute_figures(scenario, await self._run_streams(streams, total, scenario, self._load.max_tokens))
 
-    async def shared(self) -> Figures:
+    async def run_shared(self) -> Figures:
         """Run users who share a system prompt, after one request that puts the prompt into the cache."""
-        prefix = {"role": "system", "content": self._prompt("shared", 0, self._load.prefix_tokens)}
-        await self._client.stream([prefix, _user("Hello")], _FIRST_TOKENS)
-        questions = [_user(self._prompt("shared", user + 1, _TURN_TOKENS)) for user in range(_USERS)]
-        streams = [self._client.stream([prefix, question], _REPLY_TOKENS) for question in questions]
-        return figures("shared", [stream.answer() for stream in await asyncio.gather(*streams)])
+        prefix = {"role": "system", "content": self._random_prompt("shared", 0, self._load.prefix_tokens)}
+        await self._client.stream_answer([prefix, _user_message("Hello")], _FIRST_TOKENS)
+        questions = [_user_message(self._random_prompt("shared", user + 1, _TURN_TOKENS)) for user in range(_USERS)]
+        streams = [self._client.stream_answer([prefix, question], _REPLY_TOKENS) for question in questions]
+        return compute_figures("shared", [stream.parse_answer() for stream in await asyncio.gather(*streams)])
 
-    async def growing(self) -> Figures:
+    async def run_growing(self) -> Figures:
         """Measure the turns of a conversation after the first one. Each turn repeats all earlier ones."""
-        messages = [{"role": "system", "content": self._prompt("growing", 0, self._load.prefix_tokens)}]
+        messages = [{"role": "system", "content": self._random_prompt("growing", 0, self._load.prefix_tokens)}]
         answers = []
         for turn in range(_TURNS):
-            messages.append(_user(self._prompt("growing", turn + 1, _TURN_TOKENS)))
-            answers.append((await self._client.stream(messages, _REPLY_TOKENS)).answer())
+            messages.append(_user_message(self._random_prompt("growing", turn + 1, _TURN_TOKENS)))
+            answers.append((await self._client.stream_answer(messages, _REPLY_TOKENS)).parse_answer())
             messages.append({"role": "assistant", "content": answers[-1].text or "ok"})
-        return figures("growing", answers[1:])
+        return compute_figures("growing", answers[1:])
 
-    async def long(self) -> Figures:
+    async def run_long(self) -> Figures:
         """Send a long prompt while a few streams run. Measure its first token and the streams' gaps until then."""
         arrived = asyncio.Event()
         begun = [asyncio.Event() for _ in range(_RUNNING)]
-        running = [asyncio.create_task(self._keep(index, begun[index], arrived)) for index in range(_RUNNING)]
+        running = [asyncio.create_task(self._keep_streaming(index, begun[index], arrived)) for index in range(_RUNNING)]
         for event in begun:
             await event.wait()
-        prompt = _user(self._prompt("long", 0, 2 * self._load.prefix_tokens))
-        arrival = (await self._client.stream([prompt], _FIRST_TOKENS)).answer()
+        prompt = _user_message(self._random_prompt("long", 0, 2 * self._load.prefix_tokens))
+        arrival = (await self._client.stream_answer([prompt], _FIRST_TOKENS)).parse_answer()
         arrived.set()
         others = [answer for answers in await asyncio.gather(*running) for answer in answers]
-        await self._client.stream([_user("Hello")], 1)  # by now the server has noticed that the others disconnected
+        await self._client.stream_answer(
+            [_user_message("Hello")], 1
+        )  # by now the server has noticed that the others disconnected
         gaps = [
             end - begin
             for answer in others
             for begin, end in zip(answer.stamps, answer.stamps[1:], strict=False)
-            if end > arrival.sent and begin < arrival.first
+            if end > arrival.sent and begin < arrival.first_stamp
         ]
-        result = figures("long", [arrival], gaps=gaps)
+        result = compute_figures("long", [arrival], gaps=gaps)
         failures = [answer.error for answer in others if answer.error]
         result.requests += len(others)
         result.failed += len(failures)
         result.error = result.error or next(iter(failures), None)
         return msgspec.structs.replace(result, tokens_s=None, stream_tokens_s=None)
 
-    async def mixed(self) -> Figures:
+    async def run_mixed(self) -> Figures:
         """Run many streams, each with its own sampling parameters."""
-        return figures(
-            "mixed", await self._together(_MIXED, 2 * _MIXED, "mixed", self._load.max_tokens, self._sampling)
+        return compute_figures(
+            "mixed", await self._run_streams(_MIXED, 2 * _MIXED, "mixed", self._load.max_tokens, self._sampling_of_row)
         )
 
-    async def again(self) -> Figures:
+    async def run_again(self) -> Figures:
         """Open a conversation that is the same in each run with this seed: cold at first, then cached."""
-        prefix = {"role": "system", "content": self._prompt("again", 0, self._load.prefix_tokens)}
-        question = _user(self._prompt("again", 1, _TURN_TOKENS))
-        opened = await self._client.stream([prefix, question], _FIRST_TOKENS)
-        return figures("again", [opened.answer()])
+        prefix = {"role": "system", "content": self._random_prompt("again", 0, self._load.prefix_tokens)}
+        question = _user_message(self._random_prompt("again", 1, _TURN_TOKENS))
+        opened = await self._client.stream_answer([prefix, question], _FIRST_TOKENS)
+        return compute_figures("again", [opened.parse_answer()])
 
-    async def _together(
+    async def _run_streams(
         self,
         streams: int,
         total: int,
@@ -157,27 +162,29 @@ class Bench:
     ) -> list[TimedAnswer]:
         """Send `total` requests, `streams` at once, each with its own prompt."""
         places = asyncio.Semaphore(streams)
-        prompts = [_user(self._prompt(name, index, self._load.prompt_tokens)) for index in range(total)]
+        prompts = [_user_message(self._random_prompt(name, index, self._load.prompt_tokens)) for index in range(total)]
 
-        async def one(index: int) -> Any:
+        async def run_stream(index: int) -> Any:
             async with places:
-                return await self._client.stream([prompts[index]], max_tokens, sampling(index))
+                return await self._client.stream_answer([prompts[index]], max_tokens, sampling(index))
 
-        return [stream.answer() for stream in await asyncio.gather(*map(one, range(total)))]
+        return [stream.parse_answer() for stream in await asyncio.gather(*map(run_stream, range(total)))]
 
-    async def _keep(self, index: int, begun: asyncio.Event, arrived: asyncio.Event) -> list[TimedAnswer]:
+    async def _keep_streaming(self, index: int, begun: asyncio.Event, arrived: asyncio.Event) -> list[TimedAnswer]:
         """Keep one stream running, answer after answer, until the long prompt is answered or a request fails."""
         answers: list[TimedAnswer] = []
         most = _RUNNING_TIMES * self._load.max_tokens
         while not arrived.is_set() and not (answers and answers[-1].error):
-            prompt = _user(self._prompt(f"long {index}", len(answers), _TURN_TOKENS))
-            answers.append((await self._client.stream([prompt], most, begun=begun, enough=arrived)).answer())
+            prompt = _user_message(self._random_prompt(f"long {index}", len(answers), _TURN_TOKENS))
+            answers.append(
+                (await self._client.stream_answer([prompt], most, begun=begun, enough=arrived)).parse_answer()
+            )
         return answers
 
-    def _prompt(self, name: str, index: int, tokens: int) -> str:
-        return _words(f"{self._load.seed} {name} {index}", max(1, round(tokens * self._words_per_token)))
+    def _random_prompt(self, name: str, index: int, tokens: int) -> str:
+        return _random_words(f"{self._load.seed} {name} {index}", max(1, round(tokens * self._words_per_token)))
 
-    def _sampling(self, index: int) -> dict[str, Any]:
+    def _sampling_of_row(self, index: int) -> dict[str, Any]:
         """Return a row's own sampling parameters; every second row has filters and penalties too."""
         source = random.Random(f"{self._load.seed} sampling {index}")  # noqa: S311 - no secret
         chosen: dict[str, Any] = {"temperature": round(source.uniform(0.2, 1.2), 3)}
@@ -192,25 +199,25 @@ class Bench:
         return chosen
 
 
-def _user(content: str) -> dict[str, str]:
+def _user_message(content: str) -> dict[str, str]:
     return {"role": "user", "content": content}
 
 
-def _words(seed: str, count: int) -> str:
+def _random_words(seed: str, count: int) -> str:
     source = random.Random(seed)  # noqa: S311 - no secret
-    return " ".join(source.choices(_WORDS, k=count))
+    return " ".join(source.choices(_WORD_LIST, k=count))
 
 
 SCENARIOS: dict[str, Callable[[Bench], Awaitable[Figures]]] = {
-    "shared": Bench.shared,
-    "growing": Bench.growing,
-    "long": Bench.long,
-    "mixed": Bench.mixed,
-    "again": Bench.again,
+    "shared": Bench.run_shared,
+    "growing": Bench.run_growing,
+    "long": Bench.run_long,
+    "mixed": Bench.run_mixed,
+    "again": Bench.run_again,
 }
 
 
-def check(scenario: str) -> str:
+def check_scenario(scenario: str) -> str:
     """Return the name. Raise OrchardError if there is no such scenario."""
     if scenario in SCENARIOS or re.fullmatch(r"c[1-9]\d{0,3}", scenario):
         return scenario
@@ -220,7 +227,7 @@ def check(scenario: str) -> str:
     )
 
 
-async def measure(
+async def measure_scenarios(
     client: BenchClient,
     load: LoadProfile,
     scenarios: Sequence[str],
@@ -234,13 +241,13 @@ async def measure(
     """
     bench = Bench(client, load)
     begin("warm-up")
-    await bench.warm(scenarios)
-    before = await client.guesses()
+    await bench.warm_up(scenarios)
+    before = await client.fetch_guesses()
     for scenario in scenarios:
         begin(scenario)
         report(await bench.run(scenario))
-    after = await client.guesses()
-    brought = {source: now.since(before.get(source, Guesses())) for source, now in after.items()}
+    after = await client.fetch_guesses()
+    brought = {source: now.difference_from(before.get(source, Guesses())) for source, now in after.items()}
     return {source: one for source, one in brought.items() if one.proposed}
 
 
@@ -274,11 +281,11 @@ class ProgressNote:
             typer.echo(f"\r{text:<{_NOTE_COLUMNS}}\r", nl=False, err=True)
 
 
-def bench(
+def run_bench(
     url: str, model: str | None, load: LoadProfile, *, scenarios: Sequence[str], api_key: str | None, as_json: bool
 ) -> int:
     """Measure a server, print the figures and return the number of failed requests. Raise OrchardError if it fails."""
-    chosen = [check(scenario) for scenario in scenarios or DEFAULT_SCENARIOS]
+    chosen = [check_scenario(scenario) for scenario in scenarios or DEFAULT_SCENARIOS]
     failed = 0
     note = ProgressNote()
 
@@ -286,11 +293,11 @@ def bench(
         nonlocal failed
         failed += result.failed
         note.erase()
-        typer.echo(msgspec.json.encode(result).decode() if as_json else row(result))
+        typer.echo(msgspec.json.encode(result).decode() if as_json else table_row(result))
 
     async def run() -> None:
         async with BenchClient(url, api_key) as client:
-            name = await client.choose(model)
+            name = await client.choose_model(model)
             client.on_answer = note.count
             if not as_json:
                 typer.echo(
@@ -298,7 +305,7 @@ def bench(
                     f"{load.prompt_tokens} tokens in, up to {load.max_tokens} out; prefixes of {load.prefix_tokens}\n"
                     f"\n{HEAD}"
                 )
-            brought = await measure(client, load, chosen, report, note.begin)
+            brought = await measure_scenarios(client, load, chosen, report, note.begin)
             if brought and not as_json:
                 typer.echo(guess_lines(brought))
             elif brought:
@@ -335,9 +342,9 @@ HEAD = (
 """The table's head. A line fits 80 columns."""
 
 
-def row(result: Figures) -> str:
+def table_row(result: Figures) -> str:
     """Return a scenario's line of the table, and the first failure on a second line."""
-    cells = (f" {_cell(figure(result)):>{width - 1}}" for _, width, figure in _COLUMNS)
+    cells = (f" {_format_cell(figure(result)):>{width - 1}}" for _, width, figure in _COLUMNS)
     failure = f"\n  {result.failed} failed: {result.error}" if result.failed else ""
     return f"{result.scenario:7}{''.join(cells)}{failure}"
 
@@ -352,7 +359,7 @@ def guess_lines(brought: Mapping[str, Guesses]) -> str:
     return "\n".join(lines)
 
 
-def _cell(number: float | None) -> str:
+def _format_cell(number: float | None) -> str:
     if number is None:
         return "-"
     return f"{number}" if isinstance(number, int) else f"{number:.{1 if number < 999.95 else 0}f}"

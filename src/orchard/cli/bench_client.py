@@ -39,12 +39,12 @@ class TimedAnswer(Struct):
     error: str | None = None
 
     @property
-    def first(self) -> float:
+    def first_stamp(self) -> float:
         """When the first text arrived; if there was none, when the answer ended."""
         return self.stamps[0] if self.stamps else self.ended
 
     @property
-    def tokens(self) -> int:
+    def token_count(self) -> int:
         """How many tokens were generated. If the server doesn't say, each piece counts as one token."""
         return len(self.stamps) if self.completion_tokens is None else self.completion_tokens
 
@@ -83,7 +83,7 @@ class Guesses(Struct, frozen=True):
     accepted: int = 0
     saved_seconds: float = 0.0
 
-    def since(self, before: "Guesses") -> "Guesses":
+    def difference_from(self, before: "Guesses") -> "Guesses":
         """Return the difference from the earlier totals `before`."""
         return Guesses(
             self.proposed - before.proposed,
@@ -116,7 +116,7 @@ class Stream:
         self.cut = False
         """Whether the client ended the request."""
 
-    def answer(self) -> TimedAnswer:
+    def parse_answer(self) -> TimedAnswer:
         """Parse what has been read so far."""
         answer = TimedAnswer(self.sent, self.ended, error=self.error)
         done = self.cut
@@ -129,7 +129,7 @@ class Stream:
 
         try:
             for data in endpoint.sse_data(chunks()):
-                done = data == b"[DONE]" or _take(answer, data, now) or done
+                done = data == b"[DONE]" or _add_chunk(answer, data, now) or done
         except msgspec.DecodeError as error:
             answer.error = answer.error or f"the answer is not a chat completion ({error})"
         if not done:
@@ -150,7 +150,7 @@ class BenchClient:
         clock: Clock = time.perf_counter,
     ) -> None:
         """`url` may end in /v1; `extra` fields go into every body; tests pass a transport and a clock."""
-        self.url = endpoint.root_of(url)
+        self.url = endpoint.root_url(url)
         self.model = ""
         self.clock = clock
         self.on_answer: Callable[[], None] = lambda: None
@@ -168,13 +168,13 @@ class BenchClient:
     async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
 
-    async def choose(self, model: str | None) -> str:
+    async def choose_model(self, model: str | None) -> str:
         """Choose the model to measure: the named one, else the server's first. Raise ServerError if there is none."""
         if model:
             self.model = model
             return model
         try:
-            ids = endpoint.listed_models(await self._http.get("/v1/models", timeout=endpoint.CONNECT_SECONDS))
+            ids = endpoint.model_ids(await self._http.get("/v1/models", timeout=endpoint.CONNECT_SECONDS))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise endpoint.ServerError(f"no server answers at {self.url} ({error})") from error
         except msgspec.DecodeError as error:
@@ -184,21 +184,21 @@ class BenchClient:
         self.model = ids[0]
         return self.model
 
-    async def guesses(self) -> dict[str, Guesses]:
+    async def fetch_guesses(self) -> dict[str, Guesses]:
         """Return the totals of the model's guesses by source from Orchard's /v1/stats; empty for other servers."""
         try:
             response = await self._http.get("/v1/stats", timeout=endpoint.CONNECT_SECONDS)
             models = msgspec.json.decode(response.content, type=_ServerStats).models
-            return models[self.model if self.model in models else await self._id()].speculation
+            return models[self.model if self.model in models else await self._fetch_model_id()].speculation
         except (httpx.HTTPError, msgspec.DecodeError, KeyError):
             return {}
 
-    async def _id(self) -> str:
-        """Return the id of the model, which may be named by an alias. Raise the errors that `guesses` catches."""
+    async def _fetch_model_id(self) -> str:
+        """Return the id of the model, which may be named by an alias. Raise the errors that `fetch_guesses` catches."""
         response = await self._http.get(f"/v1/models/{quote(self.model)}", timeout=endpoint.CONNECT_SECONDS)
         return msgspec.json.decode(response.content, type=_NamedModel).root
 
-    async def stream(
+    async def stream_answer(
         self,
         messages: Sequence[Message],
         max_tokens: int,
@@ -226,7 +226,7 @@ class BenchClient:
             async with self._http.stream("POST", "/v1/chat/completions", json=body) as response:
                 if response.status_code != httpx.codes.OK:
                     data = await response.aread()
-                    reason = endpoint.error_in(data) or " ".join(data.decode(errors="replace").split())
+                    reason = endpoint.body_error(data) or " ".join(data.decode(errors="replace").split())
                     stream.error = f"{response.status_code}: {reason[:_ERROR_CHARACTERS]}"
                 else:
                     await self._read(response, stream, begun, enough)
@@ -243,14 +243,14 @@ class BenchClient:
     ) -> None:
         async for data in response.aiter_raw():
             stream.reads.append((self.clock(), data))
-            if begun and not begun.is_set() and stream.answer().stamps:
+            if begun and not begun.is_set() and stream.parse_answer().stamps:
                 begun.set()
             if enough and enough.is_set():
                 stream.cut = True
                 return
 
 
-def figures(scenario: str, answers: Sequence[TimedAnswer], *, gaps: Sequence[float] | None = None) -> Figures:
+def compute_figures(scenario: str, answers: Sequence[TimedAnswer], *, gaps: Sequence[float] | None = None) -> Figures:
     """Return the figures of answers; `gaps` (seconds) replace those between all of their pieces."""
     well = [answer for answer in answers if answer.error is None]
     result = Figures(
@@ -261,23 +261,23 @@ def figures(scenario: str, answers: Sequence[TimedAnswer], *, gaps: Sequence[flo
     )
     if not well:
         return result
-    result.tokens = sum(answer.tokens for answer in well)
+    result.tokens = sum(answer.token_count for answer in well)
     seconds = max(answer.ended for answer in answers) - min(answer.sent for answer in answers)
     result.tokens_s = round(result.tokens / seconds, 1) if seconds else None
     spans = [(answer, answer.stamps[-1] - answer.stamps[0]) for answer in well if answer.stamps]
-    if rates := [(answer.tokens - 1) / seconds for answer, seconds in spans if seconds]:
+    if rates := [(answer.token_count - 1) / seconds for answer, seconds in spans if seconds]:
         result.stream_tokens_s = round(statistics.median(rates), 1)
-    firsts = [answer.first - answer.sent for answer in well]
-    result.ttft_p50_ms, result.ttft_p99_ms, _ = _spread(firsts)
+    firsts = [answer.first_stamp - answer.sent for answer in well]
+    result.ttft_p50_ms, result.ttft_p99_ms, _ = _percentiles_ms(firsts)
     if gaps is None:
         gaps = [end - begin for answer in well for begin, end in itertools.pairwise(answer.stamps)]
-    result.gap_p50_ms, result.gap_p99_ms, result.gap_max_ms = _spread(gaps)
-    result.prompt_tokens = _middle([answer.prompt_tokens for answer in well])
-    result.cached_tokens = _middle([answer.cached_tokens for answer in well])
+    result.gap_p50_ms, result.gap_p99_ms, result.gap_max_ms = _percentiles_ms(gaps)
+    result.prompt_tokens = _median([answer.prompt_tokens for answer in well])
+    result.cached_tokens = _median([answer.cached_tokens for answer in well])
     return result
 
 
-def _take(answer: TimedAnswer, data: bytes, now: float) -> bool:
+def _add_chunk(answer: TimedAnswer, data: bytes, now: float) -> bool:
     """Add a chunk to an answer. Return whether it ends the answer. Raise DecodeError if it can't be parsed."""
     chunk = msgspec.json.decode(data, type=endpoint.ChatChunk)
     if chunk.error:
@@ -295,7 +295,7 @@ def _take(answer: TimedAnswer, data: bytes, now: float) -> bool:
     return done
 
 
-def _spread(seconds: Sequence[float]) -> tuple[float | None, float | None, float | None]:
+def _percentiles_ms(seconds: Sequence[float]) -> tuple[float | None, float | None, float | None]:
     """Return median, 99th percentile (nearest rank) and maximum in milliseconds."""
     if not seconds:
         return None, None, None
@@ -304,6 +304,6 @@ def _spread(seconds: Sequence[float]) -> tuple[float | None, float | None, float
     return round(statistics.median(ordered) * 1e3, 2), round(highest * 1e3, 2), round(ordered[-1] * 1e3, 2)
 
 
-def _middle(counts: Sequence[int | None]) -> int | None:
+def _median(counts: Sequence[int | None]) -> int | None:
     known = [count for count in counts if count is not None]
     return round(statistics.median(known)) if known else None

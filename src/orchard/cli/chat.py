@@ -19,8 +19,8 @@ import typer
 from msgspec import Meta, Struct, structs
 
 from orchard.cli.endpoint import AnswerPiece, ChatClient, ServerError
-from orchard.cli.serve import url_of
-from orchard.cli.settings.values import kind_of, printable
+from orchard.cli.serve import server_url
+from orchard.cli.settings.values import kind_of_field, printable_text
 from orchard.cli.word_wrap import WordWrap
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
@@ -83,7 +83,7 @@ class ChatSession:
         talk.messages.append(Turn("user", text))
         said = ""
         try:
-            with closing(self._client.answer(self._body())) as pieces:
+            with closing(self._client.stream_answer(self._body())) as pieces:
                 for piece in pieces:
                     if piece.kind == "text":
                         said += piece.text
@@ -103,7 +103,7 @@ class ChatSession:
         return {**body, **msgspec.to_builtins(talk.settings)}
 
 
-def command(conversation: ChatSession, line: str) -> str | None:
+def run_command(conversation: ChatSession, line: str) -> str | None:
     """If a line is a command, run it and return its result for the user; None: the line is not a command.
 
     Raise OrchardError if the command or its argument is wrong.
@@ -113,14 +113,14 @@ def command(conversation: ChatSession, line: str) -> str | None:
         return None
     name, rest = found[1], (found[2] or "").strip()
     if rest and name in ("think", "reset", "help"):
-        raise _wrong(f"/{name} takes no argument")
+        raise _command_error(f"/{name} takes no argument")
     talk = conversation.talk
     match name:
         case "system":
             talk.system = rest
             result = "the system prompt is set" if rest else "there is no system prompt"
         case "set":
-            result = _set(talk, rest)
+            result = _change_setting(talk, rest)
         case "think":
             talk.thinking = not talk.thinking
             result = f"thinking is {'on' if talk.thinking else 'off'}"
@@ -128,34 +128,34 @@ def command(conversation: ChatSession, line: str) -> str | None:
             talk.messages.clear()
             result = "a new conversation begins"
         case "save":
-            result = _save(talk, rest)
+            result = _save_talk(talk, rest)
         case "load":
-            conversation.talk = _load(rest)
+            conversation.talk = _load_talk(rest)
             result = f"the conversation continues after {len(conversation.talk.messages)} messages"
         case "help":
             result = HELP
         case _:
             advice = '/help lists the commands (to send such a text, begin and end it with """)'
-            raise _wrong(f"there is no command /{printable(name)}; {advice}")
+            raise _command_error(f"there is no command /{printable_text(name)}; {advice}")
     return result
 
 
-def _set(talk: SavedTalk, rest: str) -> str:
+def _change_setting(talk: SavedTalk, rest: str) -> str:
     name, _, value = rest.partition(" ")
     names = TalkSettings.__struct_fields__
     if name not in names:
-        what = f"there is no setting '{printable(name)}'" if name else "/set needs the name of a setting"
-        raise _wrong(f"{what}; the names are {', '.join(names)}")
+        what = f"there is no setting '{printable_text(name)}'" if name else "/set needs the name of a setting"
+        raise _command_error(f"{what}; the names are {', '.join(names)}")
     try:
-        read = kind_of(TalkSettings, name).read(value.strip()) if value.strip() else None
+        read = kind_of_field(TalkSettings, name).read(value.strip()) if value.strip() else None
     except ValueError as error:
-        raise _wrong(f"{name}: {error}") from error
+        raise _command_error(f"{name}: {error}") from error
     talk.settings = structs.replace(talk.settings, **{name: read})
     return f"{name} is {'the default' if read is None else read}"
 
 
-def _save(talk: SavedTalk, name: str) -> str:
-    path = _path("save", name)
+def _save_talk(talk: SavedTalk, name: str) -> str:
+    path = _talk_path("save", name)
     try:
         # Only the user can read the file, and it is written completely or not at all.
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -164,56 +164,56 @@ def _save(talk: SavedTalk, name: str) -> str:
             file.write_bytes(msgspec.json.format(msgspec.json.encode(talk)) + b"\n")
             file.replace(path)
     except OSError as error:
-        raise _wrong(f"{printable(name)} can't be written: {error.strerror or error}") from error
-    return f"the conversation is saved in {printable(name)}"
+        raise _command_error(f"{printable_text(name)} can't be written: {error.strerror or error}") from error
+    return f"the conversation is saved in {printable_text(name)}"
 
 
-def _load(name: str) -> SavedTalk:
+def _load_talk(name: str) -> SavedTalk:
     try:
-        with _path("load", name).open("rb") as file:
+        with _talk_path("load", name).open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
         if len(data) > _MOST_BYTES:
-            raise _wrong(f"{printable(name)} has more than {_MOST_BYTES:,} bytes")
+            raise _command_error(f"{printable_text(name)} has more than {_MOST_BYTES:,} bytes")
         return msgspec.json.decode(data, type=SavedTalk)
     except OSError as error:
-        raise _wrong(f"{printable(name)} can't be read: {error.strerror or error}") from error
+        raise _command_error(f"{printable_text(name)} can't be read: {error.strerror or error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _wrong(f"{printable(name)} is not a conversation that /save wrote: {error}") from error
+        raise _command_error(f"{printable_text(name)} is not a conversation that /save wrote: {error}") from error
 
 
-def _path(command: str, name: str) -> Path:
+def _talk_path(command: str, name: str) -> Path:
     if not name:
-        raise _wrong(f"/{command} needs the name of a file")
+        raise _command_error(f"/{command} needs the name of a file")
     try:
         return Path(name).expanduser()
     except RuntimeError as error:  # ~NAME without such a user
-        raise _wrong(f"{printable(name)} can't be found: {error}") from error
+        raise _command_error(f"{printable_text(name)} can't be found: {error}") from error
 
 
-def _wrong(message: str) -> OrchardError:
+def _command_error(message: str) -> OrchardError:
     return OrchardError("invalid_request", message)
 
 
-def chat(model: str | None, url: str | None, message: str | None, api_key: str | None = None) -> None:
+def chat_in_terminal(model: str | None, url: str | None, message: str | None, api_key: str | None = None) -> None:
     """Hold a conversation, or answer only `message` or the piped text. Raise OrchardError if that fails."""
     interactive = message is None and sys.stdin.isatty()
     if message is None and not interactive:
         message = sys.stdin.read().strip()
     if not interactive and not message:
         if url:  # that it can't be reached is worth more to know
-            with _server(model, url, api_key):
+            with _open_server(model, url, api_key):
                 pass
         raise OrchardError("invalid_request", "the message is empty")
-    with _server(model, url, api_key) as (client, served):
+    with _open_server(model, url, api_key) as (client, served):
         talk = ChatSession(client, served)
         if message is not None:
-            show(talk.ask(message), plain=True)
+            print_answer(talk.ask(message), plain=True)
         else:
-            typer.echo(f"{served} at {client.url}\n{typer.style(_hint(served), dim=True)}")
+            typer.echo(f"{served} at {client.url}\n{typer.style(_hint_for_model(served), dim=True)}")
             converse(talk, input)
 
 
-def _hint(served: str) -> str:
+def _hint_for_model(served: str) -> str:
     from orchard.gateway.models.sources import DEMO, REAL_MODEL
 
     return f"{_HINT}\n{DEMO} is tiny. For a real model: orchard pull {REAL_MODEL}" if served == DEMO else _HINT
@@ -236,21 +236,21 @@ def converse(talk: ChatSession, read: Callable[[str], str]) -> None:
         if line in ("/exit", "/quit"):
             return
         if line.startswith(_BLOCK):
-            if text := _block(line.removeprefix(_BLOCK), read):
-                _answer(talk, text)
+            if text := _read_block(line.removeprefix(_BLOCK), read):
+                _answer_line(talk, text)
         elif line:
             try:
-                said = command(talk, line)
+                said = run_command(talk, line)
             except OrchardError as error:
                 typer.secho(error.message, fg="red", err=True)
                 continue
             if said is None:
-                _answer(talk, line)
+                _answer_line(talk, line)
             else:
                 typer.secho(said, dim=True)
 
 
-def _block(first: str, read: Callable[[str], str]) -> str:
+def _read_block(first: str, read: Callable[[str], str]) -> str:
     """Read the rest of a text of several lines; return an empty string after an interrupt."""
     lines = [first]
     try:
@@ -263,7 +263,7 @@ def _block(first: str, read: Callable[[str], str]) -> str:
     return "\n".join(lines).strip()
 
 
-def show(pieces: Iterable[AnswerPiece], *, plain: bool = False) -> None:
+def print_answer(pieces: Iterable[AnswerPiece], *, plain: bool = False) -> None:
     """Print an answer as it arrives; with `plain`, without reasoning and notes. On a terminal, lines end at words."""
     kind = ""
     wrap = WordWrap(shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
@@ -289,10 +289,10 @@ def show(pieces: Iterable[AnswerPiece], *, plain: bool = False) -> None:
     end_line()
 
 
-def _answer(talk: ChatSession, line: str) -> None:
+def _answer_line(talk: ChatSession, line: str) -> None:
     try:
         with closing(talk.ask(line)) as pieces:
-            show(pieces)
+            print_answer(pieces)
     except KeyboardInterrupt:
         typer.secho("\n(stopped)", dim=True)
     except ServerError as error:
@@ -300,40 +300,40 @@ def _answer(talk: ChatSession, line: str) -> None:
 
 
 @contextmanager
-def _server(model: str | None, url: str | None, api_key: str | None) -> Iterator[tuple[ChatClient, str]]:
+def _open_server(model: str | None, url: str | None, api_key: str | None) -> Iterator[tuple[ChatClient, str]]:
     """Yield a server (the one at `url`, one that runs on this machine, or a new one) and the model to request."""
     default = Settings()
-    here = url_of(os.environ.get("ORCHARD_HOST", default.host), os.environ.get("ORCHARD_PORT", default.port))
+    here = server_url(os.environ.get("ORCHARD_HOST", default.host), os.environ.get("ORCHARD_PORT", default.port))
     with ChatClient(url or here, api_key) as client:
         try:
-            served = _served(client.models(), model, client.url)
+            served = _choose_model(client.list_models(), model, client.url)
         except ServerError:
             if url:
                 raise
         else:
             yield client, served
             return
-    with _started(model or "demo") as own:
-        yield own, own.models()[0]
+    with _start_server(model or "demo") as own:
+        yield own, own.list_models()[0]
 
 
-def _served(ids: list[str], model: str | None, url: str) -> str:
+def _choose_model(ids: list[str], model: str | None, url: str) -> str:
     """Choose one of a server's models. Raise ServerError if it has none, or not `model`."""
     if not ids:
         raise ServerError(f"the server at {url} serves no model")
     if model is None or model in ids:
         return model or ids[0]
-    from orchard.gateway.models.registry import resolve
+    from orchard.gateway.models.registry import resolve_model
     from orchard.gateway.models.sources import BUNDLED
 
     # A bundled model can be named even when the list of models leaves it out.
-    if (name := resolve(model).id) in (*ids, *BUNDLED):
+    if (name := resolve_model(model).id) in (*ids, *BUNDLED):
         return name
     raise ServerError(f"the server at {url} doesn't serve '{name}'; it serves: {', '.join(ids)}")
 
 
 @contextmanager
-def _started(model: str) -> Iterator[ChatClient]:
+def _start_server(model: str) -> Iterator[ChatClient]:
     """Start a server on a free port with a new API key; stop it at the end."""
 
     def leave(number: int, _: FrameType | None) -> NoReturn:
@@ -353,7 +353,7 @@ def _started(model: str) -> Iterator[ChatClient]:
         )
         with server:
             try:
-                with ChatClient(_url_of(server, log), key) as client:
+                with ChatClient(_wait_for_url(server, log), key) as client:
                     yield client
             finally:
                 server.terminate()
@@ -362,7 +362,7 @@ def _started(model: str) -> Iterator[ChatClient]:
                 server.kill()  # does nothing to a process that has ended
 
 
-def _url_of(server: subprocess.Popen[str], log: IO[str]) -> str:
+def _wait_for_url(server: subprocess.Popen[str], log: IO[str]) -> str:
     """Wait for the server's banner and return its address."""
     assert server.stdout is not None
     for line in server.stdout:

@@ -8,8 +8,8 @@ import typer
 from msgspec import structs
 
 from orchard.cli.settings import layers
-from orchard.cli.settings.layers import File, Mistakes, Places
-from orchard.cli.settings.values import printable
+from orchard.cli.settings.layers import FileLayers, Mistakes, Places
+from orchard.cli.settings.values import printable_text
 from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from orchard.gateway.models.registry import Registry
 
 
-class Gathered(NamedTuple):
+class ServerConfig(NamedTuple):
     """Settings, warnings about values that have no effect, and, if there is a file, where each model is named."""
 
     settings: Settings
@@ -25,35 +25,35 @@ class Gathered(NamedTuple):
     places: Places | None
 
 
-def gather(
+def gather_config(
     config: Path | None, models: Iterable[str], flags: Mapping[str, Any], variables: Mapping[str, str]
-) -> Gathered:
+) -> ServerConfig:
     """Return the settings of a server. Raise Mistakes with every line that is wrong.
 
     `models` are the arguments of the command; flags that are None were not given.
     """
-    file, mistakes = _read(config) if config else (None, [])
-    above = layers.environment(variables, mistakes)
-    top = layers.flags({name: value for name, value in flags.items() if value is not None}, models, mistakes)
-    settings, places = layers.settings(file, above, top, mistakes)
+    file, mistakes = _read_config(config) if config else (None, [])
+    above = layers.read_environment(variables, mistakes)
+    top = layers.read_flags({name: value for name, value in flags.items() if value is not None}, models, mistakes)
+    settings, places = layers.merge_settings(file, above, top, mistakes)
     from_file = [file.server, *file.models] if file else []
-    notes = [*layers.notes([*from_file, above, top]), *layers.strange_variables(variables)]
-    return Gathered(settings, notes, places if file else None)
+    notes = [*layers.ineffective_values([*from_file, above, top]), *layers.unknown_variables(variables)]
+    return ServerConfig(settings, notes, places if file else None)
 
 
-def check(config: Path) -> None:
+def check_config_file(config: Path) -> None:
     """Print what a file configures and what has no effect. Raise Mistakes if the file is wrong."""
-    file, mistakes = _read(config)
-    settings, places = layers.settings(file, {}, {}, mistakes)
+    file, mistakes = _read_config(config)
+    settings, places = layers.merge_settings(file, {}, {}, mistakes)
     registry_of(settings, places)
-    for note in layers.notes([file.server, *file.models]):
+    for note in layers.ineffective_values([file.server, *file.models]):
         typer.echo(note)
     names = [
         (model.served_model_name or model.model_path) + (" (on demand)" if model.on_demand else "")
         for model in settings.models
     ]
     count = "no model" if not names else "1 model: " if len(names) == 1 else f"{len(names)} models: "
-    typer.echo(printable(f"{config}: OK: {count}{', '.join(names)}; at {settings.host}:{settings.port}"))
+    typer.echo(printable_text(f"{config}: OK: {count}{', '.join(names)}; at {settings.host}:{settings.port}"))
 
 
 def registry_of(settings: Settings, places: Places) -> "Registry":
@@ -70,18 +70,18 @@ def registry_of(settings: Settings, places: Places) -> "Registry":
         try:
             Registry.from_settings(structs.replace(settings, models=(*right, model), fallback_model=None))
         except OrchardError as error:
-            wrong.append(_line(place, error))
+            wrong.append(_mistake_line(place, error))
         else:
             right.append(model)
     # If each of them can be served, the fallback model can't be.
-    raise Mistakes(wrong or [_line(places.fallback, whole)])
+    raise Mistakes(wrong or [_mistake_line(places.fallback, whole)])
 
 
-def _line(place: str, error: OrchardError) -> str:
+def _mistake_line(place: str, error: OrchardError) -> str:
     return f"{place}: {' '.join(error.message.split())}"
 
 
-def _read(config: Path) -> tuple[File, list[str]]:
+def _read_config(config: Path) -> tuple[FileLayers, list[str]]:
     from orchard.cli.settings import config_file
 
-    return config_file.read(config)
+    return config_file.read_config_file(config)

@@ -21,7 +21,7 @@ from orchard import __version__
 from orchard.cli import machine
 from orchard.cli.endpoint import first_key, http_options
 from orchard.cli.machine import Finding
-from orchard.cli.serve import url_of
+from orchard.cli.serve import server_url
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.environments.environment import Environment
@@ -35,14 +35,14 @@ _MLX_NEEDS = "MLX needs macOS 14 or newer and a Python for arm64; on Linux, its 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
-def doctor(settings: Settings, notes: Sequence[str] = ()) -> bool:
+def print_findings(settings: Settings, notes: Sequence[str] = ()) -> bool:
     """Print each finding as soon as it is made. Return False if one is a problem.
 
     `notes` are warnings about the settings.
     """
     console = Console()
     well = True
-    for finding in _examine(settings, notes):
+    for finding in _examine_all(settings, notes):
         well = well and finding.status != "problem"
         row = Table.grid(padding=(0, 2))
         row.add_column(width=7, style=_COLOURS[finding.status])
@@ -56,58 +56,60 @@ def doctor(settings: Settings, notes: Sequence[str] = ()) -> bool:
     return well
 
 
-def _examine(settings: Settings, notes: Sequence[str]) -> Iterator[Finding]:
+def _examine_all(settings: Settings, notes: Sequence[str]) -> Iterator[Finding]:
     yield Finding("ok", "system", f"{platform.platform()}, Python {platform.python_version()}")
     if wrong := _wrong_packages():
         yield Finding("problem", "packages", "; ".join(wrong), "Reinstall Orchard.")
         return
     installed = {"orchard": __version__} | {name: version(name) for name in _PACKAGES}
     yield Finding("ok", "packages", ", ".join(f"{name} {found}" for name, found in installed.items()))
-    yield from map(_extra, sorted({kind.backend.extra for kind in KINDS.values() if kind.backend.extra}))
-    yield from _conflicts()
-    probed = _probe()
+    yield from map(_check_extra, sorted({kind.backend.extra for kind in KINDS.values() if kind.backend.extra}))
+    yield from _check_conflicts()
+    probed = _probe_mlx()
     if isinstance(probed, Finding):
         yield probed
     else:
-        yield from _mlx(probed)
-        yield machine.memory(probed, settings.memory_limit)
+        yield from _check_mlx(probed)
+        yield machine.check_memory(probed, settings.memory_limit)
         if sys.platform == "darwin" and probed["wired_bytes"]:
-            yield machine.wired_limit(probed)
+            yield machine.check_wired_limit(probed)
     yield from (Finding("warning", "setting", note) for note in notes)
     own = dict.fromkeys(kind.backend.environment for kind in KINDS.values() if kind.backend.environment)
-    yield from map(_environment, own)
-    yield from _models(settings, None if isinstance(probed, Finding) else machine.budget(probed, settings.memory_limit))
-    yield _address(settings.host, settings.port)
+    yield from map(_check_environment, own)
+    yield from _check_models(
+        settings, None if isinstance(probed, Finding) else machine.models_budget(probed, settings.memory_limit)
+    )
+    yield _check_address(settings.host, settings.port)
 
 
-def _models(settings: Settings, most: int | None) -> Iterator[Finding]:
+def _check_models(settings: Settings, most: int | None) -> Iterator[Finding]:
     """Check the bundled models, the others and the disk. `most`: the bytes that models may take, if known."""
     from orchard.gateway.models import hub_cache
-    from orchard.gateway.models.registry import Registry, resolve
+    from orchard.gateway.models.registry import Registry, resolve_model
     from orchard.gateway.models.sources import BUNDLED
 
     try:
-        size = sum(resolve(name).size_bytes for name in BUNDLED)
+        size = sum(resolve_model(name).size_bytes for name in BUNDLED)
     except OrchardError as error:
         yield Finding("problem", "bundled", error.message, "Reinstall Orchard: the bundled models belong to it.")
     else:
         yield Finding("ok", "bundled", f"the models {', '.join(BUNDLED)}: {decimal(size)}")
-    root, repos = hub_cache.root(), hub_cache.repos()
+    root, repos = hub_cache.cache_root(), hub_cache.list_repos()
     advice = "'orchard models' lists those that can be served" if repos else "'orchard pull ID' downloads a model"
     yield Finding(
         "ok", "model cache", f"{len(repos) or 'no'} model{'' if len(repos) == 1 else 's'} in {root}; {advice}"
     )
-    yield machine.disk(root)
+    yield machine.check_disk(root)
     try:
         registry = Registry.from_settings(settings)
-        found = registry.all()
+        found = registry.list_models()
     except OrchardError as error:
         yield Finding("problem", "models", error.message, "Correct the configuration, or download the model.")
     else:
         for name, reason in registry.refused.items():
             yield Finding("warning", "model", f"'{name}' is not served: {reason}")
         if most is not None:
-            yield from machine.room((entry for entry in found if entry.path and not entry.bundled), most)
+            yield from machine.check_room((entry for entry in found if entry.path and not entry.is_bundled), most)
 
 
 def _wrong_packages(extra: str = "") -> list[str]:
@@ -116,7 +118,7 @@ def _wrong_packages(extra: str = "") -> list[str]:
     for needed in map(Requirement, requires("mlx-orchard") or ()):
         if needed.marker and not needed.marker.evaluate({"extra": extra}):
             continue
-        found = _version(needed.name)
+        found = _installed_version(needed.name)
         if found is None:
             wrong.append(f"{needed.name} is missing")
         elif not needed.specifier.contains(found, prereleases=True):
@@ -124,10 +126,10 @@ def _wrong_packages(extra: str = "") -> list[str]:
     return wrong
 
 
-def _extra(extra: str) -> Finding:
+def _check_extra(extra: str) -> Finding:
     """Say whether the libraries of an extra are installed."""
     kinds = [name for name, kind in KINDS.items() if kind.backend.extra == extra]
-    models = f"for models of {_kinds(kinds)}"
+    models = f"for models of {_list_kinds(kinds)}"
     if wrong := _wrong_packages(extra):
         remedy = KINDS[kinds[0]].backend.remedy
         return Finding(
@@ -136,19 +138,19 @@ def _extra(extra: str) -> Finding:
     return Finding("ok", "extra", f"{extra}, {models}")
 
 
-def _kinds(names: list[str]) -> str:
+def _list_kinds(names: list[str]) -> str:
     return f"the kind{'s' if len(names) > 1 else ''} {' and '.join(names)}"
 
 
-def _version(package: str) -> str | None:
+def _installed_version(package: str) -> str | None:
     try:
         return version(package)
     except PackageNotFoundError:
         return None
 
 
-def _conflicts() -> Iterator[Finding]:
-    found = [name for name in _BACKENDS if _version(name)]
+def _check_conflicts() -> Iterator[Finding]:
+    found = [name for name in _BACKENDS if _installed_version(name)]
     if len(found) > 1:
         yield Finding(
             "problem",
@@ -158,7 +160,7 @@ def _conflicts() -> Iterator[Finding]:
         )
 
 
-def _probe() -> dict[str, Any] | Finding:
+def _probe_mlx() -> dict[str, Any] | Finding:
     """Return what MLX reports about this machine (`orchard.worker.probe`), or the finding that MLX doesn't work."""
     command = [sys.executable, "-m", "orchard.worker.probe"]  # in its own process, which MLX may abort
     try:
@@ -172,7 +174,7 @@ def _probe() -> dict[str, Any] | Finding:
     return probed
 
 
-def _mlx(seen: dict[str, Any]) -> Iterator[Finding]:
+def _check_mlx(seen: dict[str, Any]) -> Iterator[Finding]:
     memory = decimal(seen["memory_bytes"])
     yield Finding("ok", "MLX", f"computes on {seen['backend']}: {seen['device']}, {memory} of memory")
     if seen["ffmpeg"]:
@@ -188,9 +190,11 @@ def _mlx(seen: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("warning", "compiler", "g++ is missing; MLX's CPU backend needs it to fuse operations", advice)
 
 
-def _environment(environment: Environment) -> Finding:
+def _check_environment(environment: Environment) -> Finding:
     """Say whether the environment of a kind's workers is installed."""
-    models = f"models of {_kinds([name for name, kind in KINDS.items() if kind.backend.environment is environment])}"
+    models = (
+        f"models of {_list_kinds([name for name, kind in KINDS.items() if kind.backend.environment is environment])}"
+    )
     try:
         python = environment.command[0]
     except OrchardError:
@@ -199,13 +203,13 @@ def _environment(environment: Environment) -> Finding:
     return Finding("ok", "environment", f"{environment.name}, for {models}: {python}")
 
 
-def _address(host: str, port: int) -> Finding:
-    from orchard.gateway.http.server import bind
+def _check_address(host: str, port: int) -> Finding:
+    from orchard.gateway.http.server import bind_socket
 
     try:
-        bind(host, port).close()
+        bind_socket(host, port).close()
     except OrchardError as error:
-        if does := _orchard(host, port):
+        if does := _describe_server(host, port):
             return Finding("ok", "address", f"an Orchard server answers at {host}:{port} and {does}")
         advice = "Stop the program that listens there, or choose another port, such as: orchard serve --port 8001."
         if "--port" not in error.message:
@@ -214,9 +218,9 @@ def _address(host: str, port: int) -> Finding:
     return Finding("ok", "address", f"{host}:{port} is free" if port else f"{host}; the system will choose a free port")
 
 
-def _orchard(host: str, port: int) -> str | None:
+def _describe_server(host: str, port: int) -> str | None:
     """Return what the Orchard server at an address is doing; None if there is none."""
-    options = http_options(url_of(host, port), first_key(os.environ.get("ORCHARD_API_KEY")))
+    options = http_options(server_url(host, port), first_key(os.environ.get("ORCHARD_API_KEY")))
     try:
         with httpx.Client(**options | {"timeout": ANSWER_SECONDS}) as client:
             if client.get("/").json()["name"] != "Orchard":

@@ -69,12 +69,12 @@ class ModelIds(Struct):
     data: list[ModelId]
 
 
-def first_key(given: str | None) -> str | None:
+def first_key(keys: str | None) -> str | None:
     """Return the first of comma-separated keys; None if there is none."""
-    return (given or "").split(",")[0].strip() or None
+    return (keys or "").split(",")[0].strip() or None
 
 
-def root_of(url: str) -> str:
+def root_url(url: str) -> str:
     """Return a server's URL without a final /v1, and with http:// if it has no scheme."""
     whole = url if "://" in url else f"http://{url}"
     return whole.rstrip("/").removesuffix("/v1")
@@ -93,22 +93,22 @@ def http_options(url: str, api_key: str | None) -> dict[str, Any]:
     }
 
 
-def listed_models(response: httpx.Response) -> list[str]:
+def model_ids(response: httpx.Response) -> list[str]:
     """Return the ids in an answer of `/v1/models`.
 
     Raise ServerError with the server's message if it rejects the key or the Host header, DecodeError for other bodies.
     """
     if response.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
-        raise ServerError(refusal(response))
+        raise ServerError(refusal_text(response))
     return [model.id for model in msgspec.json.decode(response.content, type=ModelIds).data]
 
 
-def refusal(response: httpx.Response) -> str:
+def refusal_text(response: httpx.Response) -> str:
     """Return the message of an error response whose body has been read, else its status."""
-    return error_in(response.content) or f"the server answers {response.status_code} {response.reason_phrase}"
+    return body_error(response.content) or f"the server answers {response.status_code} {response.reason_phrase}"
 
 
-def error_in(body: bytes) -> str:
+def body_error(body: bytes) -> str:
     """Return the message in an error's body; empty if there is none."""
     try:
         error = msgspec.json.decode(body, type=ChatChunk).error
@@ -149,7 +149,7 @@ class ChatClient:
     """One server's OpenAI API. Every failure is a ServerError with one sentence."""
 
     def __init__(self, url: str, api_key: str | None = None) -> None:
-        self.url = root_of(url)
+        self.url = root_url(url)
         self._http = httpx.Client(**http_options(self.url, api_key))
 
     def __enter__(self) -> "ChatClient":
@@ -158,26 +158,26 @@ class ChatClient:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def models(self) -> list[str]:
+    def list_models(self) -> list[str]:
         """Return the ids of the models that the server has."""
         try:
-            return listed_models(self._http.get("/v1/models", timeout=CONNECT_SECONDS))
+            return model_ids(self._http.get("/v1/models", timeout=CONNECT_SECONDS))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ServerError(f"no server answers at {self.url} ({error})") from error
         except msgspec.DecodeError as error:
             raise ServerError(f"the server at {self.url} does not have OpenAI's API") from error
 
-    def answer(self, body: dict[str, Any]) -> Generator[AnswerPiece, None, None]:
+    def stream_answer(self, body: dict[str, Any]) -> Generator[AnswerPiece, None, None]:
         """Post a chat completion and yield its answer as it arrives. Closing the iterator ends the request."""
         try:
             with self._http.stream("POST", "/v1/chat/completions", json={**body, "stream": True}) as response:
                 if response.status_code != httpx.codes.OK:
                     response.read()
-                    raise ServerError(refusal(response))
+                    raise ServerError(refusal_text(response))
                 for data in sse_data(response.iter_bytes()):
                     if data == b"[DONE]":
                         return
-                    yield from _pieces(msgspec.json.decode(data, type=ChatChunk))
+                    yield from _answer_pieces(msgspec.json.decode(data, type=ChatChunk))
         except httpx.HTTPError as error:
             raise ServerError(f"the connection to {self.url} failed ({error})") from error
         except msgspec.DecodeError as error:
@@ -185,7 +185,7 @@ class ChatClient:
         raise ServerError("the answer broke off")
 
 
-def _pieces(chunk: ChatChunk) -> Iterator[AnswerPiece]:
+def _answer_pieces(chunk: ChatChunk) -> Iterator[AnswerPiece]:
     if chunk.error:
         raise ServerError(error_text(chunk.error))
     for choice in chunk.choices:

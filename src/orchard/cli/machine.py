@@ -24,7 +24,7 @@ class Finding(NamedTuple):
     advice: str = ""
 
 
-def disk(folder: str) -> Finding:
+def check_disk(folder: str) -> Finding:
     """Say how much room there is for models in a folder, which may not exist yet."""
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder) or os.curdir
@@ -35,12 +35,12 @@ def disk(folder: str) -> Finding:
     return Finding("warning", "disk", seen, "'orchard rm ID' deletes a model; HF_HOME names another place for models.")
 
 
-def budget(probed: dict[str, Any], memory_limit: int | None) -> int:
+def models_budget(probed: dict[str, Any], memory_limit: int | None) -> int:
     """Return the bytes that all models may take together, computed as the server does."""
     return memory_limit or int(probed["usable_bytes"])
 
 
-def memory(probed: dict[str, Any], memory_limit: int | None) -> Finding:
+def check_memory(probed: dict[str, Any], memory_limit: int | None) -> Finding:
     """Say how much memory models may take. `probed` is what `orchard.worker.probe` prints."""
     usable, total, free = (decimal(int(probed[f"{name}_bytes"])) for name in ("usable", "memory", "available"))
     now = f"{free} are free now, and programs use {decimal(probed['memory_bytes'] - probed['available_bytes'])}"
@@ -52,7 +52,7 @@ def memory(probed: dict[str, Any], memory_limit: int | None) -> Finding:
     return Finding("warning", "memory", seen, f"Set memory_limit to at most {usable}: the device recommends no more.")
 
 
-def wired_limit(probed: dict[str, Any]) -> Finding:
+def check_wired_limit(probed: dict[str, Any]) -> Finding:
     """Say how much memory macOS lets the GPU keep resident, and the command that raises it.
 
     The command: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.set_wired_limit.html
@@ -69,7 +69,7 @@ def wired_limit(probed: dict[str, Any]) -> Finding:
     return Finding("ok", "wired limit", seen, advice)
 
 
-def room(models: Iterable[ModelEntry], most: int) -> Iterator[Finding]:
+def check_room(models: Iterable[ModelEntry], most: int) -> Iterator[Finding]:
     """Compare each model with `most`, the bytes that all models may take."""
     sizes = {entry.id: entry.options.loaded_bytes(entry.size_bytes, entry.kept_bytes) for entry in models}
     for name, size in sizes.items():

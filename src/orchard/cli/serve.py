@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from orchard import __version__
 from orchard.cli.config import registry_of
 from orchard.cli.settings.layers import Places
-from orchard.cli.settings.values import printable
+from orchard.cli.settings.values import printable_text
 from orchard.config import Settings
 from orchard.core.tasks.generate import Generate
 from orchard.kinds import KINDS
@@ -34,7 +34,7 @@ _MOST_NOT_SERVED = 10
 _BAR_COLUMNS = 24
 
 
-def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None = None) -> None:
+def serve_models(settings: Settings, notes: Iterable[str] = (), places: Places | None = None) -> None:
     """Serve until SIGINT or SIGTERM. First print `notes`, one on each line.
 
     Raise OrchardError if a model does not exist or the port is in use; with `places`, raise Mistakes for the models.
@@ -43,30 +43,30 @@ def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None =
     from orchard.gateway.models.sources import DEMO
 
     registry = registry_of(settings, places) if places else Registry.from_settings(settings)
-    from orchard.gateway.http.server import bind, run
+    from orchard.gateway.http.server import bind_socket, run_server
     from orchard.gateway.pool.pool import Pool
     from orchard.gateway.routes.app import create_app
 
-    for note in (*notes, *not_served(registry)):
+    for note in (*notes, *unserved_lines(registry)):
         print(f"orchard: {note}", file=sys.stderr)
-    sock = bind(settings.host, settings.port)
+    sock = bind_socket(settings.host, settings.port)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    kinds = {entry.id: entry.kind for entry in registry.configured()} or {DEMO: "text"}
+    kinds = {entry.id: entry.kind for entry in registry.configured_models()} or {DEMO: "text"}
     text = banner(kinds, base_url(settings.host, sock), has_keys=settings.asks_for_keys)
     if not settings.asks_for_keys and not ipaddress.ip_address(sock.getsockname()[0]).is_loopback:
         text += "\nAnyone who can reach this machine over the network can use the server: it needs no API key."
     line = ProgressLine.of_terminal()
     pool = Pool(registry, settings)
     app = create_app(pool, settings)
-    run(app, pool, settings, sock, on_ready=lambda: print(text, flush=True), on_tick=line.show if line else None)
+    run_server(app, pool, settings, sock, on_ready=lambda: print(text, flush=True), on_tick=line.show if line else None)
 
 
-def not_served(registry: "Registry") -> list[str]:
+def unserved_lines(registry: "Registry") -> list[str]:
     """Return a line about each model of this machine that can't be served; one about those beyond the first ones."""
-    lines = [printable(f"'{name}' is not served: {reason}") for name, reason in registry.refused.items()]
+    lines = [printable_text(f"'{name}' is not served: {reason}") for name, reason in registry.refused.items()]
     left = len(lines) - _MOST_NOT_SERVED
     return lines if left <= 0 else [*lines[:_MOST_NOT_SERVED], f"{left} more are not served: see 'orchard models'"]
 
@@ -75,10 +75,10 @@ def base_url(host: str, sock: socket.socket) -> str:
     """Return the address at which a client on this machine reaches the socket."""
     if host in ("0.0.0.0", "::", ""):  # noqa: S104 - compared with, not listened on
         host = "127.0.0.1" if sock.family == socket.AF_INET else "::1"
-    return url_of(host, sock.getsockname()[1])
+    return server_url(host, sock.getsockname()[1])
 
 
-def url_of(host: str, port: int | str) -> str:
+def server_url(host: str, port: int | str) -> str:
     """Return the URL of a server; `host` is a name or an IP address."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -94,14 +94,14 @@ def banner(kinds: Mapping[str, str], url: str, *, has_keys: bool = False) -> str
     more = f" and {len(models) - _MOST_NAMES} more" if len(models) > _MOST_NAMES else ""
     names = ", ".join(models[:_MOST_NAMES]) + more
     default = Settings()
-    option = "" if url == url_of(default.host, default.port) else f" --url {url}"
+    option = "" if url == server_url(default.host, default.port) else f" --url {url}"
     key = '-H "authorization: Bearer $ORCHARD_API_KEY" ' if has_keys else ""
     sdk_key = "and one of its API keys" if has_keys else "any API key"
     tasks = {name: KINDS[kind].backend.tasks[0] for name, kind in kinds.items()}
     name = next((name for name, task in tasks.items() if task is Generate), models[0])
     task, content = tasks[name], tasks[name].example.replace("{name}", json.dumps(name))
-    chat = f"  talk to it    {_own_name()} chat{option}\n" if task is Generate else ""
-    tiny = f", which is tiny\n  a real model  {_own_name()} pull {REAL_MODEL}" if models == [DEMO] else ""
+    chat = f"  talk to it    {_command_name()} chat{option}\n" if task is Generate else ""
+    tiny = f", which is tiny\n  a real model  {_command_name()} pull {REAL_MODEL}" if models == [DEMO] else ""
     return f"""\
 Orchard {__version__} listens at {url}
   models        {names}{tiny}
@@ -111,7 +111,7 @@ Orchard {__version__} listens at {url}
 Ctrl-C stops it."""
 
 
-def _own_name() -> str:
+def _command_name() -> str:
     """Return what to type to run `orchard`, which need not be on the PATH."""
     typed = sys.argv[0]
     return typed if Path(typed).name == "orchard" and not shutil.which("orchard") else "orchard"
@@ -133,7 +133,7 @@ class ProgressLine:
     def of_terminal(cls) -> "ProgressLine | None":
         """Return one for stderr, where the log goes; None if stderr can't show it."""
         dumb = os.environ.get("TERM", "dumb") in ("dumb", "unknown")
-        return cls(_stderr) if sys.stderr.isatty() and not dumb else None
+        return cls(_stderr_console) if sys.stderr.isatty() and not dumb else None
 
     def show(self, models: Mapping[str, "ModelStatus"]) -> None:
         """Draw the line, or erase it if nothing is loading any more."""
@@ -153,7 +153,7 @@ class ProgressLine:
         if self._shown is None:
             self._shown = self._console()
             for handler in logging.getLogger().handlers:
-                handler.addFilter(self._before_log)
+                handler.addFilter(self._erase_before_log)
         console = self._shown
         cells: list[RenderableType] = []
         for name, now in models.items():
@@ -180,13 +180,13 @@ class ProgressLine:
             self._drawn = False
             self._shown.control(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2)))
 
-    def _before_log(self, _: logging.LogRecord) -> bool:
+    def _erase_before_log(self, _: logging.LogRecord) -> bool:
         with suppress(OSError):
             self._erase()
         return True
 
 
-def _stderr() -> "Console":
+def _stderr_console() -> "Console":
     from rich.console import Console
 
     return Console(stderr=True)

@@ -39,7 +39,7 @@ class Caller(Struct, frozen=True):
         """What tells it from others that share the server: the digest of its key, or its address."""
         return self.user or self.host
 
-    def at(self, client: tuple[str, int] | None) -> "Caller":
+    def with_address(self, client: tuple[str, int] | None) -> "Caller":
         """Return the caller at the client's end of a connection."""
         return replace(self, host=client[0], port=client[1]) if client else self
 
@@ -56,7 +56,7 @@ class Caller(Struct, frozen=True):
         sender = Sender(self.name, f"{self.host}:{self.port}", request.task.conversation)
         return replace(request, sender=sender, cache_scope=scope)
 
-    def sees(self, user: str | None) -> bool:
+    def can_see(self, user: str | None) -> bool:
         """Return whether the caller may see what a user has made."""
         return self.admin or self.user == user
 
@@ -120,10 +120,10 @@ class Callers:
         if len(self._requests) > _MOST_REMEMBERED:
             self._requests.popitem(last=False)
 
-    def made(self, caller: Caller, request_id: str) -> bool:
+    def can_see_request(self, caller: Caller, request_id: str) -> bool:
         """Return whether the caller may see a report on a request, or on one that was made on its behalf."""
         own_id = request_id.partition("-")[0]
-        return caller.sees(self._requests.get(own_id, "") if self._known else None)
+        return caller.can_see(self._requests.get(own_id, "") if self._known else None)
 
 
 def environment_without_keys() -> dict[str, str]:

@@ -74,12 +74,12 @@ async def reap(process: asyncio.subprocess.Process, seconds: float, kill: Callab
         return await process.wait()
 
 
-def without_folders(text: str) -> str:
+def hide_folders(text: str) -> str:
     """Replace each absolute path in a text by its last part, because callers must not learn where files are."""
     return _PATH.sub(r"\1", text)
 
 
-def oom_kills() -> int | None:
+def count_oom_kills() -> int | None:
     """Return how many processes Linux has killed for lack of memory, in any cgroup; None where it can't be known."""
     with suppress(OSError, ValueError):
         for line in Path("/proc/vmstat").read_text().splitlines():

@@ -21,6 +21,6 @@ class MemoryStatus(Struct, frozen=True, kw_only=True):
     budget_bytes: int | None = None
     reason: str | None = None
 
-    def shown(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return it as JSON."""
         return asdict(self)

@@ -44,16 +44,16 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
     restarts: int = 0
     details: Mapping[str, str | list[str]] = {}
 
-    def memory(self) -> dict[str, int]:
+    def memory_sizes(self) -> dict[str, int]:
         """Return the sizes that are known, in bytes, by their kinds."""
         sizes = {kind: getattr(self, f"{kind}_bytes") for kind in MEMORY_KINDS}
         return {kind: size for kind, size in sizes.items() if size is not None}
 
-    def able(self, capabilities: Sequence[str]) -> list[str]:
+    def usable_capabilities(self, capabilities: Sequence[str]) -> list[str]:
         """Return the capabilities without vision if the loaded model takes no media."""
         return [one for one in capabilities if one != "vision" or self.details.get("media") != []]
 
-    def health(self) -> dict[str, Any]:
+    def health_report(self) -> dict[str, Any]:
         """Return what GET /health shows of the model."""
         return {
             "state": self.state,
@@ -65,6 +65,6 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
             "restarts": self.restarts,
             "batching": None,
             "media": None,
-            "memory": self.memory(),
+            "memory": self.memory_sizes(),
             **self.details,
         }

@@ -18,7 +18,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output
 from orchard.core.request import Request
 from orchard.core.tasks.transcribe import Recording, Segment, SpeechDetection, Transcribe, TranscribeOptions, made
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import resolve_model
 from tests.support.listener_models import make_moonshine, make_parakeet, make_qwen3_asr
 from tests.support.sounds import noise, wav
 
@@ -221,7 +221,7 @@ def test_languages_are_known_by_code_and_by_name(models: dict[str, Listener]) ->
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_folder_is_recognised(models: dict[str, Listener], folder: Path, name: str) -> None:
-    assert resolve(str(folder / name)).kind == "transcription"
+    assert resolve_model(str(folder / name)).kind == "transcription"
 
 
 async def test_the_service_runs_it(models: dict[str, Listener], folder: Path, sound: str) -> None:

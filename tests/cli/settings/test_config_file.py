@@ -20,7 +20,7 @@ def settings(folder: Path, text: str | bytes) -> Settings:
     """The settings of a file with this text. Raises Mistakes."""
     file = folder / "orchard.yaml"
     file.write_bytes(text.encode() if isinstance(text, str) else text)
-    return config.gather(file, (), {}, {}).settings
+    return config.gather_config(file, (), {}, {}).settings
 
 
 def mistakes(folder: Path, text: str | bytes) -> list[str]:
@@ -210,7 +210,7 @@ def test_a_file_that_is_too_large(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(Mistakes, match=r"none\.yaml: can't be read: No such file"):
-        config.check(tmp_path / "none.yaml")
+        config.check_config_file(tmp_path / "none.yaml")
 
 
 _SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.dates() | st.text(max_size=20)

@@ -17,9 +17,9 @@ from orchard.cli import serve as serve_command
 from orchard.cli.app import app
 from orchard.cli.settings import values
 from orchard.cli.settings.layers import Mistakes
-from orchard.cli.settings.table import TABLE, by_name, by_variable, described, flag_of, table
-from orchard.cli.settings.values import parse_size, shown_size
-from orchard.config import Ignored, ModelSettings, Settings, Shorthands
+from orchard.cli.settings.table import TABLE, build_table, flag_of, settings_by_name, settings_by_variable, settings_of
+from orchard.cli.settings.values import format_size, parse_size
+from orchard.config import IgnoredSettings, ModelSettings, Settings, Shorthands
 from orchard.core.setting import Names, also, setting, unset
 from orchard.core.tasks.embed import EmbeddingOptions
 from orchard.core.tasks.images import ImageOptions
@@ -47,8 +47,8 @@ def serve(*args: str, **env: str) -> tuple[Settings, list[str]]:
     """What `orchard serve` with these arguments would serve, and its notes. Raises Mistakes."""
     served: list[tuple[Settings, list[str]]] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(serve_command, "serve", lambda settings, notes, _: served.append((settings, notes)))
-        for name in by_variable().keys() & os.environ.keys():
+        patch.setattr(serve_command, "serve_models", lambda settings, notes, _: served.append((settings, notes)))
+        for name in settings_by_variable().keys() & os.environ.keys():
             patch.delenv(name)
         result = CliRunner().invoke(app, ["serve", *args], env=env)
     if isinstance(result.exception, Mistakes):
@@ -91,7 +91,7 @@ class TestValues:
 
     @given(st.integers(0, 2**62))
     def test_a_shown_size_is_read_back(self, number: int) -> None:
-        assert parse_size(shown_size(number)) == number
+        assert parse_size(format_size(number)) == number
 
     @pytest.mark.parametrize(
         ("name", "raw", "words"),
@@ -149,14 +149,14 @@ class TestValues:
     )
     def test_what_is_wrong_and_what_is_allowed(self, name: str, raw: values.Raw, words: str) -> None:
         with pytest.raises(ValueError, match=re.escape(words)):
-            by_name()[name].kind.read(raw)
+            settings_by_name()[name].kind.read(raw)
 
     def test_a_folder_is_given_as_an_absolute_path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("HOME", str(tmp_path))
-        kind = by_name()["prompt_cache_dir"].kind
+        kind = settings_by_name()["prompt_cache_dir"].kind
         assert [kind.read(text) for text in ("a", "~/a")] == [str(tmp_path.resolve() / "a")] * 2
-        assert by_name()["responses_path"].kind.read(":memory:") == ":memory:"
+        assert settings_by_name()["responses_path"].kind.read(":memory:") == ":memory:"
 
     @given(st.sampled_from(TABLE), st.text() | st.lists(st.text()) | st.dictionaries(st.text(), st.text()))
     def test_any_text_is_read_or_refused_with_a_reason(self, setting: Any, raw: values.Raw) -> None:
@@ -333,7 +333,7 @@ class TestOrder:
 
     def test_launch_is_serve(self, monkeypatch: pytest.MonkeyPatch) -> None:
         served: list[Settings] = []
-        monkeypatch.setattr(serve_command, "serve", lambda settings, *_: served.append(settings))
+        monkeypatch.setattr(serve_command, "serve_models", lambda settings, *_: served.append(settings))
         assert CliRunner().invoke(app, ["launch", "--port", "9"]).exit_code == 0
         assert served == [Settings(port=9, models=(DEMO,))]
 
@@ -408,7 +408,7 @@ class TestModels:
     ) -> None:
         file = tmp_path / "orchard.yaml"
         file.write_text(f"server: {{{server}}}\nmodels: [{{model_path: a, {model}}}]")
-        assert config.gather(file, (), {}, {}).settings.models[0].ttl == expected
+        assert config.gather_config(file, (), {}, {}).settings.models[0].ttl == expected
 
 
 class TestMistakes:
@@ -528,7 +528,7 @@ class TestTable:
         ],
     )
     def test_the_names_that_people_have_are_known(self, names: str, scopes: Sequence[str]) -> None:
-        found = {name: by_name()[name].scope if name in by_name() else None for name in names.split()}
+        found = {name: settings_by_name()[name].scope if name in settings_by_name() else None for name in names.split()}
         assert {name for name, scope in found.items() if scope not in scopes} == set()
 
     def test_every_setting_of_the_server_can_be_set(self) -> None:
@@ -543,7 +543,7 @@ class TestTable:
             (TextOptions, {"defaults", "memory_limit", "halvings"}),  # the pool divides the server's memory_limit
             (SamplingDefaults, set()),
             (Shorthands, set()),
-            (Ignored, set()),
+            (IgnoredSettings, set()),
         ):
             fields = {setting.name for setting in TABLE if home in setting.homes}
             assert fields | own == {field.name for field in msgspec.structs.fields(home)}
@@ -601,7 +601,7 @@ class AnyModel(msgspec.Struct, frozen=True):
 class TestDescribed:
     """A setting is one field, in a Struct or in one within it."""
 
-    found: ClassVar = {setting.name: setting for setting in described(AnyModel, "entry")}
+    found: ClassVar = {setting.name: setting for setting in settings_of(AnyModel, "entry")}
 
     def test_the_fields_of_every_kind_of_options_are_found(self) -> None:
         assert {name: (setting.scope, setting.homes) for name, setting in self.found.items()} == {
@@ -653,12 +653,12 @@ class TestDescribed:
     def test_a_type_without_a_way_to_write_it_is_refused(self) -> None:
         strange = msgspec.defstruct("Strange", [("field", Annotated[bytes, setting("server", "Help.")])])
         with pytest.raises(TypeError, match="needs a kind"):
-            list(described(strange, "server"))
+            list(settings_of(strange, "server"))
 
     def test_a_field_of_two_structs_is_one_setting_of_the_server_and_of_its_models(self) -> None:
-        assert (by_name()["ttl"].scope, by_name()["ttl"].homes) == ("all", (ModelSettings, Settings))
+        assert (settings_by_name()["ttl"].scope, settings_by_name()["ttl"].homes) == ("all", (ModelSettings, Settings))
 
     def test_two_structs_describe_a_field_in_the_same_way(self) -> None:
         other = msgspec.defstruct("Other", [("weight", Annotated[float, setting("memory", "Another share.")])])
         with pytest.raises(TypeError, match=r"Other\.weight is described differently"):
-            table({AnyModel: "entry", other: "server"})
+            build_table({AnyModel: "entry", other: "server"})

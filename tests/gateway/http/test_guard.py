@@ -7,7 +7,7 @@ import pytest
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
-from orchard.gateway.http.guard import Guard, host_of
+from orchard.gateway.http.guard import Guard, host_name
 from orchard.gateway.replies.errors import Dialects, failure
 from orchard.gateway.routes.table import ROUTES
 from tests.support.gateway_client import body
@@ -91,7 +91,7 @@ def test_what_is_no_host(host: str) -> None:
 
 
 def test_a_host_is_read_without_its_port() -> None:
-    assert [host_of(given) for given in ("A.b:1", "[FE80::1%eth0]:1", "a.", "a..")] == ["a.b", "fe80::1", "a", "a."]
+    assert [host_name(given) for given in ("A.b:1", "[FE80::1%eth0]:1", "a.", "a..")] == ["a.b", "fe80::1", "a", "a."]
 
 
 ELSEWHERE: list[dict[str, str]] = [

@@ -33,7 +33,7 @@ def test_what_is_full_is_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     before = (root.handlers[:], root.level)
     root.handlers.clear()
     try:
-        logs.configure("warning", str(tmp_path / "orchard.log"))
+        logs.configure_logging("warning", str(tmp_path / "orchard.log"))
         for number in range(20):
             logging.getLogger("orchard").warning("line %d of a long log", number)
             logging.getLogger("orchard").info("this is not asked for")
@@ -51,7 +51,7 @@ def test_what_is_full_is_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(OrchardError, match=r"can't log to .*/none/x\.log: No such file or directory"):
-        logs.configure("info", str(tmp_path / "none" / "x.log"))
+        logs.configure_logging("info", str(tmp_path / "none" / "x.log"))
 
 
 def test_a_worker_that_finds_no_log_file_makes_one_for_its_owner(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from starlette.types import ASGIApp
 
 from orchard.config import Settings
-from orchard.gateway.http.not_found import advice, shown
+from orchard.gateway.http.not_found import advise_on_path, shorten_path
 from orchard.gateway.models.registry import Registry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.routes.app import create_app
@@ -69,12 +69,12 @@ def client() -> httpx.AsyncClient:
     ],
 )
 def test_a_wrong_address_is_told_the_right_one(path: str, meant: str) -> None:
-    assert advice(path, KNOWN) == f"no such route; use {meant}"
+    assert advise_on_path(path, KNOWN) == f"no such route; use {meant}"
 
 
 @pytest.mark.parametrize("path", ["/", "/nowhere", "/x/" * 500, "/" + "y" * 5000, "/v1/(a+)+$/{id}"])
 def test_an_address_like_no_other_is_told_of_the_list(path: str) -> None:
-    assert advice(path, KNOWN) == "no such route; /docs lists all routes"
+    assert advise_on_path(path, KNOWN) == "no such route; /docs lists all routes"
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def test_an_address_like_no_other_is_told_of_the_list(path: str) -> None:
     ],
 )
 def test_what_is_not_served_is_said(path: str, words: str) -> None:
-    assert words in advice(path, KNOWN)
+    assert words in advise_on_path(path, KNOWN)
 
 
 def test_long_paths_are_shortened() -> None:
-    assert shown("/short") == "/short"
-    assert len(shown("/" * 100_000)) < 250
+    assert shorten_path("/short") == "/short"
+    assert len(shorten_path("/" * 100_000)) < 250
 
 
 @pytest.mark.parametrize(
@@ -128,5 +128,5 @@ async def test_a_404_speaks_the_callers_dialect() -> None:
 
 
 def test_what_has_come_to_be_served_is_not_refused() -> None:
-    assert "files are not served" in advice("/v1/files/x", KNOWN)
-    assert advice("/v1/files/x", [*KNOWN, "/v1/files"]) == "no such route; use /v1/files"
+    assert "files are not served" in advise_on_path("/v1/files/x", KNOWN)
+    assert advise_on_path("/v1/files/x", [*KNOWN, "/v1/files"]) == "no such route; use /v1/files"

@@ -17,7 +17,7 @@ def part(url: str, kind: MediaKind = "image") -> MediaPart:
 
 def refused(url: str, kind: MediaKind = "image") -> OrchardError:
     with pytest.raises(OrchardError) as caught:
-        data_urls.decoded(part(url, kind))
+        data_urls.decode_data_url(part(url, kind))
     assert caught.value.param == "messages[0].content[0]"
     assert "`messages[0].content[0]`" in caught.value.message
     return caught.value
@@ -41,7 +41,7 @@ def encoded(data: bytes) -> str:
     ],
 )
 def test_what_they_hold(head: str, kind: MediaKind, media_type: str) -> None:
-    found = data_urls.decoded(part(f"{head},QUJD", kind))
+    found = data_urls.decode_data_url(part(f"{head},QUJD", kind))
     assert (found.data, found.media_type, found.url) == (b"ABC", media_type, "")
 
 
@@ -49,7 +49,7 @@ def test_what_they_hold(head: str, kind: MediaKind, media_type: str) -> None:
 def test_any_bytes_in_any_steps(data: bytes, step: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(data_urls, "_STEP", 4 * step)
-        assert data_urls.decoded(part(f"data:image/png;base64,{encoded(data)}")).data == data
+        assert data_urls.decode_data_url(part(f"data:image/png;base64,{encoded(data)}")).data == data
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_another_kind(head: str, kind: MediaKind) -> None:
 
 def test_the_size_is_bounded_before_anything_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(MAX_BYTES, "image", 6)
-    assert data_urls.decoded(part(f"data:;base64,{encoded(b'x' * 6)}")).data == b"x" * 6
+    assert data_urls.decode_data_url(part(f"data:;base64,{encoded(b'x' * 6)}")).data == b"x" * 6
     for size in (7, 8, 9, 10):
         error = refused(f"data:;base64,{encoded(b'x' * size)}")
         assert (error.kind, "may have 6 bytes" in error.message) == ("payload_too_large", True)
-    monkeypatch.setattr(data_urls, "from_base64", None)
+    monkeypatch.setattr(data_urls, "decode_base64", None)
     assert refused("data:;base64," + "?" * 100).kind == "payload_too_large"

@@ -29,9 +29,9 @@ def part(url: str) -> MediaPart:
 
 def read(url: str, folder: Path | None) -> bytes:
     wanted = part(url)
-    file, size = local_files.opened(wanted, str(folder) if folder else None)
+    file, size = local_files.open_local_file(wanted, str(folder) if folder else None)
     with file:
-        return local_files.content(wanted, file, size).data
+        return local_files.read_local_file(wanted, file, size).data
 
 
 def refused(url: str, folder: Path | None) -> OrchardError:
@@ -128,11 +128,11 @@ def test_sizes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_file_that_grows_is_read_as_far_as_it_was_checked(folder: Path) -> None:
     wanted = part(f"file://{folder}/sub/c.png")
-    file, size = local_files.opened(wanted, str(folder))
+    file, size = local_files.open_local_file(wanted, str(folder))
     with file, (folder / "sub" / "c.png").open("ab") as more:
         more.write(b"x" * 10)
         more.flush()
-        assert local_files.content(wanted, file, size).data == b"inner"
+        assert local_files.read_local_file(wanted, file, size).data == b"inner"
 
 
 def test_no_file_stays_open(folder: Path) -> None:

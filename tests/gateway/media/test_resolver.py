@@ -20,7 +20,7 @@ from orchard.gateway.http.budget import Budget
 from orchard.gateway.media import data_urls, resolver
 from orchard.gateway.media.errors import MAX_REQUEST_BYTES
 from orchard.gateway.media.fetch import Fetcher
-from orchard.gateway.media.resolver import MAX_URLS, MediaResolver, unresolved
+from orchard.gateway.media.resolver import MAX_URLS, MediaResolver, unresolved_media
 from tests.support.web import found, web
 
 BUDGET = 1000
@@ -83,7 +83,7 @@ class Bench:
 
     async def parts(self, *parts: Part) -> tuple[Part, ...]:
         found = (await self.resolver.resolve(request(*parts))).request
-        assert not list(unresolved(found))
+        assert not list(unresolved_media(found))
         assert self.budget.left == BUDGET
         return generation(found).messages[0].parts
 
@@ -199,7 +199,7 @@ async def test_there_is_a_limit_of_time() -> None:
 @pytest.mark.parametrize("size", [3, resolver._SMALL_CHARS])
 async def test_long_work_is_done_in_a_thread(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     here: list[bool] = []
-    decoded = data_urls.decoded
+    decoded = data_urls.decode_data_url
 
     def noted(part: MediaPart) -> MediaPart:
         try:
@@ -209,7 +209,7 @@ async def test_long_work_is_done_in_a_thread(size: int, monkeypatch: pytest.Monk
             here.append(False)
         return decoded(part)
 
-    monkeypatch.setattr(data_urls, "decoded", noted)
+    monkeypatch.setattr(data_urls, "decode_data_url", noted)
     assert (await Bench().parts(image(data_url(b"x" * size)))) == (
         MediaPart("image", "", "p", b"x" * size, "image/png"),
     )
@@ -287,7 +287,7 @@ async def test_what_was_fetched_is_told() -> None:
 async def test_pictures_of_an_edit_are_resolved_in_their_places() -> None:
     uploaded = MediaPart("image", "", "image", path="/upload")
     asked = edit(image("http://x/a"), uploaded, image(data_url(b"B")), mask=image("http://x/m"))
-    assert [part.url for part in unresolved(asked)] == ["http://x/a", data_url(b"B"), "http://x/m"]
+    assert [part.url for part in unresolved_media(asked)] == ["http://x/a", data_url(b"B"), "http://x/m"]
     task = (await Bench(Site(a=b"A", m=b"M")).resolver.resolve(asked)).request.task
     assert isinstance(task, EditImages)
     assert [(part.data, part.path) for part in task.media] == [(b"A", ""), (b"", "/upload"), (b"B", ""), (b"M", "")]

@@ -15,8 +15,8 @@ from orchard.core.speculation_report import SourceTotals
 from orchard.core.tasks.generate import Count, Generate
 from orchard.gateway.memory_status import MemoryStatus
 from orchard.gateway.metrics.counters import GAP_BOUNDS, Histogram, Meter, Metrics, Rate, http_scope
-from orchard.gateway.metrics.exposition import render
-from orchard.gateway.metrics.stats import stats
+from orchard.gateway.metrics.exposition import render_metrics
+from orchard.gateway.metrics.stats import server_stats
 from orchard.gateway.model_status import ModelStatus
 
 MEMORY = MemoryStatus(
@@ -65,7 +65,7 @@ def play(metrics: Metrics, clock: Clock, *batches: Sequence[Event], seconds: flo
 
 def samples(metrics: Metrics, accept: str = "") -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     """Parse a scrape: values by name and labels."""
-    body, _ = render(metrics, NOW, MEMORY, accept)
+    body, _ = render_metrics(metrics, NOW, MEMORY, accept)
     families = list(text_string_to_metric_families(body.decode()))
     assert len({family.name for family in families}) == len(families)
     return {
@@ -160,7 +160,7 @@ def test_what_the_pool_says_of_loads_and_crashes(metrics: Metrics) -> None:
     assert value(metrics, "orchard_model_unloads_total", model="apple", reason="idle") == 3
     assert value(metrics, "orchard_worker_crashes_total", model="apple") == 2
     assert value(metrics, "orchard_worker_restarts_total", model="apple") == 1
-    model = stats(metrics, NOW, MEMORY)["models"]["apple"]
+    model = server_stats(metrics, NOW, MEMORY)["models"]["apple"]
     fields = ("loads", "load_seconds", "load_failures", "unloads", "crashes", "restarts")
     assert [model[name] for name in fields] == [1, 2.062, 1, 3, 2, 1]
 
@@ -173,7 +173,7 @@ def test_state_and_memory(metrics: Metrics) -> None:
     sizes = {"limit": 4096, "budget": 3000, "total": 9000, "available": 2000, "others": 6000}
     assert {kind: value(metrics, f"orchard_memory_{kind}_bytes") for kind in sizes} == sizes
     now = {**NOW, "pear": ModelStatus(state="unloaded"), "fig": ModelStatus(state="ready", rss_bytes=5, rows_bytes=7)}
-    told = stats(metrics, now, MEMORY)
+    told = server_stats(metrics, now, MEMORY)
     unknown = {f"{kind}_bytes": None for kind in ("weights", "prompts", "cache", "peak")}
     every = {f"{kind}_bytes": size for kind, size in sizes.items()} | {"reason": "others"}
     assert told["memory"] == {**every, **unknown, "mlx_bytes": 1000, "rss_bytes": 2005, "rows_bytes": 7}
@@ -183,10 +183,10 @@ def test_state_and_memory(metrics: Metrics) -> None:
 
 def test_a_limit_that_is_not_known_yet(metrics: Metrics) -> None:
     memory = MemoryStatus(total_bytes=9, available_bytes=8, others_bytes=1)
-    body, _ = render(metrics, NOW, memory, "")
+    body, _ = render_metrics(metrics, NOW, memory, "")
     assert b"orchard_memory_others_bytes 1.0" in body
     assert b"orchard_memory_limit_bytes" not in body
-    assert stats(metrics, NOW, memory)["memory"]["limit_bytes"] is None
+    assert server_stats(metrics, NOW, memory)["memory"]["limit_bytes"] is None
 
 
 def test_what_guesses_have_brought(metrics: Metrics) -> None:
@@ -194,7 +194,7 @@ def test_what_guesses_have_brought(metrics: Metrics) -> None:
     now = {"apple": ModelStatus(state="ready", speculation=brought)}
 
     def shown(name: str, source: str) -> float | None:
-        registry = text_string_to_metric_families(render(metrics, now, MEMORY, "")[0].decode())
+        registry = text_string_to_metric_families(render_metrics(metrics, now, MEMORY, "")[0].decode())
         labels = {"model": "apple", "source": source}
         samples = [one for family in registry for one in family.samples]
         return next((one.value for one in samples if (one.name, one.labels) == (name, labels)), None)
@@ -203,16 +203,16 @@ def test_what_guesses_have_brought(metrics: Metrics) -> None:
     assert shown("orchard_speculation_accepted_tokens_total", "ngram") == 150
     assert shown("orchard_speculation_saved_seconds", "prediction") == -0.5
     assert shown("orchard_speculation_saved_seconds", "grammar") is None
-    model = stats(metrics, now, MEMORY)["models"]["apple"]["speculation"]
+    model = server_stats(metrics, now, MEMORY)["models"]["apple"]["speculation"]
     assert model["ngram"] == {"proposed": 200, "accepted": 150, "acceptance": 0.75, "saved_seconds": 1.25}
     assert model["prediction"]["acceptance"] == 0
-    assert stats(metrics, NOW, MEMORY)["models"]["apple"]["speculation"] == {}
+    assert server_stats(metrics, NOW, MEMORY)["models"]["apple"]["speculation"] == {}
 
 
 def test_stats_tell_of_the_last_minute(metrics: Metrics, clock: Clock) -> None:
     clock.now += 1000
     play(metrics, clock, [Started(8, 6)], *[[Text("a")]] * 29, [Finished(("stop",), Usage(8, 120))])
-    told = stats(metrics, NOW, MEMORY)
+    told = server_stats(metrics, NOW, MEMORY)
     model = told["models"]["apple"]
     assert (told["tokens_per_second"], model["tokens_per_second"]) == (2, 2)
     assert model["cached_share"] == 0.75
@@ -220,7 +220,7 @@ def test_stats_tell_of_the_last_minute(metrics: Metrics, clock: Clock) -> None:
     assert model["between_tokens_ms"] == {"median": 1000, "p95": 1000}
     assert model["requests"] == {"ok": 1}
     clock.now += 60
-    assert stats(metrics, NOW, MEMORY)["tokens_per_second"] == 0
+    assert server_stats(metrics, NOW, MEMORY)["tokens_per_second"] == 0
 
 
 @pytest.mark.parametrize(("uptime", "expected"), [(0.5, 8), (4, 2), (59, 0.14)])
@@ -228,11 +228,11 @@ def test_stats_of_a_young_server_cover_the_time_since_its_start(
     metrics: Metrics, clock: Clock, uptime: float, expected: float
 ) -> None:
     play(metrics, clock, [Started(8), Text("a"), Finished(("stop",), Usage(8, 8))], seconds=uptime)
-    assert stats(metrics, NOW, MEMORY)["tokens_per_second"] == expected
+    assert server_stats(metrics, NOW, MEMORY)["tokens_per_second"] == expected
 
 
 def test_stats_of_a_model_that_has_done_nothing(metrics: Metrics) -> None:
-    model = stats(metrics, NOW, MEMORY)["models"]["apple"]
+    model = server_stats(metrics, NOW, MEMORY)["models"]["apple"]
     assert (model["cached_share"], model["load_seconds"]) == (None, None)
     assert model["first_token_ms"] == {"median": None, "p95": None}
 
@@ -242,7 +242,7 @@ def test_stats_of_a_model_that_has_done_nothing(metrics: Metrics) -> None:
     [("", "text/plain"), ("application/openmetrics-text; version=1.0.0,text/plain;q=0.5", "application/openmetrics")],
 )
 def test_the_format_is_the_one_that_is_asked_for(metrics: Metrics, accept: str, expected: str) -> None:
-    body, content_type = render(metrics, NOW, MEMORY, accept)
+    body, content_type = render_metrics(metrics, NOW, MEMORY, accept)
     assert content_type.startswith(expected)
     assert body.endswith(b"# EOF\n") == ("openmetrics" in content_type)
 

@@ -12,7 +12,7 @@ import pytest
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.models import download_process
-from orchard.gateway.models.download import Downloads, download
+from orchard.gateway.models.download import Downloads, download_model
 from tests.support.hub import LARGE, SIZE, Hub
 
 SMALL_FILES = 4
@@ -44,7 +44,7 @@ class Puller:
     def __init__(self, repo: str = "org/tiny", revision: str | None = None) -> None:
         self.told: list[tuple[int, int]] = []
         self.half = asyncio.Event()
-        self.task = asyncio.create_task(download(repo, revision, self._note))
+        self.task = asyncio.create_task(download_model(repo, revision, self._note))
 
     def _note(self, done: int, total: int) -> None:
         self.told.append((done, total))
@@ -119,7 +119,7 @@ async def test_a_process_that_dies_is_an_error(hub: Hub, monkeypatch: pytest.Mon
 async def test_a_process_that_can_not_be_started_is_an_error(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     with pytest.raises(OrchardError, match="'org/tiny' can't be downloaded") as raised:
-        await download("org/tiny", None, lambda done, total: None)
+        await download_model("org/tiny", None, lambda done, total: None)
     assert raised.value.kind == "unavailable"
 
 
@@ -127,10 +127,10 @@ async def test_a_process_that_can_not_be_started_is_an_error(hub: Hub, monkeypat
 
 
 class Script:
-    """Stands in for `download`: half of each one is here until `goes_on` is set. What is in `failures` fails."""
+    """Stands in for `download_model`: half of each one is here until `goes_on` is set. What is in `failures` fails."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("orchard.gateway.models.download.download", self)
+        monkeypatch.setattr("orchard.gateway.models.download.download_model", self)
         self.begun: list[tuple[str, str | None]] = []
         self.ended: list[str] = []
         self.failures: dict[str, OrchardError] = {}

@@ -13,8 +13,8 @@ import pytest
 from huggingface_hub.utils import WeakFileLock
 
 from orchard.core.errors import OrchardError
-from orchard.gateway.models.download_process import snapshot
-from orchard.gateway.models.model_files import Folders
+from orchard.gateway.models.download_process import download_snapshot
+from orchard.gateway.models.model_files import FolderReader
 from tests.support.hub import COMMIT, LARGE, SIZE, Hub
 from tests.support.model_folders import some_weights
 
@@ -31,20 +31,20 @@ def constants(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tell(told: list[int]) -> Callable[[int, int], None]:
-    """Keep the percentages that `snapshot` tells."""
+    """Keep the percentages that `download_snapshot` tells."""
     return lambda done, total: told.append(100 * done // total)
 
 
 def quietly(repo: str, revision: str | None = None) -> str:
-    return snapshot(repo, revision, lambda done, total: None)
+    return download_snapshot(repo, revision, lambda done, total: None)
 
 
 def test_what_a_model_needs_is_fetched_once(hub: Hub) -> None:
     told: list[int] = []
-    folder = snapshot("org/tiny", None, tell(told))
+    folder = download_snapshot("org/tiny", None, tell(told))
     names = ["config.json", "model-00001-of-00002.safetensors", LARGE, "model.safetensors.index.json"]
     assert sorted(path.name for path in Path(folder).iterdir()) == [*names, "tokenizer_config.json"]
-    assert Folders().read(folder).size_bytes == SIZE + 100
+    assert FolderReader().read(folder).size_bytes == SIZE + 100
     assert told == sorted(told)
     assert told[0] < 50 < told[-2] <= told[-1] == 100
     fetched = len(hub.sent())
@@ -77,7 +77,7 @@ def test_large_files_come_over_xet_and_its_progress_is_told(hub: Hub, monkeypatc
         incomplete_path.write_bytes(some_weights(SIZE))
 
     monkeypatch.setattr(file_download, "xet_get", xet_get)
-    folder = snapshot("org/tiny", None, tell(told))
+    folder = download_snapshot("org/tiny", None, tell(told))
     assert fetched == [LARGE]
     assert (Path(folder) / LARGE).read_bytes() == some_weights(SIZE)
     assert hub.sent(LARGE) == []
@@ -102,7 +102,7 @@ def test_a_file_that_another_process_fetches_is_waited_for(hub: Hub, blobs: Path
     told: list[int] = []
     with ThreadPoolExecutor() as thread:
         with WeakFileLock(lock):
-            pulled = thread.submit(snapshot, "org/tiny", None, tell(told))
+            pulled = thread.submit(download_snapshot, "org/tiny", None, tell(told))
             assert not wait([pulled], timeout=0.5).done
             (blobs / digest).write_bytes(some_weights(SIZE))
         assert Path(pulled.result(), LARGE).stat().st_size == SIZE
@@ -148,7 +148,7 @@ def test_files_that_are_here_are_not_fetched_again(hub: Hub, blobs: Path) -> Non
     os.utime(left, (0, 0))
     hub.asked.clear()
     told: list[int] = []
-    snapshot("org/tiny", None, tell(told))
+    download_snapshot("org/tiny", None, tell(told))
     assert [request.rpartition("/")[2] for request in hub.sent()] == [LARGE]
     assert told[0] < 50
     # Nobody can use what a process left that was killed; that of one that runs stays.

@@ -18,7 +18,7 @@ from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models import hub_cache
 from orchard.gateway.models.download import Downloads
 from orchard.gateway.models.entry import ModelEntry
-from orchard.gateway.models.registry import Registry, resolve
+from orchard.gateway.models.registry import Registry, resolve_model
 from orchard.gateway.models.sources import BUILT_IN_ALIASES, BUNDLED
 from orchard.kinds import IMAGE, VISION
 from tests.support.embedding_models import MINILM
@@ -50,7 +50,7 @@ def model_dir(tmp_path: Path, cache: Path) -> Path:
 
 
 def ids(registry: Registry) -> list[str]:
-    return [entry.id for entry in registry.all()]
+    return [entry.id for entry in registry.list_models()]
 
 
 def make_adapter(folder: Path) -> str:
@@ -70,7 +70,7 @@ def refused(registry: Registry, name: str, adapter: str | None = None) -> Orchar
 
 
 def test_the_demo_is_always_here(cache: Path) -> None:
-    entry = resolve("demo")
+    entry = resolve_model("demo")
     assert entry.id == "demo"
     assert entry.context_window
     assert entry.capabilities == ("tools", "thinking")
@@ -79,7 +79,7 @@ def test_the_demo_is_always_here(cache: Path) -> None:
 
 def test_a_model_of_embeddings_reads_as_much_as_its_texts_may_have() -> None:
     assert json.loads((MINILM / "config.json").read_text())["max_position_embeddings"] == 512
-    assert resolve(str(MINILM)).context_window == 256
+    assert resolve_model(str(MINILM)).context_window == 256
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_whisper_model_needs_no_file_of_a_tokenizer(model_dir: Path, weights: 
 
 
 def test_a_folder_is_served_under_its_name(folder: Path) -> None:
-    entry = resolve(str(folder))
+    entry = resolve_model(str(folder))
     assert (entry.id, entry.path, entry.context_window, entry.size_bytes) == ("Tiny-1B", str(folder), 4096, 100)
     assert (entry.kind, entry.capabilities) == ("text", ("tools",))
     assert entry.created == int((folder / "config.json").stat().st_mtime)
@@ -104,7 +104,7 @@ def test_a_folder_is_served_under_its_name(folder: Path) -> None:
 def test_a_name_must_fit_into_json(folder: Path) -> None:
     odd = folder.rename(folder.parent / "caf\udce9")
     with pytest.raises(OrchardError, match="surrogates not allowed"):
-        resolve(str(odd))
+        resolve_model(str(odd))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_name_must_fit_into_json(folder: Path) -> None:
 )
 def test_a_name_that_is_nothing(name: str, cache: Path) -> None:
     with pytest.raises(OrchardError) as raised:
-        resolve(name)
+        resolve_model(name)
     assert raised.value.kind == "model_not_found"
     assert "orchard pull" in raised.value.message
 
@@ -140,7 +140,7 @@ def test_a_folder_that_is_no_model_says_why(folder: Path, file: str, content: st
     else:
         (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(OrchardError, match=reason):
-        resolve(str(folder))
+        resolve_model(str(folder))
 
 
 # The cache
@@ -151,7 +151,7 @@ def test_a_cached_model_is_found_by_its_id(cache: Path) -> None:
     registry = Registry.from_settings(Settings())
     entry = registry.find("org/Tiny-1B")
     assert (entry.path, entry.context_window, entry.repo) == (str(snapshot), 4096, "org/Tiny-1B")
-    assert (entry.configured, resolve("org/Tiny-1B").path) == (False, str(snapshot))
+    assert (entry.configured, resolve_model("org/Tiny-1B").path) == (False, str(snapshot))
     assert ids(registry) == ["demo", "org/Tiny-1B"]
 
 
@@ -345,7 +345,7 @@ def test_configured_models_come_first_and_hide_found_ones(cache: Path, folder: P
     )
     registry = Registry.from_settings(Settings(models=models, ttl=60))
     assert ids(registry) == ["org/a", "demo", "org/b"]
-    first, second = registry.configured()
+    first, second = registry.configured_models()
     assert registry.find("org/a") == registry.find("short") == first
     assert (first.path, first.ttl, first.pinned, first.on_demand) == (str(folder), 5, True, False)
     assert (second.ttl, second.on_demand, second.text.decode_concurrency, second.configured) == (60, True, 2, True)
@@ -390,7 +390,7 @@ def test_what_the_configuration_says_of_a_model_goes_before_its_files(cache: Pat
     registry = Registry.from_settings(
         Settings(models=(ModelSettings(model_path="demo", model_type="image-edit", text=text),))
     )
-    entry = registry.known("demo")
+    entry = registry.find_local("demo")
     assert (entry.kind, entry.capabilities, entry.context_window) == ("image", ("thinking",), 32768)
 
 
@@ -439,7 +439,7 @@ def test_the_closest_names_are_told(cache: Path) -> None:
 def test_the_fallback_answers_for_names_that_are_not_here(cache: Path) -> None:
     cache_model(cache, "org/a")
     registry = Registry.from_settings(Settings(fallback_model="demo"))
-    assert registry.find("claude-opus-4").id == registry.known("gpt-4").id == "demo"
+    assert registry.find("claude-opus-4").id == registry.find_local("gpt-4").id == "demo"
     assert registry.find("org/a").id == "org/a"
     with pytest.raises(OrchardError, match=r"no model 'nothing' here; .*; fallback_model names it"):
         Registry.from_settings(Settings(fallback_model="nothing"))
@@ -451,7 +451,7 @@ def test_the_fallback_answers_for_names_that_are_not_here(cache: Path) -> None:
 def test_other_spellings_of_a_name(folder: Path, name: str) -> None:
     settings = Settings(models=(ModelSettings(model_path=str(folder), aliases=("Helper",)),), fallback_model="demo")
     registry = Registry.from_settings(settings)
-    for find in (registry.find, registry.named, registry.known):
+    for find in (registry.find, registry.find_exact, registry.find_local):
         assert find(name).id == "Tiny-1B"
     assert registry.find("openai/tiny").id == "demo"
     assert registry.find("openai/DEMO-vision").id == "demo-vision"
@@ -474,7 +474,7 @@ def test_built_in_aliases(cache: Path) -> None:
     for repo in BUILT_IN_ALIASES.values():
         cache_model(cache, repo)
     for alias, repo in BUILT_IN_ALIASES.items():
-        assert registry.find(alias).id == resolve(alias).id == repo
+        assert registry.find(alias).id == resolve_model(alias).id == repo
         assert registry.find(repo).aliases == (alias,)
 
 
@@ -636,7 +636,7 @@ async def test_a_downloaded_model_that_can_have_no_adapter_is_an_error(
 def test_given_entries_are_all_there_is() -> None:
     entries = [ModelEntry("a", "", None, "fake", aliases=("b",)), ModelEntry("a:x", "", None, "fake", base="a")]
     registry = Registry(entries)
-    assert (registry.all(), registry.configured()) == (entries, entries)
+    assert (registry.list_models(), registry.configured_models()) == (entries, entries)
     assert registry.find("b") == entries[0]
     assert registry.find("b", Adapter("x")) == entries[1]
     assert refused(registry, "demo").message.startswith("no model 'demo' here; this server has 'a', 'b', 'a:x'; ")
@@ -669,7 +669,7 @@ def test_the_layout_is_that_of_huggingface_hub(cache: Path) -> None:
         assert hub_cache.is_repo_id(name) == valid, name
         if valid:
             (cache / repo_folder_name(repo_id=name, repo_type="model")).mkdir()
-            assert hub_cache.folder_of(name)
+            assert hub_cache.repo_folder(name)
 
 
 def test_a_draft_model_is_found_as_models_are(folder: Path, cache: Path) -> None:

@@ -113,7 +113,7 @@ Story = Callable[[Stage], Coroutine[Any, Any, None]]
 
 def play(monkeypatch: pytest.MonkeyPatch, stage: Stage, story: Story) -> None:
     monkeypatch.setattr(processes, "WorkerProcess", stage.world.make)
-    monkeypatch.setattr(worker_process, "oom_kills", lambda: stage.world.oom_kills)
+    monkeypatch.setattr(worker_process, "count_oom_kills", lambda: stage.world.oom_kills)
     monkeypatch.setattr(system_memory, "read", stage.world.read_memory)
 
     async def whole() -> None:
@@ -135,7 +135,7 @@ def failure(events: list[Event]) -> Failed:
 def test_requests_share_the_load_that_they_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
         streams = [stage.open("a") for _ in range(3)]
-        health = stage.pool.models["a"].status.health()
+        health = stage.pool.models["a"].status.health_report()
         assert (health["state"], health["waiting"]) == ("queued", 3)
         for stream in streams:
             assert isinstance((await stage.read(stream))[-1], Finished)
@@ -399,7 +399,7 @@ def test_a_model_that_crashes_again_and_again_has_failed_until_a_minute_later(mo
             await stage.until("a", "ready")
             stage.process("a").end(-9)
             await asyncio.sleep(0.01)
-        health = stage.pool.models["a"].status.health()
+        health = stage.pool.models["a"].status.health_report()
         assert (health["state"], health["restarts"]) == ("failed", 5)
         assert "SIGKILL" in health["reason"]
         failed = failure(await stage.ask("a"))
@@ -407,7 +407,7 @@ def test_a_model_that_crashes_again_and_again_has_failed_until_a_minute_later(mo
         assert "5 failures in a row" in failed.message
         await asyncio.sleep(60)
         assert isinstance((await stage.ask("a"))[-1], Finished)
-        assert stage.pool.models["a"].status.health()["reason"] is None
+        assert stage.pool.models["a"].status.health_report()["reason"] is None
 
     play(monkeypatch, Stage({"a": {}}, 1), story)
 
@@ -427,14 +427,14 @@ def test_a_model_whose_memory_ran_out_starts_again_with_less(
         assert f"{told}; it is being started again" in failed.message
         assert isinstance((await stage.read(unseen))[-1], Finished)
         assert (stage.process("a").allowance, stage.process("a").halvings) == (5500, 1)
-        assert told in model.status.health()["reason"]
+        assert told in model.status.health_report()["reason"]
         assert told in caplog.text
         stage.world.run_out(stage.process("a"))
         assert isinstance((await stage.ask("a"))[-1], Finished)
         assert (stage.process("a").allowance, stage.process("a").halvings) == (3250, 2)
         await model.unload()
         stage.world.ran_out.clear()
-        assert model.status.health()["reason"] is None
+        assert model.status.health_report()["reason"] is None
         await stage.ask("a")
         assert (stage.process("a").allowance, stage.process("a").halvings) == (10_000, 0)
 
@@ -533,11 +533,11 @@ def test_how_much_of_all_requests_is_done_is_shown_until_they_end(monkeypatch: p
             process.say(wire.Step([(f"req_{number}", [Progressed(done, 60.0)])], 2, 0))
         model = stage.pool.models["a"]
         await stage.see(lambda: model.status.note == "75 of 120")
-        assert model.status.health()["percent"] == 62
+        assert model.status.health_report()["percent"] == 62
         streams[0].close()
         await stage.see(lambda: model.status.note == "45 of 60")
         await stage.read(streams[1])
-        assert model.status.health()["percent"] is None
+        assert model.status.health_report()["percent"] is None
         assert model.status.note == ""
 
     play(monkeypatch, Stage({"a": {}}, 1), story)
@@ -1178,13 +1178,16 @@ def with_demo(most: int = 2, **demo: Any) -> Stage:
     stage = Stage({"a": {}, "large": {}}, most, max_loaded_models=None)
     stage.world.weights[DEMO] = 1000
     stage.pool.registry = Registry(
-        [*stage.pool.registry.configured(), ModelEntry("demo", DEMO, None, size_bytes=1000, on_demand=True, **demo)]
+        [
+            *stage.pool.registry.configured_models(),
+            ModelEntry("demo", DEMO, None, size_bytes=1000, on_demand=True, **demo),
+        ]
     )
     return stage
 
 
 def shown(stage: Stage) -> list[str]:
-    return [entry.id for entry in stage.pool.listed(stage.pool.registry.all()) if entry.id != "large"]
+    return [entry.id for entry in stage.pool.listed(stage.pool.registry.list_models()) if entry.id != "large"]
 
 
 def test_the_bundled_model_is_asked_for_by_name_and_makes_nobody_go(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1206,9 +1209,9 @@ def test_the_bundled_model_is_asked_for_by_name_and_makes_nobody_go(monkeypatch:
 def test_the_bundled_model_is_shown_until_there_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
         registry = stage.pool.registry
-        entries = {entry.id: replace(entry, configured=False) for entry in registry.configured()}
+        entries = {entry.id: replace(entry, configured=False) for entry in registry.configured_models()}
         stage.pool.registry = Registry([replace(entries["demo"], configured=True)])
-        monkeypatch.setattr(stage.pool.registry, "all", lambda: list(entries.values()))
+        monkeypatch.setattr(stage.pool.registry, "list_models", lambda: list(entries.values()))
         monkeypatch.setattr(stage.pool.registry, "find", lambda name, adapter: entries[name])
         await stage.ask("demo")
         assert shown(stage) == ["a", "demo"]

@@ -81,7 +81,7 @@ class Walk:
         limit = self.random.choice((None, _BUDGET))
         watchdog = self.random.choice((4.0, 20.0))
         monkeypatch.setattr(processes, "WorkerProcess", self.world.make)
-        monkeypatch.setattr(worker_process, "oom_kills", lambda: self.world.oom_kills)
+        monkeypatch.setattr(worker_process, "count_oom_kills", lambda: self.world.oom_kills)
         forgive = Restarts.forgive
 
         def unloaded(restarts: Restarts) -> None:

@@ -83,7 +83,7 @@ async def test_whether_memory_ran_out(
     monkeypatch: pytest.MonkeyPatch, end: str, kills: tuple[int | None, int | None], ran_out: bool
 ) -> None:
     counts = iter(kills)
-    monkeypatch.setattr(worker_process, "oom_kills", lambda: next(counts))
+    monkeypatch.setattr(worker_process, "count_oom_kills", lambda: next(counts))
     one = Program(_HANG_UP + end)
     one.load("m", "path", FAKE.options())
     await one.run()
@@ -91,7 +91,7 @@ async def test_whether_memory_ran_out(
 
 
 async def test_a_process_that_orchard_kills_has_not_run_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_process, "oom_kills", lambda: None)
+    monkeypatch.setattr(worker_process, "count_oom_kills", lambda: None)
     monkeypatch.setattr(worker_process, "_CRASH_SECONDS", 0.1)
     one = Program(_HANG_UP + "time.sleep(60)")
     one.load("m", "path", FAKE.options())
@@ -100,7 +100,7 @@ async def test_a_process_that_orchard_kills_has_not_run_out_of_memory(monkeypatc
 
 
 async def test_a_process_without_a_model_has_not_run_out_of_memory_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_process, "oom_kills", lambda: None)
+    monkeypatch.setattr(worker_process, "count_oom_kills", lambda: None)
     one = Program(_HANG_UP + "os.kill(os.getpid(), 9)")
     await one.run()
     assert not one.out_of_memory

@@ -19,7 +19,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from orchard.gateway.caller import ANYONE
 from orchard.gateway.http.budget import Budget
-from orchard.gateway.http.request_context import InHand
+from orchard.gateway.http.request_context import RequestLimit
 from orchard.gateway.responses.socket import ResponsesSocket
 from tests.support.serving import Server, serve
 
@@ -372,7 +372,7 @@ class Stub:
         )
         self.scope = {
             "path": "/v1/responses",
-            "state": {"socket": connection, "in_hand": InHand(1), "caller": ANYONE},
+            "state": {"socket": connection, "in_hand": RequestLimit(1), "caller": ANYONE},
         }
         self.told: list[str] = []
         self._events = list(events)

@@ -124,7 +124,7 @@ def test_the_list_says_what_is_known(server: Server, path: str) -> None:
 )
 def test_pickers_see_what_a_kind_gives(kind: str, type: str, outputs: str) -> None:
     pool: Any = SimpleNamespace(models={})
-    told = models.describe(pool, ModelEntry("m", "", None, kind), "m")
+    told = models.describe_model(pool, ModelEntry("m", "", None, kind), "m")
     assert (told["type"], told["architecture"]["output_modalities"]) == (type, [outputs])
 
 
@@ -134,11 +134,11 @@ def test_a_loaded_model_can_do_what_it_says(media: list[str] | None, sees: bool)
     entry = ModelEntry("m", "fake", 1, capabilities=("vision", "tools"))
     status = ModelStatus(state="ready", details={} if media is None else {"media": media})
     pool: Any = SimpleNamespace(models={"m": SimpleNamespace(status=status)})
-    told = models.describe(pool, entry, "m")
+    told = models.describe_model(pool, entry, "m")
     assert told["capabilities"] == (["vision", "tools"] if sees else ["tools"])
-    assert told["media"] == status.health()["media"] == media
+    assert told["media"] == status.health_report()["media"] == media
     site: Any = SimpleNamespace(pool=pool)
-    assert anthropic._described(site, entry, "m")["capabilities"]["image_input"] == {"supported": sees}
+    assert anthropic._describe_model(site, entry, "m")["capabilities"]["image_input"] == {"supported": sees}
 
 
 def test_one_model_by_each_of_its_names(server: Server) -> None:

@@ -140,7 +140,11 @@ def test_health_without_a_key_is_the_status_alone(locked: Server, server: Server
 
 
 def signed(callers: Callers, key: bytes, salt: str | None = None, client: tuple[str, int] = ("::1", 7)) -> Request:
-    return callers.identify([key]).at(client).sign(Request("req_1", "fake", Generate(prompt="Hi"), cache_salt=salt))
+    return (
+        callers.identify([key])
+        .with_address(client)
+        .sign(Request("req_1", "fake", Generate(prompt="Hi"), cache_salt=salt))
+    )
 
 
 def test_a_request_is_signed_with_its_sender_and_its_scope() -> None:
@@ -166,10 +170,10 @@ def test_who_made_a_request_is_forgotten_after_many_others() -> None:
     (ann, root) = callers.identify([b"none", b"a"]), callers.identify([b"root"])
     assert (ann.admin, root.admin, callers.identify([b"b"])) == (False, True, STRANGER)
     callers.remember("req_1", ann)
-    assert callers.made(ann, "req_1-2")
-    assert not callers.made(ann, "req_2")
-    assert callers.made(root, "req_2")
+    assert callers.can_see_request(ann, "req_1-2")
+    assert not callers.can_see_request(ann, "req_2")
+    assert callers.can_see_request(root, "req_2")
     for number in range(10_000):
         callers.remember(f"req_x{number}", root)
-    assert not callers.made(ann, "req_1")
-    assert Callers().made(ANYONE, "req_1")
+    assert not callers.can_see_request(ann, "req_1")
+    assert Callers().can_see_request(ANYONE, "req_1")

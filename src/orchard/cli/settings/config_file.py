@@ -7,8 +7,8 @@ import yaml
 from yaml.composer import ComposerError
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from orchard.cli.settings.layers import File, Given, Layer, Mistakes, closest, put
-from orchard.cli.settings.table import by_name
+from orchard.cli.settings.layers import FileLayers, Layer, Mistakes, PlacedValue, put_value, suggest_name
+from orchard.cli.settings.table import settings_by_name
 from orchard.cli.settings.values import Raw
 from orchard.core.setting import Scope
 
@@ -39,26 +39,26 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-def read(path: Path) -> tuple[File, list[str]]:
+def read_config_file(path: Path) -> tuple[FileLayers, list[str]]:
     """Return what a file sets, and the mistakes in it. Raise Mistakes if it can't be read or is not YAML."""
-    root = _root(path)
+    root = _root_node(path)
     mistakes: list[str] = []
-    file = File({}, [])
+    file = FileLayers({}, [])
     if root is None:
         return file, mistakes
     if not isinstance(root, MappingNode):
         raise Mistakes([f"{path}:1: the file must be a mapping with the keys `server` and `models`"])
-    for key, where, node in _items(root, path, mistakes):
+    for key, where, node in _mapping_items(root, path, mistakes):
         if key == "server":
-            file.server.update(_block(node, path, where, ("server", "all"), mistakes))
+            file.server.update(_read_block(node, path, where, ("server", "all"), mistakes))
         elif key == "models":
-            file.models.extend(_models(node, path, where, mistakes))
+            file.models.extend(_read_models(node, path, where, mistakes))
         else:
-            mistakes.append(f"{where}: {_stranger(key, ())}")
+            mistakes.append(f"{where}: {_explain_unknown_key(key, ())}")
     return file, mistakes
 
 
-def _root(path: Path) -> Node | None:
+def _root_node(path: Path) -> Node | None:
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
@@ -82,7 +82,7 @@ def _root(path: Path) -> Node | None:
         raise Mistakes([f"{path}:{line}: contains a character that YAML does not allow"]) from None
 
 
-def _models(node: Node, path: Path, where: str, mistakes: list[str]) -> Iterator[Layer]:
+def _read_models(node: Node, path: Path, where: str, mistakes: list[str]) -> Iterator[Layer]:
     if _is_null(node):
         return
     if not isinstance(node, SequenceNode):
@@ -94,14 +94,14 @@ def _models(node: Node, path: Path, where: str, mistakes: list[str]) -> Iterator
         if not isinstance(entry, MappingNode) and not _is_null(entry):
             mistakes.append(f"{place}: each model must begin with `- model_path:`")
             continue
-        layer = _block(entry, path, place, ("entry", "named", "all"), mistakes)
+        layer = _read_block(entry, path, place, ("entry", "named", "all"), mistakes)
         if "model_path" in layer:
             yield layer
         elif len(mistakes) == wrong:
             mistakes.append(f"{place}: a model needs a `model_path`")
 
 
-def _block(node: Node, path: Path, where: str, scopes: tuple[Scope, ...], mistakes: list[str]) -> Layer:
+def _read_block(node: Node, path: Path, where: str, scopes: tuple[Scope, ...], mistakes: list[str]) -> Layer:
     """Read a mapping of settings; settings of other scopes are mistakes."""
     layer: Layer = {}
     if _is_null(node):
@@ -109,19 +109,19 @@ def _block(node: Node, path: Path, where: str, scopes: tuple[Scope, ...], mistak
     if not isinstance(node, MappingNode):
         mistakes.append(f"{where}: must be a mapping of settings to values")
         return layer
-    for key, place, value in _items(node, path, mistakes):
-        setting = by_name().get(key)
+    for key, place, value in _mapping_items(node, path, mistakes):
+        setting = settings_by_name().get(key)
         if setting is None or setting.scope not in scopes:
-            mistakes.append(f"{place}: {_stranger(key, scopes)}")
+            mistakes.append(f"{place}: {_explain_unknown_key(key, scopes)}")
         elif not _is_null(value):
             try:
-                put(layer, setting, Given(setting.kind.read(_raw(value)), place), mistakes)
+                put_value(layer, setting, PlacedValue(setting.kind.read(_raw_value(value)), place), mistakes)
             except ValueError as error:
                 mistakes.append(f"{place}: {error}")
     return layer
 
 
-def _items(node: MappingNode, path: Path, mistakes: list[str]) -> Iterator[tuple[str, str, Node]]:
+def _mapping_items(node: MappingNode, path: Path, mistakes: list[str]) -> Iterator[tuple[str, str, Node]]:
     """Yield the keys of a mapping, their places and their values."""
     seen: dict[str, int] = {}
     for key, value in node.value:
@@ -135,28 +135,28 @@ def _items(node: MappingNode, path: Path, mistakes: list[str]) -> Iterator[tuple
             yield key.value, f"{path}:{line}: {key.value}", value
 
 
-def _stranger(key: str, scopes: tuple[Scope, ...]) -> str:
+def _explain_unknown_key(key: str, scopes: tuple[Scope, ...]) -> str:
     """Return what is wrong with a key that does not belong here; `scopes` is () at the top of the file."""
-    if setting := by_name().get(key):
+    if setting := settings_by_name().get(key):
         return "belongs under `server`" if setting.scope in ("server", "all") else "belongs to one of `models`"
     if key in _BLOCKS:
         return "belongs at the top of the file"
-    known = [name for name, setting in by_name().items() if setting.scope in scopes] if scopes else _BLOCKS
-    return f"is not a setting{closest(key, known)}"
+    known = [name for name, setting in settings_by_name().items() if setting.scope in scopes] if scopes else _BLOCKS
+    return f"is not a setting{suggest_name(key, known)}"
 
 
-def _raw(node: Node) -> Raw:
+def _raw_value(node: Node) -> Raw:
     """Return a node's value as text. Raise ValueError if no setting can have such a value."""
     if isinstance(node, MappingNode):
-        return {_scalar(key): _plain(value) for key, value in node.value}
-    return _plain(node)
+        return {_scalar_text(key): _plain_value(value) for key, value in node.value}
+    return _plain_value(node)
 
 
-def _plain(node: Node) -> str | list[str]:
-    return [_scalar(item) for item in node.value] if isinstance(node, SequenceNode) else _scalar(node)
+def _plain_value(node: Node) -> str | list[str]:
+    return [_scalar_text(item) for item in node.value] if isinstance(node, SequenceNode) else _scalar_text(node)
 
 
-def _scalar(node: Node) -> str:
+def _scalar_text(node: Node) -> str:
     if not isinstance(node, ScalarNode) or _is_null(node):
         raise ValueError("must contain only plain values")
     if node.tag not in _TAGS:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import Struct
 from msgspec.inspect import StructType
 
-from orchard.cli.settings.table import Setting, by_name, by_variable, flag_of
-from orchard.cli.settings.values import fields_of, printable
+from orchard.cli.settings.table import Setting, flag_of, settings_by_name, settings_by_variable
+from orchard.cli.settings.values import fields_of, printable_text
 from orchard.config import ModelSettings, Settings
 from orchard.core.setting import Scope
 
@@ -23,18 +23,18 @@ _DEMO = "demo"
 S = TypeVar("S", bound=Struct)
 
 
-class Given(NamedTuple):
+class PlacedValue(NamedTuple):
     """A value and its place, such as "orchard.yaml:12: kv_bits", "ORCHARD_KV_BITS" or "--kv-bits"."""
 
     value: Any
     where: str
 
 
-Layer = dict[str, Given]
+Layer = dict[str, PlacedValue]
 """The values that one source sets, by `Setting.name`."""
 
 
-class File(NamedTuple):
+class FileLayers(NamedTuple):
     """What a configuration file sets: for the server and all models, and for each model."""
 
     server: Layer
@@ -52,86 +52,89 @@ class Mistakes(Exception):
     """The mistakes in the settings: one line for each, with its place."""
 
     def __init__(self, lines: Iterable[str]) -> None:
-        self.lines = list(dict.fromkeys(map(printable, lines)))
+        self.lines = list(dict.fromkeys(map(printable_text, lines)))
         super().__init__("\n".join(self.lines))
 
 
-def environment(variables: Mapping[str, str], mistakes: list[str]) -> Layer:
+def read_environment(variables: Mapping[str, str], mistakes: list[str]) -> Layer:
     """Read the variables that are settings. An empty one counts as absent."""
     layer: Layer = {}
     for variable, text in sorted(variables.items()):
-        setting = by_variable().get(variable)
+        setting = settings_by_variable().get(variable)
         if setting and text.strip():
             is_list = setting.name == "model_path"  # a list only here: elsewhere it is one name
             try:
                 value = tuple(filter(None, map(str.strip, text.split(",")))) if is_list else setting.kind.read(text)
-                put(layer, setting, Given(value, variable), mistakes)
+                put_value(layer, setting, PlacedValue(value, variable), mistakes)
             except ValueError as error:
                 mistakes.append(f"{variable}: {error}")
-    return _settled(layer, mistakes)
+    return _resolve_shorthands(layer, mistakes)
 
 
-def strange_variables(variables: Iterable[str]) -> list[str]:
+def unknown_variables(variables: Iterable[str]) -> list[str]:
     """Return a warning for each variable that looks like a setting and is not one."""
-    known = by_variable().keys() | _OTHER_VARIABLES
+    known = settings_by_variable().keys() | _OTHER_VARIABLES
     strange = sorted(
         (name, prefix) for name in variables for prefix in _PREFIXES if name.startswith(prefix) and name not in known
     )
-    return [printable(f"{name}: is not a setting of Orchard{closest(name, known, prefix)}") for name, prefix in strange]
+    return [
+        printable_text(f"{name}: is not a setting of Orchard{suggest_name(name, known, prefix)}")
+        for name, prefix in strange
+    ]
 
 
-def flags(given: Mapping[str, Any], models: Iterable[str], mistakes: list[str]) -> Layer:
+def read_flags(values: Mapping[str, Any], models: Iterable[str], mistakes: list[str]) -> Layer:
     """Read the values of flags, by their names; `models` are the command's arguments."""
     layer: Layer = {}
     names = list(models)
-    for name, value in given.items():
-        setting = by_name()[name]
+    for name, value in values.items():
+        setting = settings_by_name()[name]
         if setting.name == "model_path":
             names += value
             continue
         # The flag of a list may be repeated, and each one may hold several items.
         is_list = setting.kind.shape is list
         read = tuple(dict.fromkeys(item for several in value for item in several)) if is_list else value
-        put(layer, setting, Given(read, flag_of(name)), mistakes)
+        put_value(layer, setting, PlacedValue(read, flag_of(name)), mistakes)
     if names:
-        layer["model_path"] = Given(tuple(names), "MODEL")
-    return _settled(layer, mistakes)
+        layer["model_path"] = PlacedValue(tuple(names), "MODEL")
+    return _resolve_shorthands(layer, mistakes)
 
 
-def settings(
-    file: File | None, from_environment: Layer, from_flags: Layer, mistakes: list[str]
+def merge_settings(
+    file: FileLayers | None, from_environment: Layer, from_flags: Layer, mistakes: list[str]
 ) -> tuple[Settings, Places]:
     """Return the settings: flags override the environment, which overrides the file. Raise Mistakes if any is wrong."""
-    file_server = _settled(file.server, mistakes, file.models) if file else {}
+    file_server = _resolve_shorthands(file.server, mistakes, file.models) if file else {}
     server = file_server | from_environment | from_flags
-    above = _of(from_environment | from_flags, "all")
-    layers = [_of(file_server, "all") | model | above for model in (file.models if file else ())]
-    layers += _named(server, file is not None, mistakes)
+    above = _select_scopes(from_environment | from_flags, "all")
+    layers = [_select_scopes(file_server, "all") | model | above for model in (file.models if file else ())]
+    layers += _model_layers(server, file is not None, mistakes)
     for layer in layers:
         if "on_demand" in layer and layer["on_demand"].value:
-            layer.setdefault("ttl", Given(_ON_DEMAND_TTL, ""))
-    models = tuple(_filled(ModelSettings, layer, mistakes) for layer in layers)
+            layer.setdefault("ttl", PlacedValue(_ON_DEMAND_TTL, ""))
+    models = tuple(_build_struct(ModelSettings, layer, mistakes) for layer in layers)
     _check_names(models, layers, mistakes)
     keys = [key for name in ("api_keys", "api_key_file") if name in server for key in server[name].value]
-    of_all = _of(server, "server", "all")  # without settings of the single model that the command line names
-    made = _filled(Settings, of_all, mistakes, api_keys=tuple(dict.fromkeys(keys)), models=models)
+    of_all = _select_scopes(server, "server", "all")  # without settings of the single model that the command line names
+    made = _build_struct(Settings, of_all, mistakes, api_keys=tuple(dict.fromkeys(keys)), models=models)
     if mistakes:
         raise Mistakes(mistakes)
     fallback = server["fallback_model"].where if "fallback_model" in server else ""
     return made, Places([layer["model_path"].where for layer in layers], fallback)
 
 
-def notes(layers: Iterable[Layer]) -> list[str]:
+def ineffective_values(layers: Iterable[Layer]) -> list[str]:
     """Return a warning for each value that has no effect."""
     found = []
     for name, (value, where) in chain.from_iterable(layer.items() for layer in layers):
-        setting = by_name()[name]
+        setting = settings_by_name()[name]
         if setting.group == "ignored" and value != setting.default:
             found.append(f"{where}: does nothing. {setting.help}")
-    return list(dict.fromkeys(map(printable, found)))
+    return list(dict.fromkeys(map(printable_text, found)))
 
 
-def closest(name: str, known: Iterable[str], prefix: str = "") -> str:
+def suggest_name(name: str, known: Iterable[str], prefix: str = "") -> str:
     """Continue a sentence about an unknown name with the most similar known one; empty if none is similar.
 
     `prefix`, with which all of them begin, doesn't count for the similarity.
@@ -141,7 +144,7 @@ def closest(name: str, known: Iterable[str], prefix: str = "") -> str:
     return f"; did you mean `{prefix}{found[0]}`?" if found else ""
 
 
-def put(layer: Layer, setting: Setting, given: Given, mistakes: list[str]) -> None:
+def put_value(layer: Layer, setting: Setting, given: PlacedValue, mistakes: list[str]) -> None:
     """Put a value into a layer. Add a mistake if another name of the setting has set a different value."""
     other = layer.get(setting.name)
     if other and other.value != given.value:
@@ -149,45 +152,45 @@ def put(layer: Layer, setting: Setting, given: Given, mistakes: list[str]) -> No
     layer[setting.name] = given
 
 
-def _settled(layer: Layer, mistakes: list[str], models: Iterable[Layer] = ()) -> Layer:
+def _resolve_shorthands(layer: Layer, mistakes: list[str], models: Iterable[Layer] = ()) -> Layer:
     """Replace `no_log_file` by `log_file` None, and `debug`, also that of a model, by `log_level` "debug"."""
     for debug in (one["debug"] for one in (layer, *models) if "debug" in one):
         if debug.value:
-            layer = layer | {"log_level": Given("debug", debug.where)}
+            layer = layer | {"log_level": PlacedValue("debug", debug.where)}
     off = layer.get("no_log_file")
     if not off or not off.value:
         return layer
     if other := layer.get("log_file"):
         mistakes.append(f"{off.where}: can't be combined with {other.where}")
-    return layer | {"log_file": Given(None, off.where)}
+    return layer | {"log_file": PlacedValue(None, off.where)}
 
 
-def _of(layer: Layer, *scopes: Scope) -> Layer:
-    return {name: given for name, given in layer.items() if by_name()[name].scope in scopes}
+def _select_scopes(layer: Layer, *scopes: Scope) -> Layer:
+    return {name: given for name, given in layer.items() if settings_by_name()[name].scope in scopes}
 
 
-def _named(server: Layer, has_file: bool, mistakes: list[str]) -> list[Layer]:
+def _model_layers(server: Layer, has_file: bool, mistakes: list[str]) -> list[Layer]:
     """Return the models of the command line or the environment. If there are none and no file, return the demo."""
     names = server["model_path"].value if "model_path" in server else () if has_file else (_DEMO,)
-    here = _of(server, "named", "all")
+    here = _select_scopes(server, "named", "all")
     where = here.pop("model_path").where if "model_path" in here else _DEMO
     wrong = f"applies to one model, but {len(names)} are named" if names else "needs a MODEL on the command line"
-    for name, given in _of(here, "named").items():
+    for name, given in _select_scopes(here, "named").items():
         if not names or (len(names) > 1 and name != "model_type"):
             mistakes.append(f"{given.where}: {wrong}; in a file, each model has its own `{name}`")
             del here[name]
-    return [here | {"model_path": Given(name, where)} for name in names]
+    return [here | {"model_path": PlacedValue(name, where)} for name in names]
 
 
-def _filled(struct: type[S], layer: Layer, mistakes: list[str], **values: Any) -> S:
+def _build_struct(struct: type[S], layer: Layer, mistakes: list[str], **values: Any) -> S:
     """Return a Struct with `values`; a layer sets its other fields and those of the Structs in it."""
-    given = {name: one for name, one in layer.items() if struct in by_name()[name].homes}
+    given = {name: one for name, one in layer.items() if struct in settings_by_name()[name].homes}
     for name, field in fields_of(struct).items():
         if name in given and name not in values:
             value = given[name].value
-            values[name] = (value or None) if by_name()[name].zero_is_none else value
+            values[name] = (value or None) if settings_by_name()[name].zero_is_none else value
         elif isinstance(field.type, StructType) and name not in values:
-            values[name] = _filled(field.type.cls, layer, mistakes)
+            values[name] = _build_struct(field.type.cls, layer, mistakes)
     try:
         return struct(**values)
     except ValueError as error:  # two settings can't be combined; the message names them

@@ -10,8 +10,8 @@ from msgspec import NODEFAULT, Struct, structs
 from msgspec.inspect import StructType, UnionType
 from typer.core import TyperCommand
 
-from orchard.cli.settings.values import SWITCH, Kind, bare, fields_of, kind, or_zero, shown_size
-from orchard.config import Ignored, ModelSettings, Settings, Shorthands
+from orchard.cli.settings.values import SWITCH, Kind, fields_of, format_size, kind_of_type, kind_or_zero, unwrap_type
+from orchard.config import IgnoredSettings, ModelSettings, Settings, Shorthands
 from orchard.core.setting import GROUPS, Scope
 
 Function = TypeVar("Function", bound=Callable[..., None])
@@ -54,7 +54,7 @@ class Setting(Struct, frozen=True, kw_only=True):
         if isinstance(self.default, bool):
             return str(self.default).lower()
         if self.kind.metavar == "SIZE":
-            return shown_size(self.default)
+            return format_size(self.default)
         return f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
 
 
@@ -63,19 +63,19 @@ def flag_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def described(struct: type[Struct], scope: Scope) -> Iterator[Setting]:
+def settings_of(struct: type[Struct], scope: Scope) -> Iterator[Setting]:
     """Yield the settings that the fields of a Struct describe, and those of the Structs in it."""
     for field in fields_of(struct).values():
-        found, extra = bare(field.type)
+        found, extra = unwrap_type(field.type)
         for inner in found.types if isinstance(found, UnionType) else (found,):
             if isinstance(inner, StructType):
-                yield from described(inner.cls, "all")
+                yield from settings_of(inner.cls, "all")
         if "group" in extra:
-            own = kind(found, extra.pop("kind", None))
+            own = kind_of_type(found, extra.pop("kind", None))
             yield Setting(
                 name=field.name,
                 homes=(struct,),
-                kind=or_zero(own) if extra["zero_is_none"] else own,
+                kind=kind_or_zero(own) if extra["zero_is_none"] else own,
                 default={} if field.default is NODEFAULT else field.default,
                 help=extra.pop("description"),
                 scope=extra.pop("scope") or scope,
@@ -83,7 +83,7 @@ def described(struct: type[Struct], scope: Scope) -> Iterator[Setting]:
             )
 
 
-def table(scopes: Mapping[type[Struct], Scope]) -> tuple[Setting, ...]:
+def build_table(scopes: Mapping[type[Struct], Scope]) -> tuple[Setting, ...]:
     """Return the settings of these Structs, in the order of their groups.
 
     A field that several Structs have is one setting, which applies to the server and to all models. Raise TypeError
@@ -91,7 +91,7 @@ def table(scopes: Mapping[type[Struct], Scope]) -> tuple[Setting, ...]:
     """
     found: dict[str, Setting] = {}
     for struct, scope in scopes.items():
-        for setting in described(struct, scope):
+        for setting in settings_of(struct, scope):
             other = found.setdefault(setting.name, setting)
             if (setting.help, setting.kind.words) != (other.help, other.kind.words):
                 raise TypeError(f"{struct.__name__}.{setting.name} is described differently in {other.homes}")
@@ -101,17 +101,17 @@ def table(scopes: Mapping[type[Struct], Scope]) -> tuple[Setting, ...]:
     return tuple(sorted(found.values(), key=lambda setting: groups.index(setting.group)))
 
 
-TABLE = table({ModelSettings: "entry", Settings: "server", Shorthands: "server", Ignored: "all"})
+TABLE = build_table({ModelSettings: "entry", Settings: "server", Shorthands: "server", IgnoredSettings: "all"})
 
 
 @cache
-def by_name() -> dict[str, Setting]:
+def settings_by_name() -> dict[str, Setting]:
     """Return every setting by each of its names."""
     return {name: setting for setting in TABLE for name in setting.names}
 
 
 @cache
-def by_variable() -> dict[str, Setting]:
+def settings_by_variable() -> dict[str, Setting]:
     """Return settings by their environment variables, without those that only an entry of `models` has."""
     settings = [setting for setting in TABLE if setting.scope != "entry"]
     own = {f"ORCHARD_{name.upper()}": setting for setting in settings for name in setting.names}
@@ -137,7 +137,7 @@ class LongHelp(TyperCommand):
                 formatter.write_dl(lines)
 
 
-def with_settings(command: Function) -> Function:
+def add_setting_flags(command: Function) -> Function:
     """Replace a command's `**values` by a flag for each name of each setting. Absent flags are None.
 
     --help shows the first name of each setting that has an effect. Raise typer.BadParameter for a wrong value.

@@ -51,16 +51,16 @@ class Kind(Struct, frozen=True):
             items = [item.strip() for text in texts for item in text.split(",") if item.strip()]
             if texts and not items:
                 raise ValueError(f"must be {self.words}, not empty")
-            values = [self._one(item) for item in items]
+            values = [self._read_item(item) for item in items]
             return tuple(values if self.repeats else dict.fromkeys(values))
         if self.shape is dict and isinstance(raw, dict):
-            return {name: self._one(value) for name, value in raw.items()}
+            return {name: self._read_item(value) for name, value in raw.items()}
         if self.shape is str and isinstance(raw, str):
-            return self._one(raw)
+            return self._read_item(raw)
         found = "a list" if isinstance(raw, list) else "a mapping" if isinstance(raw, dict) else "a single value"
         raise ValueError(f"must be {self.words}, not {found}")
 
-    def _one(self, text: Any) -> Any:
+    def _read_item(self, text: Any) -> Any:
         try:
             return self.parse(text)
         except ValueError as error:
@@ -70,15 +70,15 @@ class Kind(Struct, frozen=True):
         raise ValueError(f"must be {self.words}" + ("" if self.secret else f", not {shown!r}"))
 
 
-def printable(text: str) -> str:
+def printable_text(text: str) -> str:
     """Return a text for one line of a terminal, with invisible characters written as in Python."""
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
-def kind_of(struct: type[Struct], field: str) -> Kind:
+def kind_of_field(struct: type[Struct], field: str) -> Kind:
     """Return the kind of a field's type."""
-    found, extra = bare(fields_of(struct)[field].type)
-    return kind(found, extra.get("kind"))
+    found, extra = unwrap_type(fields_of(struct)[field].type)
+    return kind_of_type(found, extra.get("kind"))
 
 
 @cache
@@ -89,7 +89,7 @@ def fields_of(struct: type[Struct]) -> Mapping[str, types.Field]:
     return {field.name: field for field in info.fields}
 
 
-def bare(found: types.Type) -> tuple[types.Type, dict[str, Any]]:
+def unwrap_type(found: types.Type) -> tuple[types.Type, dict[str, Any]]:
     """Return a type without None and Metas, and the data of its Metas; the outer ones override."""
     extra: dict[str, Any] = {}
     while True:
@@ -103,7 +103,7 @@ def bare(found: types.Type) -> tuple[types.Type, dict[str, Any]]:
         found = inner
 
 
-def kind(found: types.Type, name: str | None) -> Kind:
+def kind_of_type(found: types.Type, name: str | None) -> Kind:
     """Return the kind called `name`, else the kind of a bare type. Raise TypeError if there is none."""
     if name:
         return KINDS[name]
@@ -111,16 +111,16 @@ def kind(found: types.Type, name: str | None) -> Kind:
         case types.BoolType():
             return SWITCH
         case types.IntType() | types.FloatType():
-            return _number(found)
+            return _number_kind(found)
         case types.LiteralType(values=values):
             choices = {str(value): value for value in values}
-            return Kind("one of " + ", ".join(choices), f"[{'|'.join(choices)}]", _one_of(choices))
+            return Kind("one of " + ", ".join(choices), f"[{'|'.join(choices)}]", _choice_parser(choices))
         case types.StrType():
             return TEXT
     raise TypeError(f"{found} needs a kind of its own")
 
 
-def _number(found: types.IntType | types.FloatType) -> Kind:
+def _number_kind(found: types.IntType | types.FloatType) -> Kind:
     is_integer = isinstance(found, types.IntType)
     low, least, most = found.gt, found.ge, found.le
 
@@ -137,17 +137,17 @@ def _number(found: types.IntType | types.FloatType) -> Kind:
         raise ValueError
 
     noun, metavar = ("an integer", "INTEGER") if is_integer else ("a number", "NUMBER")
-    return Kind(f"{noun}{_range(low, least, most)}", metavar, parse)
+    return Kind(f"{noun}{_range_words(low, least, most)}", metavar, parse)
 
 
-def _range(low: float | None, least: float | None, most: float | None) -> str:
+def _range_words(low: float | None, least: float | None, most: float | None) -> str:
     if least is not None and most is not None:
         return f" from {least} to {most}"
     above = f" above {low}" if low is not None else f" of at least {least}" if least is not None else ""
     return f"{above} and at most {most}" if above and most is not None else above
 
 
-def _one_of(values: Mapping[str, Any]) -> Callable[[str], Any]:
+def _choice_parser(values: Mapping[str, Any]) -> Callable[[str], Any]:
     def parse(text: str) -> Any:
         if (word := text.strip().lower()) not in values:
             raise ValueError
@@ -156,7 +156,7 @@ def _one_of(values: Mapping[str, Any]) -> Callable[[str], Any]:
     return parse
 
 
-def or_zero(kind: Kind) -> Kind:
+def kind_or_zero(kind: Kind) -> Kind:
     """Return a kind that also accepts 0."""
 
     def parse(text: str) -> Any:
@@ -165,7 +165,7 @@ def or_zero(kind: Kind) -> Kind:
     return structs.replace(kind, words=f"{kind.words}, or 0", parse=parse)
 
 
-def _size(least: int) -> Kind:
+def _size_kind(least: int) -> Kind:
     def parse(text: str) -> int:
         if (number := parse_size(text)) < least:
             raise ValueError(f"must be at least {least} byte")
@@ -186,26 +186,26 @@ def parse_size(text: str) -> int:
     return min(found, _MOST_INTEGER)
 
 
-def shown_size(number: int) -> str:
+def format_size(number: int) -> str:
     """Write bytes so that `parse_size` reads them."""
     power = max((power for power in range(4) if number and number % 1024**power == 0), default=0)
     return f"{number // 1024**power}{('', 'KiB', 'MiB', 'GiB')[power]}"
 
 
-def _text(text: str) -> str:
+def _parse_text(text: str) -> str:
     # Bytes that aren't UTF-8 arrive in flags and the environment as surrogates, which JSON can't hold.
     if not text.strip() or "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError
     return text
 
 
-def _host(text: str) -> str:
+def _parse_host(text: str) -> str:
     if not text.isprintable() or text.split() != [text]:
         raise ValueError
     return text
 
 
-def _allowed_host(text: str) -> str:
+def _parse_allowed_host(text: str) -> str:
     """Read a host name or an IP address as in a Host header, without port, brackets and final dot."""
     host = text.lower().removesuffix(".")
     address = host[1:-1] if host.startswith("[") and host.endswith("]") else host
@@ -216,21 +216,21 @@ def _allowed_host(text: str) -> str:
     return host
 
 
-def _format(text: str, *, option: str) -> str:
+def _check_format_name(text: str, *, option: str) -> str:
     # Imported here because there are many formats, and this setting is rarely used.
     from orchard.formats.registry import choose, converter
 
     if option == "message_converter":
-        converter(_text(text))
+        converter(_parse_text(text))
     else:
-        choose("", **{option: _text(text)})
+        choose("", **{option: _parse_text(text)})
     return text
 
 
-def _path(text: str, *, folder: bool, must_exist: bool) -> str:
+def _absolute_path(text: str, *, folder: bool, must_exist: bool) -> str:
     """Return the absolute path of a file or a folder."""
     try:
-        path = Path(_text(text)).expanduser().resolve()
+        path = Path(_parse_text(text)).expanduser().resolve()
         is_there = path.exists()
         is_folder = path.is_dir()
     except (OSError, RuntimeError, ValueError):  # a path that is too long, the home of an unknown user, a null byte
@@ -243,13 +243,13 @@ def _path(text: str, *, folder: bool, must_exist: bool) -> str:
     return str(path)
 
 
-def _folder_here(text: str) -> str:
-    _path(text, folder=True, must_exist=True)
+def _check_existing_folder(text: str) -> str:
+    _absolute_path(text, folder=True, must_exist=True)
     return text  # unchanged, because requests may name the model so
 
 
-def _log_file(text: str) -> str:
-    path = Path(_path(text, folder=False, must_exist=False))
+def _parse_log_file(text: str) -> str:
+    path = Path(_absolute_path(text, folder=False, must_exist=False))
     if not path.parent.is_dir():
         raise ValueError(f"can't log to {path}: there is no folder {path.parent}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
@@ -257,11 +257,11 @@ def _log_file(text: str) -> str:
     return str(path)
 
 
-def _database(text: str) -> str:
-    return text if text == ":memory:" else _path(text, folder=False, must_exist=False)
+def _parse_database(text: str) -> str:
+    return text if text == ":memory:" else _absolute_path(text, folder=False, must_exist=False)
 
 
-def _origin(text: str) -> str:
+def _parse_origin(text: str) -> str:
     """Read an origin as browsers send it: no path, no slash at the end."""
     origin = text.lower()
     if origin != "*" and not _ORIGIN.fullmatch(origin):
@@ -269,18 +269,18 @@ def _origin(text: str) -> str:
     return origin
 
 
-def _key(text: str) -> str:
+def _parse_key(text: str) -> str:
     """Read an API key, which must fit into a header."""
     if not text.isascii():
         raise ValueError
-    return _host(text)
+    return _parse_host(text)
 
 
-def _key_file(text: str) -> tuple[str, ...]:
-    path = Path(_path(text, folder=False, must_exist=True))
+def _read_key_file(text: str) -> tuple[str, ...]:
+    path = Path(_absolute_path(text, folder=False, must_exist=True))
     try:
         lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
-        keys = [_key(line) for line in lines if line and not line.startswith("#")]
+        keys = [_parse_key(line) for line in lines if line and not line.startswith("#")]
     except OSError as error:
         raise ValueError(f"{path} can't be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -292,23 +292,23 @@ def _key_file(text: str) -> tuple[str, ...]:
     return tuple(keys)
 
 
-SWITCH = Kind("true or false", "", _one_of(_BOOLS))
+SWITCH = Kind("true or false", "", _choice_parser(_BOOLS))
 """On or off, so that its flag takes no value."""
-TEXT = Kind("text that is not empty", "TEXT", _text)
-_KEYS = Kind("made of printable ASCII characters without spaces", "KEY", _key, list, secret=True)
-_FOLDER_HERE = Kind("an existing folder", "FOLDER", _folder_here)
+TEXT = Kind("text that is not empty", "TEXT", _parse_text)
+_KEYS = Kind("made of printable ASCII characters without spaces", "KEY", _parse_key, list, secret=True)
+_FOLDER_HERE = Kind("an existing folder", "FOLDER", _check_existing_folder)
 _SHARED_BY = "keys, all, or a mapping of groups to lists of keys"
 _SHARING = {"keys": "keys", "all": "all"}
 _ORIGINS = "origins, such as https://example.com or http://localhost:3000, or *"
 KINDS = {
-    "size": _size(0),
-    "positive size": _size(1),
-    "numbers": Kind("a list of numbers", "NUMBER", _number(types.FloatType()).read, list, repeats=True),
-    "name": Kind("a name", "NAME", _text),
-    "names": Kind("a list of names", "NAME", _text, list),
-    "host": Kind("a name or an address, without spaces", "HOST", _host),
-    "hosts": Kind("names or addresses without a port", "HOST", _allowed_host, list),
-    "origins": Kind(_ORIGINS, "ORIGIN", _origin, list),
+    "size": _size_kind(0),
+    "positive size": _size_kind(1),
+    "numbers": Kind("a list of numbers", "NUMBER", _number_kind(types.FloatType()).read, list, repeats=True),
+    "name": Kind("a name", "NAME", _parse_text),
+    "names": Kind("a list of names", "NAME", _parse_text, list),
+    "host": Kind("a name or an address, without spaces", "HOST", _parse_host),
+    "hosts": Kind("names or addresses without a port", "HOST", _parse_allowed_host, list),
+    "origins": Kind(_ORIGINS, "ORIGIN", _parse_origin, list),
     "keys": _KEYS,
     "cache sharing": Kind(
         _SHARED_BY,
@@ -316,19 +316,19 @@ KINDS = {
         _KEYS.read,
         dict,
         secret=True,
-        instead=Kind(_SHARED_BY, "", _one_of(_SHARING), secret=True),
+        instead=Kind(_SHARED_BY, "", _choice_parser(_SHARING), secret=True),
     ),
-    "key file": Kind("a file with one key per line", "FILE", _key_file),
-    "folder": Kind("a folder", "FOLDER", partial(_path, folder=True, must_exist=False)),
+    "key file": Kind("a file with one key per line", "FILE", _read_key_file),
+    "folder": Kind("a folder", "FOLDER", partial(_absolute_path, folder=True, must_exist=False)),
     "existing folder": _FOLDER_HERE,
     "existing folders": Kind("a mapping of names to existing folders", "FOLDER", _FOLDER_HERE.read, dict),
-    "existing file": Kind("an existing file", "FILE", partial(_path, folder=False, must_exist=True)),
-    "existing files": Kind("existing files", "FILE", partial(_path, folder=False, must_exist=True), list),
+    "existing file": Kind("an existing file", "FILE", partial(_absolute_path, folder=False, must_exist=True)),
+    "existing files": Kind("existing files", "FILE", partial(_absolute_path, folder=False, must_exist=True), list),
     "voices": Kind("a mapping of names to voices", "VOICE", TEXT.read, dict),
-    "log file": Kind("a file", "FILE", _log_file),
-    "database": Kind("a file, or ':memory:'", "FILE", _database),
-    "tool_call_parser": Kind("a name", "NAME", partial(_format, option="tool_call_parser")),
-    "reasoning_parser": Kind("a name", "NAME", partial(_format, option="reasoning_parser")),
-    "message_converter": Kind("a name", "NAME", partial(_format, option="message_converter")),
+    "log file": Kind("a file", "FILE", _parse_log_file),
+    "database": Kind("a file, or ':memory:'", "FILE", _parse_database),
+    "tool_call_parser": Kind("a name", "NAME", partial(_check_format_name, option="tool_call_parser")),
+    "reasoning_parser": Kind("a name", "NAME", partial(_check_format_name, option="reasoning_parser")),
+    "message_converter": Kind("a name", "NAME", partial(_check_format_name, option="message_converter")),
 }
 """The kinds that `orchard.core.setting.written_as` names."""

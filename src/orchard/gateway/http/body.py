@@ -43,12 +43,12 @@ class BodyReader:
         try:
             if int(http.headers.get("content-length", 0)) > self._limit:
                 if "expect" not in http.headers:  # a client with an Expect header has not begun to send
-                    await drain(chunks)
+                    await drain_body(chunks)
                 raise too_large
             async with asyncio.timeout(self._timeout):
                 async for chunk in chunks:
                     if len(body) + len(chunk) > self._limit:
-                        await drain(chunks)
+                        await drain_body(chunks)
                         raise too_large
                     body += chunk
                     share.take(len(body))
@@ -72,7 +72,7 @@ def is_json(http: Request) -> bool:
     return kind == "application/json" or kind.endswith("+json")
 
 
-async def drain(chunks: AsyncIterator[bytes]) -> None:
+async def drain_body(chunks: AsyncIterator[bytes]) -> None:
     """Read and drop the rest of a body, up to the limits."""
     drained = 0
     with contextlib.suppress(TimeoutError):

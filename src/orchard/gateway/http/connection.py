@@ -80,7 +80,7 @@ class Connection(HttpToolsProtocol):
         """Tell every request, and stop the timer, which would keep the connection in memory."""
         self._stop_timer()
         for cycle in self._unfinished:
-            _end(cycle)
+            _disconnect_cycle(cycle)
         self._unfinished.clear()
         self._share.take(0)
         super().connection_lost(exc)
@@ -88,7 +88,7 @@ class Connection(HttpToolsProtocol):
     def eof_received(self) -> bool:  # type: ignore[override]
         """Return whether to keep our side open, after the client has closed its own, for pending responses."""
         self._stop_timer()
-        self._drop_broken()
+        self._end_incomplete_request()
         self._half_closed = bool(self._unfinished)
         if self._half_closed:
             self._probe(_PROBE_SECONDS)
@@ -115,12 +115,12 @@ class Connection(HttpToolsProtocol):
 
     def on_url(self, url: bytes) -> None:
         """Process a part of the request's target."""
-        self._head.target(url)
+        self._head.count_target(url)
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Process a header. Count and drop trailers, because the headers have been processed already."""
-        self._head.field(name, value)
+        self._head.count_field(name, value)
         if not self._head.is_complete:
             super().on_header(name, value)
 
@@ -139,7 +139,7 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
         if self.cycle is not before:
             self._unfinished[self.cycle] = self._head.size
-        self._read_on()
+        self._resume_reading()
 
     def _process_body(self) -> None:
         """Hand over the pieces of the body that have arrived."""
@@ -153,7 +153,7 @@ class Connection(HttpToolsProtocol):
         if sum(len(cycle.body) for cycle, _ in self.pipeline) > _MAX_AHEAD_BYTES:
             message = f"more than {_MAX_AHEAD_BYTES} bytes of bodies wait for their turn on this connection"
             raise OrchardError("payload_too_large", message)
-        self._read_on()
+        self._resume_reading()
 
     def on_message_complete(self) -> None:
         """Process a complete request."""
@@ -172,7 +172,7 @@ class Connection(HttpToolsProtocol):
         if self._unfinished or self.transport.is_closing():
             return
         if self._refusal:
-            self._write_last(self._refusal)
+            self._write_last_error(self._refusal)
         elif self._half_closed:
             self.transport.close()
 
@@ -212,9 +212,9 @@ class Connection(HttpToolsProtocol):
         if codings and codings != [b"chunked"]:
             raise OrchardError("invalid_request", "the only Transfer-Encoding that is supported is 'chunked', once")
         if not self.url.startswith((b"/", b"*")):
-            self._take_absolute_target()
+            self._split_absolute_target()
 
-    def _take_absolute_target(self) -> None:
+    def _split_absolute_target(self) -> None:
         """Split the target `http://host/path` into a path and a Host header; it overrides Host (RFC 9112, 3.2.2)."""
         target = httptools.parse_url(self.url)
         if target.host is None:
@@ -224,7 +224,7 @@ class Connection(HttpToolsProtocol):
         self.headers[:] = [(b"host", host + port), *(header for header in self.headers if header[0] != b"host")]
         self.url = (target.path or b"/") + (b"?" + target.query if target.query else b"")
 
-    def _read_on(self) -> None:
+    def _resume_reading(self) -> None:
         """Resume reading, which uvicorn pauses while requests wait: otherwise a disconnect would go unnoticed."""
         if self.pipeline:
             self.flow.resume_reading()
@@ -239,33 +239,33 @@ class Connection(HttpToolsProtocol):
         if self._timer:
             self._timer.cancel()
 
-    def _drop_broken(self) -> None:
+    def _end_incomplete_request(self) -> None:
         """End the newest request if its body is not complete, because the rest will never arrive."""
         if self.cycle in self._unfinished and self.cycle.more_body:
             del self._unfinished[self.cycle]
             if self.pipeline:
                 self.pipeline.popleft()
-            _end(self.cycle)
+            _disconnect_cycle(self.cycle)
 
     def _refuse(self, error: OrchardError) -> None:
         """Stop reading, and send the error once the earlier requests have been answered."""
         self._stop_timer()
         self._refusal = error
-        self._drop_broken()
+        self._end_incomplete_request()
         if self._unfinished:
             return
         if self.cycle and self.cycle.more_body and self.cycle.response_started:
             self.transport.close()  # its response has begun
         else:
-            self._write_last(error)
+            self._write_last_error(error)
 
-    def _write_last(self, error: OrchardError) -> None:
+    def _write_last_error(self, error: OrchardError) -> None:
         """Write a response, and close the connection later: closing it at once may destroy the response."""
-        self._write(error)
+        self._write_error(error)
         self.transport.write_eof()
         self._timer = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
 
-    def _write(self, error: OrchardError) -> None:
+    def _write_error(self, error: OrchardError) -> None:
         """Write an error response without the application."""
         request_id = f"req_{uuid.uuid4().hex}"
         status, headers, body = fail(error)
@@ -289,7 +289,7 @@ class Connection(HttpToolsProtocol):
         self._timer = self.loop.call_later(pauses[0], self._probe, pauses[1:])
 
 
-def _end(cycle: RequestResponseCycle) -> None:
+def _disconnect_cycle(cycle: RequestResponseCycle) -> None:
     """Tell a request that its client has disconnected."""
     cycle.disconnected = True
     cycle.message_event.set()

@@ -41,7 +41,7 @@ def check_key(callers: Callers, scope: Scope) -> None:
         if scheme.lower() == "bearer":
             given.append(key)
     # Strip bytes, not text: in Latin-1, the last byte of a UTF-8 letter may be a space.
-    caller = callers.identify(key.encode("latin-1").strip() for key in given).at(scope.get("client"))
+    caller = callers.identify(key.encode("latin-1").strip() for key in given).with_address(scope.get("client"))
     scope["state"]["caller"] = caller
     method = scope.get("method")  # a WebSocket has none
     is_open = (method, scope["path"]) in _OPEN or (method == "GET" and scope["path"].startswith(KEPT_IMAGES))
@@ -70,21 +70,23 @@ class Guard:
         """Raise OrchardError: "forbidden", or "invalid_request" if the Host header has no host."""
         headers = Headers(scope=scope)
         for given in headers.getlist("host"):
-            host = host_of(given)
+            host = host_name(given)
             if host is None:
                 message = "the Host header must be a name or an address, with or without a port"
                 raise OrchardError("invalid_request", message)
-            if not self._any_host and not self._is_ours(host, scope):
+            if not self._any_host and not self._is_own_host(host, scope):
                 message = f"'{host}' is not a name of this server: use localhost or its address, or start it with"
                 raise OrchardError("forbidden", f"{message} --allowed-host {host}")
         if scope["type"] == "websocket" or scope["method"] not in _READS:
             self._check_origin(scope, headers)
 
-    def _is_ours(self, host: str, scope: Scope) -> bool:
-        address = _address(host)
+    def _is_own_host(self, host: str, scope: Scope) -> bool:
+        address = _parse_address(host)
         if str(address or host) in self._hosts or host == "localhost" or host.endswith(".localhost"):
             return True
-        return address is not None and (address.is_loopback or address == _address((scope.get("server") or [""])[0]))
+        return address is not None and (
+            address.is_loopback or address == _parse_address((scope.get("server") or [""])[0])
+        )
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
         origins = headers.getlist("origin")
@@ -103,13 +105,13 @@ class Guard:
             raise OrchardError("forbidden", message)
 
 
-def host_of(authority: str) -> str | None:
+def host_name(authority: str) -> str | None:
     """Return the name or the address in a Host header, without port, brackets and final dot; None if it has none."""
     found = _AUTHORITY.fullmatch(authority.strip().lower())
     return (found[1] or found[2]) if found else None
 
 
-def _address(host: str) -> Address | None:
+def _parse_address(host: str) -> Address | None:
     """Return an IP address, as IPv4 if it is an IPv4-mapped IPv6 address; None if `host` is not an address."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])

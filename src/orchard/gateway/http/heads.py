@@ -18,12 +18,12 @@ class Head:
         self.is_complete = False
         self._fields = 0
 
-    def target(self, part: bytes) -> None:
+    def count_target(self, part: bytes) -> None:
         """Count a part of the request's target. Raise OrchardError("head_too_large")."""
         self.size += len(part)
         check_size(self.size)
 
-    def field(self, name: bytes, value: bytes) -> None:
+    def count_field(self, name: bytes, value: bytes) -> None:
         """Count a header or a trailer. Raise OrchardError("head_too_large")."""
         self.size += len(name) + len(value) + _LINE_BYTES
         check_size(self.size)

@@ -14,7 +14,7 @@ _MAX_BYTES = 10_000_000
 _KEPT = 5
 
 
-def configure(level: str, file: str | None) -> None:
+def configure_logging(level: str, file: str | None) -> None:
     """Configure logging. Raise OrchardError("invalid_request") if the file can't be written."""
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if file:

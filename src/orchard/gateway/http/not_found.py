@@ -56,7 +56,7 @@ _ELSEWHERE = {
 }
 
 
-def advice(path: str, known: Collection[str]) -> str:
+def advise_on_path(path: str, known: Collection[str]) -> str:
     """Complete the sentence about a path that is not served; `known` are the paths of routes in FastAPI's form."""
     parts = [part for part in path.split("/") if part]
     plain = "/" + "/".join(parts)
@@ -64,17 +64,17 @@ def advice(path: str, known: Collection[str]) -> str:
         served = {part for route in known for part in route.split("/")}
         if unserved := next((_NOT_SERVED[part] for part in parts if part in _NOT_SERVED.keys() - served), None):
             return unserved
-        if meant := _ELSEWHERE.get(plain) or _served(parts, known):
+        if meant := _ELSEWHERE.get(plain) or _advise_known_path(parts, known):
             return f"no such route; {meant}"
     return "no such route; /docs lists all routes"
 
 
-def shown(path: str) -> str:
+def shorten_path(path: str) -> str:
     """Shorten a path for a message."""
     return path if len(path) <= _MOST_SHOWN else path[:_MOST_SHOWN] + "…"
 
 
-def _served(parts: list[str], known: Collection[str]) -> str | None:
+def _advise_known_path(parts: list[str], known: Collection[str]) -> str | None:
     """Advise to use the longest end of a path that is a route by itself or below /v1, else a similar route."""
     patterns = [re.compile(_NAME.sub("[^/]+", _PATH.sub(".+", path))) for path in known]
     fixed = [path for path in known if "{" not in path]
@@ -83,7 +83,7 @@ def _served(parts: list[str], known: Collection[str]) -> str | None:
         ends = (f"/v1/{end}", f"/{end}")
         for path in ends:
             if any(pattern.fullmatch(path) for pattern in patterns):
-                return f"use {shown(path)}"
+                return f"use {shorten_path(path)}"
         for path in ends:
             if similar := difflib.get_close_matches(path, fixed, n=1, cutoff=_ALIKE):
                 return f"use {similar[0]}"

@@ -30,7 +30,7 @@ def add_request_id(record: logging.LogRecord) -> bool:
     return True
 
 
-class InHand:
+class RequestLimit:
     """Counts the requests that the server is working on, and limits them; see `has_place`."""
 
     def __init__(self, most: int) -> None:
@@ -38,7 +38,7 @@ class InHand:
         self._callers: dict[object, str] = {}
 
     @contextlib.contextmanager
-    def one(self, caller: str) -> Iterator[None]:
+    def count_request(self, caller: str) -> Iterator[None]:
         """Count a request of a caller while the context lasts. Raise OrchardError("overloaded")."""
         if not has_place(self._most, self._callers.values(), caller):
             raise OrchardError("overloaded", f"the server is working on {self._most} requests already", retry_after=1)
@@ -68,7 +68,7 @@ class RequestContextMiddleware:
         self._checks = checks
         self._metrics = metrics
         self._dialects = dialects
-        self._in_hand = InHand(max_requests)
+        self._in_hand = RequestLimit(max_requests)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run as an ASGI application."""
@@ -99,7 +99,9 @@ class RequestContextMiddleware:
             for check in self._checks:
                 check(scope)
             caller: Caller = scope["state"]["caller"]
-            with contextlib.nullcontext() if method in ("GET", "WEBSOCKET") else self._in_hand.one(caller.name):
+            with (
+                contextlib.nullcontext() if method in ("GET", "WEBSOCKET") else self._in_hand.count_request(caller.name)
+            ):
                 await self._app(scope, receive, send_with_id)
         except OrchardError as error:  # errors inside the application have been answered there
             await failure(scope, error)(scope, receive, send_with_id)

@@ -35,7 +35,7 @@ _OWN_FILES = 24
 _LAST_WORDS_SECONDS = 2
 
 
-def bind(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """Open the listening socket; port 0 chooses a free port. Raise OrchardError("invalid_request") with the reason."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -47,7 +47,7 @@ def bind(host: str, port: int) -> socket.socket:
         raise OrchardError("invalid_request", f"can't listen on {host}:{port}: {reason}") from None
 
 
-def run(
+def run_server(
     app: ASGIApp,
     pool: Pool,
     settings: Settings,
@@ -60,13 +60,13 @@ def run(
 
     Call `on_ready` once the server listens, and from then on `on_tick` ten times a second with the models' statuses.
     """
-    logs.configure(settings.log_level, settings.log_file)
+    logs.configure_logging(settings.log_level, settings.log_file)
     messages = Budget(settings.max_body_bytes_in_flight, "messages on WebSockets")
     request_heads = Budget(heads.SHARED_BYTES, "request heads", heads.OWN_BYTES)
     pasts = Budget(settings.max_body_bytes_in_flight, "responses that are not stored")
-    limited = replace(settings, max_connections=min(settings.max_connections, _most_connections()))
+    limited = replace(settings, max_connections=min(settings.max_connections, _connection_limit()))
     config = uvicorn.Config(
-        _quietly_cancelled(app),
+        _silence_cancellation(app),
         http=partial(Connection, settings=limited, head_budget=request_heads),  # type: ignore[arg-type]  # called, never subclassed
         ws=partial(Socket, message_budget=messages, past_budget=pasts),  # type: ignore[arg-type]
         ws_max_size=settings.max_body_bytes,
@@ -84,13 +84,13 @@ def run(
     server.run(sockets=[sock])
 
 
-def _most_connections() -> int:
+def _connection_limit() -> int:
     """Return how many connections leave enough of the files that this process may open for everything else."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if files == resource.RLIM_INFINITY else max(1, (files - _OWN_FILES) * 3 // 4)
 
 
-def _quietly_cancelled(app: ASGIApp) -> ASGIApp:
+def _silence_cancellation(app: ASGIApp) -> ASGIApp:
     """Return an application that logs no traceback for requests that are cancelled at shutdown."""
 
     async def run_app(scope: Scope, receive: Receive, send: Send) -> None:

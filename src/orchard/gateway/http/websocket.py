@@ -119,7 +119,7 @@ class Socket(WebSocketsSansIOProtocol):
         return self.read_paused or (self.handshake_initiated and not self.handshake_complete)
 
     @contextmanager
-    def busy(self) -> Iterator[None]:
+    def stay_open(self) -> Iterator[None]:
         """Keep the socket open while the context lasts, unless the client or the network closes it."""
         self.is_busy = True
         try:

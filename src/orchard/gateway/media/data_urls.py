@@ -6,12 +6,12 @@ from msgspec.structs import replace
 
 from orchard.core.media import MAX_BYTES, MediaPart
 from orchard.dialects.common.json_body import invalid
-from orchard.gateway.media.errors import check_type, empty, too_large
+from orchard.gateway.media.errors import check_media_type, file_empty, file_too_large
 
 _STEP = 2**20  # characters to decode at a time, so that the GIL is never held for long
 
 
-def decoded(part: MediaPart) -> MediaPart:
+def decode_data_url(part: MediaPart) -> MediaPart:
     """Return a part with the bytes of its data: URL. Call it in a thread, because it may take long.
 
     Raise OrchardError: invalid_request if it is not base64, or its media type does not match the kind of the part;
@@ -22,20 +22,20 @@ def decoded(part: MediaPart) -> MediaPart:
     media_type, *parameters = (piece.strip().lower() for piece in head.split(";"))
     if not parameters or parameters[-1] != "base64":
         raise invalid(part.param, "must be a data: URL with base64, such as 'data:image/png;base64,iVBO...'.")
-    check_type(part, media_type)
+    check_media_type(part, media_type)
     if (len(part.url) - comma - 1) // 4 * 3 > MAX_BYTES[part.kind] + 2:
-        raise too_large(part)
-    data = from_base64(part.url, comma + 1)
+        raise file_too_large(part)
+    data = decode_base64(part.url, comma + 1)
     if data is None:
         raise invalid(part.param, "must hold valid base64 (RFC 4648, 4; with padding, without line ends).")
     if not data:
-        raise empty(part)
+        raise file_empty(part)
     if len(data) > MAX_BYTES[part.kind]:
-        raise too_large(part)
+        raise file_too_large(part)
     return replace(part, url="", data=data, media_type=media_type)
 
 
-def from_base64(text: str, begin: int = 0) -> bytes | None:
+def decode_base64(text: str, begin: int = 0) -> bytes | None:
     """Return the bytes of base64 text from the character `begin` on; None if it is not base64 (RFC 4648, 4)."""
     if (len(text) - begin) % 4:
         return None

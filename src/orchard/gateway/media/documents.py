@@ -7,7 +7,7 @@ _PDF = b"%PDF-"
 _HEAD_BYTES = 1024  # PDF readers search this much of a file for its header
 
 
-def as_text(part: MediaPart) -> MediaPart | TextPart:
+def document_as_text(part: MediaPart) -> MediaPart | TextPart:
     """Return the text of a UTF-8 document below its name; return every other document unchanged.
 
     Call it in a thread, because it may take long.

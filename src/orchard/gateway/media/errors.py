@@ -21,24 +21,24 @@ _WHAT: dict[MediaKind, str] = {
 }
 
 
-def too_large(part: MediaPart, most: int | None = None) -> OrchardError:
+def file_too_large(part: MediaPart, most: int | None = None) -> OrchardError:
     """Return the error of a medium whose file has more than `most` bytes; None: the limit of its kind."""
     message = f"`{part.param}` is too large: {_WHAT[part.kind]} may have {most or MAX_BYTES[part.kind]} bytes."
     return OrchardError("payload_too_large", message, param=part.param)
 
 
-def too_many(part: MediaPart) -> OrchardError:
+def media_too_large(part: MediaPart) -> OrchardError:
     """Return the error of a request whose media have too many bytes together."""
     message = f"`{part.param}` is too large: all media of a request may have {MAX_REQUEST_BYTES} bytes together."
     return OrchardError("payload_too_large", message, param=part.param)
 
 
-def empty(part: MediaPart) -> OrchardError:
+def file_empty(part: MediaPart) -> OrchardError:
     """Return the error of a medium whose file has no bytes."""
     return invalid(part.param, "is empty.")
 
 
-def check_type(part: MediaPart, media_type: str) -> None:
+def check_media_type(part: MediaPart, media_type: str) -> None:
     """Raise OrchardError (invalid_request) if a media type (RFC 6838) does not match the kind of a medium."""
     if part.kind in _TYPES and media_type not in UNKNOWN_TYPES and not media_type.startswith(_TYPES[part.kind]):
         raise invalid(part.param, f"must be {_WHAT[part.kind]}, not {media_type[:64]!r}.")

@@ -17,7 +17,7 @@ from orchard.core.media import MAX_BYTES, MediaPart
 from orchard.dialects.common.json_body import invalid
 from orchard.dialects.common.media import media_kind
 from orchard.gateway.media.addresses import is_public
-from orchard.gateway.media.errors import check_type, empty, too_large
+from orchard.gateway.media.errors import check_media_type, file_empty, file_too_large
 from orchard.gateway.media.transport import LEAST_RATE, FineChunksError, MediaTransport, SlowServerError
 
 log = logging.getLogger("orchard.gateway.media.fetch")
@@ -71,15 +71,15 @@ class Fetcher:
         url = part.url
         try:
             for _ in range(_MOST_REDIRECTS + 1):
-                target = self._target(part, url)
-                addresses = await self._addresses(part, target)
+                target = self._parse_target(part, url)
+                addresses = await self._look_up(part, target)
                 found = await self._get(part, target, addresses, hold)
                 if isinstance(found, MediaPart):
                     log.debug("%s: %d bytes came from %s", part.param, len(found.data), target.host)
                     return found
                 url = str(target.join(found))
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, ValueError) as error:
-            raise invalid(part.param, f"can't be fetched: {_reason(error)}.") from None
+            raise invalid(part.param, f"can't be fetched: {_failure_reason(error)}.") from None
         raise invalid(part.param, f"can't be fetched: there are more than {_MOST_REDIRECTS} redirects.")
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class Fetcher:
     def _context(self) -> ssl.SSLContext:
         return httpx.create_ssl_context()
 
-    def _target(self, part: MediaPart, url: str) -> httpx.URL:
+    def _parse_target(self, part: MediaPart, url: str) -> httpx.URL:
         """Return the URL of the next request. Raise httpx.InvalidURL, or OrchardError if it is not allowed."""
         target = httpx.URL(url)
         if target.port is not None and not 0 <= target.port <= _MOST_PORT:  # httpx takes any number
@@ -101,7 +101,7 @@ class Fetcher:
             raise invalid(part.param, "must be a URL without a user name and a password, and lead to none with them.")
         return target
 
-    async def _addresses(self, part: MediaPart, target: httpx.URL) -> list[str]:
+    async def _look_up(self, part: MediaPart, target: httpx.URL) -> list[str]:
         """Return the addresses of a host. Raise OrchardError if it has none, or one that is not public."""
         host, loop = target.raw_host.decode("ascii"), asyncio.get_running_loop()
         port = target.port or (443 if target.scheme == "https" else 80)
@@ -145,13 +145,13 @@ class Fetcher:
                         continue
                     raise
                 try:
-                    return await _content(part, response, hold)
+                    return await _read_content(part, response, hold)
                 finally:
                     await response.aclose()
         raise AssertionError("there is an address")
 
 
-async def _content(part: MediaPart, response: httpx.Response, hold: Callable[[int], None]) -> MediaPart | str:
+async def _read_content(part: MediaPart, response: httpx.Response, hold: Callable[[int], None]) -> MediaPart | str:
     if response.status_code in _REDIRECTS and "location" in response.headers:
         return str(response.headers["location"])
     if response.status_code != 200:
@@ -159,25 +159,25 @@ async def _content(part: MediaPart, response: httpx.Response, hold: Callable[[in
     if response.headers.get("content-encoding", "identity") != "identity":
         raise invalid(part.param, "can't be fetched: its server sends it compressed.")
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()[:_MOST_TYPE_CHARS]
-    check_type(part, media_type)
+    check_media_type(part, media_type)
     if part.kind == "document":
         part = replace(part, kind=media_kind(media_type, ""))
     most = MAX_BYTES[part.kind]
     if int(response.headers.get("content-length", 0)) > most:
-        raise too_large(part)
+        raise file_too_large(part)
     pieces: list[bytes] = []
     async for piece in response.aiter_raw():
         most -= len(piece)
         if most < 0:
-            raise too_large(part)
+            raise file_too_large(part)
         hold(len(piece))
         pieces.append(piece)
     data = await asyncio.to_thread(b"".join, pieces)
     if not data:
-        raise empty(part)
+        raise file_empty(part)
     return replace(part, url="", data=data, media_type=media_type)
 
 
-def _reason(error: Exception) -> str:
+def _failure_reason(error: Exception) -> str:
     """Return in a few words why something can't be fetched, without revealing anything about the network."""
     return next((words for kinds, words in _REASONS if isinstance(error, kinds)), "the connection to its server broke")

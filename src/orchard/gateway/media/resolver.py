@@ -17,8 +17,8 @@ from orchard.dialects.common.json_body import invalid
 from orchard.dialects.common.media import NOT_A_URL, KeptMedium, media_kind
 from orchard.gateway.http.budget import Budget, Share
 from orchard.gateway.media import data_urls, local_files
-from orchard.gateway.media.documents import as_text
-from orchard.gateway.media.errors import MAX_REQUEST_BYTES, too_many
+from orchard.gateway.media.documents import document_as_text
+from orchard.gateway.media.errors import MAX_REQUEST_BYTES, media_too_large
 from orchard.gateway.media.fetch import Fetcher
 
 MAX_URLS = 256
@@ -27,7 +27,7 @@ _AT_ONCE = 8  # of one request
 _SMALL_CHARS = 64 * 1024  # decoding this many is quicker than using a thread
 
 
-class Resolved(Struct, frozen=True):
+class ResolvedRequest(Struct, frozen=True):
     """A request whose media have their bytes. `fetched` are the media from http, https and file URLs, by URL."""
 
     request: Request
@@ -45,20 +45,20 @@ class MediaResolver:
         self._budget = budget
         self._fetcher = fetcher or Fetcher(settings.allow_private_media)
 
-    async def resolve(self, request: Request, kept: Mapping[str, bytes] = MappingProxyType({})) -> Resolved:
+    async def resolve(self, request: Request, kept: Mapping[str, bytes] = MappingProxyType({})) -> ResolvedRequest:
         """Return a request whose media have their bytes in `data`, with documents of plain text replaced by texts.
 
         `kept` are the media of stored items by digest (`KeptMedium`). Cancelling ends all fetches. Raise OrchardError,
         whose `param` names the medium to blame: invalid_request, payload_too_large, overloaded if too many bytes are
         arriving already.
         """
-        parts = list(unresolved(request))
+        parts = list(unresolved_media(request))
         if not parts:
-            return Resolved(request)
+            return ResolvedRequest(request)
         arrival = _Arrival(self._settings, self._fetcher, Share(self._budget), kept)
         try:
             async with asyncio.TaskGroup() as tasks:
-                found = [tasks.create_task(task) for task in map(arrival.one, parts)]
+                found = [tasks.create_task(task) for task in map(arrival.resolve_part, parts)]
         except ExceptionGroup as group:
             # The task group has cancelled the others.
             raise next((one for one in group.exceptions if isinstance(one, OrchardError)), group) from None
@@ -66,7 +66,7 @@ class MediaResolver:
             arrival.share.take(0)
         results = iter([task.result() for task in found])
         media = (next(results) if part.url else part for part in request_media(request))
-        return Resolved(with_media(request, media), arrival.fetched())
+        return ResolvedRequest(with_media(request, media), arrival.media_by_url())
 
     async def fetch(self, media: Sequence[MediaPart]) -> Mapping[str, MediaPart]:
         """Return the media from http, https and file URLs, by URL. Raise as `resolve` does."""
@@ -91,67 +91,75 @@ class _Arrival:
         self._found: dict[tuple[str, str], asyncio.Future[MediaPart]] = {}
         self._bytes = self._arrived = 0
 
-    async def one(self, part: MediaPart) -> MediaPart | TextPart:
+    async def resolve_part(self, part: MediaPart) -> MediaPart | TextPart:
         """Return a part with its bytes, or the text of a document. Raise OrchardError."""
         if kept := KeptMedium.of(part.url):
-            found = self._known(part, kept)
+            found = self._take_stored(part, kept)
         elif is_data_url(part.url):
             small = len(part.url) <= _SMALL_CHARS
-            found = data_urls.decoded(part) if small else await asyncio.to_thread(data_urls.decoded, part)
-            self._add(part, len(found.data))
+            found = (
+                data_urls.decode_data_url(part) if small else await asyncio.to_thread(data_urls.decode_data_url, part)
+            )
+            self._count_bytes(part, len(found.data))
         else:
-            found = await self._once(part)
+            found = await self._load_once(part)
         if found.kind != "document":
             return found
-        return as_text(found) if len(found.data) <= _SMALL_CHARS else await asyncio.to_thread(as_text, found)
+        return (
+            document_as_text(found)
+            if len(found.data) <= _SMALL_CHARS
+            else await asyncio.to_thread(document_as_text, found)
+        )
 
-    def fetched(self) -> dict[str, MediaPart]:
+    def media_by_url(self) -> dict[str, MediaPart]:
         """Return the medium from each URL, once all have arrived."""
         return {url: found.result() for (_, url), found in self._found.items()}
 
-    def _known(self, part: MediaPart, kept: KeptMedium) -> MediaPart:
+    def _take_stored(self, part: MediaPart, kept: KeptMedium) -> MediaPart:
         data = self._kept.get(kept.digest)
         if data is None:
             raise invalid(part.param, NOT_A_URL)
-        self._add(part, len(data))
+        self._count_bytes(part, len(data))
         media_type = kept.media_type or part.media_type
         kind = media_kind(media_type, part.name) if part.kind == "document" else part.kind
         return replace(part, kind=kind, url="", data=data, media_type=media_type)
 
-    async def _once(self, part: MediaPart) -> MediaPart:
+    async def _load_once(self, part: MediaPart) -> MediaPart:
         key = part.kind, part.url
         if (known := self._found.get(key)) is None:
             if len(self._found) >= MAX_URLS:
                 raise invalid(part.param, f"is one URL too many: a request may have {MAX_URLS}.")
-            known = self._found[key] = asyncio.ensure_future(self._elsewhere(part))
+            known = self._found[key] = asyncio.ensure_future(self._load_url(part))
         found = await known
         return replace(part, kind=found.kind, url="", data=found.data, media_type=found.media_type)
 
-    async def _elsewhere(self, part: MediaPart) -> MediaPart:
+    async def _load_url(self, part: MediaPart) -> MediaPart:
         async with self._few:
             if part.url[:5].lower() == "file:":
-                file, size = await asyncio.to_thread(local_files.opened, part, self._settings.allowed_local_media)
+                file, size = await asyncio.to_thread(
+                    local_files.open_local_file, part, self._settings.allowed_local_media
+                )
                 with file:
-                    self._hold(part, size)
-                    return await asyncio.to_thread(local_files.content, part, file, size)
+                    self._hold_bytes(part, size)
+                    return await asyncio.to_thread(local_files.read_local_file, part, file, size)
             try:
                 async with asyncio.timeout_at(self._deadline):
-                    return await self._fetcher.fetch(part, lambda size: self._hold(part, size))
+                    return await self._fetcher.fetch(part, lambda size: self._hold_bytes(part, size))
             except TimeoutError:
                 seconds = f"{self._settings.body_timeout:g} seconds"
                 raise invalid(part.param, f"can't be fetched: it did not arrive within {seconds}.") from None
 
-    def _hold(self, part: MediaPart, size: int) -> None:
+    def _hold_bytes(self, part: MediaPart, size: int) -> None:
         self._arrived += size
-        self._add(part, size)
+        self._count_bytes(part, size)
         self.share.take(self._arrived, part.param)
 
-    def _add(self, part: MediaPart, size: int) -> None:
+    def _count_bytes(self, part: MediaPart, size: int) -> None:
         self._bytes += size
         if self._bytes > MAX_REQUEST_BYTES:
-            raise too_many(part)
+            raise media_too_large(part)
 
 
-def unresolved(request: Request) -> Iterator[MediaPart]:
+def unresolved_media(request: Request) -> Iterator[MediaPart]:
     """Yield the media of a request that still need their bytes, in order."""
     yield from (part for part in request_media(request) if part.url)

@@ -47,7 +47,7 @@ class MediaTransport(httpx.AsyncBaseTransport):
         limits = request.extensions["timeout"]
         wire = _Wire()
         try:
-            async with _until(_now() + limits["connect"], httpx.ConnectTimeout("")):
+            async with _time_limit(_loop_time() + limits["connect"], httpx.ConnectTimeout("")):
                 try:
                     await wire.connect(request, self._context)
                 except OSError:
@@ -73,7 +73,7 @@ class _Content(httpx.AsyncByteStream):
         """Send a request, and wait for the head of the response."""
         lines = [b"%s %s HTTP/1.1" % (request.method.encode(), request.url.raw_path)]
         lines += [b"%s: %s" % header for header in request.headers.raw]
-        async with _until(_now() + self._silence, httpx.ReadTimeout("")):
+        async with _time_limit(_loop_time() + self._silence, httpx.ReadTimeout("")):
             await self._wire.send(b"\r\n".join([*lines, b"", b""]))
             while not self.message.has_head:
                 await self._read()
@@ -81,7 +81,7 @@ class _Content(httpx.AsyncByteStream):
                     raise httpx.RemoteProtocolError("")
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        begin, size = _now(), 0
+        begin, size = _loop_time(), 0
         while True:
             piece = self.message.take()
             size += len(piece)
@@ -91,8 +91,8 @@ class _Content(httpx.AsyncByteStream):
                 yield piece
             if self.message.is_complete:
                 return
-            silent, slow = _now() + self._silence, begin + GRACE_SECONDS + size / LEAST_RATE
-            async with _until(min(silent, slow), httpx.ReadTimeout("") if silent < slow else SlowServerError("")):
+            silent, slow = _loop_time() + self._silence, begin + GRACE_SECONDS + size / LEAST_RATE
+            async with _time_limit(min(silent, slow), httpx.ReadTimeout("") if silent < slow else SlowServerError("")):
                 await self._read()
 
     async def aclose(self) -> None:
@@ -239,12 +239,12 @@ class _Wire:
         return data
 
 
-def _now() -> float:
+def _loop_time() -> float:
     return asyncio.get_running_loop().time()
 
 
 @contextlib.asynccontextmanager
-async def _until(when: float, late: httpx.TimeoutException) -> AsyncIterator[None]:
+async def _time_limit(when: float, late: httpx.TimeoutException) -> AsyncIterator[None]:
     """Raise `late` if the context lasts longer."""
     try:
         async with asyncio.timeout_at(when):

@@ -34,7 +34,7 @@ class UploadFolder:
         if not self._root.is_dir():
             return
         try:
-            with _locked(self._root / _LOCK):
+            with _hold_lock(self._root / _LOCK):
                 for folder in self._root.iterdir():
                     if folder.is_dir() and _is_dead(folder):
                         shutil.rmtree(folder, ignore_errors=True)
@@ -47,10 +47,10 @@ class UploadFolder:
         Raise OrchardError("unavailable") if that fails.
         """
         try:
-            own = self._own = self._own or self._made()
+            own = self._own = self._own or self._ensure_folder()
             number, path = tempfile.mkstemp(dir=own, prefix="upload-")
         except OSError as error:
-            raise no_room(error) from None
+            raise disk_error(error) from None
         return number, Path(path)
 
     def close(self) -> None:
@@ -60,16 +60,16 @@ class UploadFolder:
             os.close(self._lock)
             self._own = None
 
-    def _made(self) -> Path:
+    def _ensure_folder(self) -> Path:
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _locked(self._root / _LOCK):
+        with _hold_lock(self._root / _LOCK):
             own = Path(tempfile.mkdtemp(dir=self._root, prefix=f"{os.getpid()}-"))
             self._lock = os.open(own / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         return own
 
 
-def no_room(error: OSError) -> OrchardError:
+def disk_error(error: OSError) -> OrchardError:
     """Return the error of an upload that can't be written to the disk."""
     return OrchardError("unavailable", f"the upload can't be stored: {error.strerror or error}", retry_after=60)
 
@@ -90,7 +90,7 @@ def _is_dead(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _hold_lock(path: Path) -> Iterator[None]:
     """Hold a lock, so that no folder is deleted after it was made and before it has its own lock."""
     number = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:

@@ -20,10 +20,10 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_BYTES, MediaKind, MediaPart
 from orchard.dialects.common.json_body import invalid
-from orchard.gateway.http.body import drain
+from orchard.gateway.http.body import drain_body
 from orchard.gateway.http.budget import Budget, Share
-from orchard.gateway.media.errors import check_type, empty, too_large
-from orchard.gateway.media.upload_folder import UploadFolder, no_room
+from orchard.gateway.media.errors import check_media_type, file_empty, file_too_large
+from orchard.gateway.media.upload_folder import UploadFolder, disk_error
 
 LEAST_RATE = 32 * 1024
 """Bytes per second that a client must send on average after the time limit of other bodies."""
@@ -63,7 +63,7 @@ class FileFields(Struct, frozen=True):
         return self.most_bytes or MAX_BYTES[self.kind]
 
     @property
-    def words(self) -> str:
+    def field_names(self) -> str:
         """The names of the fields, for a message."""
         return ", ".join(f"`{name}`" for name in self.most)
 
@@ -89,14 +89,14 @@ class UploadReader:
         try:
             most = files.largest * sum(files.most.values()) + MOST_FIELD_BYTES + _WRITTEN_AT_ONCE
             if int(http.headers.get("content-length", 0)) > most:
-                raise too_large(MediaPart(files.kind, "", next(iter(files.most))), files.most_bytes)
+                raise file_too_large(MediaPart(files.kind, "", next(iter(files.most))), files.most_bytes)
             await self._receive(chunks, parts)
         except BaseException as error:
             parts.form.close()
             # A client with an Expect header has not begun to send.
             if isinstance(error, OrchardError) and "expect" not in http.headers:
                 with contextlib.suppress(ClientDisconnect):
-                    await drain(chunks)
+                    await drain_body(chunks)
             raise
         finally:
             parts.end()
@@ -123,7 +123,7 @@ class UploadReader:
             message = f"the upload took more than {self._timeout:g} seconds, at less than"
             raise OrchardError("timeout", f"{message} {LEAST_RATE // 1024} KiB a second") from None
         except OSError as error:
-            raise no_room(error) from None
+            raise disk_error(error) from None
 
 
 class _OpenFile:
@@ -184,7 +184,7 @@ class _Parts:
         try:
             self._parser.write(chunk)
         except FormParserError as error:
-            raise _broken(str(error)) from None
+            raise _form_error(str(error)) from None
         self._in_memory.take(self._pending + self._field_bytes)
 
     async def write(self) -> None:
@@ -196,7 +196,7 @@ class _Parts:
     def check_complete(self) -> None:
         """Raise OrchardError if the form is not complete."""
         if not self._complete:
-            raise _broken("it ends too early")
+            raise _form_error("it ends too early")
 
     def end(self) -> None:
         """Close the files."""
@@ -230,7 +230,7 @@ class _Parts:
     def _headers_finished(self) -> None:
         _, options = parse_options_header(self._headers.get(b"content-disposition"))
         if b"name" not in options:
-            raise _broken("a part has no name")
+            raise _form_error("a part has no name")
         self._field = options[b"name"].decode(errors="replace")
         if b"filename" not in options:
             return
@@ -239,12 +239,14 @@ class _Parts:
         if len(there) >= most:
             plural = "file" if most == 1 else "files"
             why = (
-                f"may have {most} {plural}." if most else f"is not a field for files: send them in {self._files.words}."
+                f"may have {most} {plural}."
+                if most
+                else f"is not a field for files: send them in {self._files.field_names}."
             )
             raise invalid(self._field, why)
         media_type = self._headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
         file = MediaPart(self._files.kind, "", self._field, media_type=media_type)
-        check_type(file, media_type)
+        check_media_type(file, media_type)
         number, path = self._folder.new_file()
         self._writers.append(_OpenFile(number))
         self._file, self._file_bytes = replace(file, path=str(path)), 0
@@ -256,19 +258,19 @@ class _Parts:
             self._file_bytes += size
             self._all_bytes += size
             if self._file_bytes > self._files.largest:
-                raise too_large(self._file, self._files.most_bytes)
+                raise file_too_large(self._file, self._files.most_bytes)
             self._share.take(self._all_bytes)
             self._writers[-1].pending += memoryview(data)[start:end]
             return
         self._field_bytes += size
         if self._field_bytes > MOST_FIELD_BYTES:
-            message = f"the fields besides {self._files.words} have more than {MOST_FIELD_BYTES} bytes"
+            message = f"the fields besides {self._files.field_names} have more than {MOST_FIELD_BYTES} bytes"
             raise OrchardError("payload_too_large", message, param=self._field)
         self._data += data[start:end]
 
     def _part_end(self) -> None:
         if self._file and not self._file_bytes:
-            raise empty(self._file)
+            raise file_empty(self._file)
         if self._file or self._field is None:
             return
         try:
@@ -292,9 +294,9 @@ def _boundary(http: Request) -> bytes:
         raise OrchardError("invalid_request", f"the content-encoding '{encoding}' is not supported; send it plain")
     boundary = options.get(b"boundary", b"")
     if not 0 < len(boundary) <= 70:  # RFC 2046, 5.1.1
-        raise _broken("its content type names no boundary of 1 to 70 characters")
+        raise _form_error("its content type names no boundary of 1 to 70 characters")
     return boundary
 
 
-def _broken(why: str) -> OrchardError:
+def _form_error(why: str) -> OrchardError:
     return OrchardError("invalid_request", f"the form can't be read: {why}")

@@ -79,7 +79,9 @@ _MEMORY = {
 }
 
 
-def render(metrics: Metrics, now: Mapping[str, ModelStatus], memory: MemoryStatus, accept: str) -> tuple[bytes, str]:
+def render_metrics(
+    metrics: Metrics, now: Mapping[str, ModelStatus], memory: MemoryStatus, accept: str
+) -> tuple[bytes, str]:
     """Return the text in the best format that an Accept header allows, and its content type.
 
     `now` has each model's status; `memory` is for all models together.
@@ -109,10 +111,10 @@ class _Scrape:
         text = "HTTP responses, by route (empty: no such route) and status."
         responses = [([route, str(status)], count) for (route, status), count in self._metrics.responses.items()]
         yield _family(CounterMetricFamily, "orchard_http_responses", text, ["route", "status"], responses)
-        yield from self._counted()
-        yield from self._current()
+        yield from self._counters()
+        yield from self._gauges()
 
-    def _counted(self) -> Iterator[Metric]:
+    def _counters(self) -> Iterator[Metric]:
         models = self._metrics.models.items()
         for name, text, number in _COUNTERS:
             totals = [([model], number(counted)) for model, counted in models]
@@ -129,7 +131,7 @@ class _Scrape:
                 family.add_metric([model], buckets, found.sum)
             yield family
 
-    def _current(self) -> Iterator[Metric]:
+    def _gauges(self) -> Iterator[Metric]:
         models = self._now.items()
         text = "1 for the current state, 0 for the others."
         states = [([model, state], state == now.state) for model, now in models for state in get_args(ShownState)]
@@ -143,7 +145,7 @@ class _Scrape:
         text = "Memory of a worker, by what it is for: see docs/metrics.md."
         memory = GaugeMetricFamily("orchard_worker_memory_bytes", text, labels=["model", "kind"])
         for model, now in models:
-            for kind, size in now.memory().items():
+            for kind, size in now.memory_sizes().items():
                 memory.add_metric([model, kind], size)
         yield memory
         yield from self._speculation()

@@ -11,9 +11,9 @@ from orchard.gateway.metrics.counters import RATE_SECONDS, Histogram, Metrics, M
 from orchard.gateway.model_status import MEMORY_KINDS, ModelStatus
 
 
-def stats(metrics: Metrics, now: Mapping[str, ModelStatus], memory: MemoryStatus) -> dict[str, Any]:
+def server_stats(metrics: Metrics, now: Mapping[str, ModelStatus], memory: MemoryStatus) -> dict[str, Any]:
     """Return the body of /v1/stats. `now` has each model's status; `memory` is for all."""
-    models = {name: _model(metrics, metrics.models[name], here) for name, here in now.items()}
+    models = {name: _model_stats(metrics, metrics.models[name], here) for name, here in now.items()}
     return {
         "object": "stats",
         "version": __version__,
@@ -21,12 +21,12 @@ def stats(metrics: Metrics, now: Mapping[str, ModelStatus], memory: MemoryStatus
         "running": sum(here.running for here in now.values()),
         "waiting": sum(here.waiting for here in now.values()),
         "tokens_per_second": round(sum(model["tokens_per_second"] for model in models.values()), 2),
-        "memory": {**memory.shown(), **_memory(*now.values())},
+        "memory": {**memory.as_json(), **_memory_sums(*now.values())},
         "models": models,
     }
 
 
-def _model(metrics: Metrics, counted: ModelMetrics, now: ModelStatus) -> dict[str, Any]:
+def _model_stats(metrics: Metrics, counted: ModelMetrics, now: ModelStatus) -> dict[str, Any]:
     # The last minute, or the time since the start if it is shorter.
     seconds = min(RATE_SECONDS, max(1.0, metrics.uptime))
     outcomes: Counter[str] = Counter()
@@ -48,20 +48,20 @@ def _model(metrics: Metrics, counted: ModelMetrics, now: ModelStatus) -> dict[st
         "units": {unit: round(count, 3) for (unit,), count in counted.units.items()},
         "tokens_per_second": round(counted.completion_tokens.last_minute(metrics.clock()) / seconds, 2),
         "cached_share": round(counted.cached_tokens / counted.prompt_tokens, 4) if counted.prompt_tokens else None,
-        "speculation": {source: _speculation(totals) for source, totals in now.speculation.items()},
-        "first_token_ms": _spread(counted.first_token),
-        "between_tokens_ms": _spread(counted.gap),
-        "memory": _memory(now),
+        "speculation": {source: _speculation_stats(totals) for source, totals in now.speculation.items()},
+        "first_token_ms": _quantiles_ms(counted.first_token),
+        "between_tokens_ms": _quantiles_ms(counted.gap),
+        "memory": _memory_sums(now),
         "loads": sum(counted.load.counts),
         "load_failures": counted.failed_loads,
-        "load_seconds": _rounded(counted.load.quantiles(0.5)[0], digits=3),
+        "load_seconds": _round(counted.load.quantiles(0.5)[0], digits=3),
         "unloads": sum(counted.unloads.values()),
         "crashes": counted.crashes,
         "restarts": counted.restarts,
     }
 
 
-def _speculation(totals: SourceTotals) -> dict[str, float | int | None]:
+def _speculation_stats(totals: SourceTotals) -> dict[str, float | int | None]:
     return {
         "proposed": totals.proposed,
         "accepted": totals.accepted,
@@ -70,19 +70,19 @@ def _speculation(totals: SourceTotals) -> dict[str, float | int | None]:
     }
 
 
-def _spread(seconds: Histogram) -> dict[str, float | None]:
+def _quantiles_ms(seconds: Histogram) -> dict[str, float | None]:
     """Return the median and the 95th percentile in milliseconds."""
     median, p95 = seconds.quantiles(0.5, 0.95)
-    return {"median": _rounded(median, 1e3), "p95": _rounded(p95, 1e3)}
+    return {"median": _round(median, 1e3), "p95": _round(p95, 1e3)}
 
 
-def _rounded(number: float | None, factor: float = 1, digits: int = 2) -> float | None:
+def _round(number: float | None, factor: float = 1, digits: int = 2) -> float | None:
     return None if number is None else round(number * factor, digits)
 
 
-def _memory(*models: ModelStatus) -> dict[str, int | None]:
+def _memory_sums(*models: ModelStatus) -> dict[str, int | None]:
     """Return the memory of these models together in bytes; None if none of them has reported it."""
     known = Counter[str]()
     for model in models:
-        known.update(model.memory())
+        known.update(model.memory_sizes())
     return {f"{kind}_bytes": known.get(kind) for kind in MEMORY_KINDS}

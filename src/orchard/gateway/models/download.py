@@ -8,7 +8,7 @@ import msgspec
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.caller import environment_without_keys
-from orchard.gateway.crash_reason import reap, without_folders
+from orchard.gateway.crash_reason import hide_folders, reap
 from orchard.gateway.models import download_process
 from orchard.gateway.models.download_process import Report
 
@@ -16,7 +16,7 @@ _AT_ONCE = 2
 _END_SECONDS = 5.0
 
 
-async def download(repo: str, revision: str | None, on_progress: Callable[[int, int], None]) -> str:
+async def download_model(repo: str, revision: str | None, on_progress: Callable[[int, int], None]) -> str:
     """Download the missing files of a model, and return its folder in the cache.
 
     `on_progress` is called with the downloaded bytes and the bytes of all missing files. Cancelling ends the download.
@@ -77,7 +77,7 @@ class Downloads:
         if task.cancelled():
             raise OrchardError("shutting_down", "the server is shutting down", retry_after=5)
         if error := task.result():
-            raise OrchardError(error.kind, without_folders(error.message), param="model")
+            raise OrchardError(error.kind, hide_folders(error.message), param="model")
 
     async def close(self) -> None:
         """Cancel all downloads."""
@@ -95,7 +95,7 @@ class Downloads:
         async with self._turns:
             self._progress[repo, revision] = "downloading"
             try:
-                await download(repo, revision, tell)
+                await download_model(repo, revision, tell)
             except OrchardError as error:
                 return error
             finally:

@@ -48,7 +48,7 @@ class Report(Struct, omit_defaults=True):
     failed: Failed | None = None
 
 
-def snapshot(repo: str, revision: str | None, on_progress: Callable[[int, int], None]) -> str:
+def download_snapshot(repo: str, revision: str | None, on_progress: Callable[[int, int], None]) -> str:
     """Download the files of a model that the cache lacks, and return the model's folder in the cache.
 
     `on_progress` is called, from any thread, with the downloaded bytes and the bytes of all missing files.
@@ -71,12 +71,12 @@ def snapshot(repo: str, revision: str | None, on_progress: Callable[[int, int], 
             repo,
             revision=revision,
             allow_patterns=_WANTED,
-            ignore_patterns=_unwanted(info),
+            ignore_patterns=_unwanted_patterns(info),
             max_workers=_FILES_AT_ONCE,
-            tqdm_class=_byte_bar(lambda done: on_progress(min(done, total), total)),
+            tqdm_class=_byte_bar_class(lambda done: on_progress(min(done, total), total)),
         )
     except Exception as error:  # which HTTP errors are raised depends on huggingface_hub's version
-        raise _explained(error, repo, revision, api.endpoint) from None
+        raise _explain_error(error, repo, revision, api.endpoint) from None
     on_progress(total, total)  # another process may have downloaded some of the files
     return str(folder)
 
@@ -87,7 +87,7 @@ def _missing_bytes(repo: str, info: "ModelInfo") -> int:
     from huggingface_hub.utils import filter_repo_objects
 
     files = {file.rfilename: file for file in info.siblings or ()}
-    wanted = filter_repo_objects(files, allow_patterns=_WANTED, ignore_patterns=_unwanted(info))
+    wanted = filter_repo_objects(files, allow_patterns=_WANTED, ignore_patterns=_unwanted_patterns(info))
     missing = {
         files[name].blob_id or name: files[name].size or 0
         for name in wanted
@@ -96,7 +96,7 @@ def _missing_bytes(repo: str, info: "ModelInfo") -> int:
     return sum(missing.values())
 
 
-def _unwanted(info: "ModelInfo") -> list[str]:
+def _unwanted_patterns(info: "ModelInfo") -> list[str]:
     """Return patterns of files that a model does not need, such as a pipeline's weights at the top, a second copy."""
     weights = [file.rfilename for file in info.siblings or () if file.rfilename.endswith(".safetensors")]
     is_pipeline = any(name.startswith("transformer/") for name in weights)
@@ -105,14 +105,14 @@ def _unwanted(info: "ModelInfo") -> list[str]:
 
 def _remove_leftovers(repo: str) -> None:
     """Delete partial files of killed processes, which no other process can use."""
-    folder = hub_cache.folder_of(repo)
+    folder = hub_cache.repo_folder(repo)
     for part in Path(folder, "blobs").glob(f"*{_PART}") if folder else ():
         with suppress(OSError):
             if time.time() - part.stat().st_mtime > _LEFTOVER_SECONDS:
                 part.unlink()
 
 
-def _byte_bar(tell: Callable[[int], None]) -> type:
+def _byte_bar_class(tell: Callable[[int], None]) -> type:
     """Return a class for huggingface_hub's progress bars that calls `tell` with the bytes of all files so far."""
     from huggingface_hub.utils import tqdm
 
@@ -133,7 +133,7 @@ def _byte_bar(tell: Callable[[int], None]) -> type:
     return ByteBar
 
 
-def _explained(error: Exception, repo: str, revision: str | None, endpoint: str) -> OrchardError:
+def _explain_error(error: Exception, repo: str, revision: str | None, endpoint: str) -> OrchardError:
     """Return the error for a caller of an exception during a download."""
     from huggingface_hub import errors
 
@@ -174,7 +174,7 @@ def _end_with_stdin() -> None:
         os._exit(1)
 
 
-def _print(report: Report) -> None:
+def _print_report(report: Report) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
     sys.stdout.buffer.flush()
 
@@ -184,11 +184,11 @@ def main() -> None:
     repo, revision = sys.argv[1], sys.argv[2] or None
     threading.Thread(target=_end_with_stdin, daemon=True).start()
     try:
-        folder = snapshot(repo, revision, lambda done, total: _print(Report(done, total)))
+        folder = download_snapshot(repo, revision, lambda done, total: _print_report(Report(done, total)))
     except OrchardError as error:
-        _print(Report(failed=Failed.of(error)))
+        _print_report(Report(failed=Failed.of(error)))
     else:
-        _print(Report(folder=folder))
+        _print_report(Report(folder=folder))
 
 
 if __name__ == "__main__":

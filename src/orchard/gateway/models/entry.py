@@ -16,7 +16,7 @@ from orchard.core.tasks.speak import Speak, SpeechOptions
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models import sources
 from orchard.gateway.models.model_files import ModelFiles
-from orchard.kinds import KINDS, Backend, kind_called
+from orchard.kinds import KINDS, Backend, kind_by_name
 
 
 class ModelEntry(Struct, frozen=True):
@@ -49,7 +49,7 @@ class ModelEntry(Struct, frozen=True):
     created: int = 0
 
     @property
-    def bundled(self) -> bool:
+    def is_bundled(self) -> bool:
         """Whether it is one of the models that come with Orchard."""
         return any(self.path == source.folder for source in sources.BUNDLED.values())
 
@@ -90,9 +90,9 @@ class ModelEntry(Struct, frozen=True):
         """Return whether it can do a task."""
         return task in self.tasks
 
-    def check(self, task: type[Task]) -> None:
+    def check_task(self, task: type[Task]) -> None:
         """Raise OrchardError if it can't do a task."""
-        self.backend.check(self.id, task, self.options)
+        self.backend.check_task(self.id, task, self.options)
 
     def check_media(self, parts: Iterable[MediaPart]) -> None:
         """Raise OrchardError if, according to its files, it can't read one of the media."""
@@ -110,9 +110,9 @@ def with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelS
     windows = [window for window in (files.context_window, entry.text.context_length) if window]
     able = files.capabilities
     if entry.text.chat_template_file:
-        able = capabilities(files.kind, _text(entry.text.chat_template_file))
+        able = capabilities(files.kind, _read_template(entry.text.chat_template_file))
     given = settings.model_type if isinstance(settings, ModelSettings) else None
-    kind = kind_called(given) if given else files.kind
+    kind = kind_by_name(given) if given else files.kind
     backend, options = KINDS[kind].backend, entry.options
     if not isinstance(options, backend.options):  # the entry has the options of text models
         if entry.text.adapter_path:
@@ -135,7 +135,7 @@ def with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelS
 
 
 @functools.lru_cache(maxsize=64)
-def _text(path: str) -> str:
+def _read_template(path: str) -> str:
     try:
         return folder_files.read(Path(path).expanduser()).decode(errors="replace")
     except (OSError, ValueError, RuntimeError):  # the worker reports this when it loads the model

@@ -16,8 +16,8 @@ from orchard import folder_files
 from orchard.core.model_config import Capability, capabilities, context_window
 from orchard.core.voices import voices
 from orchard.gateway.models.gguf import FIND, GGUF, is_gguf
-from orchard.gateway.models.pipeline_files import read_weights
-from orchard.kinds import KINDS, ModelKind, kind_of
+from orchard.gateway.models.pipeline_files import read_pipeline_weights
+from orchard.kinds import KINDS, ModelKind, recognise_kind
 
 # A folder that has just changed may change again without a new mtime, because mtimes are coarse.
 _SETTLED_NS = 2 * 10**9
@@ -69,7 +69,7 @@ class _SentenceSettings(Struct):
     max_seq_length: int | None = None
 
 
-class Folders:
+class FolderReader:
     """Caches the facts in models' folders, by path. It is thread-safe."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Folders:
             raise ValueError(f"it can't be read ({error})") from None
         known = self._known.get(folder)
         if known is None or known[0] != state or known[2] < time.monotonic():
-            found = _read(folder)
+            found = _read_folder(folder)
             known = (state, found, time.monotonic() + _REFUSED_SECONDS if isinstance(found, str) else math.inf)
             if time.time_ns() - max(state) > _SETTLED_NS:
                 self._known[folder] = known
@@ -93,54 +93,54 @@ class Folders:
         return known[1]
 
 
-def _read(folder: str) -> ModelFiles | str:
+def _read_folder(folder: str) -> ModelFiles | str:
     try:
         names = set(folder_files.names(folder))
         if is_gguf(names):
             return GGUF
         folder_files.check(folder)
         if "model_index.json" in names or "config.json" not in names:
-            return _read_folders(folder, kind_of({}, names), names)
-        config = _json(folder, "config.json", Any)
+            return _read_folders(folder, recognise_kind({}, names), names)
+        config = _decode_file(folder, "config.json", Any)
         if not isinstance(config, dict):
             return "its config.json is not a JSON object"
-        kind = kind_of(config, names)
+        kind = recognise_kind(config, names)
         if "model_type" not in config and kind != "transcription":  # OpenAI's Whisper and NeMo name no type
             return "its config.json names no model_type"
-        size = _weights(folder, names, KINDS[kind])
+        size = _weights_bytes(folder, names, KINDS[kind])
         if KINDS[kind].has_tokenizer and not str(config.get("model_type")).endswith(_HEAD):
             _check_tokenizer(folder, names)
-        able = capabilities(kind, _template(folder, names))
-        window = _window(folder, names, config)
-        return ModelFiles(kind, window, able, size, _created(folder, "config.json"), voices(config))
+        able = capabilities(kind, _chat_template(folder, names))
+        window = _context_window(folder, names, config)
+        return ModelFiles(kind, window, able, size, _creation_time(folder, "config.json"), voices(config))
     except (OSError, ValueError) as error:
         return str(error)
 
 
-def _window(folder: str, names: Collection[str], config: dict[str, Any]) -> int | None:
+def _context_window(folder: str, names: Collection[str], config: dict[str, Any]) -> int | None:
     """Return a model's context window in tokens: config.json's, or fewer if sentence-transformers cuts texts."""
     windows = [context_window(config)]
     if "sentence_bert_config.json" in names:
-        windows.append(_json(folder, "sentence_bert_config.json", _SentenceSettings).max_seq_length)
+        windows.append(_decode_file(folder, "sentence_bert_config.json", _SentenceSettings).max_seq_length)
     return min((window for window in windows if window), default=None)
 
 
 def _read_folders(folder: str, kind: str, names: Collection[str]) -> ModelFiles:
     """Read a model whose weights are in sub-folders. Raise ValueError or OSError."""
     if not KINDS[kind].in_folders:
-        raise ValueError(_adapter(names) or NO_MODEL)
-    weights = read_weights(folder)
-    return ModelFiles(kind, None, (), weights.size_bytes, _created(folder), kept_bytes=weights.kept_bytes)
+        raise ValueError(_describe_adapter(names) or NO_MODEL)
+    weights = read_pipeline_weights(folder)
+    return ModelFiles(kind, None, (), weights.size_bytes, _creation_time(folder), kept_bytes=weights.kept_bytes)
 
 
-def _weights(folder: str, names: Collection[str], kind: ModelKind) -> int:
+def _weights_bytes(folder: str, names: Collection[str], kind: ModelKind) -> int:
     """Return the bytes of all weights. Raise ValueError if there are none, or some are missing or broken."""
     found = {name for name in names if kind.weights.fullmatch(name)}
     if not found:
-        raise ValueError(_adapter(names) or _in_pytorch(names, kind) or "it has no model*.safetensors")
+        raise ValueError(_describe_adapter(names) or _describe_pytorch(names, kind) or "it has no model*.safetensors")
     paths = [os.path.join(folder, name) for name in sorted(found)]
     broken = len(paths) - sum(map(os.path.exists, paths))  # links that lead nowhere
-    missing, total = (broken, len(paths)) if broken else _missing(found, folder_files.shards(folder))
+    missing, total = (broken, len(paths)) if broken else _count_missing(found, folder_files.shards(folder))
     if missing:
         raise ValueError(f"it is not complete: {missing} of its {total} files of weights are not here")
     if problem := folder_files.problem_of(path for path in paths if path.endswith(".safetensors")):
@@ -148,7 +148,7 @@ def _weights(folder: str, names: Collection[str], kind: ModelKind) -> int:
     return sum(map(os.path.getsize, paths))
 
 
-def _missing(found: Collection[str], index: Collection[str]) -> tuple[int, int]:
+def _count_missing(found: Collection[str], index: Collection[str]) -> tuple[int, int]:
     """Return how many files of weights are missing, and how many there should be.
 
     An index of other files than those that are here is left from an earlier version of the model. So are numbered files
@@ -163,7 +163,7 @@ def _missing(found: Collection[str], index: Collection[str]) -> tuple[int, int]:
     return max(gaps, default=(0, 1))
 
 
-def _adapter(names: Collection[str]) -> str | None:
+def _describe_adapter(names: Collection[str]) -> str | None:
     """Return what a folder is if it has no model, but an adapter for one."""
     if "adapter_config.json" not in names:
         return None
@@ -172,7 +172,7 @@ def _adapter(names: Collection[str]) -> str | None:
     )
 
 
-def _in_pytorch(names: Collection[str], kind: ModelKind) -> str | None:
+def _describe_pytorch(names: Collection[str], kind: ModelKind) -> str | None:
     """Return what a folder is if its weights are PyTorch's, and how to get a model that can be served."""
     file = next((name for name in sorted(names) if name.endswith(_OF_PYTORCH)), None)
     convert = f", or convert the original with '{kind.convert} --hf-path ID'" if kind.convert else ""
@@ -185,11 +185,11 @@ def _check_tokenizer(folder: str, names: Collection[str]) -> None:
         return
     if "tokenizer_config.json" not in names:
         raise ValueError(f"it has no tokenizer: {_COPY}")
-    if _json(folder, "tokenizer_config.json", _TokenizerSettings).tokenizer_class not in _OF_BYTES:
+    if _decode_file(folder, "tokenizer_config.json", _TokenizerSettings).tokenizer_class not in _OF_BYTES:
         raise ValueError(f"it has only the tokenizer's settings, tokenizer_config.json: {_COPY}")
 
 
-def _json(folder: str, name: str, as_type: type[T]) -> T:
+def _decode_file(folder: str, name: str, as_type: type[T]) -> T:
     """Return a JSON file as that type. Raise ValueError if it can't be read."""
     try:
         return msgspec.convert(folder_files.read_json(os.path.join(folder, name)), as_type)
@@ -197,19 +197,19 @@ def _json(folder: str, name: str, as_type: type[T]) -> T:
         raise ValueError(f"its {name} can't be read ({error})") from None
 
 
-def _template(folder: str, names: Collection[str]) -> str:
+def _chat_template(folder: str, names: Collection[str]) -> str:
     """Return the chat template, or all of them, as text, from where transformers reads it; empty if there is none."""
     with suppress(OSError, ValueError):
         if "chat_template.jinja" in names:
             return folder_files.read(os.path.join(folder, "chat_template.jinja")).decode(errors="replace")
     for name in ("chat_template.json", "tokenizer_config.json"):
         with suppress(ValueError):
-            template = _json(folder, name, _Template).chat_template
+            template = _decode_file(folder, name, _Template).chat_template
             if text := "\n".join(one.template for one in template) if isinstance(template, list) else template:
                 return text
     return ""
 
 
-def _created(folder: str, name: str = "") -> int:
+def _creation_time(folder: str, name: str = "") -> int:
     """Return the mtime of a folder, or of a file in it, limited to valid dates."""
     return min(max(0, int(os.stat(os.path.join(folder, name)).st_mtime)), _LAST_DATE)

@@ -11,7 +11,7 @@ _MAX_SHOWN = 6
 _MAX_CHARS = 200
 
 
-def closest(name: str, names: Sequence[str]) -> list[str]:
+def closest_names(name: str, names: Sequence[str]) -> list[str]:
     """Return the most similar names. Case and owners don't matter."""
     if len(name) > _MAX_CHARS:
         return []
@@ -26,7 +26,7 @@ def closest(name: str, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))[:_MAX_SHOWN]
 
 
-def spellings(name: str) -> set[str]:
+def lenient_spellings(name: str) -> set[str]:
     """Return the names, in lower case, that clients of other servers may mean: `openai/NAME` and `NAME:latest`."""
     if len(name) > _MAX_CHARS:
         return set()
@@ -35,20 +35,20 @@ def spellings(name: str) -> set[str]:
     return without | {text.removesuffix(":latest") for text in without}
 
 
-def unknown(name: str, names: Sequence[str]) -> str:
+def unknown_name_message(name: str, names: Sequence[str]) -> str:
     """Return the message for an unknown model name, with the most similar names of this server."""
-    if not (close := closest(name, names)):
-        return f"no model '{name}' here; this server has {listed(names) or 'none'}"
-    return f"no model '{name}' here; the closest {'name is' if len(close) == 1 else 'names are'} {listed(close)}"
+    if not (close := closest_names(name, names)):
+        return f"no model '{name}' here; this server has {list_names(names) or 'none'}"
+    return f"no model '{name}' here; the closest {'name is' if len(close) == 1 else 'names are'} {list_names(close)}"
 
 
-def listed(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """Return a limited number of names as a part of a sentence."""
     shown = ", ".join(f"'{name}'" for name in names[:_MAX_SHOWN])
     return shown if len(names) <= _MAX_SHOWN else f"{shown} and {len(names) - _MAX_SHOWN} more"
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     """Return a model's name. Raise OrchardError if no request could use it."""
     try:
         name.encode()  # JSON must be able to hold it
@@ -59,7 +59,7 @@ def checked_name(name: str) -> str:
     return name
 
 
-def checked_adapter(model: str, name: str, folder: str) -> str:
+def check_adapter(model: str, name: str, folder: str) -> str:
     """Return the folder of an adapter. Raise OrchardError if it has no adapter in mlx-lm's format."""
     path = Path(folder).expanduser()
     for file in ("adapter_config.json", "adapters.safetensors"):

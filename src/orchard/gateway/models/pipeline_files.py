@@ -22,7 +22,7 @@ class PipelineWeights(Struct, frozen=True):
     kept_bytes: int
 
 
-def read_weights(folder: str) -> PipelineWeights:
+def read_pipeline_weights(folder: str) -> PipelineWeights:
     """Return the size of a pipeline. Raise ValueError if it has no weights, or OSError."""
     files = sorted(Path(path) for path in folder_files.tree(folder) if path.endswith(".safetensors"))
     if not files:
@@ -32,14 +32,14 @@ def read_weights(folder: str) -> PipelineWeights:
         files = [file for file in files if file.parent != Path(folder)]
     if problem := folder_files.problem_of(files):
         raise ValueError(problem)
-    size = _size(files)
+    size = _total_bytes(files)
     if main and _is_quantised(main[0]):
         return PipelineWeights(size, size)
-    keeps = _class_name(folder).startswith(_KEPT_BY)
-    return PipelineWeights(size, _size(file for file in files if keeps and file.parent.name == _KEPT_PART))
+    keeps = _pipeline_class(folder).startswith(_KEPT_BY)
+    return PipelineWeights(size, _total_bytes(file for file in files if keeps and file.parent.name == _KEPT_PART))
 
 
-def _size(files: Iterable[Path]) -> int:
+def _total_bytes(files: Iterable[Path]) -> int:
     return sum(file.stat().st_size for file in files)
 
 
@@ -49,7 +49,7 @@ def _is_quantised(file: Path) -> bool:
     return isinstance(metadata, dict) and str(metadata.get("quantization_level", "None")).isdigit()
 
 
-def _class_name(folder: str) -> str:
+def _pipeline_class(folder: str) -> str:
     """Return the name of a pipeline's class; an empty text if its index can't be read."""
     try:
         found = folder_files.read_json(os.path.join(folder, _INDEX))

@@ -16,13 +16,13 @@ from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
 from orchard.core.request import Adapter
 from orchard.core.tasks.text_options import TextOptions
-from orchard.gateway.crash_reason import without_folders
+from orchard.gateway.crash_reason import hide_folders
 from orchard.gateway.models import hub_cache, sources, subfolders
 from orchard.gateway.models.download import Downloads
 from orchard.gateway.models.entry import ModelEntry, with_files
 from orchard.gateway.models.gguf import GGUF, is_gguf
-from orchard.gateway.models.model_files import NO_MODEL, Folders, ModelFiles
-from orchard.gateway.models.names import checked_adapter, checked_name, listed, spellings, unknown
+from orchard.gateway.models.model_files import NO_MODEL, FolderReader, ModelFiles
+from orchard.gateway.models.names import check_adapter, check_name, lenient_spellings, list_names, unknown_name_message
 
 _DEFAULTS = Settings()
 # Searching all models for names to suggest may take at most this share of the time.
@@ -31,7 +31,7 @@ _NOT_CACHED = "it is not in the local Hugging Face cache"
 _FALLBACK_ADVICE = "; start the server with `--fallback-model NAME` to have one model answer for all unknown names"
 
 
-class _Configured(Struct):
+class _ConfiguredModel(Struct):
     """A model that the configuration names: `given` is its configured entry, `entry` the latest one.
 
     `settings` are the model's own. It has each of `further_names` if no other model has it. `adapter_names` are the
@@ -54,17 +54,17 @@ class Registry:
         self._settings = settings
         self._finds = False
         self._model_dir = os.path.expanduser(settings.model_dir or "")
-        self._folders = Folders()
+        self._folders = FolderReader()
         self.downloads = Downloads()
         """The running downloads. The next download of a model keeps its complete files."""
-        self._configured: dict[str, _Configured] = {}
+        self._configured: dict[str, _ConfiguredModel] = {}
         self._names: dict[str, str] = {}  # every name of a configured model, and its id
         self._shown: list[str] = []
         self.refused: dict[str, str] = {}
-        """Why folders and cached models can't be served, by the names that they would have, as of the last `all`."""
+        """Why folders and cached models can't be served, by the names that they would have, as of the last `list_models`."""
         self._look_again = 0.0
         for entry in entries:
-            self._add(_Configured(entry, entry))
+            self._add_model(_ConfiguredModel(entry, entry))
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "Registry":
@@ -78,28 +78,28 @@ class Registry:
                 registry._names.setdefault(name, configured.entry.id)
         if settings.fallback_model is not None:
             registry.find(settings.fallback_model)
-        registry.all()  # read all files before the first request
+        registry.list_models()  # read all files before the first request
         return registry
 
-    def all(self) -> list[ModelEntry]:
+    def list_models(self) -> list[ModelEntry]:
         """Return every model, the configured ones first."""
-        configured = [self._seen(one) for one in self._configured.values()]
+        configured = [self._refresh_entry(one) for one in self._configured.values()]
         folders = {entry.folder for entry in configured}
         found: dict[str, ModelEntry] = {}
         refused: dict[str, str] = {}
-        for source in self._sources():
+        for source in self._all_sources():
             if source.name not in self._names and source.name not in found:
-                entry = self._found(source)
+                entry = self._unconfigured_model(source)
                 if entry and entry.folder not in folders:
                     found[source.name] = entry
-                elif not entry and (reason := self._refusal(source)):
+                elif not entry and (reason := self._refusal_reason(source)):
                     refused.setdefault(source.name, reason)
         self.refused = {name: reason for name, reason in refused.items() if name not in found}
         entries = [*configured, *found.values()]
         self._shown = [name for entry in entries for name in (entry.id, *entry.aliases)]
         return entries
 
-    def configured(self) -> list[ModelEntry]:
+    def configured_models(self) -> list[ModelEntry]:
         """Return the models that the configuration names, with the latest facts from their files."""
         return [one.entry for one in self._configured.values()]
 
@@ -108,21 +108,23 @@ class Registry:
 
         Raise OrchardError: model_not_found, or invalid_request if the model has no such adapter.
         """
-        entry = self._here(name) or self._alike(name) or self._on_the_hub(name) or self._fallback(name)
+        entry = (
+            self._local_model(name) or self._similar_model(name) or self._hub_model(name) or self._fallback_model(name)
+        )
         if adapter is not None:
-            entry = self._adapted(entry, adapter)
+            entry = self._adapter_variant(entry, adapter)
         return entry
 
-    def named(self, name: str) -> ModelEntry:
+    def find_exact(self, name: str) -> ModelEntry:
         """Return the model with this name, never the fallback; it may have to be downloaded. Raise OrchardError."""
-        entry = self._here(name) or self._alike(name) or self._on_the_hub(name)
+        entry = self._local_model(name) or self._similar_model(name) or self._hub_model(name)
         if entry is None:
             raise self._not_found(name)
         return entry
 
-    def known(self, name: str) -> ModelEntry:
+    def find_local(self, name: str) -> ModelEntry:
         """Return the configured or local model of this name, else the fallback. Raise OrchardError."""
-        return self._here(name) or self._alike(name) or self._fallback(name)
+        return self._local_model(name) or self._similar_model(name) or self._fallback_model(name)
 
     async def fetch(self, entry: ModelEntry) -> ModelEntry:
         """Download a model, and return its new entry. Raise OrchardError if that fails.
@@ -132,19 +134,19 @@ class Registry:
         assert entry.repo
         await self.downloads.fetch(entry.repo, entry.revision)
         draft = entry.text.draft
-        if draft and (repo := sources.source_of(draft).repo) and hub_cache.folder_of(repo) is None:
+        if draft and (repo := sources.source_of(draft).repo) and hub_cache.repo_folder(repo) is None:
             await self.downloads.fetch(repo, None)
         try:
-            files = self._read(sources.ModelSource(entry.id, repo=entry.repo, revision=entry.revision))
+            files = self._read_source(sources.ModelSource(entry.id, repo=entry.repo, revision=entry.revision))
             if one := self._configured.get(entry.id):
                 with_files(one.given, *files, one.settings or self._settings)
         except ValueError as error:
-            reason = without_folders(str(error))
+            reason = hide_folders(str(error))
             message = f"'{entry.repo}' was downloaded, but is not a model that can be served: {reason}"
             raise OrchardError("model_failed", message) from None
         return self.find(entry.id)
 
-    def _add(self, configured: _Configured) -> None:
+    def _add_model(self, configured: _ConfiguredModel) -> None:
         entry = configured.entry
         for name in dict.fromkeys((entry.id, *entry.aliases)):
             if name in self._names:
@@ -157,10 +159,10 @@ class Registry:
         """Add a model that the settings name, alone and with each of its adapters."""
         source = sources.source_of(model.model_path, model.revision)
         bare = ModelEntry(
-            checked_name(model.served_model_name or source.name),
+            check_name(model.served_model_name or source.name),
             "",
             None,
-            aliases=tuple(map(checked_name, model.aliases)),
+            aliases=tuple(map(check_name, model.aliases)),
             options=_with_adapter(model.text, model.text.adapter_path),
             configured=True,
             on_demand=model.on_demand,
@@ -171,52 +173,54 @@ class Registry:
         )
         names = sources.further_names(model.model_path, source)
         own = model.text.adapter_path
-        found = [_Configured(bare, bare, source, model, names, sources.spellings(own) if own else ())]
+        found = [_ConfiguredModel(bare, bare, source, model, names, sources.path_spellings(own) if own else ())]
         for name, folder in model.adapters.items():
             adapted = structs.replace(
                 bare,
-                id=checked_name(f"{bare.id}:{name}"),
+                id=check_name(f"{bare.id}:{name}"),
                 aliases=(),
-                options=_with_adapter(model.text, checked_adapter(bare.id, name, folder)),
+                options=_with_adapter(model.text, check_adapter(bare.id, name, folder)),
                 base=bare.id,
                 on_demand=True,
                 pinned=False,
             )
-            found.append(_Configured(adapted, adapted, source, model, adapter_names=sources.spellings(folder)))
+            found.append(
+                _ConfiguredModel(adapted, adapted, source, model, adapter_names=sources.path_spellings(folder))
+            )
         for configured in found:
             if not self._may_download(source.repo):
-                self._check(configured, source)
-            self._add(configured)
+                self._check_configured(configured, source)
+            self._add_model(configured)
 
-    def _check(self, configured: _Configured, source: sources.ModelSource) -> None:
+    def _check_configured(self, configured: _ConfiguredModel, source: sources.ModelSource) -> None:
         """Raise OrchardError("model_not_found") if a configured model is missing or can't be served."""
         try:
-            configured.entry = self._described(configured.given, source, configured.settings)
+            configured.entry = self._describe_entry(configured.given, source, configured.settings)
         except ValueError as error:
             repo = source.repo
-            advice = f"; 'orchard pull {repo}' fetches it" if repo and hub_cache.folder_of(repo) is None else ""
+            advice = f"; 'orchard pull {repo}' fetches it" if repo and hub_cache.repo_folder(repo) is None else ""
             message = f"model '{configured.entry.id}' can't be served: {error}{advice}"
             raise OrchardError("model_not_found", message) from None
 
-    def _seen(self, configured: _Configured) -> ModelEntry:
+    def _refresh_entry(self, configured: _ConfiguredModel) -> ModelEntry:
         """Return a configured model with the current facts from its files."""
         if source := configured.source:
             try:
-                configured.entry = self._described(configured.given, source, configured.settings)
+                configured.entry = self._describe_entry(configured.given, source, configured.settings)
             except ValueError:
                 # Loading it reports what is wrong, unless it can be downloaded.
                 if self._may_download(source.repo):
                     return structs.replace(configured.entry, path="")
         return configured.entry
 
-    def _described(
+    def _describe_entry(
         self, entry: ModelEntry, source: sources.ModelSource, settings: ModelSettings | None = None
     ) -> ModelEntry:
         """Return an entry with the facts from a model's files, and its aliases; `settings` are the model's own.
 
         Raise ValueError with the reason if the files are wrong.
         """
-        described = self._with_draft(with_files(entry, *self._read(source), settings or self._settings))
+        described = self._with_draft(with_files(entry, *self._read_source(source), settings or self._settings))
         aliases = [*entry.aliases]
         if entry.repo is not None and self._names.get(entry.repo, entry.repo) == entry.id:
             built_in = [alias for alias, repo in sources.BUILT_IN_ALIASES.items() if repo == entry.repo]
@@ -233,88 +237,88 @@ class Registry:
         if (name := options.draft) is None:
             return entry
         try:
-            folder, files = self._read(sources.source_of(name))
+            folder, files = self._read_source(sources.source_of(name))
         except (OrchardError, ValueError) as error:
             raise ValueError(f"its draft model '{name}' can't be found: {error}") from None
         options = structs.replace(options, draft_model_path=folder)
         return structs.replace(entry, options=options, size_bytes=entry.size_bytes + files.size_bytes)
 
-    def _here(self, name: str) -> ModelEntry | None:
+    def _local_model(self, name: str) -> ModelEntry | None:
         """Return a configured model, or one on this machine, by its id or alias."""
         if (owner := self._names.get(name.rstrip("/") or name)) is not None:
-            return self._seen(self._configured[owner])
+            return self._refresh_entry(self._configured[owner])
         if not self._finds:
             return None
         if name in sources.BUNDLED:
-            return self._found(sources.BUNDLED[name])
-        for source in self._places(name):
-            if found := self._found(source):
+            return self._unconfigured_model(sources.BUNDLED[name])
+        for source in self._possible_sources(name):
+            if found := self._unconfigured_model(source):
                 # Prefer a configured model in the same folder, so that it isn't loaded twice with different options.
                 same = (one for one in self._configured.values() if one.entry.folder == found.folder)
-                return next((self._seen(one) for one in same if one.entry.base is None), found)
-        return self._here(sources.BUILT_IN_ALIASES[name]) if name in sources.BUILT_IN_ALIASES else None
+                return next((self._refresh_entry(one) for one in same if one.entry.base is None), found)
+        return self._local_model(sources.BUILT_IN_ALIASES[name]) if name in sources.BUILT_IN_ALIASES else None
 
-    def _alike(self, name: str) -> ModelEntry | None:
-        """Return the only model that has the name in another spelling, of those that the last `all` found."""
-        meant = spellings(name)
+    def _similar_model(self, name: str) -> ModelEntry | None:
+        """Return the only model that has the name in another spelling, of those that the last `list_models` found."""
+        meant = lenient_spellings(name)
         known = {*self._names, *self._shown, *(sources.BUNDLED if self._finds else ())}
-        entries = filter(None, (self._here(one) for one in known if one.casefold() in meant))
+        entries = filter(None, (self._local_model(one) for one in known if one.casefold() in meant))
         found = {entry.id: entry for entry in entries}
         return next(iter(found.values())) if len(found) == 1 else None
 
-    def _on_the_hub(self, name: str) -> ModelEntry | None:
+    def _hub_model(self, name: str) -> ModelEntry | None:
         """Return the entry of a model that must be downloaded; None if that is not allowed."""
         repo = sources.BUILT_IN_ALIASES.get(name, name)
         if "/" not in repo or not self._may_download(repo):
             return None
-        return self._unread(sources.ModelSource(repo, repo=repo))
+        return self._bare_entry(sources.ModelSource(repo, repo=repo))
 
-    def _fallback(self, name: str) -> ModelEntry:
+    def _fallback_model(self, name: str) -> ModelEntry:
         """Return the model that answers for unknown names. Raise OrchardError("model_not_found")."""
         fallback = self._settings.fallback_model
         if fallback is None or name == fallback:
             raise self._not_found(name, "; fallback_model names it" if fallback else _FALLBACK_ADVICE)
-        return self._here(fallback) or self._on_the_hub(fallback) or self._fallback(fallback)
+        return self._local_model(fallback) or self._hub_model(fallback) or self._fallback_model(fallback)
 
     def _may_download(self, repo: str | None) -> bool:
         return repo is not None and self._settings.allow_download and hub_cache.is_repo_id(repo)
 
-    def _found(self, source: sources.ModelSource) -> ModelEntry | None:
+    def _unconfigured_model(self, source: sources.ModelSource) -> ModelEntry | None:
         """Return a model that is not configured; None if it can't be served."""
         try:
             source.name.encode()  # it must fit into JSON
-            return self._described(self._unread(source), source)
+            return self._describe_entry(self._bare_entry(source), source)
         except ValueError:
             return None
 
-    def _refusal(self, source: sources.ModelSource) -> str | None:
+    def _refusal_reason(self, source: sources.ModelSource) -> str | None:
         """Return why a model that is not configured can't be served; None if it can, or if there is none."""
         try:
             source.name.encode()
-            self._read(source)
+            self._read_source(source)
         except UnicodeEncodeError:  # nobody can ask for it
             return None
         except ValueError as error:
-            return None if str(error) in (NO_MODEL, _NOT_CACHED) else without_folders(str(error))
+            return None if str(error) in (NO_MODEL, _NOT_CACHED) else hide_folders(str(error))
         return None
 
-    def _places(self, name: str) -> Iterator[sources.ModelSource]:
+    def _possible_sources(self, name: str) -> Iterator[sources.ModelSource]:
         """Yield where a model may be that is not configured."""
-        if repo := hub_cache.folder_of(name):
+        if repo := hub_cache.repo_folder(name):
             yield sources.ModelSource(name, repo, name)
-        if folder := subfolders.subfolder(self._model_dir, name):
+        if folder := subfolders.find_subfolder(self._model_dir, name):
             yield sources.ModelSource(name, folder)
 
-    def _unread(self, source: sources.ModelSource) -> ModelEntry:
+    def _bare_entry(self, source: sources.ModelSource) -> ModelEntry:
         """Return a model that is not configured, without the facts from its files."""
         return ModelEntry(source.name, "", None, options=self._settings.text, ttl=self._settings.ttl, repo=source.repo)
 
-    def _read(self, source: sources.ModelSource) -> tuple[str, ModelFiles]:
+    def _read_source(self, source: sources.ModelSource) -> tuple[str, ModelFiles]:
         """Return a model's folder and the facts in its files. Raise ValueError if it can't be served."""
         folders: Iterable[str] = [source.folder] if source.folder else []
         if source.repo:
-            repo = source.folder or hub_cache.folder_of(source.repo)
-            folders = hub_cache.snapshots(repo, source.revision) if repo else []
+            repo = source.folder or hub_cache.repo_folder(source.repo)
+            folders = hub_cache.snapshot_folders(repo, source.revision) if repo else []
         reasons = []
         for folder in folders:
             try:
@@ -323,33 +327,33 @@ class Registry:
                 reasons.append(str(error))
         raise ValueError(reasons[0] if reasons else _NOT_CACHED)
 
-    def _sources(self) -> Iterator[sources.ModelSource]:
+    def _all_sources(self) -> Iterator[sources.ModelSource]:
         """Yield folders that may be models. If several have the same name, the first one counts."""
         if self._finds:
             yield sources.BUNDLED[sources.DEMO]
-            for repo, folder in hub_cache.repos():
+            for repo, folder in hub_cache.list_repos():
                 yield sources.ModelSource(repo, folder, repo)
-            for name in subfolders.folders(self._model_dir):
+            for name in subfolders.model_folders(self._model_dir):
                 yield sources.ModelSource(name, os.path.join(self._model_dir, name))
 
-    def _adapted(self, entry: ModelEntry, adapter: Adapter) -> ModelEntry:
+    def _adapter_variant(self, entry: ModelEntry, adapter: Adapter) -> ModelEntry:
         base = entry.base or entry.id
         variants = [one for one in self._configured.values() if base in (one.entry.base, one.entry.id)]
         for one in variants:
             if adapter.name.rstrip("/") in (one.given.adapter, *one.adapter_names):
-                return self._seen(one)
+                return self._refresh_entry(one)
         allowed = [one.entry.adapter for one in variants if one.entry.adapter]
         message = f"model '{base}' has no adapter '{adapter.name}'; "
-        message += f"it has {listed(allowed)}" if allowed else "its configuration names none as `adapters`"
+        message += f"it has {list_names(allowed)}" if allowed else "its configuration names none as `adapters`"
         raise OrchardError("invalid_request", message, param=adapter.param)
 
     def _not_found(self, name: str, advice: str = "") -> OrchardError:
         if (began := time.monotonic()) >= self._look_again:
-            self.all()
+            self.list_models()
             self._look_again = time.monotonic() + (time.monotonic() - began) / _LOOKING_SHARE
         bundled = (one for one in sources.BUNDLED if self._finds and one not in self._shown)
-        message = unknown(name, [*self._shown, *bundled])
-        reasons = map(self._refusal, self._places(name) if self._finds else ())
+        message = unknown_name_message(name, [*self._shown, *bundled])
+        reasons = map(self._refusal_reason, self._possible_sources(name) if self._finds else ())
         if reason := GGUF if is_gguf([name]) else next(filter(None, reasons), None):
             message = f"model '{name}' can't be served: {reason}"
         elif repo := sources.BUILT_IN_ALIASES.get(name):
@@ -359,14 +363,14 @@ class Registry:
         return OrchardError("model_not_found", message + advice, param="model")
 
 
-def resolve(name: str) -> ModelEntry:
+def resolve_model(name: str) -> ModelEntry:
     """Return the model that a user names: a bundled model, a folder, or an id in the local Hugging Face cache.
 
     Nothing is downloaded. Raise OrchardError("model_not_found") with a sentence that says what to do.
     """
     registry = Registry()
     registry._configure(ModelSettings(model_path=name))
-    (entry,) = registry.configured()
+    (entry,) = registry.configured_models()
     return entry
 
 

@@ -8,7 +8,7 @@ from orchard.core.errors import OrchardError
 from orchard.demo import MODEL_PATH, VISION_MODEL_PATH, WHISPER_MODEL_PATH
 from orchard.gateway.models import hub_cache
 from orchard.gateway.models.gguf import GGUF, is_gguf
-from orchard.gateway.models.names import listed
+from orchard.gateway.models.names import list_names
 
 DEMO = "demo"
 REAL_MODEL = "mlx-community/Qwen3-4B-4bit"
@@ -36,7 +36,7 @@ BUNDLED = {name: ModelSource(name, str(folder)) for name, folder in _FOLDERS.ite
 def source_of(name: str, revision: str | None = None) -> ModelSource:
     """Return the source of the model that a user names. Raise OrchardError (model_not_found, invalid_request)."""
     bundled = BUNDLED.get(name)
-    folder = None if bundled else folder_at(name)
+    folder = None if bundled else named_folder(name)
     if (bundled or folder) and revision:
         raise OrchardError("invalid_request", f"'{name}' is a folder: it has no revisions, so leave out 'revision'")
     if bundled:
@@ -46,28 +46,28 @@ def source_of(name: str, revision: str | None = None) -> ModelSource:
     if is_gguf([name]):
         raise OrchardError("model_not_found", f"model '{name}' can't be served: {GGUF}")
     name = BUILT_IN_ALIASES.get(name, name)
-    if hub_cache.is_repo_id(name) and ("/" in name or hub_cache.folder_of(name)):
+    if hub_cache.is_repo_id(name) and ("/" in name or hub_cache.repo_folder(name)):
         return ModelSource(name, repo=name, revision=revision)
     raise OrchardError(
         "model_not_found",
-        f"no model '{name}': it is neither a bundled model ({listed([*BUNDLED])}), nor a folder, nor the id of a model "
-        "on the Hugging Face Hub ('orchard models' lists what is here; 'orchard pull ID' fetches a model)",
+        f"no model '{name}': it is neither a bundled model ({list_names([*BUNDLED])}), nor a folder, nor the id of a "
+        "model on the Hugging Face Hub ('orchard models' lists what is here; 'orchard pull ID' fetches a model)",
     )
 
 
 def further_names(path: str, source: ModelSource) -> tuple[str, ...]:
     """Return the names of a model besides the configured ones. They are only compared, never opened."""
     is_path = source.folder is not None and path not in BUNDLED
-    return (source.name, path, *((Path(path).name, *spellings(path)) if is_path else ()))
+    return (source.name, path, *((Path(path).name, *path_spellings(path)) if is_path else ()))
 
 
-def spellings(path: str) -> tuple[str, ...]:
+def path_spellings(path: str) -> tuple[str, ...]:
     """Return the spellings of a folder's path: as configured, absolute, and with links followed."""
     full = Path(path).expanduser().absolute()
     return path.rstrip("/"), str(full), str(full.resolve())
 
 
-def folder_at(name: str) -> Path | None:
+def named_folder(name: str) -> Path | None:
     """Return the folder that a user names, with links followed; None if there is none."""
     try:
         folder = Path(name).expanduser()

@@ -53,7 +53,7 @@ class Pool:
 
     def start(self) -> None:
         """Begin to load the models that are loaded at startup, as far as there is room."""
-        models = [self._model(entry) for entry in self.registry.configured()]
+        models = [self._model(entry) for entry in self.registry.configured_models()]
         first = self._first()
         if self._settings.max_loaded_models is None:
             self._most = 1 + sum(not self.is_bundled(model.entry) for model in first)
@@ -70,7 +70,7 @@ class Pool:
 
     def is_bundled(self, entry: ModelEntry) -> bool:
         """Whether it is a bundled model that is not configured together with other models."""
-        return entry.bundled and not (entry.configured and len(self.registry.configured()) > 1)
+        return entry.is_bundled and not (entry.configured and len(self.registry.configured_models()) > 1)
 
     def listed(self, entries: Sequence[ModelEntry]) -> list[ModelEntry]:
         """Return the models to show to clients: a bundled one only while no other is configured or in memory."""
@@ -78,7 +78,9 @@ class Pool:
 
     def _steps_aside(self, entry: ModelEntry) -> bool:
         loaded = [one.entry for one in self.models.values() if one.worker and not self.is_bundled(one.entry)]
-        return self.is_bundled(entry) and any(one.id != entry.id for one in [*self.registry.configured(), *loaded])
+        return self.is_bundled(entry) and any(
+            one.id != entry.id for one in [*self.registry.configured_models(), *loaded]
+        )
 
     @property
     def memory_status(self) -> MemoryStatus:
@@ -97,7 +99,7 @@ class Pool:
 
     def only(self, task: type[Task] = Generate) -> str | None:
         """Return the model for requests that name none: the only one for the task, else the fallback or None."""
-        configured = [entry for entry in self.registry.configured() if entry.base is None]
+        configured = [entry for entry in self.registry.configured_models() if entry.base is None]
         loaded = self.listed(
             [model.entry for model in self.models.values() if model.state.shown in ("loading", "ready")]
         )
@@ -110,7 +112,7 @@ class Pool:
     def named(self, name: str) -> ServedModel:
         """Return the model with this name, never the fallback; also a loaded one without files. Raise OrchardError."""
         model = self.models.get(name)
-        return model if model and model.worker else self._model(self.registry.named(name))
+        return model if model and model.worker else self._model(self.registry.find_exact(name))
 
     def stream(self, *requests: Request) -> EventStream:
         """Begin a request, or several as one, and return the stream of events, which the caller closes.
@@ -121,7 +123,7 @@ class Pool:
             raise failures.SHUTTING_DOWN.error()
         models = [self.find(request.model, request.adapter) for request in requests]
         for model, request in zip(models, requests, strict=True):
-            model.entry.check(type(request.task))
+            model.entry.check_task(type(request.task))
         stream = EventStream()
         parts: Sequence[EventStream] = [stream]
         if len(requests) > 1:
@@ -255,7 +257,7 @@ class Pool:
 
     def _first(self) -> list[ServedModel]:
         """Return the models that are loaded at startup."""
-        entries = [entry for entry in self.registry.configured() if not entry.on_demand]
+        entries = [entry for entry in self.registry.configured_models() if not entry.on_demand]
         return [self._model(entry) for entry in entries]
 
     def _model(self, entry: ModelEntry) -> ServedModel:

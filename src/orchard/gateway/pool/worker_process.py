@@ -18,7 +18,7 @@ from orchard.core.events import Failed, Progressed
 from orchard.core.request import LoadOptions, Request
 from orchard.core.speculation_report import SpeculationReport
 from orchard.gateway.caller import environment_without_keys
-from orchard.gateway.crash_reason import CrashReason, oom_kills, reap, without_folders
+from orchard.gateway.crash_reason import CrashReason, count_oom_kills, hide_folders, reap
 from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.pool.waiting import Timer
 from orchard.gateway.replies.event_stream import EventStream
@@ -175,7 +175,7 @@ class WorkerProcess:
         self._options = options
         self.speculation = {}
         self.loads += 1
-        self._oom_kills = oom_kills()
+        self._oom_kills = count_oom_kills()
         self._watchdog.heard()
         self._send(wire.Load(name, path, wire.packed(options)))
         self._become("loading")
@@ -193,7 +193,7 @@ class WorkerProcess:
     def send_request(self, request: Request, stream: EventStream) -> None:
         """Send a request; its events go to `stream`, and closing the stream cancels it."""
         try:
-            self.backend.check(self.name, type(request.task), self._options)
+            self.backend.check_task(self.name, type(request.task), self._options)
         except OrchardError as error:  # the model's kind was unknown before its download
             stream.push([Failed.of(error)])
             return
@@ -338,7 +338,7 @@ class WorkerProcess:
                 self._become("ready")
             case wire.LoadFailed(reason, lacks_memory):
                 remedy = self.backend.remedy if self.phase == "starting" else ""
-                self.failure = without_folders(reason) + (f": {remedy}" if remedy else "")
+                self.failure = hide_folders(reason) + (f": {remedy}" if remedy else "")
                 self.refused, self.out_of_memory = True, lacks_memory
                 self.close()
             case wire.Unloaded(rss_bytes):
@@ -385,7 +385,7 @@ class WorkerProcess:
             said = ""
             if self._last_words:
                 await self._last_words.end()
-                said = without_folders(self._last_words.reason)
+                said = hide_folders(self._last_words.reason)
             self.failure = self.failure or _how_it_ended(code, said)
             self.out_of_memory = self.out_of_memory or self._ran_out_of_memory(code, said)
             if self.crashed:
@@ -396,7 +396,7 @@ class WorkerProcess:
         if not self.loads:
             return False
         if code == -signal.SIGKILL:
-            kills = oom_kills()
+            kills = count_oom_kills()
             return not self._killed and (kills is None or kills != self._oom_kills)
         return tells_of_memory(said) and (code > 0 or code == -signal.SIGABRT)
 

@@ -24,7 +24,7 @@ from orchard.dialects.openai.responses.encode import ResponseEncoder, compacted
 from orchard.dialects.openai.responses.parse import Draft
 from orchard.dialects.openai.responses.seal import Unseal, unknown, unseal
 from orchard.gateway.caller import Caller
-from orchard.gateway.media.resolver import MediaResolver, unresolved
+from orchard.gateway.media.resolver import MediaResolver, unresolved_media
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_response import EventResponse, not_stored_header, summary_header
 from orchard.gateway.replies.event_stream import EventStream
@@ -135,7 +135,7 @@ class Responses:
         if past.items:
             what = "what this request continues, with its input,"
             past.extent.plus(call.input).check(what, self.settings.max_body_bytes)
-        self.pool.find(call.request.model, call.request.adapter).entry.check_media(unresolved(call.request))
+        self.pool.find(call.request.model, call.request.adapter).entry.check_media(unresolved_media(call.request))
         resolved = await self._media.resolve(call.request, past.media)
         return replace(call, request=resolved.request, fetched=resolved.fetched, kept=past.media)
 
@@ -235,7 +235,7 @@ class Responses:
     def _run(self, caller: Caller, id_: str) -> Run | None:
         """Return the run of a background response if this server runs it and the caller may see it."""
         run = self._runs.get(id_)
-        return run if run and caller.sees(run.user) else None
+        return run if run and caller.can_see(run.user) else None
 
     async def load(self, caller: Caller, id_: str) -> bytes:
         """Return a response as JSON: the state of one that this server runs, else what is stored."""

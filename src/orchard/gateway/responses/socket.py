@@ -17,7 +17,7 @@ from orchard.dialects.openai.responses.encode import ResponseEncoder
 from orchard.dialects.openai.responses.parse import Draft
 from orchard.gateway.caller import Caller, Callers
 from orchard.gateway.http.budget import Share
-from orchard.gateway.http.request_context import InHand, logged_request_id
+from orchard.gateway.http.request_context import RequestLimit, logged_request_id
 from orchard.gateway.http.websocket import Socket
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.replies.warnings import unserved
@@ -51,7 +51,7 @@ class ResponsesSocket:
         self._caller: Caller = socket.scope["state"]["caller"]
         self._lifetime = lifetime
         self._connection: Socket = socket.scope["state"]["socket"]
-        self._in_hand: InHand = socket.scope["state"]["in_hand"]
+        self._in_hand: RequestLimit = socket.scope["state"]["in_hand"]
         self._waiting: asyncio.Queue[bytes] = asyncio.Queue(_MOST_WAITING)
         self._waiting_bytes = 0
         self._messages = Share(self._connection.message_budget)
@@ -97,7 +97,7 @@ class ResponsesSocket:
                     event = await self._waiting.get()
             except TimeoutError:
                 break
-            with self._connection.busy():
+            with self._connection.stay_open():
                 await self._answer(event)
             self._waiting_bytes -= len(event)
             self._messages.take(self._waiting_bytes)
@@ -110,7 +110,7 @@ class ResponsesSocket:
         logged_request_id.set(request_id)
         begin, how = time.monotonic(), "cancelled"
         try:
-            with self._in_hand.one(self._caller.name):
+            with self._in_hand.count_request(self._caller.name):
                 await self._make(event, request_id)
             how = "ok"
         except OrchardError as error:

@@ -20,10 +20,10 @@ from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.replies.errors import names_anthropic
 from orchard.gateway.replies.warnings import unserved, warn
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import TEXT, generation, object_of
+from orchard.gateway.routes.openapi import TEXT, object_schema, route_options
 
 # The schema of its errors, for the OpenAPI document.
-ERROR = object_of(type={"const": "error"}, error=object_of(type=TEXT, message=TEXT), request_id=TEXT)
+ERROR = object_schema(type={"const": "error"}, error=object_schema(type=TEXT, message=TEXT), request_id=TEXT)
 
 
 class _AnthropicRoute(APIRoute):
@@ -34,9 +34,9 @@ class _AnthropicRoute(APIRoute):
         return super().matches(scope) if is_ours else (Match.NONE, {})
 
 
-def add(routes: APIRouter, site: AppState) -> None:
+def add_anthropic_routes(routes: APIRouter, site: AppState) -> None:
     """Add the routes, which must precede OpenAI's routes of the same paths."""
-    described = generation(BODY.schema())
+    described = route_options(BODY.schema())
     stable = site.settings.stable_prompts
 
     @routes.post("/messages", **described)
@@ -55,18 +55,18 @@ def add(routes: APIRouter, site: AppState) -> None:
         request = parse_count(body, http.state.id, stable_prompts=stable, default=site.pool.only())
         return await site.answer(http, site.overflow.limit_count(request), token_count)
 
-    _add_models(routes, site)
+    _add_model_routes(routes, site)
 
 
-def _add_models(routes: APIRouter, site: AppState) -> None:
+def _add_model_routes(routes: APIRouter, site: AppState) -> None:
     # The docs show OpenAI's routes of the same paths.
     hidden: dict[str, Any] = {"route_class_override": _AnthropicRoute, "include_in_schema": False}
 
     async def list_models(http: Request) -> dict[str, Any]:
-        entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
+        entries = site.pool.listed(await run_in_threadpool(site.pool.registry.list_models))
         # Unlike OpenAI's list, this one can't show the kind of a model.
         served = [
-            _described(site, entry, name)
+            _describe_model(site, entry, name)
             for entry in entries
             if entry.serves(Generate)
             for name in (entry.id, *entry.aliases)
@@ -74,14 +74,14 @@ def _add_models(routes: APIRouter, site: AppState) -> None:
         return anthropic_models.page(served, http.query_params)
 
     async def get_model(model_id: str) -> dict[str, Any]:
-        entry = site.pool.registry.known(model_id)
-        return _described(site, entry, entry.id)
+        entry = site.pool.registry.find_local(model_id)
+        return _describe_model(site, entry, entry.id)
 
     routes.add_api_route("/models", list_models, **hidden)
     routes.add_api_route("/models/{model_id:path}", get_model, **hidden)
 
 
-def _described(site: AppState, entry: ModelEntry, name: str) -> dict[str, Any]:
+def _describe_model(site: AppState, entry: ModelEntry, name: str) -> dict[str, Any]:
     model = site.pool.models.get(entry.id)
-    able = model.status.able(entry.capabilities) if model else entry.capabilities
+    able = model.status.usable_capabilities(entry.capabilities) if model else entry.capabilities
     return anthropic_models.describe(name, entry.context_window, entry.created, able)

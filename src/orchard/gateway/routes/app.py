@@ -28,7 +28,7 @@ from orchard.gateway.replies.errors import Dialects, failure
 from orchard.gateway.replies.event_response import SUMMARY_HEADER, VOICE_HEADER
 from orchard.gateway.replies.warnings import WARNING_HEADER
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import errors
+from orchard.gateway.routes.openapi import error_responses
 from orchard.gateway.routes.table import ROUTES
 
 
@@ -63,7 +63,9 @@ def create_app(pool: Pool, settings: Settings, fetcher: Fetcher | None = None) -
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
-        exception_handlers=dict.fromkeys((OrchardError, HTTPException, RequestValidationError, Exception), _fail),
+        exception_handlers=dict.fromkeys(
+            (OrchardError, HTTPException, RequestValidationError, Exception), _error_response
+        ),
     )
     app.router.default = _not_found
     dialects = _add_routes(app, site)
@@ -91,7 +93,9 @@ def _add_routes(app: FastAPI, site: AppState) -> Dialects:
         for prefix in group.prefixes:
             is_shown = group.tag is not None and prefix == group.prefixes[0]
             tags: list[str | Enum] = [group.tag] if group.tag else []
-            routes = APIRouter(prefix=prefix, tags=tags, include_in_schema=is_shown, responses=errors(group.error))
+            routes = APIRouter(
+                prefix=prefix, tags=tags, include_in_schema=is_shown, responses=error_responses(group.error)
+            )
             group.add(routes, site)
             # Not by include_router: for a 405, the methods of a URL are looked up in the application's own routes.
             app.routes.extend(routes.routes)
@@ -102,12 +106,12 @@ def _add_routes(app: FastAPI, site: AppState) -> Dialects:
 async def _not_found(scope: Scope, _receive: Receive, _send: Send) -> None:
     """Answer a path that has no route. Starlette would answer a WebSocket there with a 403 that says nothing."""
     if scope["type"] == "websocket":
-        path = not_found.shown(scope["path"])
+        path = not_found.shorten_path(scope["path"])
         raise OrchardError("not_found", f"{path}: this path takes no WebSocket; /v1/responses does.")
     raise HTTPException(404)
 
 
-async def _fail(http: Request, error: Exception) -> Response:
+async def _error_response(http: Request, error: Exception) -> Response:
     """Return an error response. Starlette logs the traceback of unexpected errors."""
     if isinstance(error, HTTPException):
         return _http_error(http, error)
@@ -121,12 +125,12 @@ async def _fail(http: Request, error: Exception) -> Response:
 
 
 def _http_error(http: Request, error: HTTPException) -> Response:
-    asked = f"{http.method} {not_found.shown(http.url.path)}"
+    asked = f"{http.method} {not_found.shorten_path(http.url.path)}"
     routes = [route for route in http.app.routes if isinstance(route, APIRoute)]
     match error.status_code:
         case 404:
             known = [route.path for route in routes if route.include_in_schema]
-            told = OrchardError("not_found", f"{asked}: {not_found.advice(http.url.path, known)}.")
+            told = OrchardError("not_found", f"{asked}: {not_found.advise_on_path(http.url.path, known)}.")
         case 405:
             found = [route.methods or () for route in routes if route.path_regex.match(http.url.path)]
             taken = sorted(set(chain.from_iterable(found)))

@@ -14,7 +14,7 @@ from orchard.gateway.http.body import BodyReader
 from orchard.gateway.http.budget import Budget
 from orchard.gateway.kept_images import KeptImages
 from orchard.gateway.media.fetch import Fetcher
-from orchard.gateway.media.resolver import MediaResolver, unresolved
+from orchard.gateway.media.resolver import MediaResolver, unresolved_media
 from orchard.gateway.media.upload_folder import UploadFolder
 from orchard.gateway.media.uploads import UploadReader
 from orchard.gateway.models.entry import ModelEntry
@@ -56,11 +56,11 @@ class AppState:
         The body of the HTTP request must have been read. Raise OrchardError.
         """
         request = http.state.caller.sign(request)
-        if any(unresolved(request)):
+        if any(unresolved_media(request)):
             # Fetch nothing for a model that doesn't exist or can't read it.
             entry = self.pool.find(request.model, request.adapter).entry
-            entry.check(type(request.task))
-            entry.check_media(unresolved(request))
+            entry.check_task(type(request.task))
+            entry.check_media(unresolved_media(request))
             request = (await cancel_on_disconnect(http, self.media.resolve(request))).request
         return self.overflow.wrap(request, self.pool.stream(request))
 

@@ -15,28 +15,28 @@ from orchard.dialects.openai.chat.stored import parse_asked
 from orchard.gateway.responses.paging import OldestFirst
 from orchard.gateway.responses.stored_chat import StoredChat
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import generation
+from orchard.gateway.routes.openapi import route_options
 
 _JSON = "application/json"
 _METADATA = re.compile(r"metadata\[(.+)\]", re.DOTALL)
 
 
-def add(routes: APIRouter, site: AppState) -> None:
+def add_chat_routes(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
 
-    @routes.post("/chat/completions", **generation(BODY.schema()))
+    @routes.post("/chat/completions", **route_options(BODY.schema()))
     async def chat_completions(http: Request) -> Response:
         """Answer a conversation: https://platform.openai.com/docs/api-reference/chat."""
-        return await answer(site, http)
+        return await answer_chat(site, http)
 
-    _add_stored(routes, site)
+    _add_stored_chat_routes(routes, site)
 
 
-def _add_stored(routes: APIRouter, site: AppState) -> None:
-    every, one = "/chat/completions", "/chat/completions/{completion_id}"
+def _add_stored_chat_routes(routes: APIRouter, site: AppState) -> None:
+    collection, item = "/chat/completions", "/chat/completions/{completion_id}"
     completions = site.responses.completions
 
-    @routes.get(every, response_class=Response)
+    @routes.get(collection, response_class=Response)
     async def list_completions(http: Request, wanted: OldestFirst, model: str | None = None) -> Response:
         """List stored completions, of one model or with some metadata: `metadata[key]=value`, which may be repeated."""
         named = ((_METADATA.fullmatch(name), value) for name, value in http.query_params.multi_items())
@@ -44,32 +44,32 @@ def _add_stored(routes: APIRouter, site: AppState) -> None:
         found = await completions.search(http.state.caller, model, metadata, wanted)
         return Response(stored.page(found.items, found.more), media_type=_JSON)
 
-    @routes.get(one, response_class=Response)
+    @routes.get(item, response_class=Response)
     async def get_completion(http: Request, completion_id: str) -> Response:
         """Return a stored completion."""
         return Response(await completions.load(http.state.caller, completion_id), media_type=_JSON)
 
-    @routes.post(one, **generation(schema(stored.MetadataUpdate), parameters=()))
+    @routes.post(item, **route_options(schema(stored.MetadataUpdate), parameters=()))
     async def update_completion(http: Request, completion_id: str) -> Response:
         """Replace a stored completion's metadata."""
         metadata = stored.new_metadata(await site.bodies.read(http))
         found = await completions.update(http.state.caller, completion_id, metadata)
         return Response(found, media_type=_JSON)
 
-    @routes.delete(one, response_class=Response)
+    @routes.delete(item, response_class=Response)
     async def delete_completion(http: Request, completion_id: str) -> Response:
         """Forget a stored completion."""
         await completions.delete(http.state.caller, completion_id)
         return Response(stored.deleted(completion_id, "chat.completion.deleted"), media_type=_JSON)
 
-    @routes.get(f"{one}/messages", response_class=Response)
+    @routes.get(f"{item}/messages", response_class=Response)
     async def list_messages(http: Request, completion_id: str, wanted: OldestFirst) -> Response:
         """List the messages that a stored completion answers."""
         found = await completions.messages(http.state.caller, completion_id, wanted)
         return Response(stored.page(found.items, found.more), media_type=_JSON)
 
 
-async def answer(site: AppState, http: Request, model: str | None = None) -> Response:
+async def answer_chat(site: AppState, http: Request, model: str | None = None) -> Response:
     """Answer a request. `model` overrides the model of the body."""
     header = http.headers.get(PRIORITY_HEADER)
     body = await site.bodies.read(http)

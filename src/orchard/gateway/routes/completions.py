@@ -10,19 +10,19 @@ from orchard.dialects.openai.completions.parse import parse
 from orchard.dialects.openai.completions.schema import BODY
 from orchard.gateway.replies.event_response import EventResponse
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import generation
+from orchard.gateway.routes.openapi import route_options
 
 
-def add(routes: APIRouter, site: AppState) -> None:
+def add_completions_routes(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
 
-    @routes.post("/completions", **generation(BODY.schema()))
+    @routes.post("/completions", **route_options(BODY.schema()))
     async def completions(http: Request) -> Response:
         """Continue a text: https://platform.openai.com/docs/api-reference/completions."""
-        return await answer(site, http)
+        return await answer_completion(site, http)
 
 
-async def answer(site: AppState, http: Request, model: str | None = None) -> Response:
+async def answer_completion(site: AppState, http: Request, model: str | None = None) -> Response:
     """Answer a request. `model` overrides the model of the body."""
     header = http.headers.get(PRIORITY_HEADER)
     body = await site.bodies.read(http)

@@ -15,21 +15,21 @@ from orchard.dialects.openai.responses.schema import ConversationBody, ItemsBody
 from orchard.gateway.responses.paging import NewestFirst
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.disconnect import cancel_on_disconnect
-from orchard.gateway.routes.openapi import generation
+from orchard.gateway.routes.openapi import route_options
 
 _COMPACTION = b"compaction"
 
 
-def add(routes: APIRouter, site: AppState) -> None:
+def add_conversations_routes(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
-    _add_conversations(routes, site)
-    _add_items(routes, site)
+    _add_conversation_routes(routes, site)
+    _add_item_routes(routes, site)
 
 
-def _add_conversations(routes: APIRouter, site: AppState) -> None:
+def _add_conversation_routes(routes: APIRouter, site: AppState) -> None:
     one, conversations = "/conversations/{conversation_id}", site.responses.conversations
 
-    @routes.post("/conversations", **_described(ConversationBody))
+    @routes.post("/conversations", **_body_route_options(ConversationBody))
     async def create_conversation(http: Request) -> Response:
         """Create a conversation: https://platform.openai.com/docs/api-reference/conversations."""
         hex_id = http.state.id.removeprefix("req_")
@@ -39,20 +39,20 @@ def _add_conversations(routes: APIRouter, site: AppState) -> None:
         fetched = await cancel_on_disconnect(http, site.media.fetch(media))
         id_, caller = f"conv_{hex_id}", http.state.caller
         created = await conversations.create(caller, id_, metadata, items, fetched=fetched)
-        return _json(stored.conversation(id_, created, metadata))
+        return _json_response(stored.conversation(id_, created, metadata))
 
     @routes.get(one, response_class=Response)
     async def get_conversation(http: Request, conversation_id: str) -> Response:
         """Return a conversation."""
         found = await conversations.load(http.state.caller, conversation_id)
-        return _json(stored.conversation(conversation_id, *found))
+        return _json_response(stored.conversation(conversation_id, *found))
 
-    @routes.post(one, **_described(openai_stored.MetadataUpdate))
+    @routes.post(one, **_body_route_options(openai_stored.MetadataUpdate))
     async def update_conversation(http: Request, conversation_id: str) -> Response:
         """Replace a conversation's metadata."""
         metadata = openai_stored.new_metadata(await site.bodies.read(http))
         created = await conversations.update(http.state.caller, conversation_id, metadata)
-        return _json(stored.conversation(conversation_id, created, metadata))
+        return _json_response(stored.conversation(conversation_id, created, metadata))
 
     @routes.delete(one, response_class=Response)
     async def delete_conversation(http: Request, conversation_id: str) -> Response:
@@ -61,7 +61,7 @@ def _add_conversations(routes: APIRouter, site: AppState) -> None:
         return Response(openai_stored.deleted(conversation_id, "conversation.deleted"), media_type="application/json")
 
 
-def _add_items(routes: APIRouter, site: AppState) -> None:
+def _add_item_routes(routes: APIRouter, site: AppState) -> None:
     all_items, conversations = "/conversations/{conversation_id}/items", site.responses.conversations
 
     @routes.get(all_items, response_class=Response)
@@ -70,7 +70,7 @@ def _add_items(routes: APIRouter, site: AppState) -> None:
         found = await conversations.items(http.state.caller, conversation_id, wanted)
         return Response(openai_stored.page(found.items, found.more), media_type="application/json")
 
-    @routes.post(all_items, **_described(ItemsBody))
+    @routes.post(all_items, **_body_route_options(ItemsBody))
     async def create_items(http: Request, conversation_id: str) -> Response:
         """Add items to a conversation."""
         body = await site.bodies.read(http)
@@ -95,12 +95,12 @@ def _add_items(routes: APIRouter, site: AppState) -> None:
         """Delete an item of a conversation."""
         await conversations.delete_item(http.state.caller, conversation_id, item_id)
         found = await conversations.load(http.state.caller, conversation_id)
-        return _json(stored.conversation(conversation_id, *found))
+        return _json_response(stored.conversation(conversation_id, *found))
 
 
-def _described(body: type[Struct]) -> dict[str, Any]:
-    return generation(schema(body), parameters=())
+def _body_route_options(body: type[Struct]) -> dict[str, Any]:
+    return route_options(schema(body), parameters=())
 
 
-def _json(found: dict[str, Any]) -> Response:
+def _json_response(found: dict[str, Any]) -> Response:
     return Response(msgspec.json.encode(found), media_type="application/json")

@@ -14,19 +14,19 @@ summary { cursor: pointer } pre { overflow-x: auto }</style>
 """
 
 
-def page(spec: dict[str, Any]) -> str:
+def docs_page(spec: dict[str, Any]) -> str:
     """Return the HTML page for an OpenAPI document."""
     tags: dict[str, list[str]] = {}
     for path, methods in spec["paths"].items():
         for method, operation in methods.items():
-            tags.setdefault(operation.get("tags", ["Server"])[0], []).append(_route(method, path, operation))
+            tags.setdefault(operation.get("tags", ["Server"])[0], []).append(_route_section(method, path, operation))
     sections = (f"<h2>{escape(tag)}</h2>\n{''.join(routes)}" for tag, routes in tags.items())
     title = f"<h1>{escape(spec['info']['title'])} {escape(spec['info']['version'])}</h1>\n"
     whole = '<p>All of this for programs: <a href="/openapi.json">/openapi.json</a></p>\n'
     return _HEAD + title + whole + "".join(sections)
 
 
-def _route(method: str, path: str, operation: dict[str, Any]) -> str:
+def _route_section(method: str, path: str, operation: dict[str, Any]) -> str:
     name = f"<code>{method.upper()} {escape(path)}</code>"
     about = escape(operation.get("description", ""))
     content: dict[str, Any] = operation.get("requestBody", {}).get("content", {})

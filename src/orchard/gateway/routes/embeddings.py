@@ -12,21 +12,21 @@ from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.dialects.openai.embeddings import BODY, parse
 from orchard.gateway.pool.served_model import ServedModel
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import generation
+from orchard.gateway.routes.openapi import route_options
 
 log = logging.getLogger("orchard.gateway")
 
 
-def add(routes: APIRouter, site: AppState) -> None:
+def add_embeddings_routes(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
 
-    @routes.post("/embeddings", **generation(BODY.schema()))
+    @routes.post("/embeddings", **route_options(BODY.schema()))
     async def embeddings(http: Request) -> Response:
         """Make embeddings of texts: https://platform.openai.com/docs/api-reference/embeddings."""
-        return await answer(site, http)
+        return await answer_embeddings(site, http)
 
 
-async def answer(site: AppState, http: Request, model: str | None = None) -> Response:
+async def answer_embeddings(site: AppState, http: Request, model: str | None = None) -> Response:
     """Answer a request. `model` overrides the model of the body."""
     header = http.headers.get(PRIORITY_HEADER)
     body = await site.bodies.read(http)

@@ -15,31 +15,31 @@ from orchard.kinds import KINDS
 _OWNER = "orchard"
 
 
-def add(routes: APIRouter, site: AppState) -> None:
+def add_models_routes(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
 
     @routes.get("/models")
     async def list_models() -> dict[str, Any]:
         """List the models on this machine: what each can do, whether it is loaded, and why others are not served."""
-        entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
+        entries = site.pool.listed(await run_in_threadpool(site.pool.registry.list_models))
         refused = [{"id": name, "reason": reason} for name, reason in site.pool.registry.refused.items()]
-        data = [describe(site.pool, entry, name) for entry in entries for name in (entry.id, *entry.aliases)]
+        data = [describe_model(site.pool, entry, name) for entry in entries for name in (entry.id, *entry.aliases)]
         return {"object": "list", "data": data, "not_served": refused}
 
     @routes.get("/models/{model_id:path}")
     async def get_model(model_id: str) -> dict[str, Any]:
         """Describe a model by its id, which may contain slashes, or by another name that requests may use."""
-        return describe(site.pool, site.pool.registry.known(model_id), model_id)
+        return describe_model(site.pool, site.pool.registry.find_local(model_id), model_id)
 
 
-def add_loading(routes: APIRouter, site: AppState) -> None:
+def add_load_routes(routes: APIRouter, site: AppState) -> None:
     """Add the routes that load and unload models, which take an admin key if the server needs keys."""
     allowed = [Depends(_check_manages)]
 
     @routes.post("/unload", dependencies=allowed)
     async def unload_all() -> dict[str, Any]:
         """Unload every model that is not pinned once its requests have ended, and wait until their memory is free."""
-        return _unloaded(site, await site.pool.unload_all())
+        return _unload_report(site, await site.pool.unload_all())
 
     @routes.post("/v1/models/{model_id:path}/load", dependencies=allowed)
     async def load(model_id: str) -> dict[str, Any]:
@@ -52,14 +52,14 @@ def add_loading(routes: APIRouter, site: AppState) -> None:
     async def unload(model_id: str) -> dict[str, Any]:
         """Unload a model, also a pinned one, once its requests have ended, and wait until its memory is free."""
         model = site.pool.named(model_id)
-        return _unloaded(site, [model.entry.id] if await model.unload() else [])
+        return _unload_report(site, [model.entry.id] if await model.unload() else [])
 
 
 async def _check_manages(http: Request) -> None:  # FastAPI would run a plain function in a thread
     http.state.caller.check_manages("loading or unloading a model")
 
 
-def _unloaded(site: AppState, ids: list[str]) -> dict[str, Any]:
+def _unload_report(site: AppState, ids: list[str]) -> dict[str, Any]:
     """Return mlx_vlm.server's response. A model with an adapter is a separate model here, whose id names both."""
     if not ids:
         return {"status": "no_model_loaded", "message": "No model is currently loaded"}
@@ -68,7 +68,7 @@ def _unloaded(site: AppState, ids: list[str]) -> dict[str, Any]:
     return {"status": "success", "message": "Model unloaded successfully", "unloaded": unloaded}
 
 
-def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
+def describe_model(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
     """Return the description of a model under the requested name; `root` is its id."""
     model = pool.models.get(entry.id)
     now = model.status if model else ModelStatus(state="unloaded")
@@ -91,7 +91,7 @@ def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
         "context_length": entry.context_window,
         "max_model_len": entry.context_window,
         "size_bytes": entry.size_bytes,
-        "capabilities": now.able(entry.capabilities),
+        "capabilities": now.usable_capabilities(entry.capabilities),
         "loaded": state == "ready",
         "state": state,
         "reason": now.reason,

@@ -13,15 +13,15 @@ TEXT = {"type": "string"}
 _TEXT_OR_NULL = {"type": ["string", "null"]}
 
 
-def object_of(**fields: dict[str, Any]) -> dict[str, Any]:
+def object_schema(**fields: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of an object that requires these fields."""
     return {"type": "object", "required": list(fields), "properties": fields}
 
 
-OPENAI_ERROR = object_of(error=object_of(message=TEXT, type=TEXT, param=_TEXT_OR_NULL, code=_TEXT_OR_NULL))
+OPENAI_ERROR = object_schema(error=object_schema(message=TEXT, type=TEXT, param=_TEXT_OR_NULL, code=_TEXT_OR_NULL))
 
 
-def errors(schema: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
+def error_responses(schema: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
     """Return the `responses` of routes whose errors have this schema."""
     content = {"application/json": {"schema": schema}}
     return {
@@ -36,7 +36,7 @@ PICTURE: dict[str, Any] = {"image/*": {"schema": {"type": "string", "format": "b
 SOUND: dict[str, Any] = {"audio/*": {"schema": {"type": "string", "format": "binary"}}}
 
 
-def generation(
+def route_options(
     body: dict[str, Any] | None = None,
     *,
     form: dict[str, Any] | None = None,

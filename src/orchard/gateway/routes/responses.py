@@ -15,19 +15,19 @@ from orchard.gateway.responses.paging import NewestFirst
 from orchard.gateway.responses.socket import ResponsesSocket
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.disconnect import cancel_on_disconnect
-from orchard.gateway.routes.openapi import generation
+from orchard.gateway.routes.openapi import route_options
 
 _JSON = "application/json"
 
 
-def add(routes: APIRouter, site: AppState) -> None:
+def add_responses_routes(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
-    described = generation(BODY.schema())
+    described = route_options(BODY.schema())
 
     @routes.post("/responses", **described)
     async def create_response(http: Request) -> Response:
         """Create a response, and store it: https://platform.openai.com/docs/api-reference/responses."""
-        return await answer(site, http)
+        return await answer_responses(site, http)
 
     @routes.post("/responses/input_tokens", **described)
     async def count_input_tokens(http: Request) -> Response:
@@ -37,7 +37,7 @@ def add(routes: APIRouter, site: AppState) -> None:
         tokens = await cancel_on_disconnect(http, counting)
         return Response(counted(tokens), media_type=_JSON)
 
-    @routes.post("/responses/compact", **generation(COMPACT_BODY.schema()))
+    @routes.post("/responses/compact", **route_options(COMPACT_BODY.schema()))
     async def compact_response(http: Request) -> Response:
         """Summarise a conversation: https://platform.openai.com/docs/api-reference/responses/compact."""
         draft = parse_compact(await site.bodies.read(http), site.pool.only())
@@ -49,10 +49,10 @@ def add(routes: APIRouter, site: AppState) -> None:
     async def create_responses(socket: WebSocket) -> None:
         await ResponsesSocket(socket, site.responses, site.callers).run()
 
-    _add_stored(routes, site)
+    _add_stored_response_routes(routes, site)
 
 
-def _add_stored(routes: APIRouter, site: AppState) -> None:
+def _add_stored_response_routes(routes: APIRouter, site: AppState) -> None:
     one = "/responses/{response_id}"
 
     @routes.get(one, response_class=Response)
@@ -80,7 +80,7 @@ def _add_stored(routes: APIRouter, site: AppState) -> None:
         return Response(stored.page(found.items, found.more), media_type=_JSON)
 
 
-async def answer(site: AppState, http: Request, model: str | None = None) -> Response:
+async def answer_responses(site: AppState, http: Request, model: str | None = None) -> Response:
     """Answer a request. `model` overrides the model of the body."""
     draft = parse(await site.bodies.read(http), model, site.pool.only())
     header = http.headers.get(PRIORITY_HEADER)

@@ -18,15 +18,15 @@ from orchard.gateway.routes import docs
 from orchard.gateway.routes.app_state import AppState
 
 
-def add(routes: APIRouter, site: AppState) -> None:
+def add_server_routes(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
-    _add_root(routes)
-    _add_health(routes, site)
-    _add_cache(routes, site)
-    _add_counts(routes, site)
+    _add_root_routes(routes)
+    _add_health_routes(routes, site)
+    _add_cache_routes(routes, site)
+    _add_metrics_routes(routes, site)
 
 
-def _add_root(routes: APIRouter) -> None:
+def _add_root_routes(routes: APIRouter) -> None:
     @routes.get("/")
     async def root() -> dict[str, str]:
         """Say what this server is, and where to read more."""
@@ -38,10 +38,10 @@ def _add_root(routes: APIRouter) -> None:
 
     @routes.get("/docs", include_in_schema=False)
     async def show_docs(http: Request) -> HTMLResponse:
-        return HTMLResponse(docs.page(http.app.openapi()), headers={"content-security-policy": docs.POLICY})
+        return HTMLResponse(docs.docs_page(http.app.openapi()), headers={"content-security-policy": docs.POLICY})
 
 
-def _add_health(routes: APIRouter, site: AppState) -> None:
+def _add_health_routes(routes: APIRouter, site: AppState) -> None:
     @routes.get("/health")
     async def health(http: Request) -> dict[str, Any]:
         """Say that the server is up, and for each model: unloaded, queued, loading, ready, unloading or failed.
@@ -63,8 +63,8 @@ def _add_health(routes: APIRouter, site: AppState) -> None:
             "version": __version__,
             "loaded_model": (loaded.entry.base or loaded.entry.id) if loaded else None,
             "loaded_adapter": site.adapter_of(loaded.entry) if loaded else None,
-            "memory": pool.memory_status.shown(),
-            "models": {name: model.status.health() for name, model in pool.models.items()},
+            "memory": pool.memory_status.as_json(),
+            "models": {name: model.status.health_report() for name, model in pool.models.items()},
         }
 
     @routes.get("/ready")
@@ -74,7 +74,7 @@ def _add_health(routes: APIRouter, site: AppState) -> None:
         return JSONResponse({"status": "ready" if is_ready else "not_ready"}, 200 if is_ready else 503)
 
 
-def _add_cache(routes: APIRouter, site: AppState) -> None:
+def _add_cache_routes(routes: APIRouter, site: AppState) -> None:
     @routes.get("/v1/cache")
     async def cache(http: Request, request_id: str | None = None) -> dict[str, Any]:
         """Report what each model's prompt cache has, and how much of the last requests, or of one request, was cached.
@@ -84,7 +84,7 @@ def _add_cache(routes: APIRouter, site: AppState) -> None:
         """
         names = list(site.pool.models)
         found = await asyncio.gather(*(model.cache(request_id) for model in site.pool.models.values()))
-        states = [_visible(site.callers, http.state.caller, state) for state in found]
+        states = [_visible_state(site.callers, http.state.caller, state) for state in found]
         if request_id is None:
             entries = [{"model": name, **to_builtins(state)} for name, state in zip(names, states, strict=True)]
             return {"object": "cache", "models": entries}
@@ -95,7 +95,7 @@ def _add_cache(routes: APIRouter, site: AppState) -> None:
         raise OrchardError("request_not_found", message, param="request_id")
 
 
-def _add_counts(routes: APIRouter, site: AppState) -> None:
+def _add_metrics_routes(routes: APIRouter, site: AppState) -> None:
     pool = site.pool
 
     @routes.get("/metrics", response_class=PlainTextResponse)
@@ -104,18 +104,18 @@ def _add_counts(routes: APIRouter, site: AppState) -> None:
         from orchard.gateway.metrics import exposition
 
         accept = http.headers.get("accept", "")
-        body, content_type = exposition.render(pool.metrics, pool.statuses(), pool.memory_status, accept)
+        body, content_type = exposition.render_metrics(pool.metrics, pool.statuses(), pool.memory_status, accept)
         return Response(body, headers={"content-type": content_type})
 
     @routes.get("/v1/stats")
     async def stats() -> dict[str, Any]:
         """Return the counters of the server: requests, tokens, times, memory, loads and crashes, for each model."""
-        return metrics_stats.stats(pool.metrics, pool.statuses(), pool.memory_status)
+        return metrics_stats.server_stats(pool.metrics, pool.statuses(), pool.memory_status)
 
 
-def _visible(callers: Callers, caller: Caller, state: CacheState) -> CacheState:
+def _visible_state(callers: Callers, caller: Caller, state: CacheState) -> CacheState:
     """Return the part of a state that a caller may read: nothing of other users' prompts."""
-    own = [report for report in state.reports if callers.made(caller, report.request_id)]
+    own = [report for report in state.reports if callers.can_see_request(caller, report.request_id)]
     # If the server has keys, the most similar cached text may be another user's.
     sees_all = caller.admin or caller.user is None
     return replace(state, reports=own if sees_all else [report.without_cached_text() for report in own])

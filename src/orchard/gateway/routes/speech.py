@@ -12,16 +12,16 @@ from orchard.core.tasks.speak import Speak
 from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.dialects.openai.speech import BODY, listed_voices, parse
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import SOUND, generation
+from orchard.gateway.routes.openapi import SOUND, route_options
 
 
-def add(routes: APIRouter, site: AppState) -> None:
+def add_speech_routes(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
 
-    @routes.post("/audio/speech", **generation(BODY.schema(), answer=SOUND))
+    @routes.post("/audio/speech", **route_options(BODY.schema(), answer=SOUND))
     async def speech(http: Request) -> Response:
         """Speak a text: https://platform.openai.com/docs/api-reference/audio/createSpeech."""
-        return await answer(site, http)
+        return await answer_speech(site, http)
 
     @routes.get("/audio/voices")
     async def list_voices(http: Request, model: str | None = None) -> dict[str, Any]:
@@ -34,16 +34,16 @@ def add(routes: APIRouter, site: AppState) -> None:
             raise OrchardError("unauthorized", "an API key is needed for the voices of one model", param="model")
         if model is not None:
             entries = [site.pool.find(model).entry]
-            entries[0].check(Speak)
+            entries[0].check_task(Speak)
         elif is_known:
-            entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
+            entries = site.pool.listed(await run_in_threadpool(site.pool.registry.list_models))
         else:
-            entries = site.pool.registry.configured()
+            entries = site.pool.registry.configured_models()
         found = [(entry.id, entry.voice_names) for entry in entries if entry.serves(Speak)]
         return listed_voices(found, is_known)
 
 
-async def answer(site: AppState, http: Request, model: str | None = None) -> Response:
+async def answer_speech(site: AppState, http: Request, model: str | None = None) -> Response:
     """Answer a request. `model` overrides the model of the body. Raise OrchardError."""
     body = await site.bodies.read(http)
     header = http.headers.get(PRIORITY_HEADER)

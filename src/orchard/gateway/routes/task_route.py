@@ -11,7 +11,7 @@ from orchard.core.events import Collected
 from orchard.core.request import Request, Task
 from orchard.dialects.common.fields import PRIORITY_HEADER, BodyType
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import generation
+from orchard.gateway.routes.openapi import route_options
 
 
 class TaskCall(Protocol):
@@ -37,11 +37,11 @@ def task_route(
 ) -> Callable[[APIRouter, AppState], None]:
     """Return the function that adds a route; `about` describes it."""
 
-    def add(routes: APIRouter, site: AppState) -> None:
-        @routes.post(path, name=path.strip("/"), description=about, **generation(body.schema()))
+    def add_task_route(routes: APIRouter, site: AppState) -> None:
+        @routes.post(path, name=path.strip("/"), description=about, **route_options(body.schema()))
         async def answer(http: HttpRequest) -> Response:
             read, header = await site.bodies.read(http), http.headers.get(PRIORITY_HEADER)
             call = parse(read, http.state.id, header, default=site.pool.only(task))
             return await site.answer(http, call.request, call.complete)
 
-    return add
+    return add_task_route

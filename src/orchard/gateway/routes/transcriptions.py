@@ -14,40 +14,42 @@ from orchard.dialects.openai.transcriptions.schema import BODY
 from orchard.gateway.media.uploads import FileFields
 from orchard.gateway.replies.held_response import HeldResponse
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import generation
+from orchard.gateway.routes.openapi import route_options
 
 _FILE = {"file": {"type": "string", "format": "binary", "description": "The recording."}}
 
 
-def add(routes: APIRouter, site: AppState) -> None:
+def add_transcriptions_routes(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
 
-    @routes.post("/audio/transcriptions", **described())
+    @routes.post("/audio/transcriptions", **transcription_route_options())
     async def transcriptions(http: Request) -> Response:
         """Transcribe a recording: https://platform.openai.com/docs/api-reference/audio."""
-        return await answer(site, http)
+        return await answer_transcription(site, http)
 
-    @routes.post("/audio/translations", **described())
+    @routes.post("/audio/translations", **transcription_route_options())
     async def translations(http: Request) -> Response:
         """Translate a recording into English text."""
-        return await answer(site, http, translate=True)
+        return await answer_transcription(site, http, translate=True)
 
 
-def add_deployment(routes: APIRouter, site: AppState) -> None:
+def add_deployment_transcriptions_routes(routes: APIRouter, site: AppState) -> None:
     """Add the routes of an Azure deployment, which the prefix names."""
 
-    @routes.post("/audio/transcriptions", **described(deployment=True))
+    @routes.post("/audio/transcriptions", **transcription_route_options(deployment=True))
     async def deployment_transcriptions(http: Request, deployment: str) -> Response:
         """Transcribe a recording, with the model that the deployment names."""
-        return await answer(site, http, deployment)
+        return await answer_transcription(site, http, deployment)
 
-    @routes.post("/audio/translations", **described(deployment=True))
+    @routes.post("/audio/translations", **transcription_route_options(deployment=True))
     async def deployment_translations(http: Request, deployment: str) -> Response:
         """Translate a recording into English text, with the model that the deployment names."""
-        return await answer(site, http, deployment, translate=True)
+        return await answer_transcription(site, http, deployment, translate=True)
 
 
-async def answer(site: AppState, http: Request, model: str | None = None, *, translate: bool = False) -> Response:
+async def answer_transcription(
+    site: AppState, http: Request, model: str | None = None, *, translate: bool = False
+) -> Response:
     """Answer a request. `model` overrides the model of the form. Raise OrchardError."""
     form = await site.uploads.read(http, FileFields("audio", {"file": 1}, site.settings.max_upload_bytes))
     try:
@@ -67,7 +69,7 @@ async def answer(site: AppState, http: Request, model: str | None = None, *, tra
         raise
 
 
-def described(*, deployment: bool = False) -> dict[str, Any]:
+def transcription_route_options(*, deployment: bool = False) -> dict[str, Any]:
     """Return the arguments that describe a route with the form."""
     body = BODY.schema(deployment=deployment)
-    return generation(form={**body, "required": ["file"], "properties": {**_FILE, **body["properties"]}})
+    return route_options(form={**body, "required": ["file"], "properties": {**_FILE, **body["properties"]}})

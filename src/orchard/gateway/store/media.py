@@ -16,7 +16,7 @@ from msgspec import Struct
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart, is_data_url
 from orchard.dialects.common.media import KeptMedium
-from orchard.gateway.media.data_urls import from_base64
+from orchard.gateway.media.data_urls import decode_base64
 from orchard.gateway.media.errors import MAX_REQUEST_BYTES
 
 Fields = dict[str, Any]
@@ -127,8 +127,8 @@ def _medium(value: str, name: str, known: KnownMedia) -> tuple[bytes | None, str
         begin = value.find(",") + 1
         media_type, *parameters = (piece.strip().lower() for piece in value[5 : begin - 1].split(";"))
         is_base64 = begin and parameters[-1:] == ["base64"]
-        return (from_base64(value, begin) if is_base64 else None), media_type, value[:begin]
-    return (from_base64(value) if name in _BASE64 else None), "", ""
+        return (decode_base64(value, begin) if is_base64 else None), media_type, value[:begin]
+    return (decode_base64(value) if name in _BASE64 else None), "", ""
 
 
 def _as_sent(kept: KeptMedium, data: bytes) -> str:
