@@ -81,8 +81,7 @@ class _BatchGroup:
     def arrange(self, slots: list[BatchSlot], spare: int) -> None:
         """Hold exactly these rows from now on."""
         batches_one = self._batches_one and self.key[0] and slots[0].length < _LONG_LENGTH
-        alone = len(slots) == 1 and not (batches_one or slots[0].batched)
-        if alone:
+        if len(slots) == 1 and not (batches_one or slots[0].batched):
             slots[0].cache = self.extract(slots[0])
             self.slots, self.rows, self._batched = {slots[0]: 0}, slots, []
             return
@@ -166,8 +165,9 @@ class Pass:
         tokens = self.to_rows(tokens)
         positions = None  # the rows' lengths
         if any(slot.position_delta for slot in self.slots):
-            own = mx.array([slot.length + slot.position_delta for slot in self.slots], mx.int32)
-            positions = own[self._slot_of_row]
+            positions = mx.array([slot.length + slot.position_delta for slot in self.slots], mx.int32)[
+                self._slot_of_row
+            ]
         alone = self.slots[0].cache if len(self.slots) == 1 else None
         if alone is None:
             lengths = [group.begin_pass() for group in self.groups]
@@ -198,9 +198,7 @@ class Pass:
             positions = (first[:, None] + mx.arange(count, dtype=mx.int32)).reshape(-1)
         if len(self.slots) == 1 and self.slots[0].cache is not None:
             return model.forward(padded, self.slots[0].cache, positions=positions)
-        lengths = [
-            group.begin_pass(count, own) for group, own in zip(self.groups, self.split_by_group(given), strict=True)
-        ]
+        lengths = [group.begin_pass(count, own) for group, own in zip(self.groups, self.split(given), strict=True)]
         logits = self._run_batched(model, self.to_rows(padded), positions, lengths, traced, at_once=multiple > 1)
         return self.to_slots(logits)
 
@@ -215,16 +213,14 @@ class Pass:
 
     def keep(self, tokens: Sequence[int]) -> None:
         """Keep the first `tokens[i]` tokens that row i got in the last `verify`."""
-        for group, *own in zip(
-            self.groups, self.split_by_group(self._token_counts), self.split_by_group(tokens), strict=True
-        ):
+        for group, *own in zip(self.groups, self.split(self._token_counts), self.split(tokens), strict=True):
             group.keep(*own)
 
     def layers(self, index: int) -> list[Any]:
         """Return the cache of one layer in each group."""
         return [group.layers()[index] for group in self.groups]
 
-    def split_by_group(self, values: Sequence[int]) -> list[list[int]]:
+    def split(self, values: Sequence[int]) -> list[list[int]]:
         """Return, for each group, the slots' values in the order of its rows, including spare rows."""
         return [[values[slot] for slot in self._row_slots[a:b]] for a, b in itertools.pairwise(self.bounds)]
 
@@ -241,9 +237,7 @@ class Pass:
 
         Return the lengths of each group. `end_ahead` must follow; the tokens are not kept.
         """
-        return [
-            group.begin_ahead(own, count) for group, own in zip(self.groups, self.split_by_group(ahead), strict=True)
-        ]
+        return [group.begin_ahead(own, count) for group, own in zip(self.groups, self.split(ahead), strict=True)]
 
     def end_ahead(self, caches: Sequence[Any]) -> None:
         """Restore the ends of the rows in one layer's caches, one for each group."""
@@ -413,12 +407,8 @@ class Batch:
         """
         lengths = [slot.length for slot in self.slots]
         # No pass reads what lies behind a row's end. Only layers that overwrite older content are restored.
-        written = [
-            (layer, list(layer.arrays))
-            for group in self._groups
-            for layer in group.layers()
-            if not isinstance(layer, BatchedKVCache)
-        ]
+        layers = [layer for group in self._groups for layer in group.layers() if not isinstance(layer, BatchedKVCache)]
+        written = [(layer, list(layer.arrays)) for layer in layers]
 
         def restore() -> bool:
             for slot, length in zip(self.slots, lengths, strict=True):
@@ -445,9 +435,7 @@ class Batch:
             else:
                 self._ran.append(pass_)
             start += len(pass_.slots)
-        if len(logits) > 1:
-            return mx.concatenate(logits), failed
-        return (logits[0] if logits else None), failed
+        return (mx.concatenate(logits) if len(logits) > 1 else next(iter(logits), None)), failed
 
 
 def _last_logits(logits: mx.array, tokens: Sequence[Sequence[int]], draw_counts: Sequence[int], most: int) -> mx.array:

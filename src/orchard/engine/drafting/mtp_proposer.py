@@ -150,7 +150,7 @@ class MtpProposer:
         """Return guesses (rows, most) for the rows of a pass; ignore those of rows that are None."""
         unread = [list(row.tokens[slot.length :]) if row else [0] for row, slot in zip(rows, pass_.slots, strict=True)]
         behind = [max(len(tokens) - 1, 0) for tokens in unread]
-        states = zip(pass_.layers(-2), pass_.split_by_group(behind), strict=True)
+        states = zip(pass_.layers(-2), pass_.split(behind), strict=True)
         before = mx.concatenate([layer.states_after(counts) for layer, counts in states])
         tokens = pass_.to_rows(mx.array([row_tokens[-1] if row_tokens else 0 for row_tokens in unread], mx.uint32))
         given = tokens, [before, pass_.position_deltas()]
