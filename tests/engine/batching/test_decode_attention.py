@@ -61,12 +61,10 @@ def test_it_serves_a_mask_that_hides_the_first_place() -> None:
 def test_it_serves_a_few_tokens_a_row() -> None:
     layer = batched([3, 9], tokens=3)
     assert decode_attention.can_attend_rows(queries(2, 3), layer.last_fetch[0], layer, layer.make_mask(3))
-    assert not decode_attention.can_attend_rows(
-        queries(2, 3), layer.last_fetch[0], layer, None
-    )  # the first would see the last
-    assert not decode_attention.can_attend_rows(
-        queries(2, 3), layer.last_fetch[0], layer, "causal"
-    )  # rows end in several places
+    # The first would see the last.
+    assert not decode_attention.can_attend_rows(queries(2, 3), layer.last_fetch[0], layer, None)
+    # Rows end in several places.
+    assert not decode_attention.can_attend_rows(queries(2, 3), layer.last_fetch[0], layer, "causal")
     alike = batched([9, 9], tokens=3)
     assert alike.make_mask(3) == "causal"
     assert decode_attention.can_attend_rows(queries(2, 3), alike.last_fetch[0], alike, "causal")

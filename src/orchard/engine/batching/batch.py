@@ -153,11 +153,11 @@ class Pass:
         self.slots = [slot for group in groups for slot in group.slots]
         self.bounds = [0, *itertools.accumulate(len(group.rows) for group in groups)]
         numbers = {slot: number for number, slot in enumerate(self.slots)}
-        self._row_slots = [numbers[slot] for group in groups for slot in group.rows]  # the slot that each row reads
+        self._slots_by_row = [numbers[slot] for group in groups for slot in group.rows]  # the slot that each row reads
         firsts = zip(self.bounds, groups, strict=False)
-        real = [first + row for first, group in firsts for row in group.slots.values()]  # the row of each slot
-        self._slot_of_row, self._row_of_slot = mx.array(self._row_slots, mx.int32), mx.array(real, mx.int32)
-        self._has_spare = len(self._row_slots) > len(self.slots)
+        rows_by_slot = [first + row for first, group in firsts for row in group.slots.values()]
+        self._slot_array, self._row_array = mx.array(self._slots_by_row, mx.int32), mx.array(rows_by_slot, mx.int32)
+        self._has_spare = len(self._slots_by_row) > len(self.slots)
         self._token_counts: list[int] = []  # the tokens of each slot in the last `verify`
 
     def run(self, model: LanguageModel, tokens: mx.array, traced: TracedPasses | None) -> mx.array:
@@ -165,9 +165,7 @@ class Pass:
         tokens = self.to_rows(tokens)
         positions = None  # the rows' lengths
         if any(slot.position_delta for slot in self.slots):
-            positions = mx.array([slot.length + slot.position_delta for slot in self.slots], mx.int32)[
-                self._slot_of_row
-            ]
+            positions = mx.array([slot.length + slot.position_delta for slot in self.slots], mx.int32)[self._slot_array]
         alone = self.slots[0].cache if len(self.slots) == 1 else None
         if alone is None:
             lengths = [group.begin_pass() for group in self.groups]
@@ -194,7 +192,7 @@ class Pass:
         padded = mx.pad(array, [(0, 0), (0, count - array.shape[1])]) if count > array.shape[1] else array
         positions = None
         if any(slot.position_delta for slot in self.slots):
-            first = mx.array([slot.length + slot.position_delta for slot in self.slots], mx.int32)[self._slot_of_row]
+            first = mx.array([slot.length + slot.position_delta for slot in self.slots], mx.int32)[self._slot_array]
             positions = (first[:, None] + mx.arange(count, dtype=mx.int32)).reshape(-1)
         if len(self.slots) == 1 and self.slots[0].cache is not None:
             return model.forward(padded, self.slots[0].cache, positions=positions)
@@ -222,15 +220,15 @@ class Pass:
 
     def split(self, values: Sequence[int]) -> list[list[int]]:
         """Return, for each group, the slots' values in the order of its rows, including spare rows."""
-        return [[values[slot] for slot in self._row_slots[a:b]] for a, b in itertools.pairwise(self.bounds)]
+        return [[values[slot] for slot in self._slots_by_row[a:b]] for a, b in itertools.pairwise(self.bounds)]
 
     def to_rows(self, entries: mx.array) -> mx.array:
         """Return `entries`, one for each slot, in the order of the pass's rows, including spare rows."""
-        return entries[self._slot_of_row] if self._has_spare else entries
+        return entries[self._slot_array] if self._has_spare else entries
 
     def to_slots(self, entries: mx.array) -> mx.array:
         """Return `entries`, one for each row of the pass, in the order of the slots, without spare rows."""
-        return entries[self._row_of_slot] if self._has_spare else entries
+        return entries[self._row_array] if self._has_spare else entries
 
     def begin_ahead(self, ahead: Sequence[int], count: int) -> list[Lengths]:
         """Prepare passes over one layer that write `count` tokens, `ahead` places behind each row's end.

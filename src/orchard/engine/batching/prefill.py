@@ -29,7 +29,7 @@ _MAX_ROW_PADDING = 32
 class Prefill:
     """Reads tokens into a new cache: all but the last one, which is the first input in decode.
 
-    If the `hidden` state of the last token is wanted, it reads all of them.
+    If the hidden state of the last token is wanted, it reads all of them.
     """
 
     def __init__(

@@ -86,7 +86,7 @@ class SpeculatingRows(Rows):
     def __init__(
         self, model: LanguageModel, batch: Batch, store: KVStore, speculation: Speculation, room: Callable[[], int]
     ) -> None:
-        """`room` returns how many tokens more than one each row has memory for in the current step."""
+        """`room` returns for how many tokens beyond one each row has memory in the current step."""
         super().__init__(model, batch, store)
         self._speculation = speculation
         self._room = room

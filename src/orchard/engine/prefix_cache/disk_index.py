@@ -174,7 +174,7 @@ class DiskIndex:
             stack += node.children.values()
 
     def _attach_all(self, found: list[FoundFile]) -> None:
-        """Attach the files from the start to the tree, those higher up first."""
+        """Attach the files that were found at the start to the tree, from the root down."""
         used: dict[str, int] = {}
         for file in sorted(found, key=lambda file: file.place.start):
             try:

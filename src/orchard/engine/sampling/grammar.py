@@ -67,9 +67,8 @@ class GrammarVocabulary:
         self.eos_token_id = eos[0]
         self.bos_token_id = None
         self._tokenize = tokenize
-        self._cached_tokenize = lru_cache(_MAX_CACHED_TEXTS)(
-            self._tokenize_text
-        )  # a tokenizer takes a tenth of a millisecond
+        # A tokenizer takes a tenth of a millisecond.
+        self._cached_tokenize = lru_cache(_MAX_CACHED_TEXTS)(self._tokenize_text)
         # The wrapper reads the attributes above except `pieces`, and calls this object to turn bytes into tokens.
         self.tokenizer = LLTokenizer(TokenizerWrapper(self), len(pieces), list(eos))
         self.newlines = {token: len(piece) for token, piece in enumerate(pieces) if _NEWLINES.fullmatch(piece)}
