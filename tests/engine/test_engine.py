@@ -229,14 +229,14 @@ def run(program: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 
 BROKEN = """
 import sys
-from orchard.backends.text.model import load
+from orchard.backends.text.model import load_text_model
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.engine import Engine
 from orchard.engine.batching.job import Job
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.runner import Runner
 
-engine = Engine(lambda: load(sys.argv[1]), print, TextOptions())
+engine = Engine(lambda: load_text_model(sys.argv[1]), print, TextOptions())
 engine.start().result()
 
 def broken(self):
@@ -258,13 +258,13 @@ def test_a_broken_engine_takes_its_process_with_it(model_folder: Path) -> None:
 
 LEFT = """
 import sys
-from orchard.backends.text.model import load
+from orchard.backends.text.model import load_text_model
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.engine import Engine
 from orchard.engine.batching.job import Job
 from orchard.engine.sampling.params import SamplingParams
 
-engine = Engine(lambda: load(sys.argv[1]), lambda step: None, TextOptions())
+engine = Engine(lambda: load_text_model(sys.argv[1]), lambda step: None, TextOptions())
 engine.start().result()
 engine.add_job(Job("a", [1, 2], SamplingParams(seed=0), 10**9))
 """
