@@ -61,7 +61,7 @@ class Registry:
         self._names: dict[str, str] = {}  # every name of a configured model, and its id
         self._shown: list[str] = []
         self.refused: dict[str, str] = {}
-        """Why folders and cached models can't be served, by the names that they would have, as of the last `list_models`."""
+        """Why folders and cached models can't be served, by the names that they would have, at the last look."""
         self._look_again = 0.0
         for entry in entries:
             self._add_model(_ConfiguredModel(entry, entry))
