@@ -52,7 +52,13 @@ def test_no_token_is_launched_beyond_the_last() -> None:
     course = run(runner, [greedy("a", [5], 7)])
     assert passes == [1] * 7
     assert len(course.outcomes["a"].tokens[0]) == 7
-    # Each step launches a token and reads the one before it, and then tells the one before that. The last only reads.
+    # Each step launches a token and reads the one before it. The last only reads.
+    assert [len(step.tokens) for step in course.steps] == [0, *[1] * 7]
+
+
+def test_where_errors_come_late_a_token_waits_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchard.engine.runner.errors_come_late", lambda: True)
+    course = run(make_runner(network("qwen3")), [greedy("a", [5], 7)])
     assert [len(step.tokens) for step in course.steps] == [0, 0, *[1] * 5, 2]
 
 
@@ -84,14 +90,13 @@ def test_a_job_may_be_cancelled_after_any_step(moment: int, company: bool) -> No
 
     course = run(runner, jobs, cancel)
     (tokens,) = course.outcomes["a"].tokens
-    assert len(tokens) == max(moment - 3, 0)
+    assert len(tokens) == max(moment - 2, 0)
     if company:
         assert course.outcomes["b"].tokens == alone(model, jobs[1])
     rows = runner._rows
     assert (rows._active, rows._joining, rows._batch.slots, len(rows._sampler), runner._work) == ([], [], [], 0, {})
     later = Job("c", [*prompt(1, 9), *tokens, 7], jobs[0].params, 12)
     outcome = run(runner, [later]).outcomes["c"]
-    # What it has told is followed by a token that was read, which the later job doesn't have.
     assert outcome.begun[0].cached_tokens in (9 + len(tokens), 9 + len(tokens) - (moment < 3))
     assert outcome.tokens == alone(model, later)
 

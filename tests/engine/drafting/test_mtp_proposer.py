@@ -200,7 +200,7 @@ def test_cached_prompts_bring_what_the_head_has_read(
     runner = head_runner(headed().model, 3, answers=answers, **options)
     run(runner, [first])
     if where == "disk":
-        runner.store.close(5.0)
+        runner.close(5.0)
         runner = head_runner(headed().model, 3, answers=answers, **options)
         runner.store.wait_for_files(5.0)
         fetched = threading.Event()
