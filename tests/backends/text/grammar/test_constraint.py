@@ -59,7 +59,7 @@ def made(model: TextModel) -> Constraints:
 
 def grammars(tokenizer: Any) -> dict[str, Any]:
     special = special_tokens(tokenizer)
-    return {"special": special, "write": GrammarWriter(special).write}
+    return {"special_tokens": special, "write": GrammarWriter(special).write}
 
 
 def bind(
