@@ -8,7 +8,7 @@ import pytest
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.http.guard import Guard, host_name
-from orchard.gateway.replies.errors import Dialects, failure
+from orchard.gateway.replies.errors import Dialects, error_response
 from orchard.gateway.routes.table import ROUTES
 from tests.support.gateway_client import body
 from tests.support.serving import Server
@@ -31,7 +31,7 @@ def status(headers: dict[str, str], method: str = "POST", path: str = CHAT, /, *
     try:
         Guard(Settings(**settings), ANSWERS).check(scope)
     except OrchardError as error:
-        return failure(scope, error).status_code
+        return error_response(scope, error).status_code
     return 200
 
 

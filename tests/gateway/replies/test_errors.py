@@ -109,5 +109,5 @@ def test_a_route_of_the_method_goes_before_one_of_another() -> None:
     dialects.add([Route("/{name}", nothing, methods=["POST"])], openai_errors.fail_azure)
     dialects.add([Route("/one", nothing, methods=["GET"])], anthropic_errors.fail)
     about = {"type": "http", "path": "/one", "headers": []}
-    assert dialects.of(about | {"method": "GET"}) is anthropic_errors.fail
-    assert dialects.of(about | {"method": "DELETE"}) is openai_errors.fail_azure
+    assert dialects.fail_of(about | {"method": "GET"}) is anthropic_errors.fail
+    assert dialects.fail_of(about | {"method": "DELETE"}) is openai_errors.fail_azure

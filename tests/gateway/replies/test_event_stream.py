@@ -15,7 +15,7 @@ from orchard.core.events import (
     Usage,
 )
 from orchard.gateway.replies import event_stream as module
-from orchard.gateway.replies.event_stream import EventStream, whole
+from orchard.gateway.replies.event_stream import EventStream, collect_events
 
 DONE = Finished(("stop",), Usage(1, 1))
 GONE = Failed("cancelled", "gone")
@@ -124,7 +124,7 @@ async def test_a_stream_that_was_read_does_not_restart_after_an_empty_read() -> 
 async def test_a_whole_answer_has_nothing_of_what_came_before_a_restart() -> None:
     stream = EventStream()
     stream.push([Started(1), Text("lost")])
-    answer = asyncio.create_task(whole(stream))
+    answer = asyncio.create_task(collect_events(stream))
     await asyncio.sleep(0)
     assert stream.restart()
     stream.push([Started(1), Text("a"), Finished(("stop",), Usage(1, 1))])

@@ -1,6 +1,6 @@
 """Warnings: whatever callers send, the header is one short line."""
 
-from orchard.gateway.replies.warnings import unserved, warning_header
+from orchard.gateway.replies.warnings import unserved_tools_warning, warning_header
 
 
 def test_a_header_is_one_line_of_ascii() -> None:
@@ -8,8 +8,8 @@ def test_a_header_is_one_line_of_ascii() -> None:
 
 
 def test_names_that_callers_choose_are_short_and_printable() -> None:
-    assert unserved(["a", "b", "a"]).endswith(" see them: 'a', 'b'")
-    assert unserved(["a\r\nset-cookie: é"]).endswith(r": 'a\r\nset-cookie: \xe9'")
-    many = unserved([f"{number}{'x' * 10_000}" for number in range(100)])
+    assert unserved_tools_warning(["a", "b", "a"]).endswith(" see them: 'a', 'b'")
+    assert unserved_tools_warning(["a\r\nset-cookie: é"]).endswith(r": 'a\r\nset-cookie: \xe9'")
+    many = unserved_tools_warning([f"{number}{'x' * 10_000}" for number in range(100)])
     assert many.endswith(" and 84 more")
     assert len(many) < 2000

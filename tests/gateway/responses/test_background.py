@@ -39,7 +39,7 @@ async def test_the_end_is_told_when_it_can_be_found() -> None:
         async for piece in run.follow(-1, 60):
             told.append(piece)
 
-    making, following = asyncio.create_task(run.make()), asyncio.create_task(watch())
+    making, following = asyncio.create_task(run.run()), asyncio.create_task(watch())
     await kept.wait()
     for _ in range(10):  # whatever is ready to run has run
         await asyncio.sleep(0)
@@ -62,7 +62,7 @@ async def test_a_run_that_is_followed_before_its_work_begins_does_not_begin_anew
         assert encoder
 
     run = Run(call, begin, keep, None)
-    making = asyncio.create_task(run.make())
+    making = asyncio.create_task(run.run())
     await run.stored
     follower = run.follow(-1, 60)
     assert b"response.queued" in await anext(follower)
@@ -88,7 +88,7 @@ async def test_a_run_restarts_until_somebody_follows_it() -> None:
             await asyncio.sleep(0)
 
     run = Run(call, begin, keep, None)
-    making = asyncio.create_task(run.make())
+    making = asyncio.create_task(run.run())
     stream.push([Started(1), Text("lost")])
     await settled()
     assert b"lost" in run.encoder.body()
@@ -113,7 +113,7 @@ async def test_a_whole_response_has_nothing_of_what_came_before_a_restart() -> N
     responses = SimpleNamespace(settings=Settings(), keep=keep)
     answer = _Answer(cast(Responses, responses), stream, cast(Caller, None), call)
     stream.push([Started(1), Text("lost")])
-    making = asyncio.create_task(answer._whole(lambda _: b""))
+    making = asyncio.create_task(answer._complete_response(lambda _: b""))
     await asyncio.sleep(0)
     assert stream.restart()
     stream.push([Started(1), Text("kept"), Finished(("stop",), Usage(1, 1))])
@@ -133,7 +133,7 @@ async def test_nothing_is_begun_that_cannot_be_stored() -> None:
         return OrchardError("unavailable", "the disk is full")
 
     run = Run(call, begin, keep, None)
-    await run.make()
+    await run.run()
     with pytest.raises(OrchardError, match="the disk is full"):
         await run.stored
     assert not began
@@ -150,7 +150,7 @@ async def test_whoever_waits_for_a_run_hears_of_a_bug_in_storing_it() -> None:
 
     run = Run(call, begin, keep, None)
     with pytest.raises(RuntimeError, match="a bug"):
-        await run.make()
+        await run.run()
     with pytest.raises(OrchardError, match="could not be stored"):
         await run.stored
 

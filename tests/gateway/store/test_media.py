@@ -25,7 +25,7 @@ from orchard.gateway.store import items as store_items
 from orchard.gateway.store import media as store_media
 from orchard.gateway.store import responses as store_responses
 from orchard.gateway.store.items import PageQuery
-from orchard.gateway.store.media import KnownMedia, packed, restored
+from orchard.gateway.store.media import KnownMedia, pack_item, restore_item
 from orchard.gateway.store.responses import Past, ResponseRecord
 from orchard.gateway.store.store import ResponseStore
 
@@ -70,15 +70,15 @@ class TestPacking:
     def test_a_medium_is_taken_out_and_put_back(self, part: dict[str, Any], name: str) -> None:
         item = {"id": "x", name: [{"type": "input_text", "text": DATA}, part]}
         before = copy.deepcopy(item)
-        found, media = packed(item, FETCHED)
+        found, media = pack_item(item, FETCHED)
         assert media == {DIGEST: PNG}
         assert item == before
         text = msgspec.json.encode(found)
         assert text.count(b64(PNG).encode()) == 1  # in the text
-        assert json.loads(restored(text, media)) == item
+        assert json.loads(restore_item(text, media)) == item
 
     def test_what_is_known_of_it(self) -> None:
-        (link, data, bare) = packed(message(PARTS[2], PARTS[0], PARTS[6]), FETCHED)[0]["content"]
+        (link, data, bare) = pack_item(message(PARTS[2], PARTS[0], PARTS[6]), FETCHED)[0]["content"]
         assert KeptMedium.of(link["image_url"]) == KeptMedium(DIGEST, "image/png", URL)
         assert KeptMedium.of(data["image_url"]) == KeptMedium(DIGEST, "image/png", "data:image/png;base64,")
         assert KeptMedium.of(bare["file_data"]) == KeptMedium(DIGEST, "", "")
@@ -101,21 +101,21 @@ class TestPacking:
     )
     def test_what_is_none_stays(self, part: Any) -> None:
         item = message(part)
-        assert packed(item, FETCHED) == (item, {})
+        assert pack_item(item, FETCHED) == (item, {})
 
     def test_one_that_was_kept_before_is_referred_to(self) -> None:
         item = message({"type": "input_image", "image_url": KeptMedium(DIGEST, "image/png", URL).url})
-        assert packed(item, KnownMedia(kept={DIGEST: PNG})) == (item, {DIGEST: PNG})
+        assert pack_item(item, KnownMedia(kept={DIGEST: PNG})) == (item, {DIGEST: PNG})
 
     def test_one_that_is_not_known_is_not_put_back(self) -> None:
         item = msgspec.json.encode(message({"type": "input_image", "image_url": KeptMedium(DIGEST, "", URL).url}))
-        assert restored(item, {}) == item
+        assert restore_item(item, {}) == item
 
     @given(CONTENTS)
     def test_any_item_comes_back(self, content: Any) -> None:
         item = message() | {"content": content}
-        found, media = packed(item, FETCHED)
-        assert json.loads(restored(msgspec.json.encode(found), media)) == json.loads(msgspec.json.encode(item))
+        found, media = pack_item(item, FETCHED)
+        assert json.loads(restore_item(msgspec.json.encode(found), media)) == json.loads(msgspec.json.encode(item))
 
 
 class Kept(ResponseStore):
@@ -135,13 +135,13 @@ class Kept(ResponseStore):
             "status": "completed",
             "output": [],
         }
-        self.run(store_responses.save, ResponseRecord(body, given, media=known))
+        self.run(store_responses.save_response, ResponseRecord(body, given, media=known))
 
     def past(self, previous: str | None, *references: str) -> Past:
-        return self.run(store_responses.past, ANYONE, previous, None, references)
+        return self.run(store_responses.load_past, ANYONE, previous, None, references)
 
     def listed(self, id_: str) -> list[Any]:
-        found = self.run(store_responses.input_items, ANYONE, id_, PageQuery(order="asc"))
+        found = self.run(store_responses.load_input_items, ANYONE, id_, PageQuery(order="asc"))
         return [json.loads(item) for _, item in found.items]
 
     def media(self) -> list[tuple[str, bytes]]:
@@ -159,11 +159,11 @@ def test_each_is_kept_once_while_something_refers_to_it(store: Kept) -> None:
     store.answer("resp_1", message(*PARTS))
     store.answer("resp_2", message(PARTS[0]))
     assert store.media() == [(DIGEST, PNG)]
-    store.run(store_responses.delete, ANYONE, "resp_1")
+    store.run(store_responses.delete_response, ANYONE, "resp_1")
     assert store.media() == [(DIGEST, PNG)]
     store.answer("resp_2", message(PARTS[0]))  # its new state, as of one that runs
     assert store.media() == [(DIGEST, PNG)]
-    store.run(store_responses.delete, ANYONE, "resp_2")
+    store.run(store_responses.delete_response, ANYONE, "resp_2")
     assert store.media() == []
     assert PNG not in store.path.read_bytes()
 
@@ -171,8 +171,8 @@ def test_each_is_kept_once_while_something_refers_to_it(store: Kept) -> None:
 def test_whether_another_key_has_stored_one_changes_nothing(store: Kept) -> None:
     for number, name in enumerate(("ann", "ben", "ann")):
         id_ = f"conv_{number}"
-        store.run(store_conversations.create, Caller(name), id_, {}, [message(PARTS[0])])
-        listed = store.run(store_conversations.items, Caller(name), id_, PageQuery(order="asc"))
+        store.run(store_conversations.create_conversation, Caller(name), id_, {}, [message(PARTS[0])])
+        listed = store.run(store_conversations.load_items_page, Caller(name), id_, PageQuery(order="asc"))
         assert [json.loads(item) for _, item in listed.items] == [message(PARTS[0])]
     assert [data for _, data in store.media()] == [PNG, PNG]
 
@@ -199,7 +199,7 @@ def test_only_those_of_what_is_referred_to_are_read(store: Kept) -> None:
     store.answer("resp_1", message(PARTS[2]), other)
     output = {"id": "msg_out", "type": "message", "role": "assistant", "content": []}
     body = {"id": "resp_2", "previous_response_id": "resp_1", "conversation": None, "status": "completed"}
-    store.run(store_responses.save, ResponseRecord(body | {"output": [output]}, []))
+    store.run(store_responses.save_response, ResponseRecord(body | {"output": [output]}, []))
     past = store.past(None, "msg_out", "msg_2")
     assert (past.media, set(past.referenced)) == (
         {hashlib.sha256(b"other").hexdigest(): b"other"},
@@ -207,8 +207,8 @@ def test_only_those_of_what_is_referred_to_are_read(store: Kept) -> None:
     )
     # A copy of what was referred to refers to the same medium.
     store.answer("resp_3", json.loads(past.referenced["msg_2"]), known=KnownMedia(kept=past.media))
-    store.run(store_responses.delete, ANYONE, "resp_2")
-    store.run(store_responses.delete, ANYONE, "resp_1")
+    store.run(store_responses.delete_response, ANYONE, "resp_2")
+    store.run(store_responses.delete_response, ANYONE, "resp_1")
     assert store.listed("resp_3") == [other]
 
 
@@ -225,40 +225,42 @@ def test_more_than_a_request_may_have_is_refused(store: Kept, monkeypatch: pytes
 def test_nobody_reads_a_medium_by_its_digest(store: Kept) -> None:
     store.answer("resp_1", message(PARTS[0]))
     thief = message({"type": "x", "image_url": KeptMedium(DIGEST, "", "").url}) | {"type": "web_search_call"}
-    store.answer("resp_2", thief, known=store_media.NONE)
+    store.answer("resp_2", thief, known=store_media.NO_MEDIA)
     assert store.listed("resp_2") == [thief]
     assert store.past("resp_2").media == {}
 
 
 def test_conversations(store: Kept) -> None:
-    store.run(store_conversations.create, ANYONE, "conv_1", {}, [message(PARTS[0])])
-    store.run(store_conversations.add_items, ANYONE, "conv_1", [message(PARTS[5], id="msg_2")])
+    store.run(store_conversations.create_conversation, ANYONE, "conv_1", {}, [message(PARTS[0])])
+    store.run(store_conversations.add_conversation_items, ANYONE, "conv_1", [message(PARTS[5], id="msg_2")])
     assert store.media() == [(DIGEST, PNG)]
-    listed = store.run(store_conversations.items, ANYONE, "conv_1", PageQuery(order="asc"))
+    listed = store.run(store_conversations.load_items_page, ANYONE, "conv_1", PageQuery(order="asc"))
     assert [json.loads(item) for _, item in listed.items] == [message(PARTS[0]), message(PARTS[5], id="msg_2")]
-    assert json.loads(store.run(store_conversations.item, ANYONE, "conv_1", "msg_2")) == message(PARTS[5], id="msg_2")
+    assert json.loads(store.run(store_conversations.load_item, ANYONE, "conv_1", "msg_2")) == message(
+        PARTS[5], id="msg_2"
+    )
     for id_ in ("msg_1", "msg_2"):
         assert store.media()
-        store.run(store_conversations.delete_item, ANYONE, "conv_1", id_)
+        store.run(store_conversations.delete_conversation_item, ANYONE, "conv_1", id_)
     assert store.media() == []
 
 
 def test_chat_completions(store: Kept) -> None:
     given = {"id": "chat-0", "role": "user", "content": None, "content_parts": [PARTS[1], PARTS[8]]}
     completion = {"id": "chat", "model": "m", "metadata": {}}
-    store.run(store_completions.save, ANYONE, completion, [given])
+    store.run(store_completions.save_completion, ANYONE, completion, [given])
     assert store.media() == [(DIGEST, PNG)]
-    found = store.run(store_completions.messages, ANYONE, "chat", PageQuery())
+    found = store.run(store_completions.load_messages, ANYONE, "chat", PageQuery())
     assert [json.loads(item) for _, item in found.items] == [given]
-    assert store.run(store_completions.completions, ANYONE, None, {}, PageQuery()).items
-    store.run(store_completions.delete, ANYONE, "chat")
+    assert store.run(store_completions.search_completions, ANYONE, None, {}, PageQuery()).items
+    store.run(store_completions.delete_completion, ANYONE, "chat")
     assert store.media() == []
 
 
 def test_a_conversation_is_as_large_as_its_items_and_their_media(store: Kept) -> None:
     store.answer("resp_1", message(PARTS[0]), message(PARTS[2]))
     store.answer("resp_2")
-    size = store.file.run(lambda db: [store_items.bytes_of_thread(db, id_) for id_ in ("resp_1", "resp_2")])
+    size = store.file.run(lambda db: [store_items.thread_bytes(db, id_) for id_ in ("resp_1", "resp_2")])
     assert len(PNG) < size[0] - size[1] < 2 * len(PNG)
 
 
@@ -280,9 +282,9 @@ def test_they_count_as_stored(tmp_path: Path) -> None:
 def test_archives_hold_what_was_sent(tmp_path: Path) -> None:
     store = Kept(tmp_path / "store.db", responses_archive_dir=str(tmp_path / "old"), responses_ttl=1e-6)
     store.answer("resp_1", message(PARTS[0]))
-    store.run(store_conversations.create, ANYONE, "conv_1", {}, [message(PARTS[0])])
+    store.run(store_conversations.create_conversation, ANYONE, "conv_1", {}, [message(PARTS[0])])
     chat = {"id": "chat-0", "content_parts": [PARTS[1]]}
-    store.run(store_completions.save, ANYONE, {"id": "chat", "model": "m", "metadata": {}}, [chat])
+    store.run(store_completions.save_completion, ANYONE, {"id": "chat", "model": "m", "metadata": {}}, [chat])
     store.sweep()
     assert json.loads((tmp_path / "old" / "chat.json").read_text())["messages"] == [chat]
     assert json.loads((tmp_path / "old" / "resp_1.json").read_text())["responses"][0]["input"] == [message(PARTS[0])]

@@ -58,52 +58,54 @@ class Kept(ResponseStore):
         self.save(ResponseRecord(response(number, previous, conversation, **more), given, self.caller.user))
 
     def save(self, record: ResponseRecord) -> None:
-        self.run(store_responses.save, record)
+        self.run(store_responses.save_response, record)
 
     def load(self, id_: str) -> tuple[dict[str, Any], str | None]:
-        return self.run(store_responses.load, self.caller, id_)
+        return self.run(store_responses.load_response, self.caller, id_)
 
     def events(self, id_: str) -> bytes | None:
-        return self.run(store_responses.events, self.caller, id_)
+        return self.run(store_responses.load_events, self.caller, id_)
 
     def fail(self, id_: str) -> None:
-        self.run(store_responses.fail, self.caller, id_, "gone")
+        self.run(store_responses.fail_response, self.caller, id_, "gone")
 
     def delete(self, id_: str) -> None:
-        self.run(store_responses.delete, self.caller, id_)
+        self.run(store_responses.delete_response, self.caller, id_)
 
     def input_items(self, id_: str) -> list[str]:
-        found = self.run(store_responses.input_items, self.caller, id_, PageQuery(limit=100, order="asc"))
+        found = self.run(store_responses.load_input_items, self.caller, id_, PageQuery(limit=100, order="asc"))
         return [item for item, _ in found.items]
 
     def past(self, previous: str | None, conversation: str | None, references: Sequence[str] = ()) -> Past:
-        return self.run(store_responses.past, self.caller, previous, conversation, references)
+        return self.run(store_responses.load_past, self.caller, previous, conversation, references)
 
     def before(self, number: int) -> list[str]:
         """The texts that a response which goes on from this one builds upon."""
         return texts(self.past(f"resp_{number}", None).items)
 
     def create(self, id_: str, metadata: dict[str, str], items: Sequence[dict[str, Any]]) -> float:
-        return self.run(store_conversations.create, self.caller, id_, metadata, items)
+        return self.run(store_conversations.create_conversation, self.caller, id_, metadata, items)
 
     def conversation(self, id_: str) -> tuple[float, dict[str, str]]:
-        return self.run(store_conversations.load, self.caller, id_)
+        return self.run(store_conversations.load_conversation, self.caller, id_)
 
     def update(self, id_: str, metadata: dict[str, str]) -> float:
-        return self.run(store_conversations.update, self.caller, id_, metadata)
+        return self.run(store_conversations.update_conversation, self.caller, id_, metadata)
 
     def delete_conversation(self, id_: str) -> None:
-        self.run(store_conversations.delete, self.caller, id_)
+        self.run(store_conversations.delete_conversation, self.caller, id_)
 
     def add_items(self, id_: str, items: Sequence[dict[str, Any]]) -> None:
-        self.run(store_conversations.add_items, self.caller, id_, items)
+        self.run(store_conversations.add_conversation_items, self.caller, id_, items)
 
     def items(self, id_: str, wanted: PageQuery | None = None) -> list[str]:
-        found = self.run(store_conversations.items, self.caller, id_, wanted or PageQuery(limit=100, order="asc"))
+        found = self.run(
+            store_conversations.load_items_page, self.caller, id_, wanted or PageQuery(limit=100, order="asc")
+        )
         return [item for item, _ in found.items]
 
     def delete_item(self, id_: str, item: str) -> None:
-        self.run(store_conversations.delete_item, self.caller, id_, item)
+        self.run(store_conversations.delete_conversation_item, self.caller, id_, item)
 
 
 def message(text: str, role: str) -> dict[str, Any]:
@@ -466,7 +468,7 @@ def test_what_was_stored_before_the_clock_was_set_back_expires_in_time(store: Ke
 
 def test_another_servers_longer_time_to_live_holds(store: Kept) -> None:
     longer = ResponseStore(Settings(responses_path=str(store.path), responses_ttl=10 * TTL), store.clock)
-    longer.run(store_responses.save, ResponseRecord(response(1, None, None), [message("in1", "user")]))
+    longer.run(store_responses.save_response, ResponseRecord(response(1, None, None), [message("in1", "user")]))
     longer.file.close()
     for step in (-1, TTL, TTL):  # clocks are adjusted by seconds
         store.clock.now += step
@@ -589,8 +591,8 @@ def test_what_one_user_stores_is_not_there_for_another(store: Kept) -> None:
         missing("conversation_not_found", store.add_items, "conv_1", [])
         missing("conversation_not_found", store.delete_item, "conv_1", "msg_first")
         missing("conversation_not_found", store.past, None, "conv_1")
-        missing("conversation_not_found", store.run, store_conversations.item, other, "conv_1", "msg_first")
-        missing("conversation_not_found", store.run, store_conversations.related, other, "conv_1", [], [])
+        missing("conversation_not_found", store.run, store_conversations.load_item, other, "conv_1", "msg_first")
+        missing("conversation_not_found", store.run, store_conversations.related_items, other, "conv_1", [], [])
     for owner in (ANN, ADMIN):
         store.caller = owner
         assert store.load("resp_1")[0]["status"] == "completed"
@@ -725,7 +727,7 @@ def test_pages_give_every_item_once(count: int, limit: int, order: Order) -> Non
     listed: list[str] = []
     after, more = None, True
     while more:
-        found = store.run(store_conversations.items, ANYONE, "conv_1", PageQuery(after, limit, order))
+        found = store.run(store_conversations.load_items_page, ANYONE, "conv_1", PageQuery(after, limit, order))
         assert len(found.items) <= limit
         listed += [id_ for id_, _ in found.items]
         after, more = listed[-1] if listed else None, found.more
@@ -745,9 +747,9 @@ def test_a_page_is_all_that_is_read(store: Kept) -> None:
     tracemalloc.start()
     try:
         assert len(store.items("conv_1", PageQuery(first, 2, "asc"))) == 2
-        store.run(store_conversations.item, ANYONE, "conv_1", first)
+        store.run(store_conversations.load_item, ANYONE, "conv_1", first)
         call = message("new", "user")["id"]
-        assert store.run(store_conversations.related, ANYONE, "conv_1", [call], ["call_1"]) == []
+        assert store.run(store_conversations.related_items, ANYONE, "conv_1", [call], ["call_1"]) == []
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()

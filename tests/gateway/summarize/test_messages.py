@@ -15,7 +15,14 @@ from orchard.core.tasks.generate import (
     ToolResultPart,
 )
 from orchard.core.tasks.text_options import SamplingDefaults
-from orchard.gateway.summarize.messages import KEPT, LongConversation, ReadPosition, keys, piece, summariser
+from orchard.gateway.summarize.messages import (
+    KEPT,
+    LongConversation,
+    ReadPosition,
+    cut_piece,
+    summary_keys,
+    summary_task,
+)
 
 PARTS = st.one_of(
     st.builds(TextPart, st.text(max_size=20)),
@@ -148,7 +155,7 @@ def test_the_transcript() -> None:
 def test_pieces_are_the_whole(transcript: list[str], chars: int) -> None:
     place, pieces = ReadPosition(0), []
     while place.message < len(transcript):
-        text, end = piece(transcript, place, chars)
+        text, end = cut_piece(transcript, place, chars)
         assert len(text) <= chars
         assert (place.message, place.char) < (end.message, end.char)
         # A message is cut only where it doesn't fit into a piece.
@@ -160,20 +167,20 @@ def test_pieces_are_the_whole(transcript: list[str], chars: int) -> None:
 
 @given(st.lists(st.text(max_size=5), max_size=6), st.lists(st.text(max_size=5), max_size=6))
 def test_keys_tell_beginnings_apart(one: list[str], other: list[str]) -> None:
-    first, second = keys("model", one), keys("model", other)
+    first, second = summary_keys("model", one), summary_keys("model", other)
     for count in range(min(len(one), len(other)) + 1):
         assert (first[count] == second[count]) == (one[:count] == other[:count])
-    assert not set(keys("another", one)) & set(first)
+    assert not set(summary_keys("another", one)) & set(first)
 
 
 def test_the_summariser_is_asked_plainly() -> None:
-    task = summariser("User: Hi", "They had met.", 100)
+    task = summary_task("User: Hi", "They had met.", 100)
     (message,) = task.messages
     (part,) = message.parts
     assert isinstance(part, TextPart)
     assert message.role == "user"
     assert part.text.index("They had met.") < part.text.index("User: Hi") < part.text.index("at most 60 words")
-    assert "<summary>" not in str(summariser("User: Hi", "", 100))
+    assert "<summary>" not in str(summary_task("User: Hi", "", 100))
     assert (task.max_tokens, task.sampling.temperature, task.n, task.tools, task.stop) == (100, 0.0, 1, (), ())
     left = [name for name in SamplingDefaults.__struct_fields__ if getattr(task.sampling, name) is None]
     assert left == ["seed"], "only the seed is left to the model's defaults"

@@ -25,7 +25,7 @@ from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.summarize.overflow import Overflow
-from orchard.gateway.summarize.summaries import Made, Summaries
+from orchard.gateway.summarize.summaries import MadeSummary, Summaries
 
 WINDOW = 400
 REFUSED = "too long by far"
@@ -484,15 +484,15 @@ async def test_the_oldest_summaries_are_forgotten() -> None:
 async def test_a_failure_is_not_kept() -> None:
     summaries = Summaries()
 
-    async def failing() -> Made:
+    async def failing() -> MadeSummary:
         raise OrchardError("overloaded", "busy")
 
-    async def working() -> Made:
-        return Made("a summary", 1, 2)
+    async def working() -> MadeSummary:
+        return MadeSummary("a summary", 1, 2)
 
     with pytest.raises(OrchardError):
-        await summaries.made(b"key", failing)
-    assert await summaries.made(b"key", working) == Made("a summary", 1, 2)
+        await summaries.make_once(b"key", failing)
+    assert await summaries.make_once(b"key", working) == MadeSummary("a summary", 1, 2)
 
 
 async def test_a_whole_conversation_is_summarised_as_its_system_says(pool: WordPool, overflow: Overflow) -> None:

@@ -13,7 +13,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.fair_queue import has_place
 from orchard.gateway.caller import Caller
 from orchard.gateway.metrics.counters import Metrics, http_scope, route_of
-from orchard.gateway.replies.errors import Dialects, failure
+from orchard.gateway.replies.errors import Dialects, error_response
 from orchard.gateway.replies.warnings import warning_header
 
 log = logging.getLogger("orchard.access")
@@ -104,7 +104,7 @@ class RequestContextMiddleware:
             ):
                 await self._app(scope, receive, send_with_id)
         except OrchardError as error:  # errors inside the application have been answered there
-            await failure(scope, error)(scope, receive, send_with_id)
+            await error_response(scope, error)(scope, receive, send_with_id)
         finally:
             if status:  # 0: the client disconnected before the response
                 self._metrics.responses[route_of(scope), status] += 1

@@ -38,7 +38,7 @@ class Dialects:
         """Use `fail` for the errors of these routes."""
         self._routes += [(route, fail) for route in routes]
 
-    def of(self, scope: Scope) -> Fail:
+    def fail_of(self, scope: Scope) -> Fail:
         """Return the `Fail` for a request, even if its route has not been determined yet."""
         found: dict[Match, Fail] = {}
         for route, fail in self._routes:
@@ -49,10 +49,10 @@ class Dialects:
         return anthropic_errors.fail if fail in _SHARED and names_anthropic(scope) else fail
 
 
-def failure(scope: Scope, error: OrchardError) -> Response:
+def error_response(scope: Scope, error: OrchardError) -> Response:
     """Return the error response to the request of `scope`."""
     dialects: Dialects = scope["state"]["dialects"]
-    status, headers, body = dialects.of(scope)(error, scope["state"]["id"])
+    status, headers, body = dialects.fail_of(scope)(error, scope["state"]["id"])
     log.debug("why it is a %d: %r", status, error.message)  # quoted, because it may contain parts of the request
     if error.kind in ("payload_too_large", "timeout"):
         headers["connection"] = "close"  # the rest of the body may still arrive

@@ -10,8 +10,8 @@ from starlette.types import Receive, Scope, Send
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Event, Failed, Finished, Started, Summary
-from orchard.gateway.replies.errors import failure
-from orchard.gateway.replies.event_stream import EventStream, whole
+from orchard.gateway.replies.errors import error_response
+from orchard.gateway.replies.event_stream import EventStream, collect_events
 from orchard.gateway.replies.warnings import warning_header
 
 VOICE_HEADER = "x-voice"
@@ -52,11 +52,11 @@ class EventResponse(Response):
         stream: EventStream,
         answer: Encoder | Callable[[Collected], bytes],
         keep_alive: float,
-        whole_type: str = "application/json",
+        media_type: str = "application/json",
     ) -> None:
         """`whole_type` is the content type of a non-streamed response."""
         super().__init__()
-        self._whole_type = whole_type
+        self._whole_type = media_type
         self._stream = stream
         self._answer = answer
         self._keep_alive = keep_alive
@@ -67,12 +67,12 @@ class EventResponse(Response):
         try:
             if callable(self._answer):
                 try:
-                    response = await self._whole(self._answer)
+                    response = await self._complete_response(self._answer)
                 except OrchardError as error:
-                    response = failure(scope, error)
+                    response = error_response(scope, error)
                 await response(scope, receive, send)
             else:
-                await self._streamed(self._answer, scope, receive, send)
+                await self._send_stream(self._answer, scope, receive, send)
         finally:
             watch.cancel()
             self._stream.close()
@@ -81,28 +81,28 @@ class EventResponse(Response):
         await wait_for_disconnect(receive)
         self._stream.close(_GONE)
 
-    async def _whole(self, answer: Callable[[Collected], bytes]) -> Response:
+    async def _complete_response(self, answer: Callable[[Collected], bytes]) -> Response:
         """Return the non-streamed response. Raise OrchardError if the request fails."""
-        collected = await whole(self._stream)
+        collected = await collect_events(self._stream)
         return Response(answer(collected), headers=summary_header(collected.summary), media_type=self._whole_type)
 
-    async def _streamed(self, encoder: Encoder, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _send_stream(self, encoder: Encoder, scope: Scope, receive: Receive, send: Send) -> None:
         events = await self._stream.next(self._keep_alive)
         if events and isinstance(events[0], Failed):
-            await failure(scope, events[0].error())(scope, receive, send)
+            await error_response(scope, events[0].error())(scope, receive, send)
             return
         await send({"type": "http.response.start", "status": 200, "headers": [*_SSE_HEADERS, *started_headers(events)]})
         more = True
         while more:
-            body = encoder.encode(events) if events else _silence(encoder, self._stream.waits_for())
+            body = encoder.encode(events) if events else _keep_alive_bytes(encoder, self._stream.waits_for())
             more = not (events and isinstance(events[-1], Finished | Failed))
             if not more:
-                body = await self._ending(body)
+                body = await self._finish_body(body)
             await send({"type": "http.response.body", "body": body, "more_body": more})
             if more:
                 events = await self._stream.next(self._keep_alive)
 
-    async def _ending(self, body: bytes) -> bytes:
+    async def _finish_body(self, body: bytes) -> bytes:
         """Return the bytes of the end of a stream; subclasses first do what must precede the end."""
         return body
 
@@ -131,7 +131,7 @@ def not_stored_header(error: OrchardError) -> dict[str, str]:
     return warning_header(f"not stored: {error.message}")
 
 
-def _silence(encoder: Encoder, note: str) -> bytes:
+def _keep_alive_bytes(encoder: Encoder, note: str) -> bytes:
     """Return keep-alive bytes. A comment says what the caller waits for."""
     comment = f": {note}\n\n".encode() if note else b""
     return comment + encoder.keep_alive() if isinstance(encoder, KeepsAlive) else comment or _KEEP_ALIVE

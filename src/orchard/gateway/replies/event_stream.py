@@ -65,7 +65,7 @@ class EventStream:
         self.finished = isinstance(events[-1], Finished)
         self._show(events)
         if self.ended:
-            self._over()
+            self._finish()
 
     def restart(self) -> bool:
         """Forget all events and return True; return False if the stream has ended, or the caller may have seen one."""
@@ -100,7 +100,7 @@ class EventStream:
             self._show([reason])
         if self.on_drop:
             self.on_drop()
-        self._over()
+        self._finish()
 
     def tell_lag(self, lags: bool) -> None:
         """Tell the producer that the reader lags behind, or no longer does."""
@@ -118,7 +118,7 @@ class EventStream:
         is_busy = not self._waiter or self._waiter.done()  # with earlier events: mostly it sends them
         if self._waiter:
             _wake(self._waiter)
-        if self.ended or not (self._unread_bytes > _LAG_BYTES or (is_busy and self._lies_unread())):
+        if self.ended or not (self._unread_bytes > _LAG_BYTES or (is_busy and self._is_unread_for_long())):
             return
         if not self._lagging:
             self._most_bytes = self._unread_bytes + _MOST_BYTES_UNDER_WAY
@@ -127,7 +127,7 @@ class EventStream:
         elif self._unread_bytes > self._most_bytes:
             self.close(_TOO_SLOW)
 
-    def _lies_unread(self) -> bool:
+    def _is_unread_for_long(self) -> bool:
         """Return whether the reader has taken nothing for long."""
         now = asyncio.get_running_loop().time()
         self._unread_since = self._unread_since or now
@@ -150,7 +150,7 @@ class EventStream:
         self._catch_up()
         return True
 
-    def _over(self) -> None:
+    def _finish(self) -> None:
         if self._lagging:
             self._lagging.cancel()
         on_end, self.on_end = self.on_end, None
@@ -158,7 +158,7 @@ class EventStream:
             on_end()
 
 
-async def whole(stream: EventStream) -> Collected:
+async def collect_events(stream: EventStream) -> Collected:
     """Return the collected events of a stream, which may restart until its end. Raise OrchardError if it fails."""
     collector = Collector()
     stream.may_restart(collector.clear)

@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 from starlette.types import Receive, Scope, Send
 
 from orchard.core.events import Event, Failed, Finished, Output
-from orchard.gateway.replies.errors import failure
+from orchard.gateway.replies.errors import error_response
 from orchard.gateway.replies.event_response import Encoder, EventResponse, started_headers
 
 
@@ -23,13 +23,13 @@ class FileResponse(EventResponse):
     closed before the end of the body, so that no client takes the file for a complete one.
     """
 
-    async def _streamed(self, encoder: Encoder, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _send_stream(self, encoder: Encoder, scope: Scope, receive: Receive, send: Send) -> None:
         assert isinstance(encoder, WritesFile)
         events: list[Event] = []
         while not any(isinstance(event, Output | Finished | Failed) for event in events):
             events += await self._stream.next(self._keep_alive)
         if isinstance(events[-1], Failed):
-            await failure(scope, events[-1].error())(scope, receive, send)
+            await error_response(scope, events[-1].error())(scope, receive, send)
             return
         headers = [(b"content-type", encoder.media_type.encode()), (b"cache-control", b"no-cache")]
         headers += started_headers(events)

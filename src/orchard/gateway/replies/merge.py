@@ -57,7 +57,7 @@ class Merge:
                     pass  # of only one of several requests
                 case _:
                     self._held.append(replace(event, choice=part.choices[event.choice]))
-        self._give()
+        self._push_events()
 
     def drop(self, part: "_Part") -> bool:
         """Drop the events of one of the requests and return True; return False if `Started` has been sent."""
@@ -67,7 +67,7 @@ class Merge:
         part.started = part.done = None
         return True
 
-    def _give(self) -> None:
+    def _push_events(self) -> None:
         started = [part.started for part in self.parts if part.started]
         done = [part.done for part in self.parts if part.done]
         whole = len(done) == len(self.parts)
@@ -80,7 +80,7 @@ class Merge:
             events += self._held
             self._held = []
         if whole:
-            events.append(_finished(done))
+            events.append(_merge_finished(done))
         if events:
             self.stream.push(events)
 
@@ -110,7 +110,7 @@ class _Part(EventStream):
         return self._merge.drop(self)
 
 
-def _finished(finished: Sequence[Finished]) -> Finished:
+def _merge_finished(finished: Sequence[Finished]) -> Finished:
     reasons = tuple(reason for one in finished for reason in one.reasons)
     stops = tuple(stop for one in finished for stop in one.stops or (None,) * len(one.reasons))
     usage = [sum(counts) for counts in zip(*(astuple(one.usage) for one in finished), strict=True)]

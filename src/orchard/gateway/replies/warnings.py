@@ -17,7 +17,7 @@ def warning_header(text: str) -> dict[str, str]:
     return {WARNING_HEADER: f'199 orchard "{plain}"'}
 
 
-def unserved(tools: Sequence[str]) -> str:
+def unserved_tools_warning(tools: Sequence[str]) -> str:
     """Return the warning about tools that the model doesn't see; callers may have chosen their names."""
     shown = [ascii(name[:_MOST_CHARS]) for name in dict.fromkeys(tools)]
     more = f" and {len(shown) - _MOST_SHOWN} more" if len(shown) > _MOST_SHOWN else ""

@@ -44,15 +44,15 @@ class Run:
         self.stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done once the response is stored for the first time, so that clients can use its id. Raises OrchardError."""
         self.task: asyncio.Task[None]
-        """The task that runs `make`."""
-        self._begin_anew()
+        """The task that runs `run`."""
+        self._restart()
 
     @property
     def caller(self) -> str:
         """Who has asked for it: see `Sender`."""
         return self._call.request.sender.caller
 
-    async def make(self) -> None:
+    async def run(self) -> None:
         """Process events until the response has ended. Begin nothing if it can't be stored."""
         try:
             if error := await self._keep(self.encoder, None):
@@ -62,7 +62,7 @@ class Run:
             await self._open()
             while not self.encoder.ended:
                 assert self._stream
-                await self._go_on(await self._stream.next(_WAIT_SECONDS))
+                await self._add_events(await self._stream.next(_WAIT_SECONDS))
         finally:
             if not self.stored.done():
                 self.stored.set_exception(OrchardError("internal", "the response could not be stored"))
@@ -81,21 +81,21 @@ class Run:
     async def _open(self) -> None:
         try:
             self._stream = await self._begin()
-            self._stream.may_restart(None if self._followed else self._begin_anew)
+            self._stream.may_restart(None if self._followed else self._restart)
             failed = self._reason
         except OrchardError as error:
             failed = Failed.of(error)
         if failed:
-            await self._go_on([failed])
+            await self._add_events([failed])
 
-    def _begin_anew(self) -> None:
+    def _restart(self) -> None:
         self.encoder = ResponseEncoder(self._call)
         self._events = self.encoder.queued()
 
-    async def _go_on(self, events: Sequence[Event]) -> None:
+    async def _add_events(self, events: Sequence[Event]) -> None:
         told = self.encoder.each(events)
         # Store it first, because a client that gets the end may continue the response at once.
-        if self.encoder.ended and await self._keep(self.encoder, pack([*self._events, *told])):
+        if self.encoder.ended and await self._keep(self.encoder, pack_events([*self._events, *told])):
             told[-1:] = [self.encoder.unstored(end) for end in told[-1:]]  # a cancelled response has no last event
         self._tell(told)
 
@@ -119,18 +119,18 @@ class Run:
                 except TimeoutError:
                     yield b""
 
-    def _tell(self, told: list[bytes]) -> None:
-        self._events += told
+    def _tell(self, data: list[bytes]) -> None:
+        self._events += data
         self._news.set()
         self._news = asyncio.Event()
 
 
-def pack(events: list[bytes]) -> bytes:
+def pack_events(events: list[bytes]) -> bytes:
     """Return a complete stream in its stored form."""
     return zlib.compress(b"".join(events))
 
 
-def unpack(packed: bytes, after: int) -> bytes:
+def unpack_events(packed: bytes, after: int) -> bytes:
     """Return a stored stream's events after the number `after`."""
     events = zlib.decompress(packed).removesuffix(_SEPARATOR).split(_SEPARATOR)
     return b"".join(event + _SEPARATOR for event in events[after + 1 :])

@@ -28,12 +28,12 @@ from orchard.gateway.media.resolver import MediaResolver, unresolved_media
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_response import EventResponse, not_stored_header, summary_header
 from orchard.gateway.replies.event_stream import EventStream
-from orchard.gateway.responses.background import Run, unpack
+from orchard.gateway.responses.background import Run, unpack_events
 from orchard.gateway.responses.stored import StoredCompletions, StoredConversations
 from orchard.gateway.store import responses as store_responses
 from orchard.gateway.store.database import DAMAGE
 from orchard.gateway.store.items import Extent, Fields, Page, PageQuery
-from orchard.gateway.store.media import KnownMedia, restored
+from orchard.gateway.store.media import KnownMedia, restore_item
 from orchard.gateway.store.responses import RUNNING, Past, ResponseRecord
 from orchard.gateway.store.side_files import Owner, SealKey
 from orchard.gateway.store.store import ResponseStore, Transaction
@@ -84,7 +84,7 @@ class Responses:
             self._sweeper.cancel()
         reason = Failed("shutting_down", "the server was shut down before this response was done")
         await asyncio.gather(*(run.stop(reason) for run in self._runs.values()))
-        await self._work(self._store.file.close)
+        await self._call_store(self._store.file.close)
         self._thread.shutdown()
         self._owner.release()
 
@@ -92,7 +92,7 @@ class Responses:
         self, function: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Call a function of the store, in its thread and in a transaction. Raise OrchardError if it fails."""
-        return await self._work(partial(self._store.run, function, *args, **kwargs))
+        return await self._call_store(partial(self._store.run, function, *args, **kwargs))
 
     async def try_transact(
         self, function: Callable[Concatenate[Transaction, P], None], *args: P.args, **kwargs: P.kwargs
@@ -105,7 +105,7 @@ class Responses:
         return None
 
     @contextlib.contextmanager
-    def going_on_from(self, call: ResponseCall) -> Iterator[None]:
+    def hold_past(self, call: ResponseCall) -> Iterator[None]:
         """Keep the response or the conversation that a call continues in the store while the context lasts."""
         used = Counter(filter(None, [call.body.previous_response_id or call.body.conversation_id]))
         self._gone_on_from += used
@@ -118,7 +118,7 @@ class Responses:
         self, caller: Caller, draft: Draft, request_id: str, priority: str | None, past: Past | None = None
     ) -> ResponseCall:
         """Return the call with its media. `past` is what it continues; None: look it up. Raise OrchardError."""
-        past = past or await self.past(caller, draft)
+        past = past or await self.load_past(caller, draft)
         # Count an item once for each reference, because each one makes a copy.
         referred = [past.referenced[id_] for id_ in draft.references if id_ in past.referenced]
         extent = Extent(len(referred), sum(map(len, referred)), 0)
@@ -145,34 +145,34 @@ class Responses:
         request = replace(call.request, task=Count(generation(call.request)))
         if not call.droppable():  # otherwise an answer would drop messages, so the input may be too long
             request = self._overflow.limit_count(request)
-        return await internal_request.count(self.pool, request)
+        return await internal_request.count_tokens(self.pool, request)
 
     async def compact(self, caller: Caller, draft: Draft, request_id: str, priority: str | None) -> bytes:
         """Return a conversation with a summary in place of the assistant's items, as JSON. Raise OrchardError."""
-        past = await self.past(caller, draft)
+        past = await self.load_past(caller, draft)
         call = await self.prepare(caller, draft, request_id, priority, past)
         if not any(message.role != "system" for message in generation(call.request).messages):
             raise OrchardError("invalid_request", "`input` is required: there is nothing to compact.", param="input")
-        key = await self._work(self._seal_key.load)
-        with self.going_on_from(call):
+        key = await self._call_store(self._seal_key.load)
+        with self.hold_past(call):
             made = await self._overflow.summarise(call.request)
         used = Usage(made.prompt_tokens, made.completion_tokens)
-        before = [restored(item, past.media) for item in past.items]
+        before = [restore_item(item, past.media) for item in past.items]
         if past.media:
-            given = [msgspec.json.decode(restored(msgspec.json.encode(item), past.media)) for item in call.input]
+            given = [msgspec.json.decode(restore_item(msgspec.json.encode(item), past.media)) for item in call.input]
             call = replace(call, input=given)
         return compacted(call, before, made.text, used, key)
 
     async def unsealer(self, needed: bool) -> Unseal:
         """Return the function that reads compaction items, if one is `needed`. Raise OrchardError."""
-        return partial(unseal, key=await self._work(self._seal_key.load)) if needed else unknown
+        return partial(unseal, key=await self._call_store(self._seal_key.load)) if needed else unknown
 
     async def answer(self, caller: Caller, call: ResponseCall) -> Response:
         """Make a response, while the caller waits or in the background. Raise OrchardError if it can't begin."""
         if call.body.background:
             run = await self._begin(caller, call)
             return self._follow(run) if call.body.stream else Response(run.encoder.body(), media_type=_JSON)
-        with self.going_on_from(call):
+        with self.hold_past(call):
             stream = await self.open(call)
         return _Answer(self, stream, caller, call)
 
@@ -193,16 +193,16 @@ class Responses:
 
     async def _begin(self, caller: Caller, call: ResponseCall) -> Run:
         """Make a response in the background. Raise OrchardError if it can't begin, or can't be stored."""
-        await self._work(self._owner.hold)
+        await self._call_store(self._owner.hold)
         most = self.settings.responses_max_background
         if not has_place(most, [run.caller for run in self._runs.values()], caller.name):
             message = f"{most} responses run in the background already"
             raise OrchardError("overloaded", message, param="background", retry_after=5)
         begin, keep = partial(self.open, call), partial(self.keep, caller, call)
         run = Run(call, begin, keep, caller.user)
-        with self.going_on_from(call):
+        with self.hold_past(call):
             self._runs[call.id] = run
-            run.task = asyncio.create_task(run.make())
+            run.task = asyncio.create_task(run.run())
             run.task.add_done_callback(partial(self._end, call.id))
             await run.stored
         return run
@@ -214,7 +214,7 @@ class Responses:
 
     async def _stop(self, caller: Caller, id_: str) -> None:
         """End a background response if this server runs it, and wait until it is stored."""
-        if run := self._run(caller, id_):
+        if run := self._find_run(caller, id_):
             await run.stop()
 
     async def keep(
@@ -230,27 +230,27 @@ class Responses:
         owner = None if encoder.ended else self._owner.token
         media = KnownMedia(call.fetched, call.kept)
         record = ResponseRecord(encoder.response(), call.input, caller.user, owner, events, media)
-        return await self.try_transact(store_responses.save, record)
+        return await self.try_transact(store_responses.save_response, record)
 
-    def _run(self, caller: Caller, id_: str) -> Run | None:
+    def _find_run(self, caller: Caller, id_: str) -> Run | None:
         """Return the run of a background response if this server runs it and the caller may see it."""
         run = self._runs.get(id_)
         return run if run and caller.can_see(run.user) else None
 
     async def load(self, caller: Caller, id_: str) -> bytes:
         """Return a response as JSON: the state of one that this server runs, else what is stored."""
-        run = self._run(caller, id_)
-        return run.encoder.body() if run else msgspec.json.encode(await self._settled(caller, id_))
+        run = self._find_run(caller, id_)
+        return run.encoder.body() if run else msgspec.json.encode(await self._load_ended(caller, id_))
 
     async def stream(self, caller: Caller, id_: str, after: int) -> Response:
         """Return the events after number `after` of a response that runs, or has run, in the background."""
-        if run := self._run(caller, id_):
+        if run := self._find_run(caller, id_):
             return self._follow(run, after)
-        packed = await self.transact(store_responses.events, caller, id_)
+        packed = await self.transact(store_responses.load_events, caller, id_)
         if packed is None:
             message = f"response '{id_}' has no stream: only what runs in the background can be streamed later"
             raise OrchardError("invalid_request", message, param="stream")
-        return Response(unpack(packed, after), headers=_SSE)
+        return Response(unpack_events(packed, after), headers=_SSE)
 
     def _follow(self, run: Run, after: int = -1) -> Response:
         events = run.follow(after, self.settings.keep_alive_interval)
@@ -258,17 +258,17 @@ class Responses:
 
     async def input_items(self, caller: Caller, id_: str, wanted: PageQuery) -> Page:
         """Return a page of the input items of a response, including those of the responses that it continues."""
-        return await self.transact(store_responses.input_items, caller, id_, wanted)
+        return await self.transact(store_responses.load_input_items, caller, id_, wanted)
 
     async def delete(self, caller: Caller, id_: str) -> None:
         """Delete a response; cancel it if it is running."""
         await self._stop(caller, id_)
-        await self.transact(store_responses.delete, caller, id_)
+        await self.transact(store_responses.delete_response, caller, id_)
 
     async def cancel(self, caller: Caller, id_: str) -> bytes:
         """Cancel a background response, and return it as JSON. One that has ended does not change."""
         await self._stop(caller, id_)
-        found = await self._settled(caller, id_)
+        found = await self._load_ended(caller, id_)
         if not found["background"]:
             message = f"response '{id_}' does not run in the background; only such responses can be cancelled"
             raise OrchardError("invalid_request", message)
@@ -277,42 +277,42 @@ class Responses:
             raise OrchardError("invalid_request", message)
         return msgspec.json.encode(found)
 
-    async def _settled(self, caller: Caller, id_: str) -> Fields:
+    async def _load_ended(self, caller: Caller, id_: str) -> Fields:
         """Return a stored response that this server does not run.
 
         If it is stored as running, but its server has ended or could not store its end, mark it as failed.
         """
-        found, owner = await self.transact(store_responses.load, caller, id_)
+        found, owner = await self.transact(store_responses.load_response, caller, id_)
         if found["status"] in RUNNING:
             owner = owner or self._owner.token
-            if owner == self._owner.token or not await self._work(partial(self._owner.lives, owner)):
-                await self.transact(store_responses.fail, caller, id_, _LOST)
-                found, _ = await self.transact(store_responses.load, caller, id_)
+            if owner == self._owner.token or not await self._call_store(partial(self._owner.lives, owner)):
+                await self.transact(store_responses.fail_response, caller, id_, _LOST)
+                found, _ = await self.transact(store_responses.load_response, caller, id_)
         return found
 
-    async def _work(self, work: Callable[[], T]) -> T:
+    async def _call_store(self, work: Callable[[], T]) -> T:
         self._store.in_use = frozenset(self._gone_on_from) | self._runs.keys()
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-    async def past(self, caller: Caller, draft: Draft) -> Past:
+    async def load_past(self, caller: Caller, draft: Draft) -> Past:
         """Return what a request continues. Raise OrchardError if it can't be read."""
         previous, conversation = draft.body.previous_response_id, draft.body.conversation_id
         if not (previous or conversation or draft.references):
             return Past([], {})
-        return await self.transact(store_responses.past, caller, previous, conversation, draft.references)
+        return await self.transact(store_responses.load_past, caller, previous, conversation, draft.references)
 
     async def _sweep(self) -> None:
         while True:
             # Often enough to renew threads in use before they expire.
             await asyncio.sleep(min(_SWEEP_SECONDS, self.settings.responses_ttl / 2))
             with contextlib.suppress(OrchardError):
-                await self._work(self._store.sweep)
+                await self._call_store(self._store.sweep)
 
     async def _fits(self, call: ResponseCall, dropped: int) -> bool:
         request = call.without_oldest(dropped)
         window = self.pool.find(request.model, request.adapter).entry.context_window
         counted = replace(request, id=f"{request.id}-{dropped}", task=Count(generation(request)))
-        tokens = await internal_request.unless_too_long(internal_request.count(self.pool, counted))
+        tokens = await internal_request.unless_too_long(internal_request.count_tokens(self.pool, counted))
         return tokens is not None and (window is None or tokens < window)
 
 
@@ -329,12 +329,12 @@ class _Answer(EventResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run as an ASGI application."""
-        with self._responses.going_on_from(self._call):
+        with self._responses.hold_past(self._call):
             await super().__call__(scope, receive, send)
 
-    async def _whole(self, answer: Callable[[Collected], bytes]) -> Response:
+    async def _complete_response(self, answer: Callable[[Collected], bytes]) -> Response:
         # Encode it like a stream, so that its items keep their order.
-        self._stream.may_restart(self._begin_anew)
+        self._stream.may_restart(self._restart)
         while not self._encoder.ended:
             events = await self._stream.next(self._keep_alive)  # a restart replaces the encoder meanwhile
             self._encoder.each(events)
@@ -346,9 +346,9 @@ class _Answer(EventResponse):
             headers |= not_stored_header(error)
         return Response(self._encoder.body(), headers=headers, media_type=_JSON)
 
-    def _begin_anew(self) -> None:
+    def _restart(self) -> None:
         self._encoder = ResponseEncoder(self._call)
 
-    async def _ending(self, body: bytes) -> bytes:
+    async def _finish_body(self, body: bytes) -> bytes:
         unkept = await self._responses.keep(self._caller, self._call, self._encoder)
         return self._encoder.unstored(body) if unkept else body

@@ -20,10 +20,10 @@ from orchard.gateway.http.budget import Share
 from orchard.gateway.http.request_context import RequestLimit, logged_request_id
 from orchard.gateway.http.websocket import Socket
 from orchard.gateway.replies.event_stream import EventStream
-from orchard.gateway.replies.warnings import unserved
+from orchard.gateway.replies.warnings import unserved_tools_warning
 from orchard.gateway.responses.service import Responses
 from orchard.gateway.store.items import Fields
-from orchard.gateway.store.media import KnownMedia, packed
+from orchard.gateway.store.media import KnownMedia, pack_item
 from orchard.gateway.store.responses import Past
 
 log = logging.getLogger("orchard.access")
@@ -111,7 +111,7 @@ class ResponsesSocket:
         begin, how = time.monotonic(), "cancelled"
         try:
             with self._in_hand.count_request(self._caller.name):
-                await self._make(event, request_id)
+                await self._make_response(event, request_id)
             how = "ok"
         except OrchardError as error:
             how = error.kind
@@ -126,17 +126,17 @@ class ResponsesSocket:
         finally:
             log.info("response.create %s %s %.3f s", self._socket.scope["path"], how, time.monotonic() - begin)
 
-    async def _make(self, event: bytes, request_id: str) -> None:
+    async def _make_response(self, event: bytes, request_id: str) -> None:
         """Make a response and send its events. Raise OrchardError if it can't begin."""
         self._callers.remember(request_id, self._caller)
         draft = dialect.parse(event, self._responses.pool.only())
-        past = self._known(draft) or await self._responses.past(self._caller, draft)
+        past = self._take_past(draft) or await self._responses.load_past(self._caller, draft)
         priority = self._socket.headers.get(PRIORITY_HEADER)
         call = await self._responses.prepare(self._caller, draft, request_id, priority, past)
         if call.unserved:
-            log.warning("%s", unserved(call.unserved))
+            log.warning("%s", unserved_tools_warning(call.unserved))
         encoder = ResponseEncoder(call)
-        with self._responses.going_on_from(call):
+        with self._responses.hold_past(call):
             stream = await self._responses.open(call)
             try:
                 await self._send_all(stream, call, encoder)
@@ -145,7 +145,7 @@ class ResponsesSocket:
         if encoder.error is None:
             await self._remember(call, encoder, past)
 
-    def _known(self, draft: Draft) -> Past | None:
+    def _take_past(self, draft: Draft) -> Past | None:
         """Return what a request continues if only this connection has it, and forget it. So it is lost if the request
         fails, as clients expect."""
         if self._last is None or self._last[0] != draft.body.previous_response_id:
@@ -179,7 +179,7 @@ class ResponsesSocket:
         if response["store"]:
             self._cached.take(0)
             return
-        items, media = await asyncio.to_thread(_packed, call)
+        items, media = await asyncio.to_thread(_pack_input, call)
         items += response["output"]
         extent, media = past.extent.plus(items), {**past.media, **media}
         try:
@@ -190,8 +190,8 @@ class ResponsesSocket:
             self._last = call.id, Past([*past.items, *map(msgspec.json.encode, items)], {}, extent, media)
 
 
-def _packed(call: ResponseCall) -> tuple[list[Fields], dict[str, bytes]]:
+def _pack_input(call: ResponseCall) -> tuple[list[Fields], dict[str, bytes]]:
     """Return the items of an input without their media, and the media by digest."""
     known = KnownMedia(call.fetched, call.kept)
-    found = [packed(item, known) for item in call.input]
+    found = [pack_item(item, known) for item in call.input]
     return [item for item, _ in found], {digest: data for _, media in found for digest, data in media.items()}

@@ -41,22 +41,22 @@ def _method(
 class StoredConversations(_Stored):
     """The conversations of a server. `store/conversations.py` says what the methods do."""
 
-    create = _method(store_conversations.create)
-    load = _method(store_conversations.load)
-    update = _method(store_conversations.update)
-    delete = _method(store_conversations.delete)
-    related = _method(store_conversations.related)
-    add_items = _method(store_conversations.add_items)
-    items = _method(store_conversations.items)
-    item = _method(store_conversations.item)
-    delete_item = _method(store_conversations.delete_item)
+    create = _method(store_conversations.create_conversation)
+    load = _method(store_conversations.load_conversation)
+    update = _method(store_conversations.update_conversation)
+    delete = _method(store_conversations.delete_conversation)
+    related = _method(store_conversations.related_items)
+    add_items = _method(store_conversations.add_conversation_items)
+    items = _method(store_conversations.load_items_page)
+    item = _method(store_conversations.load_item)
+    delete_item = _method(store_conversations.delete_conversation_item)
 
 
 class StoredCompletions(_Stored):
     """The stored chat completions of a server. `store/completions.py` says what the methods do."""
 
-    load = _method(store_completions.load)
-    update = _method(store_completions.update)
-    delete = _method(store_completions.delete)
-    messages = _method(store_completions.messages)
-    search = _method(store_completions.completions)
+    load = _method(store_completions.load_completion)
+    update = _method(store_completions.update_completion)
+    delete = _method(store_completions.delete_completion)
+    messages = _method(store_completions.load_messages)
+    search = _method(store_completions.search_completions)

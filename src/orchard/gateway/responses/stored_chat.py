@@ -11,7 +11,7 @@ from orchard.dialects.openai.chat.encode import ChatCall, ChatEncoder
 from orchard.dialects.openai.chat.stored import AskedChat
 from orchard.gateway.caller import Caller
 from orchard.gateway.replies.event_response import EventResponse, not_stored_header, summary_header
-from orchard.gateway.replies.event_stream import EventStream, whole
+from orchard.gateway.replies.event_stream import EventStream, collect_events
 from orchard.gateway.responses.service import Responses
 from orchard.gateway.store import completions as store_completions
 
@@ -30,24 +30,26 @@ class StoredChat(EventResponse):
         answer = self._gathering if call.stream else call.complete
         super().__init__(stream, answer, responses.settings.keep_alive_interval)
 
-    async def _whole(self, answer: Callable[[Collected], bytes]) -> Response:
-        collected = await whole(self._stream)
+    async def _complete_response(self, answer: Callable[[Collected], bytes]) -> Response:
+        collected = await collect_events(self._stream)
         completion = self._call.completion(collected) | {"metadata": self._asked.metadata}
         headers = summary_header(collected.summary)
-        if unkept := await self._unkept(completion):
+        if unkept := await self._store_completion(completion):
             completion["store"] = False
             headers |= not_stored_header(unkept)
         return Response(msgspec.json.encode(completion), headers=headers, media_type="application/json")
 
-    async def _ending(self, body: bytes) -> bytes:
+    async def _finish_body(self, body: bytes) -> bytes:
         completion = self._gathering.completion()
-        return self._gathering.encoder.unstored(body) if completion and await self._unkept(completion) else body
+        return (
+            self._gathering.encoder.unstored(body) if completion and await self._store_completion(completion) else body
+        )
 
-    async def _unkept(self, completion: dict[str, object]) -> OrchardError | None:
+    async def _store_completion(self, completion: dict[str, object]) -> OrchardError | None:
         """Store the answer; return the error if that fails."""
         stored = self._asked.completion(completion, self._call.request.id)
         messages = self._asked.listed(self._call.completion_id)
-        return await self._responses.try_transact(store_completions.save, self._caller, stored, messages)
+        return await self._responses.try_transact(store_completions.save_completion, self._caller, stored, messages)
 
 
 class _GatheringEncoder:

@@ -18,7 +18,7 @@ from orchard.dialects.anthropic.messages.schema import BODY
 from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.replies.errors import names_anthropic
-from orchard.gateway.replies.warnings import unserved, warn
+from orchard.gateway.replies.warnings import unserved_tools_warning, warn
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import TEXT, object_schema, route_options
 
@@ -45,7 +45,7 @@ def add_anthropic_routes(routes: APIRouter, site: AppState) -> None:
         body, header = await site.bodies.read(http), http.headers.get(PRIORITY_HEADER)
         call = parse(body, http.state.id, priority=header, stable_prompts=stable, default=site.pool.only())
         if call.unserved:
-            warn(http.scope, unserved(call.unserved))
+            warn(http.scope, unserved_tools_warning(call.unserved))
         return await site.answer(http, call.request, MessagesEncoder(call) if call.stream else call.complete)
 
     @routes.post("/messages/count_tokens", **described)

@@ -24,7 +24,7 @@ from orchard.gateway.http.guard import Guard, check_key
 from orchard.gateway.http.request_context import RequestContextMiddleware
 from orchard.gateway.media.fetch import Fetcher
 from orchard.gateway.pool.pool import Pool
-from orchard.gateway.replies.errors import Dialects, failure
+from orchard.gateway.replies.errors import Dialects, error_response
 from orchard.gateway.replies.event_response import SUMMARY_HEADER, VOICE_HEADER
 from orchard.gateway.replies.warnings import WARNING_HEADER
 from orchard.gateway.routes.app_state import AppState
@@ -121,7 +121,7 @@ async def _error_response(http: Request, error: Exception) -> Response:
         error = OrchardError("invalid_request", f"`{name}`: {first['msg']}.", param=name)
     elif not isinstance(error, OrchardError):
         error = OrchardError("internal", f"the server failed: {type(error).__name__}")
-    return failure(http.scope, error)
+    return error_response(http.scope, error)
 
 
 def _http_error(http: Request, error: HTTPException) -> Response:
@@ -135,9 +135,9 @@ def _http_error(http: Request, error: HTTPException) -> Response:
             found = [route.methods or () for route in routes if route.path_regex.match(http.url.path)]
             taken = sorted(set(chain.from_iterable(found)))
             told = OrchardError("method_not_allowed", f"{asked}: this route takes only {' and '.join(taken)}.")
-            response = failure(http.scope, told)
+            response = error_response(http.scope, told)
             response.headers["allow"] = ", ".join(taken)
             return response
         case _:
             told = OrchardError("invalid_request", f"{asked}: {error.detail}")
-    return failure(http.scope, told)
+    return error_response(http.scope, told)

@@ -26,53 +26,53 @@ WITH listed AS (
 _CONTENT = "SELECT c.id, c.body, NULL FROM listed l JOIN completions c ON c.number = l.number"
 
 
-def save(tx: Transaction, caller: Caller, completion: Fields, messages: Sequence[Fields]) -> None:
+def save_completion(tx: Transaction, caller: Caller, completion: Fields, messages: Sequence[Fields]) -> None:
     """Store a chat completion with the messages of its request. Raise OrchardError ("payload_too_large")."""
     id_ = completion["id"]
-    tx.store.begin(tx.db, id_, caller.user)
-    row = (id_, completion["model"], _text(completion["metadata"]), msgspec.json.encode(completion))
+    tx.store.begin_thread(tx.db, id_, caller.user)
+    row = (id_, completion["model"], _metadata_json(completion["metadata"]), msgspec.json.encode(completion))
     tx.db.execute("INSERT INTO completions (id, model, metadata, body) VALUES (?, ?, ?, ?)", row)
-    store_items.insert(tx.db, id_, messages)
-    tx.store.written(tx.db, id_)
+    store_items.insert_items(tx.db, id_, messages)
+    tx.store.touch_thread(tx.db, id_)
 
 
-def load(tx: Transaction, caller: Caller, id_: str) -> bytes:
+def load_completion(tx: Transaction, caller: Caller, id_: str) -> bytes:
     """Return a completion as JSON."""
     return bytes(tx.find(_LIVE, "completion_not_found", caller, id_)[0])
 
 
-def update(tx: Transaction, caller: Caller, id_: str, metadata: Mapping[str, str]) -> bytes:
+def update_completion(tx: Transaction, caller: Caller, id_: str, metadata: Mapping[str, str]) -> bytes:
     """Replace a completion's metadata, and return the completion."""
     (stored,) = tx.find(_LIVE, "completion_not_found", caller, id_)
     body = msgspec.json.encode(msgspec.json.decode(stored) | {"metadata": metadata})
-    tx.db.execute("UPDATE completions SET metadata = ?, body = ? WHERE id = ?", (_text(metadata), body, id_))
-    tx.store.written(tx.db, id_)
+    tx.db.execute("UPDATE completions SET metadata = ?, body = ? WHERE id = ?", (_metadata_json(metadata), body, id_))
+    tx.store.touch_thread(tx.db, id_)
     return body
 
 
-def delete(tx: Transaction, caller: Caller, id_: str) -> None:
+def delete_completion(tx: Transaction, caller: Caller, id_: str) -> None:
     """Delete a completion with its messages."""
     tx.find(_LIVE, "completion_not_found", caller, id_)
     tx.db.execute("DELETE FROM threads WHERE id = ?", (id_,))
 
 
-def messages(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
+def load_messages(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
     """Return a page of the messages of a completion's request. Raise OrchardError ("item_not_found")."""
     tx.find(_LIVE, "completion_not_found", caller, id_)
-    return store_items.page(tx.db, store_items.THREAD, {"id": id_}, wanted)
+    return store_items.load_page(tx.db, store_items.THREAD, {"id": id_}, wanted)
 
 
-def completions(
+def search_completions(
     tx: Transaction, caller: Caller, model: str | None, metadata: Mapping[str, str], wanted: PageQuery
 ) -> Page:
     """Return a page of the caller's completions of `model`, if it is given, that have all of `metadata`.
 
     Raise OrchardError ("item_not_found") if `after` is unknown.
     """
-    given = tx.store.visible(caller, "") | {"model": model, "metadata": _text(metadata)}
-    return store_items.page(tx.db, _LISTED, given, wanted, _CONTENT)
+    given = tx.store.visibility_params(caller, "") | {"model": model, "metadata": _metadata_json(metadata)}
+    return store_items.load_page(tx.db, _LISTED, given, wanted, _CONTENT)
 
 
-def _text(metadata: Mapping[str, str]) -> str:
+def _metadata_json(metadata: Mapping[str, str]) -> str:
     """Return metadata as JSON text, the only form that SQLite can read."""
     return msgspec.json.encode(metadata).decode()

@@ -27,7 +27,7 @@ ORDER BY l.place
 """  # noqa: S608
 
 
-def create(
+def create_conversation(
     tx: Transaction,
     caller: Caller,
     id_: str,
@@ -40,39 +40,39 @@ def create(
 
     Raise OrchardError ("payload_too_large").
     """
-    created = tx.store.begin(tx.db, id_, caller.user, metadata)
-    _add(tx, id_, items, fetched)
+    created = tx.store.begin_thread(tx.db, id_, caller.user, metadata)
+    _insert_items(tx, id_, items, fetched)
     return created
 
 
-def load(tx: Transaction, caller: Caller, id_: str) -> tuple[float, Fields]:
+def load_conversation(tx: Transaction, caller: Caller, id_: str) -> tuple[float, Fields]:
     """Return the time at which a conversation was created, and its metadata."""
     created, metadata = tx.find(LIVE, "conversation_not_found", caller, id_)
     return created, msgspec.json.decode(metadata)
 
 
-def update(tx: Transaction, caller: Caller, id_: str, metadata: Fields) -> float:
+def update_conversation(tx: Transaction, caller: Caller, id_: str, metadata: Fields) -> float:
     """Replace a conversation's metadata; return the time at which it was created."""
     created, _ = tx.find(LIVE, "conversation_not_found", caller, id_)
     tx.db.execute("UPDATE threads SET metadata = ? WHERE id = ?", (msgspec.json.encode(metadata), id_))
-    tx.store.written(tx.db, id_)
+    tx.store.touch_thread(tx.db, id_)
     return float(created)
 
 
-def delete(tx: Transaction, caller: Caller, id_: str) -> None:
+def delete_conversation(tx: Transaction, caller: Caller, id_: str) -> None:
     """Delete a conversation with its items and its responses."""
     tx.find(LIVE, "conversation_not_found", caller, id_)
     tx.db.execute("DELETE FROM threads WHERE id = ?", (id_,))
 
 
-def related(tx: Transaction, caller: Caller, id_: str, ids: Sequence[str], calls: Sequence[str]) -> list[bytes]:
+def related_items(tx: Transaction, caller: Caller, id_: str, ids: Sequence[str], calls: Sequence[str]) -> list[bytes]:
     """Return the items of a conversation that have one of these ids or call ids, oldest first."""
     tx.find(LIVE, "conversation_not_found", caller, id_)
     given = {"id": id_, "ids": msgspec.json.encode(ids), "calls": msgspec.json.encode(calls).decode()}
     return [item for (item,) in tx.db.execute(_RELATED, given)]
 
 
-def add_items(
+def add_conversation_items(
     tx: Transaction, caller: Caller, id_: str, items: Sequence[Fields], *, fetched: Mapping[str, MediaPart] = {}
 ) -> None:
     """Add items to a conversation; `fetched` are the media of the items, by URL.
@@ -80,32 +80,32 @@ def add_items(
     Raise OrchardError ("payload_too_large") if the conversation would be too large.
     """
     tx.find(LIVE, "conversation_not_found", caller, id_)
-    _add(tx, id_, items, fetched)
+    _insert_items(tx, id_, items, fetched)
 
 
-def items(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
+def load_items_page(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
     """Return a page of a conversation's items. Raise OrchardError ("item_not_found") for an unknown `after`."""
     tx.find(LIVE, "conversation_not_found", caller, id_)
-    return store_items.page(tx.db, store_items.THREAD, {"id": id_}, wanted)
+    return store_items.load_page(tx.db, store_items.THREAD, {"id": id_}, wanted)
 
 
-def item(tx: Transaction, caller: Caller, id_: str, item_id: str) -> bytes:
+def load_item(tx: Transaction, caller: Caller, id_: str, item_id: str) -> bytes:
     """Return one item of a conversation. Raise OrchardError ("item_not_found")."""
     tx.find(LIVE, "conversation_not_found", caller, id_)
-    found = store_items.one(tx.db, store_items.THREAD, id_, item_id)
+    found = store_items.find_item(tx.db, store_items.THREAD, id_, item_id)
     if found is None:
         raise OrchardError("item_not_found", f"no item '{item_id}' in conversation '{id_}'")
     return found
 
 
-def delete_item(tx: Transaction, caller: Caller, id_: str, item_id: str) -> None:
+def delete_conversation_item(tx: Transaction, caller: Caller, id_: str, item_id: str) -> None:
     """Delete an item of a conversation. Raise OrchardError ("item_not_found")."""
     tx.find(LIVE, "conversation_not_found", caller, id_)
     if not tx.db.execute("DELETE FROM items WHERE thread = ? AND id = ?", (id_, item_id)).rowcount:
         raise OrchardError("item_not_found", f"no item '{item_id}' in conversation '{id_}'")
 
 
-def _add(tx: Transaction, id_: str, items: Sequence[Fields], fetched: Mapping[str, MediaPart]) -> None:
-    store_items.insert(tx.db, id_, items, KnownMedia(fetched))
-    store_items.extent(tx.db, store_items.THREAD, id_).check(f"conversation '{id_}'", tx.store.max_past_bytes)
-    tx.store.written(tx.db, id_)
+def _insert_items(tx: Transaction, id_: str, items: Sequence[Fields], fetched: Mapping[str, MediaPart]) -> None:
+    store_items.insert_items(tx.db, id_, items, KnownMedia(fetched))
+    store_items.measure_items(tx.db, store_items.THREAD, id_).check(f"conversation '{id_}'", tx.store.max_past_bytes)
+    tx.store.touch_thread(tx.db, id_)

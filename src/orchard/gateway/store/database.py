@@ -37,7 +37,7 @@ class StoreFile:
         self._log = Throttle(log)
 
     @property
-    def begun(self) -> bool:
+    def has_content(self) -> bool:
         """Whether the file may have content."""
         return self._connection is not None or Path(self.path).exists()
 
@@ -126,7 +126,7 @@ class StoreFile:
         """Reopen the file, because another server may have replaced it; rename it if it is still broken."""
         self.close()
         try:
-            self._run(_check)
+            self._run(_check_intact)
         except sqlite3.DatabaseError:
             self.close()
             aside = f"{self.path}.broken-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -148,7 +148,7 @@ def _statements(script: str) -> Iterator[str]:
             statement += ";"
 
 
-def _check(connection: sqlite3.Connection) -> None:
+def _check_intact(connection: sqlite3.Connection) -> None:
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         error = sqlite3.DatabaseError(found)

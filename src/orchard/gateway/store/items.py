@@ -91,7 +91,7 @@ class Extent(Struct, frozen=True):
 
     def plus(self, items: Iterable[Fields]) -> "Extent":
         """Return the size with these items added."""
-        sizes = [(len(msgspec.json.encode(item)), _parts(item)) for item in items]
+        sizes = [(len(msgspec.json.encode(item)), _count_parts(item)) for item in items]
         return Extent(
             self.items + len(sizes), self.bytes + sum(size for size, _ in sizes), self.parts + sum(n for _, n in sizes)
         )
@@ -109,11 +109,11 @@ class Extent(Struct, frozen=True):
                 raise OrchardError("payload_too_large", message)
 
 
-def insert(
+def insert_items(
     db: sqlite3.Connection,
     thread: str,
     items: Sequence[Fields],
-    known: KnownMedia = store_media.NONE,
+    known: KnownMedia = store_media.NO_MEDIA,
     *,
     response: str | None = None,
     output: int = 0,
@@ -122,64 +122,64 @@ def insert(
     query = "INSERT INTO items (id, thread, response, output, item, parts) VALUES (?, ?, ?, ?, ?, ?)"
     (user,) = db.execute("SELECT user FROM threads WHERE id = ?", (thread,)).fetchone()
     for given in items:
-        item, media = store_media.packed(given, known, user)
-        row = (item["id"], thread, response, output, msgspec.json.encode(item), _parts(item))
+        item, media = store_media.pack_item(given, known, user)
+        row = (item["id"], thread, response, output, msgspec.json.encode(item), _count_parts(item))
         number = db.execute(query, row).lastrowid
         if media and number is not None:
-            store_media.add(db, number, media)
+            store_media.add_media(db, number, media)
 
 
-def every(db: sqlite3.Connection, listed: str, id_: str) -> list[bytes]:
+def load_packed_items(db: sqlite3.Connection, listed: str, id_: str) -> list[bytes]:
     """Return all listed items without their media, oldest first."""
     return [item for _, item, _ in db.execute(f"{listed} {_ITEMS} ORDER BY l.place", {"id": id_})]
 
 
-def whole(db: sqlite3.Connection, listed: str, id_: str) -> list[bytes]:
+def load_items(db: sqlite3.Connection, listed: str, id_: str) -> list[bytes]:
     """Return all listed items, oldest first."""
     rows = db.execute(f"{listed} {_ITEMS} ORDER BY l.place", {"id": id_}).fetchall()
-    return [store_media.whole(db, number, item) for _, item, number in rows]
+    return [store_media.load_item_media(db, number, item) for _, item, number in rows]
 
 
-def one(db: sqlite3.Connection, listed: str, id_: str, item_id: str) -> bytes | None:
+def find_item(db: sqlite3.Connection, listed: str, id_: str, item_id: str) -> bytes | None:
     """Return the listed item with this id, the newest of several; None if there is none."""
     query = f"{listed} {_ITEMS} WHERE i.id = :item ORDER BY l.place DESC LIMIT 1"
     found = db.execute(query, {"id": id_, "item": item_id}).fetchone()
-    return store_media.whole(db, found[2], found[1]) if found else None
+    return store_media.load_item_media(db, found[2], found[1]) if found else None
 
 
-def some(db: sqlite3.Connection, listed: str, id_: str, ids: Sequence[str]) -> dict[str, bytes]:
+def find_packed_items(db: sqlite3.Connection, listed: str, id_: str, ids: Sequence[str]) -> dict[str, bytes]:
     """Return the listed items with one of these ids, by id, without their media; of several with one id, the newest."""
     query = f"{listed} {_ITEMS} WHERE i.id IN (SELECT value FROM json_each(:ids)) ORDER BY l.place"  # noqa: S608
     given = {"id": id_, "ids": msgspec.json.encode(ids).decode()}
     return {found: item for found, item, _ in db.execute(query, given)}
 
 
-def extent(db: sqlite3.Connection, listed: str, id_: str) -> Extent:
+def measure_items(db: sqlite3.Connection, listed: str, id_: str) -> Extent:
     """Return the size of the listed items."""
     query = f"{listed} SELECT count(*), coalesce(sum(length(i.item)), 0), coalesce(sum(i.parts), 0) {_CONTENT}"
     return Extent(*db.execute(query, {"id": id_}).fetchone())
 
 
-def page(db: sqlite3.Connection, listed: str, given: Fields, wanted: PageQuery, content: str = _ITEMS) -> Page:
-    """Return one page of a list; `given` has the parameters of the query `listed`.
+def load_page(db: sqlite3.Connection, listed: str, params: Fields, query: PageQuery, content: str = _ITEMS) -> Page:
+    """Return one page of a list; `params` are those of the query `listed`.
 
     `content` selects ids, JSON, and the numbers of items (null for other objects).
 
     Raise OrchardError ("item_not_found") if there is no item `after`.
     """
-    last, compare, way = ("max", ">", "ASC") if wanted.order == "asc" else ("min", "<", "DESC")
-    given = given | {"after": wanted.after, "most": wanted.limit + 1}
+    last, compare, way = ("max", ">", "ASC") if query.order == "asc" else ("min", "<", "DESC")
+    params = params | {"after": query.after, "most": query.limit + 1}
     where = ""
-    if wanted.after is not None:
-        query = f"{listed} SELECT {last}(place) FROM listed WHERE id = :after"  # noqa: S608
-        (begin,) = db.execute(query, given).fetchone()
+    if query.after is not None:
+        sql = f"{listed} SELECT {last}(place) FROM listed WHERE id = :after"  # noqa: S608
+        (begin,) = db.execute(sql, params).fetchone()
         if begin is None:
-            raise OrchardError("item_not_found", f"no item '{wanted.after}' in this list", param="after")
-        where, given["begin"] = f"WHERE l.place {compare} :begin", begin
-    query = f"{listed} {content} {where} ORDER BY l.place {way} LIMIT :most"
-    found = db.execute(query, given).fetchall()
-    items = [(id_, store_media.whole(db, number, item)) for id_, item, number in found[: wanted.limit]]
-    return Page(items, len(found) > wanted.limit)
+            raise OrchardError("item_not_found", f"no item '{query.after}' in this list", param="after")
+        where, params["begin"] = f"WHERE l.place {compare} :begin", begin
+    sql = f"{listed} {content} {where} ORDER BY l.place {way} LIMIT :most"
+    found = db.execute(sql, params).fetchall()
+    items = [(id_, store_media.load_item_media(db, number, item)) for id_, item, number in found[: query.limit]]
+    return Page(items, len(found) > query.limit)
 
 
 def check_chain(db: sqlite3.Connection, id_: str) -> None:
@@ -192,7 +192,7 @@ def check_chain(db: sqlite3.Connection, id_: str) -> None:
         raise OrchardError("response_not_found", message, param="previous_response_id")
 
 
-def bytes_of_thread(db: sqlite3.Connection, thread: str) -> int:
+def thread_bytes(db: sqlite3.Connection, thread: str) -> int:
     """Return the size of a thread in bytes, including its media."""
     queries = (
         "SELECT coalesce(sum(length(item)), 0) FROM items WHERE thread = ?",
@@ -205,5 +205,5 @@ def bytes_of_thread(db: sqlite3.Connection, thread: str) -> int:
     return sum(int(db.execute(query, (thread,)).fetchone()[0]) for query in queries)
 
 
-def _parts(item: Fields) -> int:
+def _count_parts(item: Fields) -> int:
     return sum(len(value) for name in ("content", "output", "summary") if isinstance(value := item.get(name), list))

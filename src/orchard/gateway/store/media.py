@@ -42,10 +42,10 @@ class KnownMedia(Struct, frozen=True):
     kept: Mapping[str, bytes] = {}
 
 
-NONE = KnownMedia()
+NO_MEDIA = KnownMedia()
 
 
-def packed(item: Fields, known: KnownMedia = NONE, user: str | None = None) -> tuple[Fields, dict[str, bytes]]:
+def pack_item(item: Fields, known: KnownMedia = NO_MEDIA, user: str | None = None) -> tuple[Fields, dict[str, bytes]]:
     """Return an item without its media, and the media by digest, which depends on the `user` who stores them.
 
     So storing a medium takes the same time whether or not another user has stored it. Values that can't be read as a
@@ -71,7 +71,7 @@ def packed(item: Fields, known: KnownMedia = NONE, user: str | None = None) -> t
     return item, media
 
 
-def restored(item: bytes, media: Mapping[str, bytes]) -> bytes:
+def restore_item(item: bytes, media: Mapping[str, bytes]) -> bytes:
     """Return a packed item, as JSON, with its media."""
     if _MARK not in item:
         return item
@@ -83,19 +83,21 @@ def restored(item: bytes, media: Mapping[str, bytes]) -> bytes:
     return msgspec.json.encode(found)
 
 
-def add(db: sqlite3.Connection, number: int, media: Mapping[str, bytes]) -> None:
+def add_media(db: sqlite3.Connection, number: int, media: Mapping[str, bytes]) -> None:
     """Store the media of the item with a number."""
     for digest, data in media.items():
         db.execute("INSERT OR IGNORE INTO media VALUES (?, ?)", (digest, data))
         db.execute("INSERT INTO item_media VALUES (?, ?)", (number, digest))
 
 
-def whole(db: sqlite3.Connection, number: int | None, item: bytes) -> bytes:
+def load_item_media(db: sqlite3.Connection, number: int | None, item: bytes) -> bytes:
     """Return the item with a number, as JSON, with its media."""
-    return restored(item, dict(db.execute(_OF_ITEM, (number,)))) if _MARK in item else item
+    return restore_item(item, dict(db.execute(_OF_ITEM, (number,)))) if _MARK in item else item
 
 
-def of_listed(db: sqlite3.Connection, listed: str, id_: str, ids: Sequence[str] | None = None) -> dict[str, bytes]:
+def load_listed_media(
+    db: sqlite3.Connection, listed: str, id_: str, ids: Sequence[str] | None = None
+) -> dict[str, bytes]:
     """Return the media of the listed items, or only of those with one of the `ids`, by digest.
 
     Raise OrchardError ("payload_too_large") if they are larger than a request may have.

@@ -44,7 +44,7 @@ class ResponseRecord(Struct, frozen=True):
     user: str | None = None
     owner: str | None = None
     events: bytes | None = None
-    media: KnownMedia = store_media.NONE
+    media: KnownMedia = store_media.NO_MEDIA
 
 
 class Past(Struct, frozen=True):
@@ -59,22 +59,22 @@ class Past(Struct, frozen=True):
     media: Mapping[str, bytes] = {}
 
 
-def save(tx: Transaction, record: ResponseRecord) -> None:
+def save_response(tx: Transaction, record: ResponseRecord) -> None:
     """Store a response or its new state. Raise OrchardError ("payload_too_large") if there is no room for it."""
     response = record.response
     id_, parent = response["id"], response["previous_response_id"]
-    thread = _thread(tx, record)
+    thread = _ensure_thread(tx, record)
     body = msgspec.json.encode({**response, "output": []})
     row = (id_, thread, parent, response["status"], record.owner, body, record.events)
     tx.db.execute("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     # Insert all items again, so that a response's items stay together if several run in one conversation.
     tx.db.execute("DELETE FROM items WHERE response = ?", (id_,))
     for output, items in enumerate((record.input, response["output"])):
-        store_items.insert(tx.db, thread, items, record.media, response=id_, output=output)
-    tx.store.written(tx.db, thread)
+        store_items.insert_items(tx.db, thread, items, record.media, response=id_, output=output)
+    tx.store.touch_thread(tx.db, thread)
 
 
-def load(tx: Transaction, caller: Caller, id_: str) -> tuple[Fields, str | None]:
+def load_response(tx: Transaction, caller: Caller, id_: str) -> tuple[Fields, str | None]:
     """Return a response and, if it is not done, the server that runs it."""
     _, owner, body = tx.find(_LIVE, "response_not_found", caller, id_)
     response = msgspec.json.decode(body)
@@ -83,14 +83,14 @@ def load(tx: Transaction, caller: Caller, id_: str) -> tuple[Fields, str | None]
     return response, owner
 
 
-def events(tx: Transaction, caller: Caller, id_: str) -> bytes | None:
+def load_events(tx: Transaction, caller: Caller, id_: str) -> bytes | None:
     """Return the stream of events of a background response; None if there is none."""
     tx.find(_LIVE, "response_not_found", caller, id_)
     row: tuple[bytes | None] = tx.db.execute("SELECT events FROM responses WHERE id = ?", (id_,)).fetchone()
     return row[0]
 
 
-def fail(tx: Transaction, caller: Caller, id_: str, reason: str) -> None:
+def fail_response(tx: Transaction, caller: Caller, id_: str, reason: str) -> None:
     """Mark a response as failed because no server runs it any more."""
     _, _, body = tx.find(_LIVE, "response_not_found", caller, id_)
     failed = {"status": "failed", "error": {"code": "server_error", "message": reason}}
@@ -98,24 +98,24 @@ def fail(tx: Transaction, caller: Caller, id_: str, reason: str) -> None:
     tx.db.execute("UPDATE responses SET status = 'failed', owner = NULL, body = ? WHERE id = ?", (done, id_))
 
 
-def delete(tx: Transaction, caller: Caller, id_: str) -> None:
+def delete_response(tx: Transaction, caller: Caller, id_: str) -> None:
     """Delete a response. The responses that continue it keep its items."""
     tx.find(_LIVE, "response_not_found", caller, id_)
     tx.db.execute("UPDATE responses SET body = NULL, events = NULL WHERE id = ?", (id_,))
-    _prune(tx.db, id_)
+    _prune_responses(tx.db, id_)
 
 
-def input_items(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
+def load_input_items(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
     """Return a page of the items before a response, and of its input.
 
     Raise OrchardError ("item_not_found") for an unknown `after`.
     """
     tx.find(_LIVE, "response_not_found", caller, id_)
     store_items.check_chain(tx.db, id_)
-    return store_items.page(tx.db, store_items.MADE_OF, {"id": id_}, wanted)
+    return store_items.load_page(tx.db, store_items.MADE_OF, {"id": id_}, wanted)
 
 
-def past(
+def load_past(
     tx: Transaction,
     caller: Caller,
     previous: str | None,
@@ -140,19 +140,19 @@ def past(
         listed, begin = store_items.THREAD, conversation
     else:
         # The chain that ends with the response that has the newest referenced output.
-        given = tx.store.visible(caller, "") | {"ids": msgspec.json.encode(references).decode()}
+        given = tx.store.visibility_params(caller, "") | {"ids": msgspec.json.encode(references).decode()}
         newest = tx.db.execute(_NEWEST, given).fetchone()
         if not newest:
             return Past([], {})
-        found = store_items.some(tx.db, store_items.UP_TO, newest[0], references)
-        return Past([], found, media=store_media.of_listed(tx.db, store_items.UP_TO, newest[0], references))
-    extent = store_items.extent(tx.db, listed, begin)
+        found = store_items.find_packed_items(tx.db, store_items.UP_TO, newest[0], references)
+        return Past([], found, media=store_media.load_listed_media(tx.db, store_items.UP_TO, newest[0], references))
+    extent = store_items.measure_items(tx.db, listed, begin)
     extent.check("what this request continues", tx.store.max_past_bytes)
-    media = store_media.of_listed(tx.db, listed, begin)
-    return Past(store_items.every(tx.db, listed, begin), {}, extent, media)
+    media = store_media.load_listed_media(tx.db, listed, begin)
+    return Past(store_items.load_packed_items(tx.db, listed, begin), {}, extent, media)
 
 
-def _thread(tx: Transaction, record: ResponseRecord) -> str:
+def _ensure_thread(tx: Transaction, record: ResponseRecord) -> str:
     """Return the thread of a response; a new one if it continues nothing that is still stored."""
     response = record.response
     if response["conversation"]:
@@ -161,11 +161,11 @@ def _thread(tx: Transaction, record: ResponseRecord) -> str:
         query, key = "SELECT thread FROM responses WHERE id = ?", response["previous_response_id"]
     if row := tx.db.execute(query, (key,)).fetchone():
         return str(row[0])
-    tx.store.begin(tx.db, response["id"], record.user)
+    tx.store.begin_thread(tx.db, response["id"], record.user)
     return str(response["id"])
 
 
-def _prune(db: sqlite3.Connection, id_: str | None) -> None:
+def _prune_responses(db: sqlite3.Connection, id_: str | None) -> None:
     """Remove a deleted response that nothing continues, and deleted ones that only it continued."""
     while id_ is not None:
         row = db.execute("SELECT parent, thread, body IS NULL FROM responses WHERE id = ?", (id_,)).fetchone()

@@ -73,11 +73,11 @@ class ResponseStore:
         """Call a function that reads or writes threads, in a new transaction."""
         return self.file.run(lambda db: work(Transaction(self, db), *args, **kwargs))
 
-    def visible(self, caller: Caller, id_: str) -> Fields:
+    def visibility_params(self, caller: Caller, id_: str) -> Fields:
         """Return the parameters of a query for an object that a caller may see and that has not expired."""
         return {"id": id_, "now": self._clock(), "user": caller.user, "admin": caller.admin}
 
-    def begin(self, db: sqlite3.Connection, id_: str, user: str | None, metadata: Fields | None = None) -> float:
+    def begin_thread(self, db: sqlite3.Connection, id_: str, user: str | None, metadata: Fields | None = None) -> float:
         """Create a thread, unless it exists, and return the time. A conversation object has `metadata`."""
         now = self._clock()
         about = None if metadata is None else msgspec.json.encode(metadata)
@@ -85,19 +85,19 @@ class ResponseStore:
         db.execute(query, (id_, now, now + self._ttl, about, user))
         return now
 
-    def written(self, db: sqlite3.Connection, thread: str) -> None:
+    def touch_thread(self, db: sqlite3.Connection, thread: str) -> None:
         """Restart the time to live of a thread, and make room for what was added to it.
 
         Raise OrchardError ("payload_too_large"), which rolls the addition back, if there can't be enough room.
         """
         now = self._clock()
         db.execute("UPDATE threads SET expires = ? WHERE id = ?", (now + self._ttl, thread))
-        if _size(db) <= self._max_bytes:
+        if _used_bytes(db) <= self._max_bytes:
             return
-        needed = store_items.bytes_of_thread(db, thread)
+        needed = store_items.thread_bytes(db, thread)
         if needed <= self._max_bytes:
             self._make_room(db, now, kept=thread)
-            needed = _size(db)
+            needed = _used_bytes(db)
         if needed > self._max_bytes:
             message = f"this would make {needed} bytes to be stored; all that is stored may have {self._max_bytes}"
             raise OrchardError("payload_too_large", message)
@@ -110,30 +110,32 @@ class ResponseStore:
             db.execute(_SET_BACK, {"expires": now + self._ttl, "future": now + _CLOCK_STEP})
             db.execute(_RENEW, {"used": msgspec.json.encode(self.in_use), "expires": now + self._ttl})
             expired = db.execute("SELECT id FROM threads WHERE expires <= ?", (now,)).fetchall()
-            return sum(self._end(db, thread, now, forced=False) for (thread,) in expired) + self._make_room(db, now)
+            return sum(self._end_thread(db, thread, now, forced=False) for (thread,) in expired) + self._make_room(
+                db, now
+            )
 
-        if self.file.begun and (self.file.run(work) or self._freed):
+        if self.file.has_content and (self.file.run(work) or self._freed):
             self._freed = False
             self.file.shrink()
 
     def _make_room(self, db: sqlite3.Connection, now: float, kept: str = "") -> int:
         """Delete the least recently used threads, except `kept`, if needed; return how many were deleted."""
         gone = 0
-        enough = self._max_bytes * (_LEFT if _size(db) > self._max_bytes else 1)
-        while _size(db) > enough:
+        enough = self._max_bytes * (_LEFT if _used_bytes(db) > self._max_bytes else 1)
+        while _used_bytes(db) > enough:
             given = {"used": msgspec.json.encode(self.in_use), "kept": kept}
             oldest = db.execute(_LEAST_RECENTLY_USED, given).fetchone()
             if oldest is None:
                 break
-            gone += self._end(db, oldest[0], now, forced=True)
+            gone += self._end_thread(db, oldest[0], now, forced=True)
         self._freed = self._freed or bool(gone)
         return gone
 
-    def _end(self, db: sqlite3.Connection, thread: str, now: float, *, forced: bool) -> bool:
+    def _end_thread(self, db: sqlite3.Connection, thread: str, now: float, *, forced: bool) -> bool:
         """Archive and delete a thread; unless `forced`, keep it if archiving fails. Return whether it is deleted."""
         if self._archive is not None:
             try:
-                _write(self._archive, thread, _archived(db, thread, now))
+                _write_archive(self._archive, thread, _archive_form(db, thread, now))
             except OSError as error:
                 self._log.error("conversation %s can't be archived in %s: %s", thread, self._archive, error)
                 if not forced:
@@ -155,7 +157,7 @@ class Transaction(NamedTuple):
 
         `param` is the field that names the object.
         """
-        row = self.db.execute(query, self.store.visible(caller, id_)).fetchone()
+        row = self.db.execute(query, self.store.visibility_params(caller, id_)).fetchone()
         if row is None:
             what = kind.removesuffix("_not_found")
             message = f"no {what} '{id_}' here: it is unknown, was not stored, was deleted, or has expired"
@@ -163,7 +165,7 @@ class Transaction(NamedTuple):
         return row
 
 
-def _archived(db: sqlite3.Connection, thread: str, now: float) -> Fields:
+def _archive_form(db: sqlite3.Connection, thread: str, now: float) -> Fields:
     """Return a thread in its archived form."""
     created, metadata = db.execute("SELECT created, metadata FROM threads WHERE id = ?", (thread,)).fetchone()
     responses = []
@@ -171,19 +173,19 @@ def _archived(db: sqlite3.Connection, thread: str, now: float) -> Fields:
     for id_, body in db.execute(query, (thread,)).fetchall():
         query = "SELECT number, item FROM items WHERE response = ? AND output = ? ORDER BY number"
         rows = (db.execute(query, (id_, side)).fetchall() for side in (0, 1))
-        given, output = ([Raw(store_media.whole(db, *row)) for row in side] for side in rows)
+        given, output = ([Raw(store_media.load_item_media(db, *row)) for row in side] for side in rows)
         responses.append(msgspec.json.decode(body) | {"input": given, "output": output})
     found: Fields = {"id": thread, "created_at": created, "archived_at": now}
     if completion := db.execute("SELECT body FROM completions WHERE id = ?", (thread,)).fetchone():
-        messages = [Raw(message) for message in store_items.whole(db, store_items.THREAD, thread)]
+        messages = [Raw(message) for message in store_items.load_items(db, store_items.THREAD, thread)]
         return found | {"completion": Raw(completion[0]), "messages": messages}
     if metadata is not None:
-        items = [Raw(item) for item in store_items.whole(db, store_items.THREAD, thread)]
+        items = [Raw(item) for item in store_items.load_items(db, store_items.THREAD, thread)]
         found |= {"metadata": msgspec.json.decode(metadata), "items": items}
     return found | {"responses": responses}
 
 
-def _write(folder: str, name: str, conversation: Fields) -> None:
+def _write_archive(folder: str, name: str, conversation: Fields) -> None:
     """Write `name`.json, which only its owner can read, and replace any existing file. Raise OSError."""
     text = msgspec.json.format(msgspec.json.encode(conversation))
     target = Path(folder) / f"{name}.json"
@@ -195,7 +197,7 @@ def _write(folder: str, name: str, conversation: Fields) -> None:
     os.replace(unfinished, target)
 
 
-def _size(db: sqlite3.Connection) -> int:
+def _used_bytes(db: sqlite3.Connection) -> int:
     pages, free, size = (
         db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
     )

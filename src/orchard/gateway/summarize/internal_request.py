@@ -10,21 +10,21 @@ from orchard.core.events import Collected
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Count, Generate
 from orchard.gateway.pool.pool import Pool
-from orchard.gateway.replies.event_stream import whole
+from orchard.gateway.replies.event_stream import collect_events
 
 
-async def ask(pool: Pool, request: Request) -> Collected:
+async def collect_answer(pool: Pool, request: Request) -> Collected:
     """Return the whole answer; cancelling ends the request. Raise OrchardError if it fails."""
     stream = pool.stream(request)
     try:
-        return await whole(stream)
+        return await collect_events(stream)
     finally:
         stream.close()
 
 
-async def count(pool: Pool, request: Request) -> int:
+async def count_tokens(pool: Pool, request: Request) -> int:
     """Return the number of a prompt's tokens; the task of `request` is `Count`. Raise OrchardError if it fails."""
-    return (await ask(pool, request)).usage.prompt_tokens
+    return (await collect_answer(pool, request)).usage.prompt_tokens
 
 
 async def unless_too_long(tokens: Awaitable[int]) -> int | None:
@@ -47,11 +47,11 @@ class InternalRequest:
 
     async def answer(self, task: Generate) -> Collected:
         """Return the whole answer to a task. Raise OrchardError if it fails."""
-        return await ask(self._pool, self._request(task))
+        return await collect_answer(self._pool, self._request(task))
 
     async def count(self, task: Generate) -> int:
         """Return the number of tokens of a task's prompt. Raise OrchardError if it can't be counted."""
-        return await count(self._pool, self._request(Count(task)))
+        return await count_tokens(self._pool, self._request(Count(task)))
 
     def _request(self, task: Generate | Count) -> Request:
         return replace(self.origin, id=f"{self.origin.id}-{next(self._numbers)}", task=task)

@@ -46,7 +46,7 @@ class LongConversation:
     def __init__(self, messages: Sequence[generate.Message]) -> None:
         self._messages = messages
         self._spoken = [message for message in messages if message.role != "system"]
-        self._torn = _torn(self._spoken)
+        self._torn = _splits_call(self._spoken)
         self.furthest = max(filter(self.may_replace, range(1, len(self._spoken))), default=0)
         """The most messages that a summary may replace."""
 
@@ -73,7 +73,7 @@ class LongConversation:
         return tuple(found)
 
 
-def _torn(messages: Sequence[generate.Message]) -> list[bool]:
+def _splits_call(messages: Sequence[generate.Message]) -> list[bool]:
     """Return for each message whether a cut before it would separate a call from one of its results."""
     reach = [0] * len(messages)  # by message: the place of the last result of its calls
     calls: dict[str, int] = {}
@@ -92,13 +92,13 @@ def transcript(messages: Iterable[generate.Message]) -> list[str]:
     names: dict[str, str] = {}
     for message in messages:
         if message.role != "system":
-            lines = [line for part in message.parts if (line := _line(part, names))]
+            lines = [line for part in message.parts if (line := _part_text(part, names))]
             speaker = _SPEAKERS[message.role] + (f" ({message.name})" if message.name else "")
             texts.append(f"{speaker}: " + "\n".join(lines) + "\n\n" if lines else "")
     return texts
 
 
-def _line(part: generate.Part, names: dict[str, str]) -> str:
+def _part_text(part: generate.Part, names: dict[str, str]) -> str:
     """Return a part as text; empty for reasoning. `names` are the names of calls, by id."""
     match part:
         case generate.TextPart():
@@ -107,15 +107,15 @@ def _line(part: generate.Part, names: dict[str, str]) -> str:
             return f"[{part.kind}]"
         case generate.ToolCallPart():
             names[part.id] = part.name
-            return f"[calls {part.name} with {_abbreviated(part.arguments)}]"
+            return f"[calls {part.name} with {_abbreviate(part.arguments)}]"
         case generate.ToolResultPart():
-            told = "\n".join(_line(piece, names) for piece in part.parts)
+            told = "\n".join(_part_text(piece, names) for piece in part.parts)
             verb = "failed" if part.is_error else "returned"
-            return f"[{names.get(part.call_id, 'a call')} {verb}: {_abbreviated(told)}]"
+            return f"[{names.get(part.call_id, 'a call')} {verb}: {_abbreviate(told)}]"
     return ""
 
 
-def _abbreviated(text: str) -> str:
+def _abbreviate(text: str) -> str:
     left_out = len(text) - _SHOWN_CHARS
     if left_out <= 0:
         return text
@@ -123,7 +123,7 @@ def _abbreviated(text: str) -> str:
     return f"{text[:head]} [... {left_out} characters ...] {text[-tail:]}"
 
 
-def keys(about: str, transcript: Sequence[str]) -> list[bytes]:
+def summary_keys(about: str, transcript: Sequence[str]) -> list[bytes]:
     """Return the keys of the summaries of the first 0, 1, 2, ... messages; `about` identifies what makes them."""
     found = [hashlib.sha256(about.encode(errors="surrogatepass")).digest()]
     for text in transcript:
@@ -131,7 +131,7 @@ def keys(about: str, transcript: Sequence[str]) -> list[bytes]:
     return found
 
 
-def piece(transcript: Sequence[str], place: ReadPosition, chars: int) -> tuple[str, ReadPosition]:
+def cut_piece(transcript: Sequence[str], place: ReadPosition, chars: int) -> tuple[str, ReadPosition]:
     """Return the next text of at most `chars` (at least 1) characters, and the position at its end.
 
     It has as many whole messages as fit. A message that is longer than `chars` is cut.
@@ -148,7 +148,7 @@ def piece(transcript: Sequence[str], place: ReadPosition, chars: int) -> tuple[s
     return "".join(taken), ReadPosition(message, char)
 
 
-def summariser(
+def summary_task(
     transcript: str, earlier: str, max_tokens: int, guides: Sequence[generate.Message] = ()
 ) -> generate.Generate:
     """Return the task to summarise a part of a conversation, together with the summary of the earlier part.

@@ -21,8 +21,8 @@ from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.summarize.internal_request import InternalRequest, unless_too_long
-from orchard.gateway.summarize.messages import LongConversation, keys, transcript
-from orchard.gateway.summarize.summaries import Made, Maker, Room, Summaries
+from orchard.gateway.summarize.messages import LongConversation, summary_keys, transcript
+from orchard.gateway.summarize.summaries import MadeSummary, Maker, Room, Summaries
 
 log = logging.getLogger("orchard.gateway.summarize.overflow")
 
@@ -32,7 +32,7 @@ _LEAST_SUMMARY = 32
 _CANCELLED = Failed("cancelled", "the request was cancelled")
 
 
-class Shortened(Struct, frozen=True):
+class ShortenedRequest(Struct, frozen=True):
     """A request with a summary in place of its older messages, and the `Summary` for the caller."""
 
     request: Request
@@ -63,20 +63,20 @@ class Overflow:
     def _is_wanted(self, request: Request) -> bool:
         return (request.overflow or self._otherwise) == "summarize"
 
-    async def summarise(self, request: Request) -> Made:
+    async def summarise(self, request: Request) -> MadeSummary:
         """Return a summary of a whole conversation, guided by its system messages. Raise OrchardError if it fails."""
         task, inquiry = generation(request), InternalRequest(self.pool, request)
         entry = self.pool.find(request.model, request.adapter).entry
         guides = [message for message in task.messages if message.role == "system"]
         texts = transcript(task.messages)
         about = f"{entry.id}\0{msgspec.json.encode(guides).decode()}" if guides else entry.id
-        names = keys(f"{request.cache_scope}\0{about}", texts)
+        names = summary_keys(f"{request.cache_scope}\0{about}", texts)
         window = entry.context_window or await inquiry.count(task) + _MOST_SUMMARY
         room = Room(window, min(max(window // _SHARE, _LEAST_SUMMARY), _MOST_SUMMARY))
         maker = Maker(inquiry, self._summaries, texts, names, guided_by=guides)
-        return await self._summaries.made(names[-1], lambda: maker.make(room))
+        return await self._summaries.make_once(names[-1], lambda: maker.make(room))
 
-    async def shorten(self, request: Request, refused: Failed) -> Shortened:
+    async def shorten(self, request: Request, refused: Failed) -> ShortenedRequest:
         """Return a request that fits. Raise OrchardError ("context_length_exceeded") if there is none."""
         task, inquiry = generation(request), InternalRequest(self.pool, request)
         entry = self.pool.find(request.model, request.adapter).entry
@@ -85,12 +85,12 @@ class Overflow:
         if not count:
             raise OrchardError("context_length_exceeded", "none of its messages may be summarised")
         texts = conversation.transcript()
-        names = keys(f"{request.cache_scope}\0{entry.id}", texts)
-        window = await _limit(entry, inquiry, task, refused)
+        names = summary_keys(f"{request.cache_scope}\0{entry.id}", texts)
+        window = await _token_limit(entry, inquiry, task, refused)
         share = max(1, window // _SHARE)
         answer = min(task.max_tokens or share, share)
         # Reusing a summary keeps the prompt's beginning the same from turn to turn, and costs no new summary.
-        if known := await self._known(inquiry, conversation, names, window - answer):
+        if known := await self._reuse_summary(inquiry, conversation, names, window - answer):
             return known
         kept = await inquiry.count(replace(task, messages=conversation.with_summary(count, "")))
         room = Room(window, min(share, _MOST_SUMMARY, window - answer - kept))
@@ -98,43 +98,45 @@ class Overflow:
             raise OrchardError("context_length_exceeded", f"the messages to be kept have {kept} tokens already")
         maker = Maker(inquiry, self._summaries, texts, names)
         try:
-            made = await self._summaries.made(names[count], lambda: maker.make(room))
+            made = await self._summaries.make_once(names[count], lambda: maker.make(room))
         except OrchardError as error:
             if error.kind != "context_length_exceeded":
                 raise
             # The part that was summarised may be enough.
-            known = await self._known(inquiry, conversation, names, window - answer)
+            known = await self._reuse_summary(inquiry, conversation, names, window - answer)
             if known is None:
                 raise
-            return Shortened(known.request, Summary(known.summary.messages, *maker.spent))
+            return ShortenedRequest(known.request, Summary(known.summary.messages, *maker.spent))
         log.info("%d of %d messages were summarised", count, len(task.messages))
-        return _shortened(request, conversation, count, made)
+        return _replace_messages(request, conversation, count, made)
 
-    async def _known(
+    async def _reuse_summary(
         self, inquiry: InternalRequest, conversation: LongConversation, names: Sequence[bytes], most: int
-    ) -> Shortened | None:
+    ) -> ShortenedRequest | None:
         """Return the request with the longest existing summary, if that makes it short enough."""
         known, text = self._summaries.longest(names, conversation.may_replace)
         if not known:
             return None
-        found = _shortened(inquiry.origin, conversation, known, Made(text))
+        found = _replace_messages(inquiry.origin, conversation, known, MadeSummary(text))
         if known == conversation.furthest:
             return found
         tokens = await unless_too_long(inquiry.count(generation(found.request)))
         return found if tokens is not None and tokens <= most else None
 
 
-def _shortened(request: Request, conversation: LongConversation, count: int, made: Made) -> Shortened:
+def _replace_messages(
+    request: Request, conversation: LongConversation, count: int, made: MadeSummary
+) -> ShortenedRequest:
     task = replace(generation(request), messages=conversation.with_summary(count, made.text))
-    return Shortened(replace(request, task=task), Summary(count, made.prompt_tokens, made.completion_tokens))
+    return ShortenedRequest(replace(request, task=task), Summary(count, made.prompt_tokens, made.completion_tokens))
 
 
-def _by_messages(failed: Failed) -> bool:
+def _concerns_messages(failed: Failed) -> bool:
     """Return whether shorter messages may help. Not if another field, such as a prediction, is too long."""
     return failed.kind == "context_length_exceeded" and failed.param in (None, "messages")
 
 
-async def _limit(entry: ModelEntry, inquiry: InternalRequest, task: Generate, refused: Failed) -> int:
+async def _token_limit(entry: ModelEntry, inquiry: InternalRequest, task: Generate, refused: Failed) -> int:
     """Return the most tokens that prompt and answer may have together, as far as known. Raise OrchardError."""
     window = entry.context_window
     if window is not None and refused.param is not None:
@@ -154,7 +156,7 @@ class _Shortening(EventStream):
         self._overflow = overflow
         self._request = request
         self._refused: Failed | None = None
-        self._work: asyncio.Task[Shortened] | None = None
+        self._work: asyncio.Task[ShortenedRequest] | None = None
         self._summary: Summary | None = None
         self._begun = False
         self._closed: Failed | None = None
@@ -163,23 +165,23 @@ class _Shortening(EventStream):
     async def next(self, timeout: float) -> list[Event]:
         """Return the next events. Wait up to `timeout` seconds for some; return [] after that."""
         if self._begun:
-            return self._told(await self._inner.next(timeout))
+            return self._with_summary(await self._inner.next(timeout))
         clock = asyncio.get_running_loop().time
         deadline = clock() + timeout
         while True:
-            if self._work and not await self._shortened(self._work, deadline - clock()):
+            if self._work and not await self._take_shortened(self._work, deadline - clock()):
                 return []
             events = await self._inner.next(max(0.0, deadline - clock()))
             if not events:
                 return []
             first = events[0]
-            if self._refused is None and isinstance(first, Failed) and _by_messages(first):
+            if self._refused is None and isinstance(first, Failed) and _concerns_messages(first):
                 self._refused = first
                 self._inner.close()
                 self._work = asyncio.create_task(self._overflow.shorten(self._request, first))
                 continue
             self._begun = True
-            return self._told(events)
+            return self._with_summary(events)
 
     def may_restart(self, forget: Callable[[], None] | None) -> None:
         """Allow a restart after events were read: `forget` must then drop them. None: disallow it."""
@@ -193,7 +195,7 @@ class _Shortening(EventStream):
             self._work.cancel()
         self._inner.close(reason)
 
-    async def _shortened(self, work: "asyncio.Task[Shortened]", timeout: float) -> bool:
+    async def _take_shortened(self, work: "asyncio.Task[ShortenedRequest]", timeout: float) -> bool:
         """Continue with the result of `work`, if it ends within `timeout` seconds; return whether it did."""
         await asyncio.wait({work}, timeout=max(0.0, timeout))
         if not work.done():
@@ -210,7 +212,7 @@ class _Shortening(EventStream):
             self._inner.push([Failed.of(error)])
         return True
 
-    def _told(self, events: list[Event]) -> list[Event]:
+    def _with_summary(self, events: list[Event]) -> list[Event]:
         """Return the next events. Add the summary to `Started`; replace a second failure for length by the first."""
         first = events[0] if events else None
         if isinstance(first, Started) and self._summary:

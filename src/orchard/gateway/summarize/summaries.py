@@ -9,7 +9,7 @@ from msgspec import Struct
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate, Message
 from orchard.gateway.summarize.internal_request import InternalRequest, unless_too_long
-from orchard.gateway.summarize.messages import ReadPosition, piece, summariser
+from orchard.gateway.summarize.messages import ReadPosition, cut_piece, summary_task
 
 _MOST_KEPT = 512
 _MOST_PIECES = 32  # longer conversations are not summarised
@@ -19,7 +19,7 @@ _LEAST_CHARS = 64
 _SPARE = 0.9  # shorten a piece that was too long a bit more than computed, so that the next count is the last one
 
 
-class Made(Struct, frozen=True):
+class MadeSummary(Struct, frozen=True):
     """A summary, and the tokens that were used to make it now."""
 
     text: str
@@ -40,7 +40,7 @@ class Summaries:
     def __init__(self, most: int = _MOST_KEPT) -> None:
         self._most = most
         self._kept: OrderedDict[bytes, str] = OrderedDict()
-        self._work: dict[bytes, asyncio.Future[Made]] = {}
+        self._work: dict[bytes, asyncio.Future[MadeSummary]] = {}
         self._waiters: Counter[bytes] = Counter()
 
     def put(self, key: bytes, text: str) -> None:
@@ -61,7 +61,7 @@ class Summaries:
                 return count, self._kept[keys[count]]
         return 0, ""
 
-    async def made(self, key: bytes, make: Callable[[], Awaitable[Made]]) -> Made:
+    async def make_once(self, key: bytes, make: Callable[[], Awaitable[MadeSummary]]) -> MadeSummary:
         """Return a summary, made by one call of `make` for all concurrent callers; only the first one has used tokens.
 
         Raise the errors of `make`, which is cancelled once nobody waits any more.
@@ -78,7 +78,7 @@ class Summaries:
             if not self._waiters[key]:
                 del self._waiters[key], self._work[key]
                 work.cancel()
-        return Made(made.text) if shared else made
+        return MadeSummary(made.text) if shared else made
 
 
 class Maker:
@@ -103,14 +103,14 @@ class Maker:
         self.spent = (0, 0)
         """The tokens of prompts and of answers that were used."""
 
-    async def make(self, room: Room) -> Made:
+    async def make(self, room: Room) -> MadeSummary:
         """Return the summary. Continue from the longest existing part. Raise OrchardError if it fails."""
         done, text = self._summaries.longest(self._keys, lambda _: True)
         place = ReadPosition(done)
         for _ in range(_MOST_PIECES):
             if place.message == len(self._transcript):
-                return Made(text, *self.spent)
-            transcript, end = await self._next(place, text, room)
+                return MadeSummary(text, *self.spent)
+            transcript, end = await self._next_piece(place, text, room)
             try:
                 answer = await self._inquiry.answer(self._task(transcript, text, room))
             except OrchardError as error:
@@ -122,30 +122,30 @@ class Maker:
             self.spent = self.spent[0] + usage.prompt_tokens, self.spent[1] + usage.completion_tokens
             place, text = end, answer.choices[0].text.strip()
             if not text:
-                raise _failed("the model's summary of the earlier messages is empty")
+                raise _summary_error("the model's summary of the earlier messages is empty")
             if not place.char:
                 self._summaries.put(self._keys[place.message], text)
-        raise _failed(f"the earlier messages were not summarised in {_MOST_PIECES} pieces")
+        raise _summary_error(f"the earlier messages were not summarised in {_MOST_PIECES} pieces")
 
-    async def _next(self, place: ReadPosition, earlier: str, room: Room) -> tuple[str, ReadPosition]:
+    async def _next_piece(self, place: ReadPosition, earlier: str, room: Room) -> tuple[str, ReadPosition]:
         """Return the longest piece that fits, or one not much shorter, and the position at its end."""
         most = room.window - room.summary
         chars = int(most * self._chars_per_token)
         for _ in range(_MOST_COUNTS):
             if chars < _LEAST_CHARS:
                 break
-            transcript, end = piece(self._transcript, place, chars)
+            transcript, end = cut_piece(self._transcript, place, chars)
             tokens = await unless_too_long(self._inquiry.count(self._task(transcript, earlier, room)))
             if tokens is not None and tokens <= most:
                 if tokens > most // 2:  # a short piece says little about the ratio
                     self._chars_per_token = len(transcript) / tokens
                 return transcript, end
             chars = int(min(chars, len(transcript)) * _SPARE * (most / tokens if tokens else 0.25))
-        raise _failed("the earlier messages can't be summarised in the context window")
+        raise _summary_error("the earlier messages can't be summarised in the context window")
 
     def _task(self, transcript: str, earlier: str, room: Room) -> Generate:
-        return summariser(transcript, earlier, room.summary, self._guided_by)
+        return summary_task(transcript, earlier, room.summary, self._guided_by)
 
 
-def _failed(message: str) -> OrchardError:
+def _summary_error(message: str) -> OrchardError:
     return OrchardError("context_length_exceeded", message)
