@@ -368,7 +368,7 @@ class Stub:
 
     def __init__(self, *events: bytes) -> None:
         connection = SimpleNamespace(
-            message_budget=Budget(9, "messages"), past_budget=Budget(9, "pasts"), busy=nullcontext
+            message_budget=Budget(9, "messages"), past_budget=Budget(9, "pasts"), stay_open=nullcontext
         )
         self.scope = {
             "path": "/v1/responses",
