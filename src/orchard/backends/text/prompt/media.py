@@ -22,7 +22,7 @@ from orchard.backends.text.prompt.template_probe import ROLES, Role
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaPart, refusal
 from orchard.core.tasks.generate import Generate, Part, TextPart, ToolResultPart
-from orchard.device.lane import check_given_up
+from orchard.device.lane import check_cancelled
 from orchard.engine.batching.job import MediaSpan
 from orchard.engine.batching.model import Embedded
 
@@ -125,7 +125,7 @@ def _refuse_late(part: MediaPart, begun: float) -> None:
 
     Raise GivenUp if its caller has left.
     """
-    check_given_up()
+    check_cancelled()
     if time.monotonic() - begun > MOST_READING_SECONDS:
         raise refusal(part, f"what comes before it took more than {MOST_READING_SECONDS:g} seconds to read")
 
@@ -142,7 +142,7 @@ class PromptMedia:
         tokens = [token.content for token in model.tokenizer.added_tokens_decoder.values()]
         self._placeholders: dict[MediaKind, Placeholder] = {}
         blocks: dict[tuple[Role, MediaKind], Turn] = {}
-        for kind in sorted(model.reader.takes):
+        for kind in sorted(model.reader.kinds):
             blocks |= self._find(kind, template, tokens)
         self._blocks = MediaBlocks(self._placeholders, blocks)
         log.info("besides text, the model takes %s", ", ".join(self._placeholders) or "nothing")
@@ -165,11 +165,13 @@ class PromptMedia:
         roles of messages in which it does.
         """
         for text, block in self._candidates(kind, template):
-            expanded = self._reader.expansion(kind, text)
+            expanded = self._reader.expand_placeholder(kind, text)
             if expanded is None:
                 continue
             split = (Placeholder(*text.partition(core)) for core in (*cores(text, tokens), text))
-            same = (one for one in split if one.around(self._reader.expansion(kind, one.core) or "") == expanded)
+            same = (
+                one for one in split if one.around(self._reader.expand_placeholder(kind, one.core) or "") == expanded
+            )
             self._placeholders[kind] = found = next(same)
             written = {role: template.inserted(block, role) or "" for role in ROLES} if block else {}
             return {(role, kind): block for role, own in written.items() if block and own.count(found.core) == 1}
@@ -180,7 +182,7 @@ class PromptMedia:
         for block in ({"type": kind}, {"type": f"{kind}_url"}, {"type": kind, kind: ""}):
             if text := template.inserted(block):
                 yield text, block
-        for text in self._reader.conventions(kind):
+        for text in self._reader.usual_placeholders(kind):
             yield text, None
 
     def read(self, marked: ReadTask, refuse: Callable[[int], None], salt: bytes = b"") -> ReadTask:
@@ -205,7 +207,7 @@ class PromptMedia:
         """Raise OrchardError if a medium is too large; the media before it have `tokens` tokens and `size` bytes."""
         model = self._model()
         assert model, "a prompt outlives its model"
-        if (seconds := model.cost.seconds(medium)) > _MOST_SECONDS:
+        if (seconds := model.cost.encoding_seconds(medium)) > _MOST_SECONDS:
             message = f"encoding this {part.kind} would take about {seconds:,.0f} seconds on this machine's CPU; "
             message += f"at most {_MOST_SECONDS} are allowed. Send a smaller one, or set `max_pixels`"
             raise OrchardError("invalid_request", message, param=part.param)
@@ -214,7 +216,7 @@ class PromptMedia:
             message = f"this {part.kind} and the media before it take {size:,} bytes for the model's encoder; "
             message += f"at most {MOST_BYTES:,} are allowed in a request"
             raise OrchardError("invalid_request", message, param=part.param)
-        if (needed := model.cost.encoding(medium)) > (most := self._most_bytes()):
+        if (needed := model.cost.encoding_bytes(medium)) > (most := self._most_bytes()):
             message = f"encoding this {part.kind} takes {needed:,} bytes, and models may take {most:,}. "
             message += "Send a smaller one, or set `max_pixels`"
             raise OrchardError("invalid_request", message, param=part.param)
@@ -258,17 +260,17 @@ class PromptMedia:
 
         Raise OrchardError, which blames `param`, if a text of the prompt looks like media.
         """
-        from orchard.backends.vision.encoder import place
+        from orchard.backends.vision.encoder import place_media
 
         try:
-            placed = place(tokens, [read.media[number] for number in found], self._feature_ids)
+            placed = place_media(tokens, [read.media[number] for number in found], self._feature_ids)
         except ValueError as error:
             message = f"`{param}` contains text that stands for media in the model's prompts; leave it out"
             raise OrchardError("invalid_request", message, param=param) from error
         placed = [one._replace(param=read.parts[number].param) for one, number in zip(placed, found, strict=True)]
         model = self._model()
         assert model, "a prompt outlives its model"
-        spans = tuple(MediaSpan(one.start, one.stop, one.medium.digest, model.divides(one.medium)) for one in placed)
+        spans = tuple(MediaSpan(one.start, one.stop, one.medium.digest, model.can_divide(one.medium)) for one in placed)
         return JobMedia(spans, _embedder(self._model, tokens, placed), model.media_bytes(placed))
 
 

@@ -358,7 +358,7 @@ class Prompter:
         refuse = refuse or self._refuse_beyond
         refuse(limit, self._fewest_tokens([text], limit), param, at_least=True)
         found = read_beginning(text, limit, len(text), self._raw.encode if raw else self._encode)
-        refuse(limit, found.certain, param, at_least=not found.whole)
+        refuse(limit, found.least_tokens, param, at_least=not found.is_whole)
         return found.tokens
 
     def _encode(self, text: str) -> list[int]:
