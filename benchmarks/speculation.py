@@ -42,7 +42,7 @@ from orchard.backends.text.grammar.process import GrammarProcess
 from orchard.backends.text.model import TextModel, load_text_model
 from orchard.backends.text.output import Vocabulary
 from orchard.backends.text.prompt.special_tokens import special_tokens
-from orchard.backends.vision.model import load as load_seeing
+from orchard.backends.vision.model import load_vision_model as load_seeing
 from orchard.core.tasks.generate import Generate
 from orchard.core.tasks.generate import Grammar as Wanted
 from orchard.core.tasks.text_options import TextOptions

@@ -18,7 +18,7 @@ _ANY_SPEED: dict[str, Any] = {"deadline": None, "suppress_health_check": [Health
 settings.register_profile("fast", max_examples=20, derandomize=True, database=None, **_ANY_SPEED)
 settings.register_profile("deep", max_examples=100, **_ANY_SPEED)
 settings.load_profile("fast")
-quick_transformers.install()
+quick_transformers.install_quick_import()
 # Its usual 5 s were too short where a machine stood still for a while.
 httpx_config.DEFAULT_TIMEOUT_CONFIG.connect = httpx_config.DEFAULT_TIMEOUT_CONFIG.read = 60.0
 # Float32 means float32 on CUDA, too.

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from orchard import system_memory
-from orchard.system_memory import Cgroup, SystemMemory, cgroups, read, within
+from orchard.system_memory import Cgroup, SystemMemory, cgroups, limit_to_cgroups, read_system_memory
 
 GIB = 2**30
 Machine = namedtuple("Machine", "total available")
@@ -84,10 +84,10 @@ def test_a_machine_without_cgroups(tmp_path: Path) -> None:
 
 def test_what_is_free_within_cgroups() -> None:
     groups = [Cgroup("/a/b", 8 * GIB, 7 * GIB), Cgroup("/a", 4 * GIB, GIB), Cgroup("/", 2**62, 20 * GIB)]
-    assert within(16 * GIB, 12 * GIB, groups, None) == SystemMemory(4 * GIB, GIB, "/a")
-    assert within(16 * GIB, 12 * GIB, groups[2:], None) == SystemMemory(16 * GIB, 12 * GIB)
+    assert limit_to_cgroups(16 * GIB, 12 * GIB, groups, None) == SystemMemory(4 * GIB, GIB, "/a")
+    assert limit_to_cgroups(16 * GIB, 12 * GIB, groups[2:], None) == SystemMemory(16 * GIB, 12 * GIB)
     # A cgroup above its limit, which was lowered
-    assert within(16 * GIB, 12 * GIB, [Cgroup("/", GIB, 2 * GIB)], None).available_bytes == 0
+    assert limit_to_cgroups(16 * GIB, 12 * GIB, [Cgroup("/", GIB, 2 * GIB)], None).available_bytes == 0
 
 
 @pytest.mark.parametrize(
@@ -95,12 +95,14 @@ def test_what_is_free_within_cgroups() -> None:
     [(64 * GIB, 512 * 2**20, False), (64 * GIB, 512 * 2**20 - 1, True), (4 * GIB, 4 * GIB // 40 - 1, True)],
 )
 def test_when_there_is_no_room_for_another_program(total: int, available: int, critical: bool) -> None:
-    assert within(total, available, [], None).critical is critical
+    assert limit_to_cgroups(total, available, [], None).critical is critical
 
 
 @pytest.mark.parametrize(("level", "critical"), [(1, False), (2, False), (4, True)])
 def test_macos_says_itself_whether_memory_is_short(level: int, critical: bool) -> None:
-    assert within(16 * GIB, 1, [], level) == SystemMemory(16 * GIB, 1, elastic=not critical, critical=critical)
+    assert limit_to_cgroups(16 * GIB, 1, [], level) == SystemMemory(
+        16 * GIB, 1, elastic=not critical, critical=critical
+    )
 
 
 def test_the_pressure_level_of_macos(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -113,9 +115,9 @@ def test_the_pressure_level_of_macos(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(ctypes, "CDLL", lambda _: Library())
     monkeypatch.setattr(psutil, "virtual_memory", lambda: Machine(16 * GIB, 3 * GIB))
-    assert read(tmp_path) == SystemMemory(16 * GIB, 3 * GIB, critical=True)
+    assert read_system_memory(tmp_path) == SystemMemory(16 * GIB, 3 * GIB, critical=True)
 
 
 def test_this_machine() -> None:
-    found = system_memory.read()
+    found = system_memory.read_system_memory()
     assert 0 <= found.available_bytes <= found.total_bytes <= psutil.virtual_memory().total

@@ -65,7 +65,7 @@ async def _read_all(data: bytes, cuts: Sequence[int]) -> Sequence[object]:
         reader.feed_data(data[begin:end])
     reader.feed_eof()
     messages = []
-    while (message := await wire.read(reader)) is not None:
+    while (message := await wire.read_message(reader)) is not None:
         messages.append(message)
     return messages
 
@@ -73,8 +73,8 @@ async def _read_all(data: bytes, cuts: Sequence[int]) -> Sequence[object]:
 @given(st.lists(lawful_streams(), max_size=4), st.lists(st.integers(0), max_size=20))
 def test_messages_arrive_whole_whatever_the_cuts(streams: list[list[Event]], cuts: list[int]) -> None:
     sent: list[wire.ToWorker | wire.FromWorker] = [
-        wire.Submit.of(REQUEST),
-        wire.Submit.of(WITH_MEDIA),
+        wire.Submit.from_request(REQUEST),
+        wire.Submit.from_request(WITH_MEDIA),
         wire.Step([(f"req_{index}", events) for index, events in enumerate(streams)], len(streams), 2),
         wire.Step([], 0, 0, {"ngram": SourceTotals(20, 15, 1.5)}),
         wire.Cancel("req_1"),
@@ -88,7 +88,9 @@ def test_messages_arrive_whole_whatever_the_cuts(streams: list[list[Event]], cut
         wire.LoadFailed("no"),
     ]
     data = b"".join(
-        b"".join(wire.submission(WITH_MEDIA)) if message == wire.Submit.of(WITH_MEDIA) else wire.encode(message)
+        b"".join(wire.encode_submission(WITH_MEDIA))
+        if message == wire.Submit.from_request(WITH_MEDIA)
+        else wire.encode(message)
         for message in sent
     )
     assert asyncio.run(_read_all(data, cuts)) == sent
@@ -96,22 +98,22 @@ def test_messages_arrive_whole_whatever_the_cuts(streams: list[list[Event]], cut
 
 def test_large_media_are_sent_as_they_are() -> None:
     """So that the event loop need not copy them."""
-    pieces = wire.submission(WITH_MEDIA)
+    pieces = wire.encode_submission(WITH_MEDIA)
     sent = [message.parts[-1] for message in generation(WITH_MEDIA).messages]
     large = [sent[0], sent[1].parts[0], sent[2]]  # type: ignore[union-attr]
     assert [id(piece) for piece in pieces if len(piece) > 64 * 1024] == [id(part.data) for part in large]  # type: ignore[union-attr]
-    assert len(wire.submission(REQUEST)) == 1
+    assert len(wire.encode_submission(REQUEST)) == 1
 
 
 def test_media_that_are_too_large_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "MAX_FRAME_BYTES", 3 * len(LARGE))
     with pytest.raises(wire.WireError, match="over the limit"):
-        wire.submission(WITH_MEDIA)
+        wire.encode_submission(WITH_MEDIA)
 
 
 @given(st.integers(1))
 def test_a_frame_cut_short_is_the_end(cut: int) -> None:
-    data = wire.encode(wire.Submit.of(REQUEST))
+    data = wire.encode(wire.Submit.from_request(REQUEST))
     assert asyncio.run(_read_all(data[: -(cut % len(data)) or -1], [])) == []
 
 
@@ -125,4 +127,4 @@ async def test_an_announced_giant_is_refused_before_it_is_read() -> None:
     reader = asyncio.StreamReader()
     reader.feed_data((wire.MAX_FRAME_BYTES + 1).to_bytes(4, "big"))
     with pytest.raises(wire.WireError, match="over the limit"):
-        await wire.read(reader)
+        await wire.read_message(reader)

@@ -22,13 +22,13 @@ MOST_JSON_BYTES = 16 * 2**20
 INDEX = "model.safetensors.index.json"
 _POINTER = b"version https://git-lfs"
 # transformers' and the models' own names for such files. The others only describe a tokenizer.
-_TOKENS = re.compile(
+_TOKEN_FILES = re.compile(
     r"(?!(tokenizer_config|added_tokens|special_tokens_map)\.json)"
     r".*(token(s|izer)|vocab|merges|spm|sentencepiece|spiece|bpe|tekken).*\.(json|model|txt|bin|vocab)|.*\.(tiktoken|model)"
 )
 _LENGTH_BYTES = 8  # of a number before a header
 # The files that libraries read as a whole.
-_READ_WHOLE = (".json", ".jsonl", ".jinja", ".txt", ".model", ".tiktoken")
+_WHOLE_SUFFIXES = (".json", ".jsonl", ".jinja", ".txt", ".model", ".tiktoken")
 
 
 class _Index(Struct):
@@ -39,7 +39,7 @@ _INDEX_DECODER = msgspec.json.Decoder(_Index)  # it keeps nothing else of a file
 
 
 @contextmanager
-def opened(file: str | Path) -> Iterator[BinaryIO]:
+def open_regular_file(file: str | Path) -> Iterator[BinaryIO]:
     """Open a regular file to read. Raise OSError, or ValueError if it is something else.
 
     Opening a pipe doesn't wait until somebody writes to it.
@@ -54,9 +54,9 @@ def opened(file: str | Path) -> Iterator[BinaryIO]:
         os.close(number)
 
 
-def read(file: str | Path, most: int = MOST_BYTES) -> bytes:
+def read_file(file: str | Path, most: int = MOST_BYTES) -> bytes:
     """Return a file's content. Raise OSError; ValueError if it isn't a regular file or has more than `most` bytes."""
-    with opened(file) as regular:
+    with open_regular_file(file) as regular:
         content = regular.read(most + 1)
     if len(content) > most:
         raise ValueError(f"it has more than {most:,} bytes")
@@ -69,60 +69,60 @@ def read_json(file: str | Path) -> Any:
     Raise OSError, or ValueError if it can't be read as JSON in UTF-8.
     """
     try:
-        return json.loads(read(file, MOST_JSON_BYTES).decode("utf-8"))
+        return json.loads(read_file(file, MOST_JSON_BYTES).decode("utf-8"))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
 
-def names(folder: str | Path) -> list[str]:
+def list_names(folder: str | Path) -> list[str]:
     """Return the names in a folder. Raise OSError, or ValueError if there are more than `MOST_NAMES`."""
-    found = first_names(folder, MOST_NAMES + 1)
+    found = list_first_names(folder, MOST_NAMES + 1)
     if len(found) > MOST_NAMES:
         raise ValueError(f"it has more than {MOST_NAMES:,} files")
     return found
 
 
-def first_names(folder: str | Path, most: int = MOST_NAMES) -> list[str]:
+def list_first_names(folder: str | Path, most: int = MOST_NAMES) -> list[str]:
     """Return at most so many of the names in a folder. Raise OSError or ValueError."""
     with os.scandir(folder) as entries:
         return [entry.name for entry in islice(entries, most)]
 
 
-def tree(folder: str | Path) -> Iterator[str]:
+def walk_folder(folder: str | Path) -> Iterator[str]:
     """Yield the paths of what is in a folder and in its sub-folders, but not in hidden ones and not deeper.
 
     Raise OSError, or ValueError if there are more than `MOST_NAMES`.
     """
     count = 0
-    for name in names(folder):
+    for name in list_names(folder):
         path = os.path.join(folder, name)
-        inner = names(path) if os.path.isdir(path) and not name.startswith(".") else []
+        inner = list_names(path) if os.path.isdir(path) and not name.startswith(".") else []
         if (count := count + 1 + len(inner)) > MOST_NAMES:
             raise ValueError(f"it has more than {MOST_NAMES:,} files")
         yield path
         yield from (os.path.join(path, one) for one in inner)
 
 
-def check(folder: str | Path) -> None:
+def check_folder(folder: str | Path) -> None:
     """Check the files that a library may read. Raise OSError, or ValueError with the reason.
 
     A pipe would make the library wait forever, and a device may never end. Weights may have any size.
     """
-    for path in tree(folder):
+    for path in walk_folder(folder):
         name = os.path.relpath(path, folder)
-        for status in _status(path):
+        for status in _stat_file(path):
             if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
                 raise ValueError(f"its {name} is not a regular file")
-            if name.endswith(_READ_WHOLE) and status.st_size > MOST_BYTES:
+            if name.endswith(_WHOLE_SUFFIXES) and status.st_size > MOST_BYTES:
                 raise ValueError(f"its {name} has more than {MOST_BYTES:,} bytes")
-    if elsewhere := next((name for name in sorted(shards(folder)) if not is_name(name)), None):
+    if elsewhere := next((name for name in sorted(read_shard_names(folder)) if not is_name(name)), None):
         raise ValueError(f"its {INDEX} names a file that is not in its folder ({elsewhere[:100]})")
 
 
-def shards(folder: str | Path) -> set[str]:
+def read_shard_names(folder: str | Path) -> set[str]:
     """Return the names of the files of weights in a folder's index; none if there is no index that can be read."""
     try:
-        return set(_INDEX_DECODER.decode(read(os.path.join(folder, INDEX))).weight_map.values())
+        return set(_INDEX_DECODER.decode(read_file(os.path.join(folder, INDEX))).weight_map.values())
     except (OSError, ValueError, RecursionError):
         return set()
 
@@ -132,11 +132,11 @@ def read_header(file: str | Path) -> dict[str, Any]:
 
     The format is https://huggingface.co/docs/safetensors/index#format.
     """
-    with opened(file) as regular:
-        return _header(regular)
+    with open_regular_file(file) as regular:
+        return _read_open_header(regular)
 
 
-def _header(regular: BinaryIO) -> dict[str, Any]:
+def _read_open_header(regular: BinaryIO) -> dict[str, Any]:
     """Read the header of an open file, whose position is then where the weights begin."""
     length = int.from_bytes(regular.read(_LENGTH_BYTES), "little")
     try:
@@ -148,13 +148,13 @@ def _header(regular: BinaryIO) -> dict[str, Any]:
     return header
 
 
-def problem_of(files: Iterable[str | Path]) -> str | None:
+def find_weights_problem(files: Iterable[str | Path]) -> str | None:
     """Return what is wrong with the first broken one of several files of weights; None: nothing."""
-    different = {(status.st_dev, status.st_ino): file for file in files for status in _status(file)}
-    return next(filter(None, map(_problem, different.values())), None)  # links to one file take no more time
+    different = {(status.st_dev, status.st_ino): file for file in files for status in _stat_file(file)}
+    return next(filter(None, map(_describe_problem, different.values())), None)  # links to one file take no more time
 
 
-def _status(file: str | Path) -> list[os.stat_result]:
+def _stat_file(file: str | Path) -> list[os.stat_result]:
     """Return a file's status; nothing if it isn't there, such as where a link leads nowhere."""
     try:
         return [os.stat(file)]
@@ -162,15 +162,15 @@ def _status(file: str | Path) -> list[os.stat_result]:
         return []
 
 
-def _problem(file: str | Path) -> str | None:
+def _describe_problem(file: str | Path) -> str | None:
     """Return what is wrong with a file of weights in safetensors format, as a sentence; None: nothing."""
     name = os.path.basename(file)
     try:
-        with opened(file) as regular:
+        with open_regular_file(file) as regular:
             if regular.read(len(_POINTER)) == _POINTER:
                 return f"its {name} is a pointer of git-lfs: 'git lfs pull' in the clone fetches the weights"
             regular.seek(0)
-            header = _header(regular)
+            header = _read_open_header(regular)
             ends = (tensor["data_offsets"][1] for key, tensor in header.items() if key != "__metadata__")
             missing = regular.tell() + max(ends, default=0) - os.fstat(regular.fileno()).st_size
     except (ValueError, TypeError, KeyError, IndexError):
@@ -182,7 +182,7 @@ def _problem(file: str | Path) -> str | None:
 
 def has_tokenizer(names: Iterable[str]) -> bool:
     """Return whether one of a folder's files may hold the tokens of a tokenizer."""
-    return any(_TOKENS.fullmatch(name) for name in names)
+    return any(_TOKEN_FILES.fullmatch(name) for name in names)
 
 
 def is_name(text: str) -> bool:

@@ -39,14 +39,14 @@ class SystemMemory(NamedTuple):
     critical: bool = False
 
 
-def read(root: Path = Path("/")) -> SystemMemory:
+def read_system_memory(root: Path = Path("/")) -> SystemMemory:
     """Return what is free now; `root` is where the folders `proc` and `sys` are."""
     machine = psutil.virtual_memory()
     level = _pressure_level() if sys.platform == "darwin" else None
-    return within(machine.total, machine.available, cgroups(root), level)
+    return limit_to_cgroups(machine.total, machine.available, cgroups(root), level)
 
 
-def within(total: int, available: int, groups: Iterable[Cgroup], pressure_level: int | None) -> SystemMemory:
+def limit_to_cgroups(total: int, available: int, groups: Iterable[Cgroup], pressure_level: int | None) -> SystemMemory:
     """Return what is free of a machine's memory within cgroups. `pressure_level`: macOS's; None: another system."""
     cgroup = ""
     for group in groups:
@@ -65,30 +65,30 @@ def cgroups(root: Path = Path("/")) -> list[Cgroup]:
     A container may see its own cgroup as the root, whatever its path is called outside. So the root counts too, and
     paths that don't exist here are left out.
     """
-    lines = _text(root / "proc/self/cgroup").splitlines() or ["0::/"]
+    lines = _read_cgroup_file(root / "proc/self/cgroup").splitlines() or ["0::/"]
     found: list[Cgroup] = []
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if not controllers:
-            found += _limited(root / "sys/fs/cgroup", path, *_FILES_2)
+            found += _limited_cgroups(root / "sys/fs/cgroup", path, *_FILES_2)
         elif "memory" in controllers.split(","):
-            found += _limited(root / "sys/fs/cgroup/memory", path, *_FILES_1)
+            found += _limited_cgroups(root / "sys/fs/cgroup/memory", path, *_FILES_1)
     return found
 
 
-def _limited(mount: Path, path: str, limits: Iterable[str], usage: str, pages: str) -> Iterator[Cgroup]:
+def _limited_cgroups(mount: Path, path: str, limits: Iterable[str], usage: str, pages: str) -> Iterator[Cgroup]:
     """Yield a cgroup and its parents, as far as they have a limit."""
     own = Path(path.replace("/..", "") or "/")
     for group in (own, *own.parents):
         folder = mount / group.relative_to("/")
-        known = [int(text) for name in limits if (text := _text(folder / name).strip()).isdecimal()]
-        used = _text(folder / usage)
+        known = [int(text) for name in limits if (text := _read_cgroup_file(folder / name).strip()).isdecimal()]
+        used = _read_cgroup_file(folder / usage)
         if known and used:
-            stat = dict(line.split(" ", 1) for line in _text(folder / "memory.stat").splitlines())
+            stat = dict(line.split(" ", 1) for line in _read_cgroup_file(folder / "memory.stat").splitlines())
             yield Cgroup(str(group), min(known), int(used) - int(stat.get(pages, 0)))
 
 
-def _text(file: Path) -> str:
+def _read_cgroup_file(file: Path) -> str:
     """Return the text of a file, empty if it can't be read."""
     with suppress(OSError):
         return file.read_text()

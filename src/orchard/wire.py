@@ -112,9 +112,9 @@ class Submit(Struct, frozen=True, array_like=True, tag="submit"):
     cache_scope: str = ""
 
     @classmethod
-    def of(cls, request: Request) -> "Submit":
+    def from_request(cls, request: Request) -> "Submit":
         """Return the message that begins a request."""
-        return cls(request.id, packed(request.task), request.priority, request.sender, request.cache_scope)
+        return cls(request.id, encode_struct(request.task), request.priority, request.sender, request.cache_scope)
 
 
 class Cancel(Struct, frozen=True, array_like=True, tag="cancel"):
@@ -201,7 +201,7 @@ class WireError(Exception):
     """The other side has violated the protocol."""
 
 
-def packed(value: Struct) -> Raw:
+def encode_struct(value: Struct) -> Raw:
     """Return the encoding of a struct whose type only a worker's backend knows."""
     return Raw(_encoder.encode(value))
 
@@ -209,16 +209,16 @@ def packed(value: Struct) -> Raw:
 def encode(message: _Any) -> bytes:
     """Return the frame of a message. Raise WireError if it would be larger than MAX_FRAME_BYTES."""
     body = _encoder.encode(message)
-    return _header(len(body)) + body
+    return _frame_header(len(body)) + body
 
 
-def _header(size: int) -> bytes:
+def _frame_header(size: int) -> bytes:
     if size > MAX_FRAME_BYTES:
         raise WireError(f"a frame of {size} bytes is over the limit of {MAX_FRAME_BYTES}")
     return size.to_bytes(_HEADER_BYTES, "big")
 
 
-def submission(request: Request) -> list[bytes]:
+def encode_submission(request: Request) -> list[bytes]:
     """Return the frame of the message that begins a request, in pieces to write one after the other.
 
     Large media are pieces that are not copied: copying 200 MiB would block the event loop. Raise WireError as `encode`
@@ -227,18 +227,18 @@ def submission(request: Request) -> list[bytes]:
     parts = list(request_media(request))
     large = [part.data for part in parts if len(part.data) > _LARGE_BYTES]
     if not large:
-        return [encode(Submit.of(request))]
+        return [encode(Submit.from_request(request))]
     mark = secrets.token_bytes(_MARK_BYTES)  # random, so that a caller's bytes can't contain it
     marked = (replace(part, data=mark) if len(part.data) > _LARGE_BYTES else part for part in parts)
-    body = _encoder.encode(Submit.of(with_media(request, marked)))
+    body = _encoder.encode(Submit.from_request(with_media(request, marked)))
     first, *others = body.split(b"\xc4" + bytes([_MARK_BYTES]) + mark)  # as msgpack writes it: bin 8
     rest: list[bytes] = []
     for data, after in zip(large, others, strict=True):
         rest += [b"\xc6" + len(data).to_bytes(4, "big"), data, after]  # bin 32
-    return [_header(len(first) + sum(map(len, rest))) + first, *rest]
+    return [_frame_header(len(first) + sum(map(len, rest))) + first, *rest]
 
 
-async def read(reader: asyncio.StreamReader) -> _Any | None:
+async def read_message(reader: asyncio.StreamReader) -> _Any | None:
     """Read the next message; return None at the end of the stream, also if it ends within a frame.
 
     Raise WireError for an oversized frame, or one that is not a message.

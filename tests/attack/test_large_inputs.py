@@ -113,7 +113,7 @@ async def test_the_work_for_a_sender_that_leaves_ends() -> None:
         assert await asyncio.to_thread(gated.reached.wait, 60)
         service.cancel("huge")
         gated.go.set()
-        await service._reader.do(lambda: None, yields=1000)  # this is too large to overtake
+        await service._reader.do(lambda: None, yield_seconds=1000)  # this is too large to overtake
         assert 0 < gated.texts < 20
     finally:
         await service.close(0)

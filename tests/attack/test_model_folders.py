@@ -175,11 +175,11 @@ def _load_image(folder: Path) -> object:
 @pytest.mark.parametrize(
     "load",
     [
-        lambda folder: vision.load(str(folder)),
+        lambda folder: vision.load_vision_model(str(folder)),
         lambda folder: EmbeddingsService._load(folder, EmbeddingOptions(), print, print),
         lambda folder: RerankService._load(folder, RerankOptions(), print, print),
-        lambda folder: whisper.load(folder, print),
-        lambda folder: listeners.load(folder, print),
+        lambda folder: whisper.load_whisper(folder, print),
+        lambda folder: listeners.load_listener(folder, print),
         lambda folder: speakers.load_speaker(folder, print),
         lambda folder: mtp.load_head(cast(Any, None), folder),
         _load_image,
@@ -195,13 +195,13 @@ def test_links_to_one_file_of_weights_take_no_more_time(folder: Path, monkeypatc
     for number in range(99):
         os.link(folder / "model.safetensors", folder / f"model{number}.safetensors")
     read: list[object] = []
-    header = folder_files._header
+    header = folder_files._read_open_header
 
     def counted(file: BinaryIO) -> dict[str, Any]:
         read.append(file)
         return header(file)
 
-    monkeypatch.setattr(folder_files, "_header", counted)
+    monkeypatch.setattr(folder_files, "_read_open_header", counted)
     assert Registry.from_settings(Settings(model_dir=str(folder.parent))).find("hostile").id == "hostile"
     assert len(read) < 9
 
@@ -238,8 +238,8 @@ def test_code_of_a_folder_never_runs(folder: Path, tmp_path: Path, name: str) ->
         "image_processor_type": "Evil",
     }
     (folder / name).write_text(json.dumps(known | fields))
-    for load in (text.load_text_model, vision.load, _load_embedder):
-        with suppress(OrchardError, vision.NoMedia):
+    for load in (text.load_text_model, vision.load_vision_model, _load_embedder):
+        with suppress(OrchardError, vision.NoMediaError):
             load(str(folder))
     assert not (tmp_path / "was-run").exists()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from orchard.backends import beginnings
-from orchard.backends.beginnings import read_beginning, yields_of
+from orchard.backends.beginnings import read_beginning, yield_seconds
 from tests.support.embedding_models import MINILM
 from tests.support.models import CORPUS
 
@@ -97,12 +97,12 @@ def test_the_tokens_that_fit_are_those_of_the_whole_text(
         return ids
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(beginnings, "AT_ONCE", 512)
+        patch.setattr(beginnings, "CHARS_AT_ONCE", 512)
         found = read_beginning(text, most, len(text), encode)
     whole = encode(text)
     assert found.tokens[:most] == whole[:most]
-    assert found.certain <= len(whole)
-    assert found.tokens == whole if found.whole else found.certain > most
+    assert found.least_tokens <= len(whole)
+    assert found.tokens == whole if found.is_whole else found.least_tokens > most
 
 
 @pytest.mark.parametrize(
@@ -116,15 +116,15 @@ def test_little_of_a_long_text_is_tokenised(text: str, most: int) -> None:
         return [0] * (len(part) // 5)
 
     found = read_beginning(text, most, len(text), encode)
-    assert found.certain > most
-    assert not found.whole
-    assert sum(read) <= 2 * beginnings.AT_ONCE
+    assert found.least_tokens > most
+    assert not found.is_whole
+    assert sum(read) <= 2 * beginnings.CHARS_AT_ONCE
 
 
 def test_what_gives_few_tokens_ends_at_the_given_length() -> None:
     found = read_beginning("x" * 10**6, 256, 10**5, lambda part: [0])
     assert found == ([0], False)
-    assert found.certain < 0
+    assert found.least_tokens < 0
 
 
 def test_a_beginning_that_differs_from_the_rest_is_followed_by_a_longer_one() -> None:
@@ -135,9 +135,9 @@ def test_a_beginning_that_differs_from_the_rest_is_followed_by_a_longer_one() ->
         return [0] * part.count("a")
 
     found = read_beginning(" " * 10**5 + "a" * 10**7, 256, 10**8, encode)
-    assert found.certain > 256
+    assert found.least_tokens > 256
     assert read == [65_536, 8 * 65_536]
 
 
 def test_larger_work_lets_others_go_first_for_longer() -> None:
-    assert 0 < yields_of("a") < yields_of(("a" * 100, 1)) < yields_of("a" * 10**6) < 60
+    assert 0 < yield_seconds("a") < yield_seconds(("a" * 100, 1)) < yield_seconds("a" * 10**6) < 60

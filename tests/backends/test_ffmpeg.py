@@ -36,23 +36,23 @@ def test_sound_passes_through_in_pieces_larger_than_pipes_hold(tmp_path: Path) -
     sound = _wave(60)
     with Ffmpeg(TO_FLAC) as encoder:
         flac = b"".join(encoder.feed(sound[at : at + 999_999]) for at in range(0, len(sound), 999_999))
-        flac += b"".join(encoder.rest())
+        flac += b"".join(encoder.read_rest())
     (tmp_path / "sound.flac").write_bytes(flac)
     assert 0 < len(flac) < len(sound)
     with Ffmpeg(["-i", str(tmp_path / "sound.flac"), *RAW, "pipe:1"]) as decoder:
-        back = np.frombuffer(b"".join(decoder.rest()), np.float32)
+        back = np.frombuffer(b"".join(decoder.read_rest()), np.float32)
     np.testing.assert_allclose(back, np.frombuffer(sound, np.float32), atol=1e-4)
 
 
 def test_it_is_found_where_a_path_lacks_it_or_not_at_all(
     program: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert ffmpeg.find() == str(program)
+    assert ffmpeg.find_ffmpeg() == str(program)
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    monkeypatch.setattr(ffmpeg, "_FOLDERS", (str(tmp_path / "none"), str(tmp_path)))
-    assert ffmpeg.find() == str(program)
-    monkeypatch.setattr(ffmpeg, "_FOLDERS", ())
-    assert ffmpeg.find() is None
+    monkeypatch.setattr(ffmpeg, "_MACOS_FOLDERS", (str(tmp_path / "none"), str(tmp_path)))
+    assert ffmpeg.find_ffmpeg() == str(program)
+    monkeypatch.setattr(ffmpeg, "_MACOS_FOLDERS", ())
+    assert ffmpeg.find_ffmpeg() is None
     with pytest.raises(FfmpegError, match=r"not installed on the server. Install it \(macOS: brew install ffmpeg"):
         Ffmpeg(TO_FLAC)
 
@@ -63,7 +63,7 @@ def test_a_failure_says_why_and_names_no_path(tmp_path: Path) -> None:
         Ffmpeg(["-i", str(tmp_path / "noise.mp4"), *RAW, "pipe:1"]) as decoder,
         pytest.raises(FfmpegError, match=r"^Invalid data found when processing input$"),
     ):
-        list(decoder.rest())
+        list(decoder.read_rest())
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_failure_says_why_and_names_no_path(tmp_path: Path) -> None:
 def test_a_reason_has_no_address_and_no_code(stub: Path, said: str, why: str) -> None:
     program_called(stub, "ffmpeg", f"echo '{said}' >&2; exit 3")
     with Ffmpeg([]) as encoder, pytest.raises(FfmpegError) as caught:
-        list(encoder.rest())
+        list(encoder.read_rest())
     assert str(caught.value) == why
 
 
@@ -99,7 +99,7 @@ def test_one_that_ends_well_too_early_is_a_failure(stub: Path) -> None:
 def test_one_that_says_a_lot_blocks_nothing_and_its_last_line_is_told(stub: Path) -> None:
     program_called(stub, "ffmpeg", "yes noise | head -c 3000000 >&2; echo '[mov @ 0x1] the end: it broke' >&2; exit 3")
     with Ffmpeg([]) as encoder, pytest.raises(FfmpegError, match=r"^it broke$"):
-        list(encoder.rest())
+        list(encoder.read_rest())
 
 
 def test_one_that_stands_still_is_given_up_and_killed(stub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def test_one_that_stands_still_is_given_up_and_killed(stub: Path, monkeypatch: p
     program_called(stub, "ffmpeg", "exec sleep 1000")
     before = set(psutil.Process().children())  # other tests' servers
     with Ffmpeg([]) as encoder, pytest.raises(FfmpegError, match=r"did nothing for 0\.05 seconds"):
-        list(encoder.rest())
+        list(encoder.read_rest())
     assert set(psutil.Process().children()) == before
 
 
@@ -115,7 +115,7 @@ def test_leaving_it_early_kills_it_and_closes_its_pipes() -> None:
     before = set(os.listdir("/dev/fd"))
     others = set(psutil.Process().children())
     with Ffmpeg(["-f", "lavfi", "-i", "sine", *RAW, "pipe:1"]) as endless:
-        assert len(next(endless.rest())) > 0
+        assert len(next(endless.read_rest())) > 0
         (child,) = set(psutil.Process().children()) - others
     assert not child.is_running()
     assert set(os.listdir("/dev/fd")) == before
@@ -124,4 +124,4 @@ def test_leaving_it_early_kills_it_and_closes_its_pipes() -> None:
 def test_a_limit_on_cpu_time_ends_what_never_writes(stub: Path) -> None:
     program_called(stub, "ffmpeg", "while :; do :; done")
     with Ffmpeg(TO_FLAC, cpu_seconds=1) as program, pytest.raises(FfmpegError, match="ffmpeg ended with -"):
-        list(program.rest())
+        list(program.read_rest())

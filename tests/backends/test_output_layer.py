@@ -53,7 +53,7 @@ def test_hidden_states_where_the_inner_part_has_other_arguments(tmp_path: Path) 
 
 @pytest.mark.parametrize("family", ["qwen3_vl", "idefics3", "gemma3"])
 def test_hidden_states_of_vision_models(family: str, vision_folder: Callable[[str], Path]) -> None:
-    model = vision.load(str(vision_folder(family)), EMBEDDINGS)
+    model = vision.load_vision_model(str(vision_folder(family)), EMBEDDINGS)
     hidden = model.hidden_states(TOKENS, model.new_cache())
     assert hidden.shape == (1, 5, FAMILIES[family].config["text_config"]["hidden_size"])
     language = model.network.language_model

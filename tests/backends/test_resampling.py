@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.backends.resampling import Samples, resampled
+from orchard.backends.resampling import Samples, resample
 from tests.support.examples import examples
 from tests.support.sounds import noise
 
@@ -25,7 +25,7 @@ def _tone(frequency: int, rate: int) -> Samples:
 
 
 def _whole(samples: Samples, rate: int, wanted: int = RATE) -> Samples:
-    return np.concatenate(list(resampled(iter([samples]), rate, wanted)))
+    return np.concatenate(list(resample(iter([samples]), rate, wanted)))
 
 
 def _cut(samples: Samples, places: list[int]) -> Iterator[Samples]:
@@ -48,7 +48,7 @@ def test_standard_rates_become_what_mlx_audio_makes_of_them(rate: int) -> None:
 @given(st.integers(4_000, 384_000) | st.sampled_from(STANDARD), st.lists(st.integers(0, 10**6), max_size=8))
 def test_blocks_become_the_samples_that_the_whole_becomes(rate: int, cuts: list[int]) -> None:
     samples = _noise(0.3, rate)
-    found = np.concatenate(list(resampled(_cut(samples, cuts), rate, RATE)))
+    found = np.concatenate(list(resample(_cut(samples, cuts), rate, RATE)))
     np.testing.assert_allclose(found, _whole(samples, rate), atol=1e-6)
     assert len(found) == math.ceil(len(samples) * RATE / rate)
 
@@ -64,6 +64,6 @@ def test_a_tone_at_an_odd_rate_stays_in_time_and_what_can_not_be_heard_goes(rate
 def test_a_sound_at_the_wanted_rate_stays_as_it_is_and_nothing_stays_nothing() -> None:
     samples = _noise(0.1, RATE)
     np.testing.assert_array_equal(_whole(samples, RATE), samples)
-    assert not list(resampled(iter([]), 44_100, RATE))
-    assert not list(resampled(iter([samples[:0]]), 44_100, RATE))
+    assert not list(resample(iter([]), 44_100, RATE))
+    assert not list(resample(iter([samples[:0]]), 44_100, RATE))
     assert len(_whole(samples[:1], 384_000)) == 1

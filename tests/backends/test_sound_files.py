@@ -5,7 +5,7 @@ import miniaudio
 import pytest
 
 from orchard.backends import sound_files
-from orchard.backends.sound_files import DataSize, UnfitSoundError, check_wav, read_info
+from orchard.backends.sound_files import DataSize, UnfitSoundError, check_wav, read_sound_info
 from tests.support.sounds import encoded, noise, wav
 
 SOUND = wav(noise(0.1))
@@ -35,7 +35,7 @@ def test_too_many_channels_are_refused(channels: int) -> None:
 @pytest.mark.parametrize(("channels", "rate"), [(1, 4_000), (8, 384_000)])
 def test_the_ends_of_the_range_are_allowed(channels: int, rate: int) -> None:
     assert check_wav(_with("<HI", 22, channels, rate)) is None
-    info = read_info(miniaudio.wav_get_info, _with("<HI", 22, channels, rate).getvalue())
+    info = read_sound_info(miniaudio.wav_get_info, _with("<HI", 22, channels, rate).getvalue())
     assert info
     assert (info.nchannels, info.sample_rate) == (channels, rate)
 
@@ -45,11 +45,11 @@ def test_a_flac_file_at_a_rate_that_no_recorder_uses_is_refused(rate: int) -> No
     sound = bytearray(encoded(SOUND, "-f", "flac"))
     sound[18:21] = (rate << 4 | sound[20] & 15).to_bytes(3)
     with pytest.raises(UnfitSoundError, match=f"{rate:,} Hz, and 1 to 8 channels at 4,000 to 384,000 Hz are allowed"):
-        read_info(miniaudio.flac_get_info, bytes(sound))
+        read_sound_info(miniaudio.flac_get_info, bytes(sound))
 
 
 def test_another_format_has_no_info() -> None:
-    assert read_info(miniaudio.flac_get_info, SOUND) is None
+    assert read_sound_info(miniaudio.flac_get_info, SOUND) is None
 
 
 @pytest.mark.parametrize("head", [SOUND[:12] + b"LIST\3\0\0\0abc\0" + SOUND[12:], b"RF64" + SOUND[4:]])

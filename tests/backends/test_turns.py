@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 import mlx.core as mx
 import pytest
 
-from orchard.backends.service import Emit, Heartbeat, Loaded, Progress
-from orchard.backends.turns import TurnService, load_in
+from orchard.backends.service import Emit, Heartbeat, LoadResult, Progress
+from orchard.backends.turns import TurnService, load_in_thread
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Started
 from orchard.core.request import Request
 from orchard.core.tasks.speak import Speak
-from orchard.device.memory import recommended
+from orchard.device.memory import recommended_bytes
 from orchard.device.mlx_thread import MlxThread
 
 
@@ -39,7 +39,7 @@ async def test_a_load_tells_its_progress_and_each_part_is_a_sign_of_life(thread:
         busy.append(thread._busy_since)
         return threading.get_ident()
 
-    ident = await load_in(thread, load, lambda fraction: told.append((fraction, threading.get_ident())))
+    ident = await load_in_thread(thread, load, lambda fraction: told.append((fraction, threading.get_ident())))
     await asyncio.sleep(0)
     assert told == [(0.5, threading.get_ident())]
     assert ident != threading.get_ident()
@@ -55,7 +55,7 @@ async def test_a_load_that_fails_says_why_and_keeps_nothing(thread: MlxThread) -
         raise ValueError("no such layer")
 
     with pytest.raises(OrchardError) as failed:
-        await load_in(thread, load, lambda fraction: None)
+        await load_in_thread(thread, load, lambda fraction: None)
     assert failed.value.kind == "model_failed"
     assert str(failed.value) == "the model can't be run: ValueError: no such layer"
     assert loaded[0]() is None
@@ -66,7 +66,7 @@ async def test_what_a_load_refuses_is_told_as_it_is(thread: MlxThread) -> None:
         raise OrchardError("invalid_request", "not of this kind")
 
     with pytest.raises(OrchardError, match=r"^not of this kind$"):
-        await load_in(thread, load, lambda fraction: None)
+        await load_in_thread(thread, load, lambda fraction: None)
 
 
 def test_a_load_may_outlive_its_loop() -> None:
@@ -82,7 +82,7 @@ def test_a_load_may_outlive_its_loop() -> None:
 
     async def leave() -> MlxThread:
         thread = MlxThread()
-        loading = asyncio.create_task(load_in(thread, load, lambda fraction: None))
+        loading = asyncio.create_task(load_in_thread(thread, load, lambda fraction: None))
         await asyncio.to_thread(begun.wait)
         loading.cancel()
         return thread
@@ -110,8 +110,8 @@ class Counter(TurnService[Turn]):
         self._emit = lambda *told: self.told.append(told)
         self.runs = 0
 
-    async def start(self, emit: Emit, progress: Progress) -> Loaded:
-        return await self._loaded(lambda progress: Loaded(0), progress)
+    async def start(self, emit: Emit, progress: Progress) -> LoadResult:
+        return await self._load_model(lambda progress: LoadResult(0), progress)
 
     async def _run(self) -> None:
         self.runs += 1
@@ -123,7 +123,7 @@ class Counter(TurnService[Turn]):
     def cancel(self, request_id: str) -> None:
         self._forget(request_id)
 
-    def signs(self) -> Heartbeat:
+    def heartbeat(self) -> Heartbeat:
         return Heartbeat()
 
     async def close(self, save_seconds: float) -> None:
@@ -166,14 +166,14 @@ async def test_what_is_told_besides_events() -> None:
 async def test_memory_is_limited_from_the_load_on(limit: int | None) -> None:
     service = Counter(limit)
     await service.start(service._emit, lambda fraction: None)
-    assert mx.set_memory_limit(2**35) == (limit or recommended())
+    assert mx.set_memory_limit(2**35) == (limit or recommended_bytes())
     service.limit_memory(2**33, 2**34)
     service.limit_memory(2**32, 2**34)
     assert mx.set_memory_limit(2**35) == 2**32
     await service.close(0)
 
 
-@pytest.mark.parametrize(("limit", "first"), [(None, recommended()), (2**34, 2**34)])
+@pytest.mark.parametrize(("limit", "first"), [(None, recommended_bytes()), (2**34, 2**34)])
 async def test_wired_memory_is_limited_to_the_models_share(wired: list[int], limit: int | None, first: int) -> None:
     service = Counter(limit)
     await service.start(service._emit, lambda fraction: None)

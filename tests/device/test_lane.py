@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchard.device.lane import GivenUp, Lane, beside, give_way
+from orchard.device.lane import CallerCancelled, Lane, give_way, run_beside
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ async def test_work_takes_turns_smaller_pieces_first(lane: Lane) -> None:
     done: list[int] = []
     first = asyncio.create_task(lane.do(go.wait))
     await asyncio.sleep(0)
-    rest = [asyncio.create_task(lane.do(done.append, size, yields=size)) for size in (3, 1, 2)]
+    rest = [asyncio.create_task(lane.do(done.append, size, yield_seconds=size)) for size in (3, 1, 2)]
     await asyncio.sleep(0)
     go.set()
     assert await first
@@ -33,7 +33,7 @@ async def test_large_work_does_not_wait_for_all_that_comes_later(lane: Lane) -> 
     done: list[str] = []
     first = asyncio.create_task(lane.do(go.wait))
     await asyncio.sleep(0)
-    large = asyncio.create_task(lane.do(done.append, "large", yields=0.01))
+    large = asyncio.create_task(lane.do(done.append, "large", yield_seconds=0.01))
     await asyncio.sleep(0.02)
     small = asyncio.create_task(lane.do(done.append, "small"))
     await asyncio.sleep(0)
@@ -94,12 +94,12 @@ class Large:
             while True:
                 assert self._steps.acquire(timeout=60)
                 give_way()
-        except GivenUp:
+        except CallerCancelled:
             self._done.append("given up")
             raise
 
     async def begin(self, lane: Lane) -> "asyncio.Task[None]":
-        task = asyncio.create_task(lane.do(self, yields=8))
+        task = asyncio.create_task(lane.do(self, yield_seconds=8))
         await asyncio.to_thread(self.begun.wait)
         return task
 
@@ -117,7 +117,9 @@ async def test_smaller_work_overtakes_larger_work_that_has_begun(lane: Lane) -> 
     done: list[str] = []
     large = Large(done)
     task = await large.begin(lane)
-    small = [asyncio.create_task(lane.do(done.append, name, yields=yields)) for name, yields in (("b", 1), ("a", 0))]
+    small = [
+        asyncio.create_task(lane.do(done.append, name, yield_seconds=yields)) for name, yields in (("b", 1), ("a", 0))
+    ]
     await asyncio.sleep(0)
     assert lane.silent_seconds > 0
     large.step()
@@ -130,7 +132,7 @@ async def test_work_of_the_same_size_does_not_overtake(lane: Lane) -> None:
     done: list[str] = []
     large = Large(done)
     task = await large.begin(lane)
-    same = asyncio.create_task(lane.do(done.append, "same", yields=7))
+    same = asyncio.create_task(lane.do(done.append, "same", yield_seconds=7))
     small = asyncio.create_task(lane.do(done.append, "small"))
     await asyncio.sleep(0)
     large.step()
@@ -145,7 +147,7 @@ async def test_what_overtakes_may_be_overtaken(lane: Lane) -> None:
     done: list[str] = []
     large, middle = Large(done), Large(done, "middle")
     first = await large.begin(lane)
-    second = asyncio.create_task(lane.do(middle, yields=2))
+    second = asyncio.create_task(lane.do(middle, yield_seconds=2))
     await asyncio.sleep(0)
     large.step()
     await asyncio.to_thread(middle.begun.wait)
@@ -183,12 +185,12 @@ async def test_smaller_work_goes_on_beside_native_work(lane: Lane) -> None:
         assert go.wait(60)
         return "large"
 
-    large = asyncio.create_task(lane.do(beside, native, yields=8))
+    large = asyncio.create_task(lane.do(run_beside, native, yield_seconds=8))
     assert await asyncio.to_thread(begun.wait, 60)
     for yields in (0, 1):
-        await lane.do(done.append, "small", yields=yields)
+        await lane.do(done.append, "small", yield_seconds=yields)
     assert lane.silent_seconds > 0
-    same = asyncio.create_task(lane.do(done.append, "same", yields=8))
+    same = asyncio.create_task(lane.do(done.append, "same", yield_seconds=8))
     go.set()
     assert await large == "large"
     await same
@@ -204,9 +206,9 @@ async def test_the_next_large_work_waits_until_native_work_that_was_given_up_has
         assert go.wait(60)
         done.append("native")
 
-    first = asyncio.create_task(lane.do(beside, native, yields=8))
+    first = asyncio.create_task(lane.do(run_beside, native, yield_seconds=8))
     assert await asyncio.to_thread(begun.wait, 60)
-    second = asyncio.create_task(lane.do(done.append, "second", yields=8))
+    second = asyncio.create_task(lane.do(done.append, "second", yield_seconds=8))
     first.cancel()
     await asyncio.wait([first])
     await lane.do(done.append, "small")
@@ -217,9 +219,9 @@ async def test_the_next_large_work_waits_until_native_work_that_was_given_up_has
 
 async def test_an_error_of_native_work_is_its_callers(lane: Lane) -> None:
     with pytest.raises(ZeroDivisionError):
-        await lane.do(beside, lambda: 1 // 0, yields=8)
+        await lane.do(run_beside, lambda: 1 // 0, yield_seconds=8)
     assert lane.silent_seconds == 0
-    assert beside(lambda: 1) == 1
+    assert run_beside(lambda: 1) == 1
 
 
 async def test_native_work_that_gets_no_thread_leaves_no_silence(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +231,7 @@ async def test_native_work_that_gets_no_thread_leaves_no_silence(lane: Lane, mon
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", fail)
         with pytest.raises(RuntimeError):
-            await lane.do(beside, str, yields=8)
+            await lane.do(run_beside, str, yield_seconds=8)
     before = time.monotonic()
     silent = await lane.do(lambda: lane.silent_seconds)
     assert silent <= time.monotonic() - before

@@ -27,7 +27,7 @@ def test_what_a_machine_without_a_recommendation_has(
     monkeypatch: pytest.MonkeyPatch, limits: tuple[int, ...], expected: int
 ) -> None:
     machine(monkeypatch, 1000, *limits)
-    assert memory.recommended() == expected
+    assert memory.recommended_bytes() == expected
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_what_a_device_recommends(monkeypatch: pytest.MonkeyPatch, info: dict[st
     machine(monkeypatch, 2000)
     monkeypatch.setattr(mx, "default_device", lambda: mx.gpu)
     monkeypatch.setattr(mx, "device_info", lambda: info)
-    assert memory.recommended() == expected
+    assert memory.recommended_bytes() == expected
 
 
 @pytest.mark.parametrize(("memory_bytes", "expected"), [(300, [300]), (2**41, [2**40])])
@@ -65,8 +65,8 @@ def test_a_device_with_its_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mx, "device_info", lambda: {"free_memory": 600, "total_memory": 1000})
     for name in ("active", "cache", "peak"):
         monkeypatch.setattr(mx, f"get_{name}_memory", lambda name=name: len(name))
-    assert memory.read(has_model=False) == DeviceMemory(600, 1000)
-    assert memory.read(has_model=True) == DeviceMemory(600, 1000, 6, 5, 4)
+    assert memory.read_device_memory(has_model=False) == DeviceMemory(600, 1000)
+    assert memory.read_device_memory(has_model=True) == DeviceMemory(600, 1000, 6, 5, 4)
 
 
 def test_memory_is_read_while_another_thread_computes() -> None:
@@ -82,7 +82,7 @@ def test_memory_is_read_while_another_thread_computes() -> None:
     thread.start()
     try:
         assert begun.wait(60)
-        seen = [memory.read(has_model=True) for _ in range(300)]
+        seen = [memory.read_device_memory(has_model=True) for _ in range(300)]
     finally:
         done.set()
         thread.join()

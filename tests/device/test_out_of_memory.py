@@ -7,7 +7,14 @@ import pytest
 
 from orchard.core.errors import OrchardError
 from orchard.device import out_of_memory
-from orchard.device.out_of_memory import finish, forget, in_parts, is_out_of_memory, patiently, surface
+from orchard.device.out_of_memory import (
+    free_after_error,
+    is_out_of_memory,
+    raise_late_errors,
+    retry_once,
+    run_in_parts,
+    wait_for_launched_work,
+)
 from tests.support.memory_faults import SAYS
 
 
@@ -37,7 +44,7 @@ def test_work_is_halved_until_it_fits() -> None:
             raise RuntimeError("out of memory")
         return sum(items)
 
-    found = in_parts(act, [1, 2, 3, 4, 5, 7], halves)
+    found = run_in_parts(act, [1, 2, 3, 4, 5, 7], halves)
     assert [part for part, _ in found] == [[1], [2, 3], [4], [5], [7]]
     *made, error = [result for _, result in found]
     assert made == [1, 5, 4, 5]
@@ -57,10 +64,10 @@ def test_what_can_not_be_halved_is_tried_twice() -> None:
         return tries
 
     failing = {1}
-    assert patiently(act) == 2
+    assert retry_once(act) == 2
     failing, tries = {1, 2}, 0
     with pytest.raises(OrchardError, match="ran out of memory"):
-        patiently(act)
+        retry_once(act)
     assert tries == 2
 
 
@@ -69,7 +76,7 @@ def test_another_error_is_raised_at_once() -> None:
         raise RuntimeError("the device is gone")
 
     with pytest.raises(RuntimeError, match="gone"):
-        in_parts(act, [1, 2], halves)
+        run_in_parts(act, [1, 2], halves)
 
 
 def late() -> mx.array:
@@ -84,7 +91,7 @@ def late() -> mx.array:
 def test_late_errors_belong_to_the_work_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
     late()
     with pytest.raises(RuntimeError, match="Inverse"):
-        surface()
+        raise_late_errors()
     monkeypatch.setattr(out_of_memory, "tells_of_memory", lambda text: "inverse" in text.lower())
     tries: list[int] = []
 
@@ -94,8 +101,8 @@ def test_late_errors_belong_to_the_work_before_them(monkeypatch: pytest.MonkeyPa
             late()
         return len(tries)
 
-    assert patiently(act) == 2
+    assert retry_once(act) == 2
     late()
-    finish()
-    forget(RuntimeError("inverse"))
-    surface()  # the error was let go as well
+    wait_for_launched_work()
+    free_after_error(RuntimeError("inverse"))
+    raise_late_errors()  # the error was let go as well

@@ -18,7 +18,7 @@ def row(kind: str) -> str:
         kind in listeners._LANGUAGES,
         kind in listeners._PROMPTS,
         "temperature" in inspect.signature(model.generate).parameters,
-        kind in listeners._TIMED,
+        kind in listeners._KINDS_WITH_TIMES,
     )
     return "".join([f"| `{kind}` |", *(" yes |" if one else " |" for one in takes), "\n"])
 

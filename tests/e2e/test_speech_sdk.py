@@ -60,7 +60,7 @@ def _decoded(format: Format, data: bytes) -> NDArray[np.int16]:
     raw = ["-f", "s16le", "-ar", str(RATE), "-ac", "1"]
     given = {"pcm": raw, "opus": ["-f", "ogg"]}.get(format, ["-f", format])
     with Ffmpeg([*given, "-i", "pipe:0", *raw, "pipe:1"]) as decoder:
-        return np.frombuffer(decoder.feed(data) + b"".join(decoder.rest()), np.int16)
+        return np.frombuffer(decoder.feed(data) + b"".join(decoder.read_rest()), np.int16)
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.backends.text.mtp import load_head
-from orchard.backends.vision.model import load
+from orchard.backends.vision.model import load_vision_model
 from orchard.core.media import MediaPart
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import calibration
@@ -148,7 +148,7 @@ def test_a_conversation_encodes_a_picture_once(
 @pytest.mark.parametrize("kind", some(KINDS, 8))
 def test_decode_waits_for_nothing(viewers: VisionEngines, kind: str) -> None:
     """A pass over rows of several lengths can be traced: the model reads back none of its arrays."""
-    model = load(str(viewers.folder(kind)))
+    model = load_vision_model(str(viewers.folder(kind)))
     attention.install_attention()
     asked: list[tuple[Job, Parts]] = [
         (greedy("a", [], 20), [prompt(1, 9), MEDIA[0], prompt(2, 8)]),
@@ -169,7 +169,7 @@ def test_decode_waits_for_nothing(viewers: VisionEngines, kind: str) -> None:
 @pytest.mark.parametrize("kind", some(KINDS, 8))
 def test_preempted_rows_go_on_as_if_nothing_had_been(viewers: VisionEngines, kind: str) -> None:
     """The positions of what they had generated, too, are those after the pictures."""
-    model = load(str(viewers.folder(kind)))
+    model = load_vision_model(str(viewers.folder(kind)))
     attention.install_attention()
     asked: list[tuple[Job, Parts]] = [
         (greedy("a", [], 30), [prompt(1, 9), MEDIA[0], prompt(2, 8)]),
@@ -205,7 +205,7 @@ def test_bounded_and_quantised_caches(viewers: VisionEngines, options: dict[str,
 @pytest.mark.parametrize("kind", some(KINDS, 4))
 def test_proposed_tokens_change_no_token(viewers: VisionEngines, kind: str) -> None:
     """Also behind media, where a row's next position is not its length."""
-    model = load(str(viewers.folder(kind)))
+    model = load_vision_model(str(viewers.folder(kind)))
     attention.install_attention()
     jobs = [
         showing(model, kind, greedy("a", [], 20), [prompt(1, 5), image(1), prompt(2, 9)]),
@@ -229,7 +229,7 @@ def test_rows_keep_what_is_right_of_a_pass(
     """mlx-vlm's recurrent layers say what they remember behind each token, so none is read again."""
     monkeypatch.setattr(traced_pass, "RUNS_BEFORE_TRACE", 0)
     caplog.set_level(logging.INFO)
-    model = load(str(viewers.folder("qwen3_5")))
+    model = load_vision_model(str(viewers.folder("qwen3_5")))
     attention.install_attention()
     for seed, (mode, multiple) in enumerate([(BatchMode.SHARED, 4), (BatchMode.BY_LENGTH, 1)]):
         batch = Batch(model, mode, multiple, SHORT, traced=traced)
@@ -242,7 +242,7 @@ def test_a_heads_guesses_change_no_token(viewers: VisionEngines, tmp_path: Path)
     """It has read the media's embeddings at their positions; no guess is lost since it raised."""
     folder = shutil.copytree(viewers.folder("qwen3_5"), tmp_path / "headed")
     add_head(folder)
-    model = load(str(folder))
+    model = load_vision_model(str(folder))
     headed = HeadedModel(model, load_head(model, folder))
     attention.install_attention()
     jobs = [

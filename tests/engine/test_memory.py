@@ -31,7 +31,7 @@ def test_rows_keep_their_share_for_longest_when_there_is_less_for_now(now: int, 
 
 
 def test_without_a_limit_it_is_what_is_recommended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "recommended", lambda: 5_000)
+    monkeypatch.setattr(memory, "recommended_bytes", lambda: 5_000)
     assert memory.divide_memory(TextOptions(), 7) == memory.divide_memory(TextOptions(memory_limit=5_000), 7)
 
 

@@ -12,6 +12,6 @@ from tests.support.embedding_models import MINILM
 def test_vectors_are_those_of_ctranslate2_to_the_sixth_decimal(record: Record) -> None:
     expected = record("minilm")
     model = EmbeddingsService._load(MINILM, EmbeddingOptions(), lambda fraction: None, lambda: None)
-    texts = model.read(Embed(tuple(expected["texts"])))
+    texts = model.read_task(Embed(tuple(expected["texts"])))
     for found in (model.compute(texts), [model.compute([text])[0] for text in texts]):
         assert np.array(found) == pytest.approx(np.array(expected["vectors"]), abs=1e-6)

@@ -33,11 +33,11 @@ def hear(tmp_path_factory: pytest.TempPathFactory) -> Hear:
 
     def heard(name: str, samples: NDArray[np.int16], **fields: Any) -> tuple[Recording, list[Segment]]:
         if name not in models:
-            models[name] = whisper.load(sources.ROOT / name, lambda fraction: None)
+            models[name] = whisper.load_whisper(sources.ROOT / name, lambda fraction: None)
         file.write_bytes(wav(samples))
         mx.random.seed(0)
         steps = models[name].transcribe(Transcribe(str(file), **fields), lambda: None)
-        (recording, *segments) = [one for step in steps for one in step.made]
+        (recording, *segments) = [one for step in steps for one in step.results]
         assert isinstance(recording, Recording)
         return recording, segments  # type: ignore[return-value]
 

@@ -12,6 +12,6 @@ _tasks = msgpack.Decoder(Generate | Count)
 
 def crossed(request: Request) -> Request:
     """Return a request to a text model as its worker reads it; the rest of it stays in the gateway."""
-    found = wire._decoder.decode(b"".join(wire.submission(request))[4:])
+    found = wire._decoder.decode(b"".join(wire.encode_submission(request))[4:])
     assert isinstance(found, wire.Submit)
     return replace(request, id=found.request_id, task=_tasks.decode(found.task), priority=found.priority)

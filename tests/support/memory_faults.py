@@ -53,7 +53,7 @@ class MemoryFaults:
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Replace MLX's functions."""
         evaluate, launch, synchronize, tolist = self._original
-        monkeypatch.setattr("orchard.engine.runner.errors_come_late", lambda: self.late)
+        monkeypatch.setattr("orchard.engine.runner.has_late_errors", lambda: self.late)
 
         def counted_eval(*arrays: Any) -> None:
             self._begin()

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Struct
 
-from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
+from orchard.backends.service import Emit, Heartbeat, LoadResult, Progress, Service
 from orchard.core.events import Failed, Finished, Output, Started, Usage
 from orchard.core.request import LoadOptions, Request, Task
 from orchard.core.setting import Positive, setting
@@ -49,11 +49,11 @@ class ToyService(Service):
         self._size = options.size
         self._limit = options.memory_limit
 
-    async def start(self, emit: Emit, progress: Progress) -> Loaded:
+    async def start(self, emit: Emit, progress: Progress) -> LoadResult:
         self._emit = emit
         await asyncio.sleep(0)
         progress(1.0)
-        return Loaded(1000, {"size": str(self._size)})
+        return LoadResult(1000, {"size": str(self._size)})
 
     def submit(self, request: Request) -> None:
         task = request.task
@@ -70,7 +70,7 @@ class ToyService(Service):
     def cancel(self, request_id: str) -> None:
         pass
 
-    def signs(self) -> Heartbeat:
+    def heartbeat(self) -> Heartbeat:
         return Heartbeat()
 
     async def close(self, save_seconds: float) -> None:
@@ -80,7 +80,7 @@ class ToyService(Service):
 class IsolatedToyService(ToyService):
     """Tells which interpreter runs it and which packages that finds."""
 
-    async def start(self, emit: Emit, progress: Progress) -> Loaded:
+    async def start(self, emit: Emit, progress: Progress) -> LoadResult:
         loaded = await super().start(emit, progress)
         found = [name for name in ("fastapi", "mlx", "mlx_lm", "msgspec", "psutil") if find_spec(name)]
-        return Loaded(loaded.weights_bytes, {"prefix": Path(sys.prefix).name, "found": " ".join(found)})
+        return LoadResult(loaded.weights_bytes, {"prefix": Path(sys.prefix).name, "found": " ".join(found)})

@@ -8,9 +8,9 @@ from typing import Any
 import mlx.core as mx
 from msgspec.structs import replace
 
-from orchard.backends.vision.encoder import place
+from orchard.backends.vision.encoder import place_media
 from orchard.backends.vision.inputs import Medium
-from orchard.backends.vision.model import VisionModel, load
+from orchard.backends.vision.model import VisionModel, load_vision_model
 from orchard.core.media import MediaPart
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import Job, MediaSpan
@@ -27,7 +27,7 @@ class VisionEngines(Engines):
         make_vision_model(folder, FAMILIES[kind])
 
     def _load(self, folder: Path, options: TextOptions) -> Any:
-        return load(str(folder), options)
+        return load_vision_model(str(folder), options)
 
 
 @cache
@@ -65,7 +65,7 @@ def showing(model: VisionModel, kind: str, job: Job, parts: Sequence[list[int] |
             ends.append(len(tokens))
     own: dict[str, Any] = {"prompt": tokens, "boundaries": tuple(ends)}
     if media:
-        placed = place(tokens, media, model.reader.feature_ids)
-        spans = (MediaSpan(one.start, one.stop, one.medium.digest, model.divides(one.medium)) for one in placed)
+        placed = place_media(tokens, media, model.reader.feature_ids)
+        spans = (MediaSpan(one.start, one.stop, one.medium.digest, model.can_divide(one.medium)) for one in placed)
         own |= {"spans": tuple(spans), "embed": lambda known: model.embed(tokens, placed, known)}
     return replace(job, **own, **fields)

@@ -13,7 +13,7 @@ from mlx import nn
 from mlx.utils import tree_flatten
 from tokenizers import AddedToken, Tokenizer
 
-from orchard.backends.vision.model import see_blocks, sees_both_ways
+from orchard.backends.vision.model import attends_both_ways, install_block_masks
 from tests.support.models import SPECIAL, TEMPLATE, make_tokenizer
 from tests.support.vision_families import FAMILIES, VisionFamily
 
@@ -105,8 +105,8 @@ def load_reference(folder: Path, adapter_path: str | None = None) -> tuple[Any, 
 
     model, processor = mlx_vlm.load(str(folder), adapter_path=adapter_path)
     model.eval()  # nothing of an adapter is dropped out
-    if sees_both_ways(model.language_model):
-        see_blocks(model)  # as transformers does, unlike mlx-vlm 0.7.10
+    if attends_both_ways(model.language_model):
+        install_block_masks(model)  # as transformers does, unlike mlx-vlm 0.7.10
     if hasattr(processor, "image_processor"):
         processor.image_processor = _TakesPadding(processor.image_processor)
     return model, processor

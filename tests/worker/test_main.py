@@ -11,7 +11,7 @@ import pytest
 from msgspec.msgpack import Decoder
 
 from orchard import wire
-from orchard.backends.service import Emit, Loaded, MemoryUse, Service
+from orchard.backends.service import Emit, LoadResult, MemoryUse, Service
 from orchard.core.device_memory import DeviceMemory
 from orchard.core.events import Finished, Started, Usage
 from orchard.core.request import Request
@@ -39,21 +39,21 @@ class Account:
     def device_memory(self, *, has_model: bool) -> DeviceMemory:
         return DeviceMemory(2**40, 2**41, 2**30 * has_model)
 
-    def memory(self) -> MemoryUse:
+    def memory_use(self) -> MemoryUse:
         return MemoryUse(1, 2, 3, 4)
 
-    async def start(self, emit: Emit, *_: Any) -> Loaded:
+    async def start(self, emit: Emit, *_: Any) -> LoadResult:
         self._emit = emit
-        return Loaded(1)
+        return LoadResult(1)
 
     def submit(self, request: Request) -> None:
         self._guessed = {"ngram": SourceTotals(4, 3, 0.5)}
         self._emit([(request.id, [Started(1), Finished(("stop",), Usage(1, 1))])], 0, 0)
 
-    def speculated(self) -> SpeculationReport:
+    def speculation(self) -> SpeculationReport:
         return self._guessed
 
-    def starved(self) -> list[str]:
+    def starved_requests(self) -> list[str]:
         return []
 
     def pause(self, request_id: str) -> None:
@@ -94,7 +94,7 @@ async def told(*messages: wire.ToWorker, gateway: Gateway | None = None) -> list
     types = ServiceTypes(cast(type[Service], account), Decoder(TextOptions), Decoder(Generate | Count))
     worker = Worker(cast(asyncio.StreamWriter, gateway), types)
     running = asyncio.create_task(worker.run(reader))
-    reader.feed_data(wire.encode(wire.Load("name", "path", wire.packed(TextOptions()))))
+    reader.feed_data(wire.encode(wire.Load("name", "path", wire.encode_struct(TextOptions()))))
     await asyncio.wait_for(gateway.ready.wait(), 10)
     for message in messages:
         reader.feed_data(wire.encode(message))
@@ -112,7 +112,7 @@ async def test_the_end_of_an_answer_says_what_guesses_have_brought() -> None:
     """So that nobody who has the answer finds numbers from before it."""
     gateway = Gateway()
     task = Generate((Message("user", (TextPart("Hi"),)),))
-    await told(wire.Submit("a", wire.packed(task), "normal"), gateway=gateway)
+    await told(wire.Submit("a", wire.encode_struct(task), "normal"), gateway=gateway)
     (step,) = gateway.steps
     assert isinstance(step.events[0][1][-1], Finished)
     assert step.speculation == {"ngram": SourceTotals(4, 3, 0.5)}
@@ -135,7 +135,7 @@ async def test_what_holds_memory_is_reported_with_a_model_and_without(monkeypatc
     async with asyncio.timeout(10):
         await gateway.reported.wait()
         gateway.reported.clear()
-        reader.feed_data(wire.encode(wire.Load("name", "path", wire.packed(TextOptions()))))
+        reader.feed_data(wire.encode(wire.Load("name", "path", wire.encode_struct(TextOptions()))))
         await gateway.reported.wait()
         reader.feed_eof()
         await running
@@ -157,7 +157,7 @@ async def test_linux_kills_a_worker_before_the_gateway() -> None:
         process = await asyncio.create_subprocess_exec(*command, pass_fds=[theirs.fileno()])
     reader, writer = await asyncio.open_connection(sock=ours)
     async with asyncio.timeout(60):
-        assert isinstance(await wire.read(reader), wire.Hello)
+        assert isinstance(await wire.read_message(reader), wire.Hello)
         assert _oom_score(process.pid) == 500
         writer.close()
         assert await process.wait() == 0

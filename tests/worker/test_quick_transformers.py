@@ -50,7 +50,7 @@ def test_another_version_is_left_as_it_is() -> None:
         quick_transformers.quicken(ModuleType("import_utils"))
     # The module is changed once at most, and not after its import.
     before = list(sys.meta_path)
-    quick_transformers.install()
+    quick_transformers.install_quick_import()
     assert sys.meta_path == before
 
 

@@ -11,10 +11,10 @@ from tests.support.media import film, heard, picture, png, sound, video, wav
 from tests.support.vision_families import VisionFamily
 from tests.support.vision_models import load_reference, logprobs_of
 
-from orchard.backends.vision.encoder import place
+from orchard.backends.vision.encoder import place_media
 from orchard.backends.vision.inputs import Medium
 from orchard.backends.vision.model import VisionModel
-from orchard.backends.vision.shared_keys import mend
+from orchard.backends.vision.shared_keys import mend_shared_keys
 from orchard.core.media import MediaKind, MediaPart
 
 _ALIKE = 0.01
@@ -58,7 +58,7 @@ def misread(model: VisionModel, family: VisionFamily, kind: MediaKind, folder: P
     if kind == "video" and model.tokens_per_second:
         return ""
     network, processor = load_reference(folder)
-    mend(network.language_model)
+    mend_shared_keys(network.language_model)
     theirs = np.array(prepare_inputs(processor, prompts=text, **_THEIRS[kind])["input_ids"]).reshape(-1).tolist()
     if _aligned(tokens, theirs):
         logprobs = _logprobs(model, one, theirs)
@@ -78,7 +78,7 @@ def _tokens(model: VisionModel, text: str) -> list[int]:
 
 def _logprobs(model: VisionModel, medium: Medium, tokens: list[int]) -> mx.array:
     """Return the log-probabilities after the tokens of a text in which a medium stands."""
-    piece = model.embed(tokens, place(tokens, [medium], model.reader.feature_ids), 0).cut(0, len(tokens))
+    piece = model.embed(tokens, place_media(tokens, [medium], model.reader.feature_ids), 0).cut(0, len(tokens))
     logits = model.forward(
         mx.array([tokens]),
         model.new_cache(),

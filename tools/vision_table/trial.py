@@ -14,7 +14,7 @@ from mlx.utils import tree_flatten, tree_unflatten
 from tests.support.vision_families import FAMILIES, VisionFamily
 from tests.support.vision_models import make_vision_model, random_weight
 
-from orchard.backends.vision.model import UNREAD, VisionModel, has_mrope, load
+from orchard.backends.vision.model import UNSERVED_MEDIA, VisionModel, has_mrope, load_vision_model
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
@@ -48,7 +48,7 @@ def try_out(architecture: Architecture) -> Trial:
     try:
         families = list(_families(architecture))
         if not families:
-            refused = architecture.takes if architecture.name in UNREAD else ()
+            refused = architecture.takes if architecture.name in UNSERVED_MEDIA else ()
             return _calibrated(_bare(architecture))._replace(refused=refused)
         trials = [_try_folder(architecture, family) for family in families]
     except Exception as error:
@@ -112,12 +112,12 @@ class _Heard(logging.Handler):
 def _try_folder(architecture: Architecture, family: VisionFamily) -> Trial:
     with tempfile.TemporaryDirectory() as name:
         make_vision_model(Path(name), family, vocabulary=VOCABULARIES.get(architecture.name, 0))
-        model = load(name)
+        model = load_vision_model(name)
         read: list[MediaKind] = []
         not_read: list[str] = []
         # Without a placeholder a kind is not tried.
-        placeholders = {kind: placeholder_of(family, kind) for kind in architecture.takes if kind in model.reader.takes}
-        takes = [kind for kind, text in placeholders.items() if not text or model.reader.expansion(kind, text)]
+        placeholders = {kind: placeholder_of(family, kind) for kind in architecture.takes if kind in model.reader.kinds}
+        takes = [kind for kind, text in placeholders.items() if not text or model.reader.expand_placeholder(kind, text)]
         for kind in filter(placeholders.get, takes):
             try:
                 wrong = misread(model, family, kind, Path(name))

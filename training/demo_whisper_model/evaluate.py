@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--show", type=int, default=0, help="wrong transcripts to print for each length")
     arguments = parser.parse_args()
     clips = Clips(arguments.clips, "held")
-    model = whisper.load(arguments.model, lambda fraction: None)
+    model = whisper.load_whisper(arguments.model, lambda fraction: None)
     found: dict[str, dict[str, float]] = {}
     for seconds in arguments.seconds:
         todo = [(one, transcribed(model, one)) for one in recordings(clips, seconds, arguments.recordings)]

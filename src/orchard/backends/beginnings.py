@@ -6,37 +6,37 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from orchard.device.lane import beside
+from orchard.device.lane import run_beside
 
 T = TypeVar("T")
 
-AT_ONCE = 64 * 2**10
+CHARS_AT_ONCE = 64 * 2**10
 """The characters that may always be tokenised at once: it takes a tenth of a second, or a quarter at worst."""
-MARGIN = 256
+MARGIN_TOKENS = 256
 """The most tokens before a cut that the cut may change. WordPiece reads a word of more than 100 characters as one
 unknown token, and a shorter part of it as up to 100 tokens."""
 _CHARS_PER_TOKEN = 6  # more than prose has
-_SPARE = 1.25
+_SPARE_FACTOR = 1.25
 _YIELDING_BYTES = 64 * 2**10
 
 _encoder = msgspec.msgpack.Encoder()
 
 
-def yields_of(given: Any) -> float:
+def yield_seconds(value: Any) -> float:
     """Return for how many seconds tokenising a task or a text lets smaller work go first, see `Lane.do`."""
-    return len(_encoder.encode(given)) / _YIELDING_BYTES
+    return len(_encoder.encode(value)) / _YIELDING_BYTES
 
 
 class Beginning(NamedTuple):
-    """The tokens of a text; if not `whole`, those of its beginning, of which the last `MARGIN` may differ."""
+    """The tokens of a text; if not `is_whole`, those of its beginning, of which the last `MARGIN_TOKENS` may differ."""
 
     tokens: list[int]
-    whole: bool
+    is_whole: bool
 
     @property
-    def certain(self) -> int:
+    def least_tokens(self) -> int:
         """How many tokens the text has at least."""
-        return len(self.tokens) - (0 if self.whole else MARGIN)
+        return len(self.tokens) - (0 if self.is_whole else MARGIN_TOKENS)
 
 
 def read_beginning(text: str, most: int, most_chars: int, encode: Callable[[str], list[int]]) -> Beginning:
@@ -47,26 +47,26 @@ def read_beginning(text: str, most: int, most_chars: int, encode: Callable[[str]
     end = min(len(text), most_chars)
     chars = min(end, first_length(most))
     while True:
-        found = Beginning(in_lane(chars, partial(encode, text[:chars])), chars == len(text))
-        if chars == end or found.certain > most:
+        found = Beginning(tokenise_in_lane(chars, partial(encode, text[:chars])), chars == len(text))
+        if chars == end or found.least_tokens > most:
             return found
-        chars = min(end, next_length(chars, found.certain, most))
+        chars = min(end, next_length(chars, found.least_tokens, most))
 
 
-def in_lane(chars: int, tokenise: Callable[[], T]) -> T:
+def tokenise_in_lane(chars: int, tokenise: Callable[[], T]) -> T:
     """Tokenise a text of `chars` characters; while that takes long, smaller work of the lane goes first."""
-    return tokenise() if chars <= AT_ONCE else beside(tokenise)
+    return tokenise() if chars <= CHARS_AT_ONCE else run_beside(tokenise)
 
 
 def first_length(most: int) -> int:
     """Return the characters of the first beginning to try for `most` tokens. Shorter texts are tokenised at once."""
-    return min(max(AT_ONCE, most * _CHARS_PER_TOKEN), 4 * AT_ONCE)
+    return min(max(CHARS_AT_ONCE, most * _CHARS_PER_TOKEN), 4 * CHARS_AT_ONCE)
 
 
 def next_length(chars: int, certain: int, most: int) -> int:
-    """Return the characters of the next beginning to try, if `chars` characters have only `certain` tokens.
+    """Return the characters of the next beginning to try, if `chars` characters have only `least_tokens` tokens.
 
     It is probably long enough. The growth has limits, as the first part of a text may differ from the rest.
     """
-    needed = chars * most * _SPARE // max(certain, 1)
+    needed = chars * most * _SPARE_FACTOR // max(certain, 1)
     return int(min(max(needed, 2 * chars), 8 * chars))

@@ -20,26 +20,28 @@ log = logging.getLogger("orchard.worker")
 Weights = dict[str, mx.array]
 
 # Methods whose packed weights mlx-lm repacks.
-_REPACKED = {"awq", "gptq"}
+_REPACKED_METHODS = {"awq", "gptq"}
 _REPACKED_BITS = 4
 _REPACKED_PARTS = 16  # repacking takes some twenty times the memory of what is repacked at once
 _PREFIX = "language_model."
 # Computed from the configuration; some programs save it.
-_COMPUTED = ".rotary_emb.inv_freq"
+_COMPUTED_SUFFIX = ".rotary_emb.inv_freq"
 
 
-class Unusable(ValueError):
+class UnusableWeightsError(ValueError):
     """The weights can't be loaded. The message is the end of a sentence."""
 
 
-def load_network(folder: Path) -> tuple[Any, dict[str, Any]]:
+def load_checkpoint(folder: Path) -> tuple[Any, dict[str, Any]]:
     """Return mlx-lm's network of a folder, with weights that are not read yet, and its configuration.
 
     Raise what mlx-lm raises, or Unusable.
     """
     config = mlx_lm.utils.load_config(folder)
     corrections = _corrections(config, _dtypes(folder))
-    network, config = mlx_lm.utils.load_model(folder, lazy=True, model_config=corrections, get_model_classes=_classes)
+    network, config = mlx_lm.utils.load_model(
+        folder, lazy=True, model_config=corrections, get_model_classes=_get_model_classes
+    )
     vars(network).pop("sanitize", None)
     return network, config
 
@@ -59,12 +61,12 @@ def _corrections(config: Mapping[str, Any], dtypes: Mapping[str, str]) -> dict[s
     told = config.get("quantization_config") or (config.get("text_config") or {}).get("quantization_config") or {}
     method = told.get("quant_method")
     repacked = any(name.endswith(".qweight") for name in dtypes)
-    if repacked and method not in _REPACKED:
-        raise Unusable("its weights are packed as AWQ and GPTQ do it, and its config.json doesn't say how")
+    if repacked and method not in _REPACKED_METHODS:
+        raise UnusableWeightsError("its weights are packed as AWQ and GPTQ do it, and its config.json doesn't say how")
     if repacked and told.get("bits", _REPACKED_BITS) != _REPACKED_BITS:
         reason = f"its weights are packed by {str(method).upper()} with {told['bits']} bits"
-        raise Unusable(f"{reason}, and only {_REPACKED_BITS} bits can be loaded")
-    if repacked or config.get("quantization") or (method is not None and method not in _REPACKED):
+        raise UnusableWeightsError(f"{reason}, and only {_REPACKED_BITS} bits can be loaded")
+    if repacked or config.get("quantization") or (method is not None and method not in _REPACKED_METHODS):
         return {}
     if any(name.endswith(".scales") and dtypes.get(f"{name[:-7]}.weight") == "U32" for name in dtypes):
         # mlx-lm finds each layer's bits and group size by the shapes; these are never used.
@@ -75,25 +77,25 @@ def _corrections(config: Mapping[str, Any], dtypes: Mapping[str, str]) -> dict[s
     return {}
 
 
-def _classes(config: dict[str, Any]) -> tuple[Callable[[Any], Any], Any]:
+def _get_model_classes(config: dict[str, Any]) -> tuple[Callable[[Any], Any], Any]:
     """Return what makes mlx-lm's network, with a method `sanitize` that renames weights first, and its arguments."""
     kind, arguments = mlx_lm.utils._get_classes(config)
 
-    def make(given: Any) -> Any:
-        network = kind(given)
+    def make_network(arguments: Any) -> Any:
+        network = kind(arguments)
         own = getattr(network, "sanitize", lambda weights: weights)
         names = {name for name, _ in tree_flatten(network.parameters())}
-        network.sanitize = lambda weights: own(_renamed(weights, names))
+        network.sanitize = lambda weights: own(_rename_weights(weights, names))
         return network
 
-    return make, arguments
+    return make_network, arguments
 
 
-def _renamed(weights: Weights, names: set[str]) -> Weights:
+def _rename_weights(weights: Weights, names: set[str]) -> Weights:
     """Return weights under the names of a network's parameters, without those that are computed."""
     if all(name.startswith(_PREFIX) for name in weights) and not any(name.startswith(_PREFIX) for name in names):
         weights = {name.removeprefix(_PREFIX): weight for name, weight in weights.items()}
-    return {name: weight for name, weight in weights.items() if name in names or not name.endswith(_COMPUTED)}
+    return {name: weight for name, weight in weights.items() if name in names or not name.endswith(_COMPUTED_SUFFIX)}
 
 
 _repack = mlx_lm.utils._transform_awq_weights

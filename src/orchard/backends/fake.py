@@ -2,7 +2,7 @@
 
 If the last message or the raw prompt is a JSON object of `Script`'s fields, it is played; any other text is the answer
 itself. Media, also of earlier messages, become text: "[image: 3 bytes of image/png, sha256 ba7816bf]".
-The path of a model says how it loads: a JSON object of `Loads`' fields, or one of the names in `PATHS`.
+The path of a model says how it loads: a JSON object of `LoadScript`' fields, or one of the names in `PATHS`.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
+from orchard.backends.service import Emit, Heartbeat, LoadResult, Progress, Service
 from orchard.core.cache_report import CacheReport, CacheState
 from orchard.core.device_memory import DeviceMemory
 from orchard.core.errors import FailureKind, OrchardError
@@ -32,7 +32,7 @@ _RETRY_AFTER = 5
 _MEMORY_BYTES = 2**30
 
 
-class Loads(Struct, frozen=True, forbid_unknown_fields=True):
+class LoadScript(Struct, frozen=True, forbid_unknown_fields=True):
     """How a model loads: `seconds` in `steps` pieces of progress; then it takes `bytes`.
 
     `end`: what comes instead of the last piece; "killed" and "aborted" end the process by a signal, "raised" by an
@@ -48,7 +48,12 @@ class Loads(Struct, frozen=True, forbid_unknown_fields=True):
     once: str | None = None
 
 
-PATHS = {"fake": Loads(), "broken": Loads(end="broken"), "slow": Loads(seconds=1), "mute": Loads(mute=True)}
+PATHS = {
+    "fake": LoadScript(),
+    "broken": LoadScript(end="broken"),
+    "slow": LoadScript(seconds=1),
+    "mute": LoadScript(mute=True),
+}
 
 
 class Script(Struct, forbid_unknown_fields=True):
@@ -87,7 +92,7 @@ class FakeService(Service):
 
     def __init__(self, path: str, options: TextOptions) -> None:
         """`path` says how it loads. Requests beyond the options' rows and waiting ones together are rejected."""
-        self._loads = PATHS.get(path) or _decoded(path, Loads) or Loads()
+        self._loads = PATHS.get(path) or _decode_json(path, LoadScript) or LoadScript()
         self._most = options.decode_concurrency + options.queue_size
         self._running: dict[str, asyncio.Task[None]] = {}
         self._going_on: dict[str, asyncio.Event] = {}
@@ -96,16 +101,16 @@ class FakeService(Service):
         self._hangs_since: float | None = None
         self._reports: deque[CacheReport] = deque(maxlen=16)
 
-    async def start(self, emit: Emit, progress: Progress) -> Loaded:
+    async def start(self, emit: Emit, progress: Progress) -> LoadResult:
         """Pretend to load."""
         self._emit = emit
-        end = None if _happened(self._loads.once) else self._loads.end
+        end = None if _has_happened(self._loads.once) else self._loads.end
         for step in range(1, self._loads.steps + 1):
             await asyncio.sleep(self._loads.seconds / self._loads.steps)
             if end and step == self._loads.steps:
                 await self._break(end)
             progress(step / self._loads.steps)
-        return Loaded(self._loads.bytes, {"batching": "together"})
+        return LoadResult(self._loads.bytes, {"batching": "together"})
 
     async def _break(self, how: str) -> None:
         match how:
@@ -128,7 +133,7 @@ class FakeService(Service):
             return
         self._going_on[request.id] = asyncio.Event()
         self._going_on[request.id].set()
-        before, given = self._reports[-1].given if self._reports else "", _text(request)
+        before, given = self._reports[-1].given if self._reports else "", _prompt_text(request)
         summary = f"0 of 1 tokens were cached; the closest cached text goes on {before!r}, this prompt {given!r}"
         self._reports.append(CacheReport(request.id, 1, 0, summary, 0, None, "", before, given))
         self._running[request.id] = asyncio.create_task(self._play(request))
@@ -152,13 +157,13 @@ class FakeService(Service):
         if request_id in self._going_on:
             self._going_on[request_id].set()
 
-    async def cache(self, request_id: str | None) -> CacheState:
+    async def cache_state(self, request_id: str | None) -> CacheState:
         """Return reports that compare each of the last prompts with the one before it; nothing is cached."""
         if self._loads.mute:
             await asyncio.get_running_loop().create_future()
         return CacheState(reports=[report for report in self._reports if request_id in (None, report.request_id)])
 
-    def signs(self) -> Heartbeat:
+    def heartbeat(self) -> Heartbeat:
         """Return the signs of life: a script that hangs is a piece of work that does not end."""
         silent = time.monotonic() - self._hangs_since if self._hangs_since is not None else 0.0
         return Heartbeat(silent, self._loads.bytes)
@@ -169,8 +174,8 @@ class FakeService(Service):
             self.cancel(request_id)
 
     async def _play(self, request: Request) -> None:
-        text = _text(request)
-        script = _decoded(text, Script) or Script(text=text)
+        text = _prompt_text(request)
+        script = _decode_json(text, Script) or Script(text=text)
         loop = asyncio.get_running_loop()
         await asyncio.sleep(script.delay)
         if script.refuse:
@@ -186,7 +191,7 @@ class FakeService(Service):
             begin += loop.time() - ready  # after a pause, nothing is made faster
             self._push(request.id, Text(f"{time.monotonic():.6f} " if script.stamp else script.text))
         for how in ("crash", "abort", "hang"):
-            if getattr(script, how) and not _happened(script.once):
+            if getattr(script, how) and not _has_happened(script.once):
                 await self._break(how)
         if script.fail:
             self._end(request.id, Failed(script.fail, "the script fails this request"))
@@ -214,7 +219,7 @@ class FakeService(Service):
         self._emit(due, len(self._running), 0)
 
 
-def _happened(once: str | None) -> bool:
+def _has_happened(once: str | None) -> bool:
     """Return whether the file exists; make it if not."""
     if once is None:
         return False
@@ -225,15 +230,15 @@ def _happened(once: str | None) -> bool:
     return False
 
 
-def _text(request: Request) -> str:
+def _prompt_text(request: Request) -> str:
     task = generation(request)
     if task.prompt is None:
         earlier = (part for message in task.messages[:-1] for part in message.parts if isinstance(part, MediaPart))
-        return "".join(map(_told, (*earlier, *task.messages[-1].parts)))
+        return "".join(map(_describe_part, (*earlier, *task.messages[-1].parts)))
     return task.prompt if isinstance(task.prompt, str) else " ".join(map(str, task.prompt))
 
 
-def _told(part: Part) -> str:
+def _describe_part(part: Part) -> str:
     match part:
         case TextPart():
             return part.text
@@ -241,11 +246,11 @@ def _told(part: Part) -> str:
             digest = hashlib.sha256(part.data).hexdigest()[:8]
             return f"[{part.kind}: {len(part.data)} bytes of {part.media_type or 'no type'}, sha256 {digest}]"
         case ToolResultPart():
-            return "".join(map(_told, part.parts))
+            return "".join(map(_describe_part, part.parts))
     return ""
 
 
-def _decoded(text: str, kind: type[T]) -> T | None:
+def _decode_json(text: str, kind: type[T]) -> T | None:
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError:

@@ -11,15 +11,15 @@ from typing import Literal
 
 STALL_SECONDS = 60.0
 """How long ffmpeg may neither read nor write while the caller waits for it."""
-MISSING = (
+MISSING_MESSAGE = (
     "ffmpeg is not installed on the server. Install it (macOS: brew install ffmpeg; Debian, Ubuntu: apt install ffmpeg)"
 )
-_FOLDERS = ("/opt/homebrew/bin", "/usr/local/bin")  # a server that launchd starts has neither in its PATH
+_MACOS_FOLDERS = ("/opt/homebrew/bin", "/usr/local/bin")  # a server that launchd starts has neither in its PATH
 _PIECE_BYTES = 65_536
-_WORDS_BYTES = 2**18
+_ERROR_OUTPUT_BYTES = 2**18
 # "[in#0/mov @ 0x55] [dec:aac @ 0x56] ", and "Terminating thread with return code -22 (Invalid argument)".
-_WHERE = re.compile(r"(\[[^\]]* @ 0x[0-9a-f]+\] )+")
-_CODE = re.compile(r".* -?\d+ \((.+)\)")
+_LOG_PREFIX = re.compile(r"(\[[^\]]* @ 0x[0-9a-f]+\] )+")
+_CODED_REASON = re.compile(r".* -?\d+ \((.+)\)")
 _MOST_ALLOCATED = 512 * 2**20  # in one block
 
 
@@ -27,9 +27,9 @@ class FfmpegError(Exception):
     """ffmpeg failed; the message is the reason and contains no path."""
 
 
-def find() -> str | None:
+def find_ffmpeg() -> str | None:
     """Return ffmpeg's path, or None if it is not installed."""
-    return shutil.which("ffmpeg") or shutil.which("ffmpeg", path=os.pathsep.join(_FOLDERS))
+    return shutil.which("ffmpeg") or shutil.which("ffmpeg", path=os.pathsep.join(_MACOS_FOLDERS))
 
 
 class Ffmpeg:
@@ -42,9 +42,9 @@ class Ffmpeg:
     def __init__(
         self, arguments: Sequence[str], *, level: Literal["error", "info"] = "error", cpu_seconds: int | None = None
     ) -> None:
-        program = find()
+        program = find_ffmpeg()
         if program is None:
-            raise FfmpegError(MISSING)
+            raise FfmpegError(MISSING_MESSAGE)
         limits = ["-nostdin", "-hide_banner", "-nostats", "-v", level, "-max_alloc", str(_MOST_ALLOCATED)]
         limited = ["/bin/sh", "-c", 'ulimit -t "$0" && exec "$@"', str(cpu_seconds)] if cpu_seconds else []
         self._words = b""
@@ -88,42 +88,42 @@ class Ffmpeg:
         self._waiting.register(self._stdin, selectors.EVENT_WRITE)
         try:
             while left:
-                ready = self._ready()
+                ready = self._wait_for_pipes()
                 if self._stdin in ready:
                     left = left[os.write(self._stdin, left[:_PIECE_BYTES]) :]
-                written += self._taken(ready)
+                written += self._read_pipes(ready)
         except BrokenPipeError:
             left = None
         finally:
             self._waiting.unregister(self._stdin)
         if left is None:
-            for _ in self.rest():  # which tells why
+            for _ in self.read_rest():  # which tells why
                 pass
             raise FfmpegError("ffmpeg ended before it had read everything")
         return written
 
-    def rest(self) -> Iterator[bytes]:
+    def read_rest(self) -> Iterator[bytes]:
         """Close its input, and yield what it writes until it ends. Raise FfmpegError if it fails."""
         assert self._process.stdin
         self._process.stdin.close()
         while self._waiting.get_map():
-            if piece := self._taken(self._ready()):
+            if piece := self._read_pipes(self._wait_for_pipes()):
                 yield piece
         if self._process.wait():
             raise FfmpegError(self._reason())
 
     @property
-    def words(self) -> str:
+    def error_output(self) -> str:
         """The end of its error output."""
         return self._words.decode(errors="replace")
 
-    def _ready(self) -> set[int]:
+    def _wait_for_pipes(self) -> set[int]:
         found = {key.fd for key, _ in self._waiting.select(STALL_SECONDS)}
         if not found:
             raise FfmpegError(f"ffmpeg did nothing for {STALL_SECONDS:g} seconds")
         return found
 
-    def _taken(self, ready: set[int]) -> bytes:
+    def _read_pipes(self, ready: set[int]) -> bytes:
         """Return what the process has written; keep the end of its error output."""
         written = b""
         for pipe in ready & {self._stdout, self._stderr}:
@@ -133,14 +133,14 @@ class Ffmpeg:
             elif pipe == self._stdout:
                 written = piece
             else:
-                self._words = (self._words + piece)[-_WORDS_BYTES:]
+                self._words = (self._words + piece)[-_ERROR_OUTPUT_BYTES:]
         return written
 
     def _reason(self) -> str:
         """Return why it failed: the last line of its error output, without paths, addresses and codes before it."""
-        lines = self.words.strip().splitlines()
+        lines = self.error_output.strip().splitlines()
         if not lines:
             return f"ffmpeg ended with {self._process.returncode}"
-        said = _WHERE.sub("", lines[-1], count=1).rpartition(": ")[2]
-        coded = _CODE.fullmatch(said)
+        said = _LOG_PREFIX.sub("", lines[-1], count=1).rpartition(": ")[2]
+        coded = _CODED_REASON.fullmatch(said)
         return (coded[1] if coded else said)[:200]

@@ -27,7 +27,7 @@ import psutil
 from msgspec import Struct
 
 from orchard.core.errors import OrchardError
-from orchard.device.lane import check_given_up
+from orchard.device.lane import check_cancelled
 
 Answer = Callable[[bytes], Iterable[bytes]]
 """Does one piece of work: from a question to the pieces of its answer."""
@@ -37,7 +37,7 @@ _NICENESS = 5  # decode goes first
 _LOOK_SECONDS = 0.1
 _IDLE_BYTES = 512 * 2**20  # a process that keeps more after its work is ended
 # Threads, and glibc's heaps for them, reserve address space that is never used.
-_FRUGAL = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
+_FRUGAL_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 
 
 class HelperLimits(NamedTuple):
@@ -72,7 +72,7 @@ _encoder = msgspec.msgpack.Encoder()
 _replies = msgspec.msgpack.Decoder(_Reply)
 
 
-class _Running(NamedTuple):
+class _RunningProcess(NamedTuple):
     process: "subprocess.Popen[bytes]"
     socket: Connection
 
@@ -94,12 +94,12 @@ class _Running(NamedTuple):
 class HelperProcess:
     """A process that does one kind of work; the first question starts it. Only one thread may call `ask`."""
 
-    def __init__(self, work: str, limits: HelperLimits, given: bytes = b"") -> None:
-        """`work` names a function, as package.module:function, that is called with `given` and returns an `Answer`."""
+    def __init__(self, work: str, limits: HelperLimits, argument: bytes = b"") -> None:
+        """`work` names a function, as package.module:function, that takes `argument` and returns an `Answer`."""
         self.limits = limits
         self._work = work
-        self._given = given
-        self._last: _Running | None = None
+        self._given = argument
+        self._last: _RunningProcess | None = None
         self._idle = False
         self._look_at = 0.0
 
@@ -119,7 +119,7 @@ class HelperProcess:
         ended = False
         try:
             running.socket.send_bytes(question)
-            while (reply := self._reply(running, deadline)).end is None:
+            while (reply := self._read_reply(running, deadline)).end is None:
                 yield reply.piece
             ended = running.resident_bytes(of_children=False) < _IDLE_BYTES
         except (EOFError, OSError):
@@ -129,7 +129,7 @@ class HelperProcess:
                 self._idle = ended
             if not ended:
                 running.end()
-        _raise(reply)
+        _raise_failure(reply)
 
     def close(self) -> None:
         """Kill the process, as the end of this object does. Any thread may call this."""
@@ -138,7 +138,7 @@ class HelperProcess:
 
     __del__ = close
 
-    def _start(self) -> _Running:
+    def _start(self) -> _RunningProcess:
         cpu_seconds, _, memory_bytes = self.limits
         module = "orchard.backends.helper_process"
         limits = ["--cpu-seconds", str(cpu_seconds), "--memory-bytes", str(memory_bytes)]
@@ -147,17 +147,17 @@ class HelperProcess:
             process = subprocess.Popen(
                 [sys.executable, "-m", module, self._work, *limits],
                 stdin=its.fileno(),
-                env=os.environ | _FRUGAL,
+                env=os.environ | _FRUGAL_ENVIRONMENT,
                 process_group=0,
             )
         with suppress(OSError):
             ours.send_bytes(self._given)
-        return _Running(process, ours)
+        return _RunningProcess(process, ours)
 
-    def _reply(self, running: _Running, deadline: float) -> _Reply:
+    def _read_reply(self, running: _RunningProcess, deadline: float) -> _Reply:
         while True:
             ready = running.socket.poll(_LOOK_SECONDS)
-            check_given_up()
+            check_cancelled()
             if (now := time.monotonic()) > deadline:
                 raise TooSlowError
             if now >= self._look_at:
@@ -168,7 +168,7 @@ class HelperProcess:
                 return _replies.decode(running.socket.recv_bytes())
 
 
-def _raise(reply: _Reply) -> None:
+def _raise_failure(reply: _Reply) -> None:
     match reply.end:
         case "refused":
             raise OrchardError("invalid_request", reply.message, param=reply.param)
@@ -195,7 +195,7 @@ def _replies_to(answer: Answer, question: bytes) -> Iterator[_Reply]:
         yield _Reply(end="broken", message=f"{type(error).__name__}: {error}")
 
 
-def _serve(socket: Connection, work: str, cpu_seconds: float) -> None:
+def _answer_questions(socket: Connection, work: str, cpu_seconds: float) -> None:
     with suppress(EOFError, OSError):  # the worker has closed its end, or was killed
         given = socket.recv_bytes()
         answer: Answer = pkgutil.resolve_name(work)(given)
@@ -223,7 +223,7 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (args.memory_bytes, args.memory_bytes))
     threading.stack_size(_STACK_BYTES)
     socket = Connection(os.dup(sys.stdin.fileno()))
-    thread = threading.Thread(target=_serve, args=(socket, args.work, args.cpu_seconds))
+    thread = threading.Thread(target=_answer_questions, args=(socket, args.work, args.cpu_seconds))
     thread.start()
     thread.join()
 

@@ -17,7 +17,7 @@ from mlx.utils import tree_flatten
 from transformers import dynamic_module_utils
 
 from orchard import folder_files
-from orchard.backends.checkpoint import Unusable
+from orchard.backends.checkpoint import UnusableWeightsError
 from orchard.backends.kernels import cpu, fused, gated_delta, quantized
 from orchard.backends.output_layer import OutputLayer
 from orchard.core.errors import OrchardError, without_panics
@@ -35,9 +35,9 @@ _NO_LIMIT = 10**9  # tokens
 _UNPACKED_SHARE = 8  # of the memory: an eighth is the most that unpacked weights on a slow CPU may take
 _CONFIGURATIONS = ("config.json", "adapter_config.json")
 # Equal pixels or samples only give equal embeddings if these files are the same, too.
-_OF_PROCESSORS = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
-_MOST_REASON = 400  # characters
-_GROUPS = 32  # weights are read in so many groups, with a report of progress after each
+_PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
+_MOST_REASON_CHARS = 400  # characters
+_WEIGHT_GROUPS = 32  # weights are read in so many groups, with a report of progress after each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,14 +76,14 @@ class Library(NamedTuple):
     """A library that loads networks.
 
     `load` returns a folder's network, with weights that are not read yet, and its configuration. `run` lets a network
-    read one token and returns its logits. `adapt` applies an adapter's weights to a network and returns their names;
-    `adapter_weights` are the files that may contain them.
+    read one token and returns its logits. `apply_adapter` applies an adapter's weights to a network and returns their
+    names; `adapter_weights` are the files that may contain them.
     """
 
     name: str
     load: Callable[[Path], tuple[Any, dict[str, Any]]]
     run: Callable[[Any], mx.array]
-    adapt: Callable[[Any, Path], set[str]]
+    apply_adapter: Callable[[Any, Path], set[str]]
     adapter_weights: tuple[str, ...] = ("adapters.safetensors",)
 
 
@@ -102,23 +102,23 @@ def load_folder(
     read_config(folder, library.name)
     # Reading weights and reading a large vocabulary hardly slow each other down.
     with ThreadPoolExecutor(1, "tokenizer") as aside:
-        reading = aside.submit(_tokenizer, folder, template)
-        network, config = _network(folder, library)
+        reading = aside.submit(_load_tokenizer, folder, template)
+        network, config = _load_lazy_network(folder, library)
         if options.adapter_path is not None:
-            _adapt(network, Path(options.adapter_path), library)
-        unpacked = cpu.widen(network, memory.memory_limit(options) // _UNPACKED_SHARE)
-        fused.fuse(network, partial(library.run, network))
-        evaluate(folder, network, progress, library.name)
+            _apply_adapter(network, Path(options.adapter_path), library)
+        unpacked = cpu.widen_to_float32(network, memory.memory_limit(options) // _UNPACKED_SHARE)
+        fused.fuse_layers(network, partial(library.run, network))
+        evaluate_weights(folder, network, progress, library.name)
         tokenizer = reading.result()
-    quantized.adapt(network)
-    gated_delta.install(network)
-    output = _output(folder, network, library) if options.embeddings else None
+    quantized.adapt_quantized_layers(network)
+    gated_delta.install_kernels(network)
+    output = _find_output_layer(folder, network, library) if options.embeddings else None
     defaults, max_new_tokens = _generation_config(folder)
     return FolderModel(
         network=network,
         tokenizer=tokenizer,
         eos_token_ids=frozenset(tokenizer.eos_token_ids),
-        context_window=min(_window(config, tokenizer), options.context_length or _NO_LIMIT),
+        context_window=min(_choose_context_window(config, tokenizer), options.context_length or _NO_LIMIT),
         defaults=defaults,
         max_new_tokens=max_new_tokens,
         fingerprint=fingerprint(folder, options.adapter_path, library.name) + " unpacked" * unpacked,
@@ -133,10 +133,10 @@ def read_config(folder: Path, library: str) -> dict[str, Any]:
     Raise OrchardError("model_failed").
     """
     try:
-        folder_files.check(folder)
+        folder_files.check_folder(folder)
     except (OSError, ValueError) as error:
         raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {error}") from error
-    with loading(folder, library):
+    with explain_load_errors(folder, library):
         config: dict[str, Any] = mlx_lm.utils.load_config(folder)
         reason = absurd_size(config)
         if not reason and "model_file" in config:  # a library that runs it must not see it
@@ -146,7 +146,7 @@ def read_config(folder: Path, library: str) -> dict[str, Any]:
     return config
 
 
-def _output(folder: Path, network: Any, library: Library) -> OutputLayer:
+def _find_output_layer(folder: Path, network: Any, library: Library) -> OutputLayer:
     try:
         return OutputLayer(network, lambda: library.run(network))
     except ValueError as error:
@@ -154,9 +154,9 @@ def _output(folder: Path, network: Any, library: Library) -> OutputLayer:
         raise OrchardError("model_failed", message) from error
 
 
-def _network(folder: Path, library: Library) -> tuple[Any, dict[str, Any]]:
+def _load_lazy_network(folder: Path, library: Library) -> tuple[Any, dict[str, Any]]:
     try:
-        with loading(folder, library.name):
+        with explain_load_errors(folder, library.name):
             network, config = library.load(folder)
     finally:
         # A network begins with random weights that are never computed. The random state would keep all of them.
@@ -164,10 +164,10 @@ def _network(folder: Path, library: Library) -> tuple[Any, dict[str, Any]]:
     return network, config
 
 
-def _adapt(network: Any, adapter: Path, library: Library) -> None:
+def _apply_adapter(network: Any, adapter: Path, library: Library) -> None:
     """Apply LoRA weights to a network. Raise OrchardError("model_failed") with the reason."""
     try:
-        folder_files.check(adapter)
+        folder_files.check_folder(adapter)
     except (OSError, ValueError) as error:
         raise OrchardError("model_failed", f"the adapter in {adapter} can't be applied: {error}") from error
     try:
@@ -175,11 +175,11 @@ def _adapt(network: Any, adapter: Path, library: Library) -> None:
             raise FileNotFoundError("it has no adapter_config.json")
         if not any((adapter / name).is_file() for name in library.adapter_weights):
             raise FileNotFoundError(f"it has no {library.adapter_weights[0]}")
-        names = library.adapt(network, adapter)
+        names = library.apply_adapter(network, adapter)
         network.eval()  # the added layers are in training mode
         mx.eval([array for name, array in tree_flatten(network.parameters()) if name in names])
     except Exception as error:
-        lines = _lines(error)
+        lines = _error_lines(error)
         match error:
             case FileNotFoundError():
                 reason = lines[0]
@@ -195,7 +195,7 @@ def _adapt(network: Any, adapter: Path, library: Library) -> None:
 def fingerprint(folder: Path, adapter_path: str | None, library: str) -> str:
     """Return a hash of the library, and of a folder's and its adapter's configuration, weights' sizes and times."""
     # mlx-lm's models take no media. Their fingerprints stay as they were before there was another library.
-    files = _CONFIGURATIONS if library == "mlx-lm" else (*_CONFIGURATIONS, *_OF_PROCESSORS)
+    files = _CONFIGURATIONS if library == "mlx-lm" else (*_CONFIGURATIONS, *_PROCESSOR_FILES)
     known = hashlib.blake2b(b"" if library == "mlx-lm" else library.encode(), digest_size=16)
     for one in [folder, *([Path(adapter_path)] if adapter_path else [])]:
         for file in sorted(one.glob("*.safetensors")):
@@ -203,23 +203,23 @@ def fingerprint(folder: Path, adapter_path: str | None, library: str) -> str:
             known.update(f"{file.name} {stat.st_size} {stat.st_mtime_ns}\n".encode())
         for name in files:
             if (file := one / name).is_file():
-                known.update(folder_files.read(file))
+                known.update(folder_files.read_file(file))
     return known.hexdigest()
 
 
 @contextmanager
-def loading(folder: Path, library: str) -> Iterator[None]:
+def explain_load_errors(folder: Path, library: str) -> Iterator[None]:
     """Raise OrchardError("model_failed") with the reason if a library can't read a model's folder."""
     try:
         yield
     except Exception as error:
         raise OrchardError(
-            "model_failed", f"the model in {folder} can't be loaded: {_why(folder, error, library)}"
+            "model_failed", f"the model in {folder} can't be loaded: {_load_error_reason(folder, error, library)}"
         ) from error
 
 
 @contextmanager
-def without_code() -> Iterator[None]:
+def forbid_code() -> Iterator[None]:
     """Prevent code in a folder from running: some libraries ask transformers to run it in any case."""
     original = dynamic_module_utils.get_cached_module_file
 
@@ -233,17 +233,17 @@ def without_code() -> Iterator[None]:
         dynamic_module_utils.get_cached_module_file = original
 
 
-def evaluate(folder: Path, network: Any, progress: Progress, library: str) -> None:
+def evaluate_weights(folder: Path, network: Any, progress: Progress, library: str) -> None:
     """Read a network's weights in groups. Raise OrchardError("model_failed") if they are broken."""
     weights: list[tuple[str, mx.array]] = tree_flatten(network.parameters())
     total = sum(array.nbytes for _, array in weights)
     group: list[mx.array] = []
     done = pending = 0
-    with loading(folder, library):
+    with explain_load_errors(folder, library):
         for _, array in weights:
             group.append(array)
             pending += array.nbytes
-            if pending * _GROUPS >= total:
+            if pending * _WEIGHT_GROUPS >= total:
                 mx.eval(group)
                 done, pending, group = done + pending, 0, []
                 progress(done / total)
@@ -252,27 +252,29 @@ def evaluate(folder: Path, network: Any, progress: Progress, library: str) -> No
             progress(1.0)
 
 
-def _lines(error: Exception) -> list[str]:
+def _error_lines(error: Exception) -> list[str]:
     return str(error).strip().splitlines() or [type(error).__name__]
 
 
-def _line(error: Exception) -> str:
+def _error_line(error: Exception) -> str:
     """Return an error's lines as one, of which the first may end with a colon; very long ones are cut off."""
-    line = " ".join(line.strip() for line in _lines(error))
-    return line if len(line) <= _MOST_REASON else f"{line[:_MOST_REASON]}…"
+    line = " ".join(line.strip() for line in _error_lines(error))
+    return line if len(line) <= _MOST_REASON_CHARS else f"{line[:_MOST_REASON_CHARS]}…"
 
 
-def _why(folder: Path, error: Exception, library: str) -> str:
+def _load_error_reason(folder: Path, error: Exception, library: str) -> str:
     """Return why a library rejected a folder, in words that a user can act on."""
-    first_line = _lines(error)[0]
+    first_line = _error_lines(error)[0]
     match error:
-        case Unusable():
+        case UnusableWeightsError():
             return str(error)
         case FileNotFoundError():
             return f"it has no {'model*.safetensors' if (folder / 'config.json').is_file() else 'config.json'}"
         case json.JSONDecodeError():
             return f"its config.json is not JSON ({first_line})"
-        case _ if broken := folder_files.problem_of(sorted(folder.glob("*.safetensors"))) or _broken_json(folder):
+        case _ if broken := folder_files.find_weights_problem(sorted(folder.glob("*.safetensors"))) or _json_problem(
+            folder
+        ):
             return broken
         case KeyError():
             return f"its config.json has no {first_line}"
@@ -285,10 +287,10 @@ def _why(folder: Path, error: Exception, library: str) -> str:
     }
     reason = next((why for words, why in reasons.items() if words in first_line), None)
     reason = "memory ran out" if is_out_of_memory(error) else reason
-    return f"{reason or f'its files are broken or not in {library} format'} ({_line(error).rstrip('.')})"
+    return f"{reason or f'its files are broken or not in {library} format'} ({_error_line(error).rstrip('.')})"
 
 
-def _broken_json(folder: Path) -> str | None:
+def _json_problem(folder: Path) -> str | None:
     """Return the reason if one of the files that mlx-lm reads is not a JSON object in UTF-8; else None."""
     for name in ("config.json", "generation_config.json"):
         try:
@@ -309,7 +311,7 @@ def read_text(file: Path, what: str) -> str:
     `what` says what the file is for.
     """
     try:
-        return folder_files.read(file, _MOST_TEXT_BYTES).decode("utf-8")
+        return folder_files.read_file(file, _MOST_TEXT_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
         reason = f"it is not UTF-8 (byte {error.start})"
     except OSError as error:
@@ -319,13 +321,17 @@ def read_text(file: Path, what: str) -> str:
     raise OrchardError("model_failed", f"{what} in {file} can't be read: {reason}")
 
 
-def _tokenizer(folder: Path, template: str | None) -> Any:
+def _load_tokenizer(folder: Path, template: str | None) -> Any:
     """Load a tokenizer; replace its chat template if one is given."""
     try:
         with without_panics():
             return _read_tokenizer(folder, template)
     except Exception as error:
-        why = _line(error) if folder_files.has_tokenizer(folder_files.names(folder)) else "it has no file of tokens"
+        why = (
+            _error_line(error)
+            if folder_files.has_tokenizer(folder_files.list_names(folder))
+            else "it has no file of tokens"
+        )
         reason = f"the tokenizer in {folder} is missing or can't be loaded: {why}"
         raise OrchardError("model_failed", reason) from error
 
@@ -344,7 +350,7 @@ def _read_tokenizer(folder: Path, template: str | None) -> Any:
     return tokenizer
 
 
-def _window(config: dict[str, Any], tokenizer: Any) -> int:
+def _choose_context_window(config: dict[str, Any], tokenizer: Any) -> int:
     # transformers writes 10^30 if a tokenizer has no limit.
     limit = tokenizer.model_max_length
     return context_window(config) or (int(limit) if 0 < limit < _NO_LIMIT else _UNKNOWN_WINDOW)

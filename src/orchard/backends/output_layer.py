@@ -23,7 +23,9 @@ class OutputLayer:
         Raise ValueError if no layer computes them.
         """
         seen: list[tuple[nn.Module, mx.array, mx.array]] = []
-        with _watched([module for module in network.modules() if "weight" in module], lambda *call: seen.append(call)):
+        with _watch_calls(
+            [module for module in network.modules() if "weight" in module], lambda *call: seen.append(call)
+        ):
             logits = run()
         found = [(layer, inputs) for layer, inputs, made in seen if made.shape == logits.shape]
         if not found:
@@ -35,18 +37,18 @@ class OutputLayer:
     def inputs(self, run: Callable[[], Any]) -> mx.array:
         """Return the layer's lazy inputs, (rows, n, width), while `run` lets the network read tokens."""
         seen: list[mx.array] = []
-        with _watched([self._layer], lambda layer, inputs, made: seen.append(inputs)):
+        with _watch_calls([self._layer], lambda layer, inputs, made: seen.append(inputs)):
             run()
         return seen[-1]
 
 
 @contextmanager
-def _watched(layers: Sequence[nn.Module], note: Note) -> Iterator[None]:
+def _watch_calls(layers: Sequence[nn.Module], note: Note) -> Iterator[None]:
     """Call `note` with each layer that is called, its inputs and its outputs."""
     kinds: list[Any] = [type(layer) for layer in layers]
     try:
         for layer, kind in zip(layers, kinds, strict=True):
-            layer.__class__ = _watching(kind)
+            layer.__class__ = _watched_class(kind)
             layer._note = note
         yield
     finally:
@@ -56,8 +58,8 @@ def _watched(layers: Sequence[nn.Module], note: Note) -> Iterator[None]:
 
 
 @functools.cache
-def _watching(kind: Any) -> type:
-    class Watching(kind):  # type: ignore[misc]
+def _watched_class(kind: Any) -> type:
+    class WatchedLayer(kind):  # type: ignore[misc]
         _note: Note
 
         def __call__(self, inputs: mx.array, *args: Any, **named: Any) -> Any:
@@ -71,4 +73,4 @@ def _watching(kind: Any) -> type:
             self._note(self, inputs, made)
             return made
 
-    return Watching
+    return WatchedLayer

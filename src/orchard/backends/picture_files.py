@@ -10,7 +10,7 @@ from PIL.TiffImagePlugin import TiffImageFile
 from orchard.core.errors import brief
 from orchard.core.media import MAX_PIXELS, MediaPart, refusal
 
-_NAMES = {"WEBP": "WebP"}
+_FORMAT_NAMES = {"WEBP": "WebP"}
 _TILE_SIDES = (322, 323)  # TIFF 6.0, section 15
 _SCAN = b"\xff\xda"
 MOST_SCANNED = 20_000_000_000
@@ -35,7 +35,7 @@ def open_picture(
         image: Image.Image = Image.open(BytesIO(data), formats=formats)
         tile_pixels = _tile_pixels(image)
     except Exception as error:  # broken headers raise all kinds of errors
-        *names, last = (_NAMES.get(name, name) for name in formats)
+        *names, last = (_FORMAT_NAMES.get(name, name) for name in formats)
         raise refusal(part, f"it is no {', '.join(names)} or {last} image, or it is broken") from error
     width, height = image.size
     if width * height > MAX_PIXELS:
@@ -53,7 +53,7 @@ def open_picture(
         raise refusal(part, "its pixels are numbers of 32 bits; send it with 8 or 16 bits for each colour")
     try:
         image.load()
-        upright = _in_eight_bits(ImageOps.exif_transpose(image))
+        upright = _to_eight_bits(ImageOps.exif_transpose(image))
         if mode and upright.mode == "P":
             upright = upright.convert("RGBA")  # Pillow warns of palettes with transparency that become RGB at once
         return upright.convert(mode) if mode else upright  # not every mode can be converted
@@ -61,7 +61,7 @@ def open_picture(
         raise refusal(part, f"it is broken or truncated ({brief(error)})") from error
 
 
-def _in_eight_bits(image: Image.Image) -> Image.Image:
+def _to_eight_bits(image: Image.Image) -> Image.Image:
     """Return an image with the upper 8 of 16 bits of grey; Pillow would turn all but the darkest parts white."""
     if not image.mode.startswith("I;16"):
         return image

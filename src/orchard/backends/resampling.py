@@ -13,31 +13,31 @@ Samples = NDArray[np.float32]
 # and the parameter of its Kaiser window.
 _ZEROS, _CUTOFF, _BETA = 64, 0.9475937167399596, 14.769656459379492
 _PHASES = 512  # of the filter in each zero crossing; what lies between two is interpolated
-_AT_ONCE = 2**17  # samples in the windows that are multiplied at once
+_WINDOW_SAMPLES = 2**17  # samples in the windows that are multiplied at once
 
 
-def resampled(blocks: Iterator[Samples], rate: int, wanted: int) -> Iterator[Samples]:
-    """Yield blocks of mono samples, `wanted` a second, from blocks with `rate` a second.
+def resample(blocks: Iterator[Samples], rate: int, new_rate: int) -> Iterator[Samples]:
+    """Yield blocks of mono samples, `new_rate` a second, from blocks with `rate` a second.
 
     Together they differ from mlx-audio's result for the whole sound by less than -80 dB.
     """
-    if rate == wanted:
+    if rate == new_rate:
         yield from blocks
         return
-    filters = _filters(max(1.0, rate / wanted))
+    filters = _lowpass_filters(max(1.0, rate / new_rate))
     half = filters.shape[1] // 2
     held, first, made = np.zeros(0, np.float32), -half, 0  # `first`: the number of the sample held[0]
-    for block in _with_edges(blocks, half):
+    for block in _pad_edges(blocks, half):
         held = np.concatenate([held, block])
-        end = max(made, -(-(first + len(held) - half) * wanted // rate))
+        end = max(made, -(-(first + len(held) - half) * new_rate // rate))
         if end > made:
-            yield _filtered(held, np.arange(made, end) * rate - first * wanted, wanted, filters)
+            yield _interpolate(held, np.arange(made, end) * rate - first * new_rate, new_rate, filters)
         made = end
-        unused = made * rate // wanted - half + 1 - first
+        unused = made * rate // new_rate - half + 1 - first
         held, first = held[unused:], first + unused
 
 
-def _filters(scale: float) -> NDArray[np.float32]:
+def _lowpass_filters(scale: float) -> NDArray[np.float32]:
     """Return the low-pass filter at each phase, the first of the next sample included: (phases + 1, taps).
 
     `scale`: the given samples for each zero crossing.
@@ -48,7 +48,7 @@ def _filters(scale: float) -> NDArray[np.float32]:
     return (_CUTOFF / scale * np.sinc(_CUTOFF * at) * window).astype(np.float32)
 
 
-def _with_edges(blocks: Iterator[Samples], size: int) -> Iterator[Samples]:
+def _pad_edges(blocks: Iterator[Samples], size: int) -> Iterator[Samples]:
     """Yield blocks, with the first sample `size` more times before them, and the last one after them."""
     last = None
     for block in blocks:
@@ -61,12 +61,12 @@ def _with_edges(blocks: Iterator[Samples], size: int) -> Iterator[Samples]:
         yield np.full(size, last)
 
 
-def _filtered(held: Samples, places: NDArray[np.int64], wanted: int, filters: NDArray[np.float32]) -> Samples:
-    """Return the samples of the result at these places in the given ones, in parts of which a sample has `wanted`."""
+def _interpolate(held: Samples, places: NDArray[np.int64], wanted: int, filters: NDArray[np.float32]) -> Samples:
+    """Return the samples of the result at these places in the given ones, in parts of which a sample has `new_rate`."""
     phases, taps = len(filters) - 1, filters.shape[1]
     windows = sliding_window_view(held, taps)
     found = np.empty(len(places), np.float32)
-    step = max(1, _AT_ONCE // taps)
+    step = max(1, _WINDOW_SAMPLES // taps)
     for begin in range(0, len(places), step):
         sample, part = np.divmod(places[begin : begin + step], wanted)
         phase, rest = np.divmod(part * phases, wanted)

@@ -37,7 +37,7 @@ class MemoryUse(Struct, frozen=True):
     wanted_bytes: int = 0
 
 
-class Loaded(Struct, frozen=True):
+class LoadResult(Struct, frozen=True):
     """A model that is ready: the bytes that it takes without requests, and other details for clients."""
 
     weights_bytes: int
@@ -70,14 +70,14 @@ class Service(Protocol):
             from orchard.device import memory
         except ModuleNotFoundError:  # a kind of model may do without MLX
             return DeviceMemory()
-        return memory.read(has_model=has_model)
+        return memory.read_device_memory(has_model=has_model)
 
     @abstractmethod
     def __init__(self, path: str, options: LoadOptions) -> None:
         """Take the model's folder, and the options that the backend's row in `orchard.kinds` names."""
 
     @abstractmethod
-    async def start(self, emit: Emit, progress: Progress) -> Loaded:
+    async def start(self, emit: Emit, progress: Progress) -> LoadResult:
         """Load the model, warm it up, and return its size and details.
 
         Raise OrchardError("model_failed", ...) with the reason; `close` frees what was loaded by then.
@@ -97,7 +97,7 @@ class Service(Protocol):
     def resume(self, request_id: str) -> None:
         """Continue a paused request where it was; the pause doesn't change its events. Unknown ids are ignored."""
 
-    async def cache(self, request_id: str | None) -> CacheState:
+    async def cache_state(self, request_id: str | None) -> CacheState:
         """Return the prefix cache's counters and all reports; with a request's id, only its report, if it has one.
 
         This may wait for the engine's current step. If the service is closed meanwhile, it may never return.
@@ -105,18 +105,18 @@ class Service(Protocol):
         return CacheState()
 
     @abstractmethod
-    def signs(self) -> Heartbeat:
+    def heartbeat(self) -> Heartbeat:
         """Return the signs of life, also while the model loads: then each report of progress ends a piece of work."""
 
-    def speculated(self) -> SpeculationReport:
+    def speculation(self) -> SpeculationReport:
         """Return the results of speculation since the load."""
         return {}
 
-    def starved(self) -> list[str]:
+    def starved_requests(self) -> list[str]:
         """Return the requests that wait because they need more memory than there is for now, even alone."""
         return []
 
-    def memory(self) -> MemoryUse:
+    def memory_use(self) -> MemoryUse:
         """Return what the model takes now. Any thread may call this."""
         return MemoryUse()
 

@@ -8,7 +8,7 @@ import miniaudio
 
 SAMPLE_RATES = range(4_000, 384_001)
 MOST_CHANNELS = 8
-_LEAST_UNKNOWN = 0x7FFF_0000  # of sizes that writers give a WAV file before they know its real one
+_LEAST_UNKNOWN_SIZE = 0x7FFF_0000  # of sizes that writers give a WAV file before they know its real one
 _MOST_BYTES = 2**32 - 2  # one more means that the size is unknown
 _MOST_CHUNKS = 64
 
@@ -24,7 +24,7 @@ class UnfitSoundError(Exception):
     """No model can take a sound file; the message is the reason, such as "it has 99 channels …"."""
 
 
-def read_info(reader: Callable[[Any], Any], source: str | bytes) -> Any | None:
+def read_sound_info(reader: Callable[[Any], Any], source: str | bytes) -> Any | None:
     """Return what a function of miniaudio reads in a header; None for another format.
 
     Raise UnfitSoundError if it has too many channels, or a sample rate that no recorder uses.
@@ -34,19 +34,19 @@ def read_info(reader: Callable[[Any], Any], source: str | bytes) -> Any | None:
     except miniaudio.MiniaudioError:
         return None
     except ZeroDivisionError as error:  # of the length by the sample rate
-        raise _unfit("a sample rate of 0 Hz") from error
+        raise _layout_error("a sample rate of 0 Hz") from error
     _check_layout(info.nchannels, info.sample_rate)
     return info
 
 
 def _check_layout(channels: int, rate: int) -> None:
     if not 0 < channels <= MOST_CHANNELS or rate not in SAMPLE_RATES:
-        raise _unfit(f"{channels:,} channels at {rate:,} Hz")
+        raise _layout_error(f"{channels:,} channels at {rate:,} Hz")
 
 
-def _unfit(heard: str) -> UnfitSoundError:
+def _layout_error(layout: str) -> UnfitSoundError:
     allowed = f"1 to {MOST_CHANNELS} channels at {SAMPLE_RATES.start:,} to {SAMPLE_RATES.stop - 1:,} Hz"
-    return UnfitSoundError(f"it has {heard}, and {allowed} are allowed")
+    return UnfitSoundError(f"it has {layout}, and {allowed} are allowed")
 
 
 def check_wav(file: BinaryIO) -> DataSize | None:
@@ -61,7 +61,7 @@ def check_wav(file: BinaryIO) -> DataSize | None:
         magic, size, form = struct.unpack("<4sI4s", file.read(12))
         if magic not in (b"RIFF", b"RF64") or form != b"WAVE":
             return None
-        if magic == b"RIFF" and size < _LEAST_UNKNOWN and size + 8 > there:
+        if magic == b"RIFF" and size < _LEAST_UNKNOWN_SIZE and size + 8 > there:
             raise UnfitSoundError(f"it is truncated: it has {there:,} of {size + 8:,} bytes")
         for _ in range(_MOST_CHUNKS):
             name, size = struct.unpack("<4sI", file.read(8))

@@ -13,7 +13,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Event
 from orchard.core.fair_queue import FairQueue, has_place
 from orchard.core.request import Request
-from orchard.device.memory import limit_device, recommended
+from orchard.device.memory import limit_device, recommended_bytes
 from orchard.device.mlx_thread import MlxThread
 
 log = logging.getLogger("orchard.worker")
@@ -21,7 +21,7 @@ log = logging.getLogger("orchard.worker")
 T = TypeVar("T")
 
 
-async def load_in(thread: MlxThread, load: Callable[[Progress], T], progress: Progress) -> T:
+async def load_in_thread(thread: MlxThread, load: Callable[[Progress], T], progress: Progress) -> T:
     """Load a model in its thread and return it; each report of progress by `load` ends a piece of work.
 
     Raise OrchardError("model_failed", ...) with the reason.
@@ -104,7 +104,7 @@ class TurnService(Service, Generic[R]):
     @staticmethod
     def prepare() -> int:
         """Return the bytes that the device lets models use. Importing the service has imported what a load needs."""
-        return recommended()
+        return recommended_bytes()
 
     def __init__(self, memory_limit: int | None) -> None:
         """`memory_limit`: the bytes that the model and its requests may take; None: what is recommended."""
@@ -115,10 +115,10 @@ class TurnService(Service, Generic[R]):
         """The requests that are not paused."""
         self._work: asyncio.Task[None] | None = None
 
-    async def _loaded(self, load: Callable[[Progress], T], progress: Progress) -> T:
-        """Load the model within the memory limit and return it; see `load_in`. Raise OrchardError."""
-        limit_device(self._memory_limit or recommended())
-        return await load_in(self._thread, load, progress)
+    async def _load_model(self, load: Callable[[Progress], T], progress: Progress) -> T:
+        """Load the model within the memory limit and return it; see `load_in_thread`. Raise OrchardError."""
+        limit_device(self._memory_limit or recommended_bytes())
+        return await load_in_thread(self._thread, load, progress)
 
     def pause(self, request_id: str) -> None:
         """Begin no further piece of a request until it is resumed. Unknown ids are ignored."""
@@ -132,7 +132,7 @@ class TurnService(Service, Generic[R]):
             if request.paused:
                 request.paused = False
                 self._wait(request)
-            self._go_on()
+            self._start_work()
 
     def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit MLX to `memory_bytes`."""
@@ -160,7 +160,7 @@ class TurnService(Service, Generic[R]):
         self._queue.remove(request_id)
         return self._live.pop(request_id, None)
 
-    def _go_on(self) -> None:
+    def _start_work(self) -> None:
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._run())
 

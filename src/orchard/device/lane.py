@@ -16,31 +16,31 @@ T = TypeVar("T")
 
 _STACK_BYTES = 16 * 2**20
 _POLLING_SECONDS = 0.02
-_FIRST = float("-inf")  # before everything that waits
-_HALF = 0.5  # what overtakes work yields less than this part of its seconds, so few works are interrupted at a time
+_FIRST_TURN = float("-inf")  # before everything that waits
+_OVERTAKE_SHARE = 0.5  # of a work's yield_seconds: what overtakes it has fewer, so few works are interrupted at a time
 
 
-def turn_of(yields: float) -> float:
+def turn_of(yield_seconds: float) -> float:
     """Return the turn of a piece of work that is queued now; work with the earliest turn goes first.
 
-    Large work lets smaller work that is queued in the next `yields` seconds go first, but none that is queued later.
-    So nothing waits forever.
+    Large work lets smaller work that is queued in the next `yield_seconds` go first, but none that is queued later. So
+    nothing waits forever.
     """
-    return time.monotonic() + yields
+    return time.monotonic() + yield_seconds
 
 
-class GivenUp(BaseException):
+class CallerCancelled(BaseException):
     """Raised inside work whose caller is cancelled. Handlers of `Exception` in that work don't catch it."""
 
 
 class _LaneWork:
     """A piece of work; `call` is None once it has begun."""
 
-    def __init__(self, call: Callable[[], Any], yields: float) -> None:
+    def __init__(self, call: Callable[[], Any], yield_seconds: float) -> None:
         self.call: Callable[[], Any] | None = call
-        self.yields = yields
+        self.yield_seconds = yield_seconds
         self.future: Future[Any] = Future()
-        self.given_up = False
+        self.caller_cancelled = False
 
 
 class Lane:
@@ -63,39 +63,39 @@ class Lane:
         began = self._began
         return 0.0 if began is None else time.monotonic() - min((began, *self._beside))
 
-    async def do(self, work: Callable[..., T], *args: Any, yields: float = 0.0) -> T:
+    async def do(self, work: Callable[..., T], *args: Any, yield_seconds: float = 0.0) -> T:
         """Do a piece of work after those with earlier turns, see `turn_of`; return its result, or raise what it raises.
 
         If the caller is cancelled, the work doesn't begin, or ends where it gives way (see `give_way`).
         """
-        waiting = _LaneWork(partial(work, *args), yields)
-        self._queue.put((turn_of(yields), next(self._numbers), waiting))
+        waiting = _LaneWork(partial(work, *args), yield_seconds)
+        self._queue.put((turn_of(yield_seconds), next(self._numbers), waiting))
         try:
             found: T = await asyncio.wrap_future(waiting.future)
         except asyncio.CancelledError:
-            waiting.given_up = True
+            waiting.caller_cancelled = True
             raise
         return found
 
     def close(self) -> None:
         """Wait for the current piece of work, and end the thread without beginning another."""
-        self._queue.put((_FIRST, next(self._numbers), None))
+        self._queue.put((_FIRST_TURN, next(self._numbers), None))
         self._thread.join()
 
     def give_way(self) -> None:
         """See the function `give_way`."""
         assert self._work, "only work gives way"
         self._let_overtake(self._work)
-        self.check_given_up()
+        self.check_cancelled()
         self._began = time.monotonic()
 
-    def check_given_up(self) -> None:
-        """See the function `check_given_up`."""
-        if self._work and self._work.given_up:
-            raise GivenUp
+    def check_cancelled(self) -> None:
+        """See the function `check_cancelled`."""
+        if self._work and self._work.caller_cancelled:
+            raise CallerCancelled
 
-    def beside(self, call: Callable[[], T]) -> T:
-        """See the function `beside`."""
+    def run_beside(self, call: Callable[[], T]) -> T:
+        """See the function `run_beside`."""
         current, result = self._work, Future[T]()
         assert current, "only work is done beside other work"
         threading.Thread(target=_settle, args=(result, call), daemon=True).start()  # there may be none left
@@ -107,15 +107,15 @@ class Lane:
         self.give_way()
         return result.result()
 
-    def _let_overtake(self, current: _LaneWork) -> None:
+    def _let_overtake(self, current_work: _LaneWork) -> None:
         with self._queue.mutex:
             waiting = [work for _, _, work in sorted(self._queue.queue)]
         for work in waiting:
-            if work and work.yields < current.yields * _HALF:
+            if work and work.yield_seconds < current_work.yield_seconds * _OVERTAKE_SHARE:
                 self._do(work)
 
     def _run(self) -> None:
-        _here.lane = self
+        _current.lane = self
         while (work := self._queue.get()[2]) is not None:
             self._do(work)
             del work  # it may keep a model
@@ -145,35 +145,35 @@ def _settle(future: "Future[Any]", call: Callable[[], Any]) -> None:
     _outcome(future, call)()
 
 
-class _Here(threading.local):
+class _CurrentLane(threading.local):
     """The lane of this thread, if it is one's."""
 
     lane: Lane | None = None
 
 
-_here = _Here()
+_current = _CurrentLane()
 
 
 def give_way() -> None:
     """Let waiting work go first that is much smaller than the current work of this thread's lane, if it is a lane's.
 
-    Call this between pieces of work that are large together. Each such piece is a sign of life. Raise `GivenUp` if the
-    work's caller is cancelled.
+    Call this between pieces of work that are large together. Each such piece is a sign of life. Raise `CallerCancelled`
+    if the work's caller is cancelled.
     """
-    if _here.lane:
-        _here.lane.give_way()
+    if _current.lane:
+        _current.lane.give_way()
 
 
-def check_given_up() -> None:
-    """Raise `GivenUp` if the caller of this thread's current work, if it is a lane's, is cancelled."""
-    if _here.lane:
-        _here.lane.check_given_up()
+def check_cancelled() -> None:
+    """Raise `CallerCancelled` if the caller of this thread's current work, if it is a lane's, is cancelled."""
+    if _current.lane:
+        _current.lane.check_cancelled()
 
 
-def beside(call: Callable[[], T]) -> T:
+def run_beside(call: Callable[[], T]) -> T:
     """Call a long function of native code, which doesn't keep the interpreter's lock, and return its result.
 
     If this thread is a lane's, the function runs in another thread, and smaller work of the lane goes first until it
-    ends. If the caller of the current work is cancelled, `GivenUp` is raised only then, so few such threads run.
+    ends. If the caller of the current work is cancelled, raise `CallerCancelled` only then, so few such threads run.
     """
-    return _here.lane.beside(call) if _here.lane else call()
+    return _current.lane.run_beside(call) if _current.lane else call()

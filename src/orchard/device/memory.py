@@ -5,21 +5,21 @@ import mlx.core as mx
 from orchard import system_memory
 from orchard.core.device_memory import DeviceMemory
 
-_RECOMMENDED = "max_recommended_working_set_size"  # Metal's
+_RECOMMENDED_KEY = "max_recommended_working_set_size"  # Metal's
 _SHARE = 0.75  # of the machine's memory, if the device recommends nothing; the rest is for the system
 
 
-def recommended() -> int:
+def recommended_bytes() -> int:
     """Return the bytes that MLX may use: what the device recommends (Metal), or most of its memory.
 
     On a device without its own memory, that is the machine's memory, or the limit of its container.
     """
     if mx.default_device() == mx.gpu:
         info = mx.device_info()
-        for key in (_RECOMMENDED, "total_memory", "memory_size"):
+        for key in (_RECOMMENDED_KEY, "total_memory", "memory_size"):
             if isinstance(known := info.get(key), int) and known > 0:
-                return known if key == _RECOMMENDED else int(known * _SHARE)
-    return int(system_memory.read().total_bytes * _SHARE)
+                return known if key == _RECOMMENDED_KEY else int(known * _SHARE)
+    return int(system_memory.read_system_memory().total_bytes * _SHARE)
 
 
 def limit_device(memory_bytes: int) -> None:
@@ -30,11 +30,11 @@ def limit_device(memory_bytes: int) -> None:
     the machine's can stop a Mac; other devices wire no memory.
     """
     mx.set_memory_limit(memory_bytes)
-    if most := mx.device_info().get(_RECOMMENDED):
+    if most := mx.device_info().get(_RECOMMENDED_KEY):
         mx.set_wired_limit(min(memory_bytes, int(most)))
 
 
-def read(*, has_model: bool) -> DeviceMemory:
+def read_device_memory(*, has_model: bool) -> DeviceMemory:
     """Return what the device has free and what MLX holds. Any thread may call this, also while another one computes.
 
     Without a model, don't ask MLX's allocator: on CUDA, that would take memory for a context.

@@ -18,28 +18,28 @@ T = TypeVar("T")
 _SECONDS_TO_END = 10.0
 
 _Tasks = queue.SimpleQueue[tuple[Callable[[], None], Callable[[], None]]]
-_idle: list[_Tasks] = []  # one for each idle thread
+_idle_threads: list[_Tasks] = []  # one for each idle thread
 
 
-def in_lasting_thread(work: Callable[[], None], done: Callable[[], None]) -> None:
+def run_in_lasting_thread(work: Callable[[], None], done: Callable[[], None]) -> None:
     """Do a piece of work, which must not raise, in a thread that never ends; then call `done` there.
 
     When a thread ends, MLX's thread-local state takes the interpreter's lock; if the interpreter is ending, too, that
     aborts the process. So the thread stays and waits for other work.
     """
     try:
-        tasks = _idle.pop()
+        tasks = _idle_threads.pop()
     except IndexError:
         tasks = queue.SimpleQueue()
-        threading.Thread(target=_serve, args=(tasks,), name="engine", daemon=True).start()
+        threading.Thread(target=_run_tasks, args=(tasks,), name="engine", daemon=True).start()
     tasks.put((work, done))
 
 
-def _serve(tasks: _Tasks) -> None:
+def _run_tasks(tasks: _Tasks) -> None:
     while True:
         work, done = tasks.get()
         work()
-        _idle.append(tasks)
+        _idle_threads.append(tasks)
         done()
         del work, done  # they must not keep an engine alive
 
@@ -55,7 +55,7 @@ class MlxThread:
         self._closed = threading.Event()
         # If the interpreter ends while a thread is inside MLX, the process aborts.
         atexit.register(self._end)
-        in_lasting_thread(self._work, self._closed.set)
+        run_in_lasting_thread(self._work, self._closed.set)
 
     @property
     def silent_seconds(self) -> float:

@@ -30,7 +30,7 @@ def is_out_of_memory(error: BaseException | None) -> bool:
     return is_out_of_memory(error.__cause__)
 
 
-def errors_come_late() -> bool:
+def has_late_errors() -> bool:
     """Return whether work that ran out of memory may leave zeros, and a later call of MLX raises its error: on Metal.
 
     Elsewhere, the call that launches the work raises it.
@@ -38,13 +38,13 @@ def errors_come_late() -> bool:
     return mx.default_device() == mx.gpu and mx.metal.is_available()
 
 
-def surface() -> None:
-    """Wait for the device; raise the error of earlier work, which MLX may have kept: see `errors_come_late`."""
+def raise_late_errors() -> None:
+    """Wait for the device; raise the error of earlier work, which MLX may have kept: see `has_late_errors`."""
     mx.synchronize()
 
 
-def forget(error: BaseException) -> None:
-    """Let go of what an out-of-memory error keeps alive, and free MLX's cached buffers. Call `finish` first."""
+def free_after_error(error: BaseException) -> None:
+    """Free what an out-of-memory error keeps alive, and MLX's cached buffers. Call `wait_for_launched_work` first."""
     found: BaseException | None = error
     while found is not None:
         traceback.clear_frames(found.__traceback__)
@@ -52,7 +52,7 @@ def forget(error: BaseException) -> None:
     mx.clear_cache()
 
 
-def finish() -> None:
+def wait_for_launched_work() -> None:
     """Wait for work that was launched before memory ran out, and for what MLX has of the work that failed.
 
     Do this while its arrays are alive: on CUDA, kernels that MLX has not launched yet would write to freed memory.
@@ -60,58 +60,58 @@ def finish() -> None:
     """
     for _ in range(_MOST_ERRORS):
         try:
-            surface()
+            raise_late_errors()
             break
         except Exception as late:
             if not is_out_of_memory(late):
                 raise
 
 
-def patiently(act: Callable[[], R]) -> R:
+def retry_once(act: Callable[[], R]) -> R:
     """Return what `act` returns. If memory runs out, free what is not needed and try once more.
 
     Raise OrchardError("insufficient_memory") if it runs out again, and any other error at once.
     """
-    ((_, made),) = in_parts(lambda _: act(), None, lambda _: ())
+    ((_, made),) = run_in_parts(lambda _: act(), None, lambda _: ())
     if isinstance(made, OrchardError):
         raise made
     return made
 
 
-def in_parts(act: Callable[[W], R], whole: W, halve: Callable[[W], Sequence[W]]) -> list[tuple[W, R | OrchardError]]:
+def run_in_parts(act: Callable[[W], R], work: W, halve: Callable[[W], Sequence[W]]) -> list[tuple[W, R | OrchardError]]:
     """Return a piece of work and what `act` returns for it; if memory runs out, its parts, each with its own.
 
     `halve` returns the parts of a piece, none if it can't be cut: then it is tried once more. A part for which memory
     runs out again has an OrchardError("insufficient_memory"). Raise any other error.
     """
     try:
-        return [(whole, _surfaced(partial(act, whole)))]
+        return [(work, _run_and_surface(partial(act, work)))]
     except Exception as error:
-        _let_go(error)
-    if parts := halve(whole):
-        return [one for part in parts for one in in_parts(act, part, halve)]
+        _free_memory(error)
+    if parts := halve(work):
+        return [one for part in parts for one in run_in_parts(act, part, halve)]
     try:
-        return [(whole, _surfaced(partial(act, whole)))]
+        return [(work, _run_and_surface(partial(act, work)))]
     except Exception as error:
-        _let_go(error)
-    return [(whole, insufficient())]
+        _free_memory(error)
+    return [(work, insufficient_memory())]
 
 
-def insufficient() -> OrchardError:
+def insufficient_memory() -> OrchardError:
     """Return the error for a caller whose request finds no memory, though all that is not needed is freed."""
     message = "the device ran out of memory, even with nothing else in it; try again later"
     return OrchardError("insufficient_memory", message, retry_after=_RETRY_AFTER)
 
 
-def _surfaced(act: Callable[[], R]) -> R:
+def _run_and_surface(act: Callable[[], R]) -> R:
     made = act()
-    surface()
+    raise_late_errors()
     return made
 
 
-def _let_go(error: Exception) -> None:
+def _free_memory(error: Exception) -> None:
     if not is_out_of_memory(error):
         raise error
     log.warning("memory ran out", exc_info=error)
-    finish()
-    forget(error)
+    wait_for_launched_work()
+    free_after_error(error)

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from orchard.core.speculation_report import SpeculationReport
 from orchard.core.tasks.text_options import TextOptions
 from orchard.device.memory import limit_device
-from orchard.device.mlx_thread import in_lasting_thread
+from orchard.device.mlx_thread import run_in_lasting_thread
 from orchard.engine import memory
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import EngineStep, Job
@@ -117,7 +117,7 @@ class Engine(Generic[M]):
         self._limit = memory.memory_limit(self._options)
         limit_device(self._limit)
         ready = self._ready
-        in_lasting_thread(self._main, self._closed.set)
+        run_in_lasting_thread(self._main, self._closed.set)
         return ready
 
     def advance(self, fraction: float) -> None:
@@ -207,7 +207,7 @@ class Engine(Generic[M]):
             self._begin_work()
             draft = self._load_draft(model)
             self._begin_work()
-            kept = getattr(model, "kept_bytes", 0)  # a vision model, for example, keeps encoded images
+            kept = getattr(model, "cache_bytes", 0)  # a vision model, for example, keeps encoded images
             self.weights_bytes = mx.get_active_memory() + kept
             wake = partial(self._inbox.put, lambda _: None)
             runner = make_runner(model, self._options, self.weights_bytes, wake, self._report_preparation, draft=draft)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from orchard.core.tasks.text_options import TextOptions
-from orchard.device.memory import recommended
+from orchard.device.memory import recommended_bytes
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.speculation.speculation import Speculation
 
@@ -53,7 +53,7 @@ class Use(NamedTuple):
 
 def memory_limit(options: TextOptions) -> int:
     """Return how many bytes weights, KV caches and cached prompts may take together."""
-    return options.memory_limit or recommended()
+    return options.memory_limit or recommended_bytes()
 
 
 @cache

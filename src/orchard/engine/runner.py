@@ -10,7 +10,14 @@ import numpy as np
 from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
-from orchard.device.out_of_memory import errors_come_late, finish, forget, insufficient, is_out_of_memory, surface
+from orchard.device.out_of_memory import (
+    free_after_error,
+    has_late_errors,
+    insufficient_memory,
+    is_out_of_memory,
+    raise_late_errors,
+    wait_for_launched_work,
+)
 from orchard.engine.batching.batch import Batch
 from orchard.engine.batching.decode import Rows
 from orchard.engine.batching.job import DrawnToken, EngineStep, HiddenState, Job, JobFailure, JobStart, PromptScores
@@ -70,7 +77,7 @@ class Runner:
         self._scores: list[tuple[Work, Logprobs]] = []  # launched, not read yet
         self._hidden_states: list[tuple[Work, mx.array]] = []  # launched, not read yet
         self._results = Results(lambda work: self._work.get(work.job.id) is work, self._end)
-        self._errors_come_late = errors_come_late()
+        self._errors_come_late = has_late_errors()
         self._shortage = Shortage()
         self._reported_jobs: tuple[int, list[str]] = (0, [])  # the jobs that the last step reported
         self.read_tokens = 0
@@ -226,7 +233,7 @@ class Runner:
 
     def _confirm(self) -> None:
         """Wait for the device; if it reports no error, release all results."""
-        surface()
+        raise_late_errors()
         self.store.confirm()
         self.store.settle(self._rows.read_draws, self._rows.launched_draws + 2)
         self._results.release()
@@ -239,9 +246,9 @@ class Runner:
             if not is_out_of_memory(error):
                 raise
             log.warning("memory ran out; %d requests begin again", self._scheduler.running, exc_info=error)
-            finish()
+            wait_for_launched_work()
             self._recover()
-            forget(error)
+            free_after_error(error)
             return None
 
     def _recover(self) -> None:
@@ -265,7 +272,7 @@ class Runner:
             work.scored_tokens = work.released_scores  # also those of jobs that were stopped a moment ago are dropped
         self._scheduler.limit_running(self._shortage.max_running)
         if alone and self._shortage.is_hopeless:
-            refusal = insufficient()
+            refusal = insufficient_memory()
             self._drop_failed_job(JobFailure(alone.job.id, refusal.message, refusal=refusal))
 
     def _begin(self, work: Work) -> None:

@@ -57,7 +57,7 @@ class ServiceTypes(NamedTuple):
 
 def import_service(service: str, options: str, tasks: Sequence[str]) -> ServiceTypes:
     """Import a service and its types, each named as `package.module:Class`. Raise ImportError if one is missing."""
-    quick_transformers.install()
+    quick_transformers.install_quick_import()
     # mlx-lm sets the limit of open files when it is imported, which may be forbidden; the server has set its own.
     set_limit, resource.setrlimit = resource.setrlimit, lambda *_: None
     try:
@@ -95,9 +95,9 @@ class Worker:
     async def run(self, reader: asyncio.StreamReader) -> None:
         """Serve until the gateway closes the socket."""
         service = self._types.service
-        self._say(wire.Hello(service.prepare(), service.device_memory(has_model=False)))
+        self._send(wire.Hello(service.prepare(), service.device_memory(has_model=False)))
         self._begin(self._report_memory())
-        while (message := await wire.read(reader)) is not None:
+        while (message := await wire.read_message(reader)) is not None:
             self._receive(message)
         for task in self._tasks:
             if task is not self._unloading:
@@ -112,18 +112,18 @@ class Worker:
         match message:
             case wire.Submit(request_id, task, priority, sender, cache_scope):
                 known = self._types.tasks.decode(task)
-                self._loaded.submit(
+                self._current_service.submit(
                     Request(request_id, self._model, known, priority, sender=sender, cache_scope=cache_scope)
                 )
             case wire.Cancel(request_id):
-                self._loaded.cancel(request_id)
+                self._current_service.cancel(request_id)
             case wire.Pause(request_id):
-                self._loaded.pause(request_id)
+                self._current_service.pause(request_id)
             case wire.Resume(request_id):
-                self._loaded.resume(request_id)
+                self._current_service.resume(request_id)
             case wire.Ping(number):
-                signs = self._service.signs() if self._service else Heartbeat()
-                self._say(wire.Pong(number, signs.silent_seconds, signs.mlx_bytes, _rss_bytes()))
+                heartbeat = self._service.heartbeat() if self._service else Heartbeat()
+                self._send(wire.Pong(number, heartbeat.silent_seconds, heartbeat.mlx_bytes, _rss_bytes()))
             case wire.AskCache(number, request_id):
                 self._begin(self._report_cache(number, request_id))
             case wire.Load(name, path, options):
@@ -131,12 +131,12 @@ class Worker:
                 self._service = self._types.service(path, self._types.options.decode(options))
                 self._begin(self._load(self._service))
             case wire.LimitMemory(memory_bytes, most_bytes):
-                self._loaded.limit_memory(memory_bytes, most_bytes)
+                self._current_service.limit_memory(memory_bytes, most_bytes)
             case wire.Unload():
                 self._unloading = self._begin(self._unload())
 
     @property
-    def _loaded(self) -> Service:
+    def _current_service(self) -> Service:
         assert self._service, "the gateway used a model before it loaded one"
         return self._service
 
@@ -144,19 +144,19 @@ class Worker:
         begin = time.monotonic()
         emit = functools.partial(self._emit, service)
         try:
-            loaded = await service.start(emit, lambda fraction: self._say(wire.Loading(fraction)))
+            loaded = await service.start(emit, lambda fraction: self._send(wire.Loading(fraction)))
         except OrchardError as error:
             from orchard.device.out_of_memory import is_out_of_memory
 
             log.error("loading failed: %s", error.message)
-            self._say(wire.LoadFailed(error.message, is_out_of_memory(error)))
+            self._send(wire.LoadFailed(error.message, is_out_of_memory(error)))
             return
         self._ready = True
-        self._say(wire.Ready(time.monotonic() - begin, loaded.weights_bytes, loaded.details))
+        self._send(wire.Ready(time.monotonic() - begin, loaded.weights_bytes, loaded.details))
 
     async def _unload(self) -> None:
         self._ready = False
-        await self._loaded.close(SAVE_SECONDS)
+        await self._current_service.close(SAVE_SECONDS)
         self._service = self._unloading = None
         gc.collect()
         if sys.platform == "linux":  # return freed memory to the system, as far as the C library's heap allows it
@@ -164,18 +164,18 @@ class Worker:
                 ctypes.CDLL(None).malloc_trim(0)
         _log_fields["origin"] = "worker"
         self._memory = MemoryChanges()  # for the gateway forgets the model's reports
-        self._say(wire.Unloaded(_rss_bytes()))
+        self._send(wire.Unloaded(_rss_bytes()))
 
     async def _report_cache(self, number: int, request_id: str | None) -> None:
-        self._say(wire.CacheIs(number, await self._loaded.cache(request_id)))
+        self._send(wire.CacheIs(number, await self._current_service.cache_state(request_id)))
 
     async def _report_memory(self) -> None:
         """Report once a second what holds memory, if that has changed noticeably; a thread reads it."""
         while True:
             # Its driver may make the thread wait.
             device = await asyncio.to_thread(self._types.service.device_memory, has_model=self._service is not None)
-            if report := self._memory.report(device, self._service.memory() if self._service else MemoryUse()):
-                self._say(report)
+            if report := self._memory.report(device, self._service.memory_use() if self._service else MemoryUse()):
+                self._send(report)
             await asyncio.sleep(REPORT_SECONDS)
 
     def _begin(self, work: "asyncio._CoroutineLike[None]") -> "asyncio.Task[None]":
@@ -189,16 +189,16 @@ class Worker:
         if not task.cancelled() and (error := task.exception()):
             # Otherwise the callers would wait forever.
             log.critical("the worker is broken and exits", exc_info=error)
-            _end(1)
+            _end_process(1)
 
     def _emit(self, service: Service, events: list[tuple[str, list[Event]]], running: int, waiting: int) -> None:
-        self._say(wire.Step(events, running, waiting, service.speculated(), service.starved()))
+        self._send(wire.Step(events, running, waiting, service.speculation(), service.starved_requests()))
 
-    def _say(self, message: wire.FromWorker) -> None:
+    def _send(self, message: wire.FromWorker) -> None:
         self._writer.write(wire.encode(message))
 
 
-async def serve(sock: socket.socket, service: str, options: str, tasks: Sequence[str]) -> None:
+async def serve_socket(sock: socket.socket, service: str, options: str, tasks: Sequence[str]) -> None:
     """Load models and serve requests until the gateway closes the socket; the process ends with it."""
     reader, writer = await asyncio.open_connection(sock=sock)
     try:
@@ -208,14 +208,14 @@ async def serve(sock: socket.socket, service: str, options: str, tasks: Sequence
         await writer.drain()
     else:
         await Worker(writer, types).run(reader)
-    _end(0)
+    _end_process(0)
 
 
 def _rss_bytes() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
-def _end(code: int) -> None:
+def _end_process(code: int) -> None:
     """End the process now, without the slow exit handlers of its libraries."""
     logging.shutdown()
     os._exit(code)
@@ -248,7 +248,7 @@ def main() -> None:
     # Write no core file: the socket of a process that aborts would stay open, and callers wait, until it is written.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     try:
-        asyncio.run(serve(socket.socket(fileno=args.fd), args.service, args.options, args.tasks))
+        asyncio.run(serve_socket(socket.socket(fileno=args.fd), args.service, args.options, args.tasks))
     except Exception:
         log.critical("the worker is broken and exits", exc_info=True)
-        _end(1)
+        _end_process(1)

@@ -16,7 +16,7 @@ from orchard.device import memory as device_memory
 GPU_BACKENDS = (("metal", mx.metal), ("cuda", mx.cuda))
 
 
-def probe() -> dict[str, Any]:
+def probe_device() -> dict[str, Any]:
     """Return MLX's version, backend ("metal", "cuda" or "cpu"), device and memory in bytes, and ffmpeg's path.
 
     `memory_bytes`: all memory; `usable_bytes`: what models may take of it, and `usable_by`: who says so;
@@ -27,19 +27,19 @@ def probe() -> dict[str, Any]:
     if mx.sum(mx.ones((8, 8)) @ mx.ones((8, 8))).item() != 512:
         raise RuntimeError("MLX computes wrong results on this machine")
     info = mx.device_info()
-    system, own = system_memory.read(), device_memory.read(has_model=False)
+    system, own = system_memory.read_system_memory(), device_memory.read_device_memory(has_model=False)
     return {
         "version": version("mlx"),
         "backend": backend,
         "device": info.get("device_name", "unknown"),
         "memory_bytes": own.total_bytes or system.total_bytes,
-        "usable_bytes": device_memory.recommended(),
+        "usable_bytes": device_memory.recommended_bytes(),
         "usable_by": f"cgroup {system.cgroup}" if system.cgroup and backend == "cpu" else "device",
         "available_bytes": own.free_bytes if own.total_bytes else system.available_bytes,
         "wired_bytes": info.get("max_recommended_working_set_size"),
-        "ffmpeg": ffmpeg.find(),
+        "ffmpeg": ffmpeg.find_ffmpeg(),
     }
 
 
 if __name__ == "__main__":
-    print(json.dumps(probe()))
+    print(json.dumps(probe_device()))

@@ -13,13 +13,13 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-_READER = "transformers.utils.import_utils"
+_READER_MODULE = "transformers.utils.import_utils"
 _ALL = "__all__"
 
 
-def install() -> None:
+def install_quick_import() -> None:
     """Make transformers' import read each file once. Call this before anything imports transformers."""
-    if _READER not in sys.modules and not any(isinstance(one, _Finder) for one in sys.meta_path):
+    if _READER_MODULE not in sys.modules and not any(isinstance(one, _Finder) for one in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
 
@@ -29,7 +29,7 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != _READER:
+        if fullname != _READER_MODULE:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
@@ -49,10 +49,10 @@ def quicken(module: ModuleType) -> None:
     """Change `transformers.utils.import_utils`. Raise AttributeError if it lacks what is changed."""
     folder, read = module.create_import_structure_from_path.__wrapped__, module.fetch__all__
     module.create_import_structure_from_path = functools.lru_cache(maxsize=None)(folder)  # type: ignore[attr-defined]
-    module.fetch__all__ = functools.wraps(read)(functools.partial(_skip, read))  # type: ignore[attr-defined]
+    module.fetch__all__ = functools.wraps(read)(functools.partial(_read_tail, read))  # type: ignore[attr-defined]
 
 
-def _skip(read: Callable[[str], list[str]], content: str) -> list[str]:
+def _read_tail(read: Callable[[str], list[str]], content: str) -> list[str]:
     """Call `read`, which searches a text line by line, with the text from the last line that starts with `__all__`."""
     begin = content.rfind("\n" + _ALL) + 1
     return read(content[begin:]) if begin or content.startswith(_ALL) else []

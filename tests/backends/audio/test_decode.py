@@ -8,7 +8,7 @@ import pytest
 
 from orchard.backends import ffmpeg
 from orchard.backends.audio import decode as decoding
-from orchard.backends.audio.decode import RATE, SilentError, decode
+from orchard.backends.audio.decode import RATE, SilentError, decode_recording
 from orchard.backends.resampling import Samples
 from orchard.core.errors import OrchardError
 from tests.support.sounds import encoded, noise, use_ffmpeg, wav
@@ -22,7 +22,7 @@ def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def _decoded(folder: Path, sound: bytes) -> Samples:
     file = folder / "upload-1"
     file.write_bytes(sound)
-    return np.concatenate(list(decode(str(file), "file")))
+    return np.concatenate(list(decode_recording(str(file), "file")))
 
 
 def _refusal(folder: Path, sound: bytes) -> str:
@@ -35,7 +35,7 @@ def _refusal(folder: Path, sound: bytes) -> str:
 
 def test_blocks_are_even_and_bounded(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(wav(noise(75)))
-    sizes = [len(block) for block in decode(str(tmp_path / "a"), "file")]
+    sizes = [len(block) for block in decode_recording(str(tmp_path / "a"), "file")]
     assert sizes == [30 * RATE, 30 * RATE, 15 * RATE]
 
 
@@ -52,7 +52,7 @@ def test_common_formats_need_no_ffmpeg(
     tmp_path: Path, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sound = encoded(wav(noise(2)), *arguments)
-    monkeypatch.setattr(ffmpeg, "find", lambda: None)
+    monkeypatch.setattr(ffmpeg, "find_ffmpeg", lambda: None)
     found = _decoded(tmp_path, sound)
     assert len(found) == pytest.approx(2 * RATE, abs=3000)
     assert np.abs(found).max() > 0.3
@@ -64,7 +64,7 @@ def test_others_are_read_by_ffmpeg_or_it_is_named(
 ) -> None:
     sound = encoded(wav(noise(2)), *arguments)
     assert len(_decoded(tmp_path, sound)) == pytest.approx(2 * RATE, abs=3000)
-    monkeypatch.setattr(ffmpeg, "find", lambda: None)
+    monkeypatch.setattr(ffmpeg, "find_ffmpeg", lambda: None)
     message = _refusal(tmp_path, sound)
     assert message.startswith("it is not a WAV, MP3 or FLAC file. ffmpeg is not installed on the server.")
 
@@ -92,7 +92,7 @@ def test_silence_has_a_length(tmp_path: Path, loudest: int) -> None:
 def test_a_layout_that_no_model_takes_is_refused_from_the_header(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, channels: int, rate: int
 ) -> None:
-    monkeypatch.setattr(ffmpeg, "find", lambda: None)
+    monkeypatch.setattr(ffmpeg, "find_ffmpeg", lambda: None)
     sound = wav(noise(2))
     refused = _refusal(tmp_path, sound[:22] + struct.pack("<HI", channels, rate) + sound[28:])
     allowed = "1 to 8 channels at 4,000 to 384,000 Hz are allowed"
@@ -132,7 +132,7 @@ def test_a_recording_that_is_too_long_is_refused_when_the_limit_is_passed(
 ) -> None:
     monkeypatch.setattr(decoding, "MOST_SECONDS", 40)
     (tmp_path / "a").write_bytes(wav(noise(75)))
-    blocks = decode(str(tmp_path / "a"), "file")
+    blocks = decode_recording(str(tmp_path / "a"), "file")
     next(blocks)
     with pytest.raises(OrchardError, match="it lasts more than"):
         next(blocks)
@@ -152,7 +152,7 @@ def test_leaving_a_recording_early_leaves_nothing_open(tmp_path: Path) -> None:
     sound = encoded(wav(noise(65)), "-f", "mp4")
     (tmp_path / "a").write_bytes(sound)
     before = set(os.listdir("/dev/fd"))
-    blocks: Iterator[Samples] = decode(str(tmp_path / "a"), "file")
+    blocks: Iterator[Samples] = decode_recording(str(tmp_path / "a"), "file")
     next(blocks)
     blocks.close()  # type: ignore[attr-defined]
     assert set(os.listdir("/dev/fd")) == before

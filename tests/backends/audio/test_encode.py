@@ -43,7 +43,7 @@ def _decoded(format: SoundFormat, data: bytes) -> NDArray[np.int16]:
     # The format's own decoder: nothing is guessed.
     given = {"pcm": raw, "opus": ["-f", "ogg"]}.get(format, ["-f", format])
     with Ffmpeg([*given, "-i", "pipe:0", *raw, "pipe:1"]) as decoder:
-        return np.frombuffer(decoder.feed(data) + b"".join(decoder.rest()), np.int16)
+        return np.frombuffer(decoder.feed(data) + b"".join(decoder.read_rest()), np.int16)
 
 
 def _pitch(sound: NDArray[np.int16]) -> float:
@@ -102,24 +102,24 @@ def test_a_wav_file_without_a_sample_is_a_header() -> None:
 def test_without_ffmpeg_only_what_needs_it_is_refused(
     format: SoundFormat, speed: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encode.check(format, speed)
+    encode.check_sound_format(format, speed)
     monkeypatch.setattr(shutil, "which", lambda *args, **named: None)
     if format != "aac" and speed == 1:
-        encode.check(format, speed)
+        encode.check_sound_format(format, speed)
         return
     with pytest.raises(OrchardError, match="ffmpeg is not installed") as refused:
-        encode.check(format, speed)
+        encode.check_sound_format(format, speed)
     assert refused.value.param == ("response_format" if format == "aac" else "speed")
 
 
 def test_nothing_that_was_sent_is_written_again() -> None:
-    grown = encode._Growing()
+    grown = encode._GrowingFile()
     taken = b""
     for data in (b"head", b"body"):
         grown.write(data)
-        taken += grown.taken()
+        taken += grown.take()
     grown.seek(0)
     grown.write(b"HEADBO")
     grown.write(b"DY, tail")
-    assert taken + grown.taken() == b"headbody, tail"
+    assert taken + grown.take() == b"headbody, tail"
     assert (grown.tell(), grown.seek(-4, 2), grown.seek(1, 1)) == (14, 10, 11)

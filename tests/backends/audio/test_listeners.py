@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def models(folder: Path) -> dict[str, Listener]:
-    return {name: listeners.load(make(folder / name), lambda fraction: None) for name, make in MAKERS.items()}
+    return {name: listeners.load_listener(make(folder / name), lambda fraction: None) for name, make in MAKERS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +48,12 @@ def sound(folder: Path) -> str:
 @pytest.fixture(autouse=True)
 def _few_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random models never come to an end."""
-    monkeypatch.setattr(listeners, "_MOST_TOKENS", 20)
+    monkeypatch.setattr(listeners, "_MOST_WINDOW_TOKENS", 20)
 
 
 def transcribed(model: Listener, path: str, **fields: Any) -> tuple[Recording, list[Segment]]:
     recording, *segments = [
-        one for step in model.transcribe(Transcribe(path, **fields), lambda: None) for one in step.made
+        one for step in model.transcribe(Transcribe(path, **fields), lambda: None) for one in step.results
     ]
     assert isinstance(recording, Recording)
     return recording, segments  # type: ignore[return-value]
@@ -245,7 +245,7 @@ def _broken(folder: Path, **config: Any) -> str:
     file = folder / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | config))
     with pytest.raises(OrchardError) as caught:
-        listeners.load(folder, lambda fraction: None)
+        listeners.load_listener(folder, lambda fraction: None)
     assert caught.value.kind == "model_failed"
     return caught.value.message
 

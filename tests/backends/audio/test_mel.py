@@ -32,7 +32,7 @@ def test_frames_are_those_of_the_library_over_the_whole(size: int, blocks: int) 
 def test_a_long_recording_lies_in_a_file_without_a_name(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchard.backends.audio.mel._IN_MEMORY", 1000)
+    monkeypatch.setattr("orchard.backends.audio.mel._MOST_MEMORY_BYTES", 1000)
     folder = tmp_path_factory.mktemp("mel")
     mel = MelFile(80, str(folder))
     mel.add(noise(2).astype(np.float32) / np.float32(32768))

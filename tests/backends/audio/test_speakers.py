@@ -50,7 +50,7 @@ def test_qwen3_tts_speaks_as_the_library_does_piece_by_piece(folder: Path) -> No
     assert heard.dtype == np.float32
     assert len(heard) == FRAMES * SAMPLES_OF_FRAME
     np.testing.assert_allclose(heard, np.array(whole[0].audio), atol=2e-3)
-    assert speaker.count("Hello there.") == len(library.tokenizer.encode("Hello there."))
+    assert speaker.count_tokens("Hello there.") == len(library.tokenizer.encode("Hello there."))
 
 
 def test_voices_and_instructions_are_heard(folder: Path) -> None:
@@ -90,7 +90,7 @@ def test_soprano_has_one_voice_at_our_rate(tmp_path: Path, monkeypatch: pytest.M
     make_soprano(folder, monkeypatch)
     speaker = _load(folder)
     assert (speaker.voices, speaker.instructions) == (("default",), "refused")
-    assert speaker.count("Hello") > 0
+    assert speaker.count_tokens("Hello") > 0
     (spoken,) = speaker.say(PASSAGE, "default", None)
     assert 1 < spoken.tokens <= 101
     assert len(spoken.sound) == (spoken.tokens - 1) * 256 * RATE // 3_200

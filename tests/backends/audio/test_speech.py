@@ -13,8 +13,8 @@ import pytest
 
 from orchard.backends.audio import encode, speech
 from orchard.backends.audio.encode import open_encoder
-from orchard.backends.audio.passages import passages
-from orchard.backends.audio.speakers import Instructions, Spoken, load_speaker
+from orchard.backends.audio.passages import split_into_passages
+from orchard.backends.audio.speakers import Instructions, SpeechPiece, load_speaker
 from orchard.backends.audio.speech import MAX_REQUESTS, SpeechService
 from orchard.backends.ffmpeg import FfmpegError
 from orchard.core.errors import OrchardError
@@ -45,7 +45,7 @@ class Stub:
     def count(self, text: str) -> int:
         return len(text.split())
 
-    def say(self, passage: str, voice: str, instructions: str | None) -> Generator[Spoken]:
+    def say(self, passage: str, voice: str, instructions: str | None) -> Generator[SpeechPiece]:
         if passage == "Hello.":  # the load's
             return
         self.told.append((voice, instructions))
@@ -58,7 +58,7 @@ class Stub:
                 raise RuntimeError("no sound")
             if self.short(passage, piece):
                 raise RuntimeError("[METAL] Command buffer execution failed: Insufficient Memory")
-            yield Spoken(np.full(SAMPLES, 0.5, np.float32), 3)
+            yield SpeechPiece(np.full(SAMPLES, 0.5, np.float32), 3)
 
 
 class Running:
@@ -300,7 +300,7 @@ async def test_the_voice_that_speaks_is_told(
 async def test_ffmpeg_is_asked_for_before_anything_is_spoken(
     stub: Stub, running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encode, "find", lambda: None)
+    monkeypatch.setattr(encode, "find_ffmpeg", lambda: None)
     running.submit("a", "One.", format="aac")
     (failed,) = running.events["a"]
     assert isinstance(failed, Failed)
@@ -308,14 +308,14 @@ async def test_ffmpeg_is_asked_for_before_anything_is_spoken(
 
 
 async def test_it_gives_signs_of_life_while_it_speaks(stub: Stub, running: Running) -> None:
-    assert running.service.signs().silent_seconds == 0
+    assert running.service.heartbeat().silent_seconds == 0
     running.submit("a", "One.")
     await asyncio.to_thread(stub.begun.wait)
-    first = running.service.signs().silent_seconds
+    first = running.service.heartbeat().silent_seconds
     assert first > 0
     stub.permits.release(1000)
     await running.end_of("a")
-    assert running.service.signs().silent_seconds == 0
+    assert running.service.heartbeat().silent_seconds == 0
 
 
 async def test_closing_ends_what_is_spoken_and_tells_nothing_of_it(stub: Stub) -> None:
@@ -348,11 +348,13 @@ async def test_a_real_model_speaks_as_its_speaker_does(tmp_path: Path) -> None:
 
     def directly() -> bytes:
         mx.random.seed(7)
-        pieces = [piece.sound for passage in passages(text) for piece in speaker.say(passage, "ryan", "Whisper.")]
+        pieces = [
+            piece.sound for passage in split_into_passages(text) for piece in speaker.say(passage, "ryan", "Whisper.")
+        ]
         return np.round(np.concatenate(pieces) * 32_767).astype("<i2").tobytes()
 
     assert running.sound("a") == await thread.do(directly)
-    assert running.service.signs().mlx_bytes > 0
+    assert running.service.heartbeat().mlx_bytes > 0
     await running.service.close(0)
 
 

@@ -52,7 +52,7 @@ class Caller:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
         self.model = Scripted()
         monkeypatch.setattr(whisper, "is_whisper", lambda folder: True)
-        monkeypatch.setattr(whisper, "load", lambda folder, progress: self.model)
+        monkeypatch.setattr(whisper, "load_whisper", lambda folder, progress: self.model)
         self.service = TranscriptionService("/m", TranscribeOptions(**options))
         self.events: dict[str, list[Event]] = {}
         self.numbers = (0, 0)
@@ -177,13 +177,13 @@ async def test_a_window_that_works_gives_signs_of_life_and_one_that_hangs_does_n
     await caller.until("a:1", 3)
     thread = caller.service._thread
     thread._busy_since = -1000.0  # as if nothing had been heard since then
-    assert caller.service.signs().silent_seconds > 1000
+    assert caller.service.heartbeat().silent_seconds > 1000
     caller.model.beaten.clear()
     await asyncio.to_thread(caller.model.beaten.wait)
-    assert caller.service.signs().silent_seconds < 60
+    assert caller.service.heartbeat().silent_seconds < 60
     caller.model.let_go.release()
     await caller.ended("a:1")
-    assert caller.service.signs().silent_seconds == 0
+    assert caller.service.heartbeat().silent_seconds == 0
 
 
 async def test_a_real_model_is_loaded_and_transcribes(tmp_path: Path) -> None:

@@ -42,14 +42,16 @@ def short(folder: Path) -> str:
 
 
 def _load(folder: Path) -> Whisper:
-    return whisper.load(folder, lambda fraction: None)
+    return whisper.load_whisper(folder, lambda fraction: None)
 
 
 def _transcribed(
     model: Whisper, path: str, beat: Callable[[], None] = lambda: None, **fields: Any
 ) -> tuple[Recording, list[Segment]]:
     mx.random.seed(7)
-    (recording, *segments) = [one for step in model.transcribe(Transcribe(path, **fields), beat) for one in step.made]
+    (recording, *segments) = [
+        one for step in model.transcribe(Transcribe(path, **fields), beat) for one in step.results
+    ]
     assert isinstance(recording, Recording)
     return recording, segments  # type: ignore[return-value]
 
@@ -148,9 +150,9 @@ def test_each_token_is_a_sign_of_life_and_may_end_the_work(model: Whisper, sound
 def test_a_model_that_times_all_at_zero_comes_to_an_end(
     model: Whisper, sound: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(whisper._Windows, "_segments", lambda windows, result, size: ([], windows._seek))
+    monkeypatch.setattr(whisper._Windows, "_split_segments", lambda windows, result, size: ([], windows._seek))
     steps = list(model.transcribe(Transcribe(sound, temperature=0.01), lambda: None))
-    assert [step.done for step in steps[-2:]] == [30, 34]
+    assert [step.done_seconds for step in steps[-2:]] == [30, 34]
 
 
 def test_words_are_timed_by_attention_however_sharp_and_the_first_by_its_timestamp(
@@ -228,13 +230,13 @@ def test_nothing_ends_or_begins_beyond_the_recording(
     (folder / "twelve.wav").write_bytes(wav(noise(12)))
     _answering(monkeypatch, (text, {}))
     steps = list(model.transcribe(Transcribe(str(folder / "twelve.wav"), words=words), lambda: None))
-    segments = [one for step in steps for one in step.made if isinstance(one, Segment)]
+    segments = [one for step in steps for one in step.results if isinstance(one, Segment)]
     assert [one.text for one in segments] == [" one", " two"][: len(ends)]
     assert words or [one.end for one in segments] == ends
     timed: list[Segment | Word] = [*segments, *(word for one in segments for word in one.words)]
     assert max(one.end for one in timed) <= 12
     assert all(one.start <= one.end for one in timed)
-    assert [step.done for step in steps if step.made][-1] == 12
+    assert [step.done_seconds for step in steps if step.results][-1] == 12
 
 
 def test_no_stretch_of_speech_is_skipped_because_of_a_time_beyond_the_one_before_it(
@@ -285,7 +287,7 @@ def test_the_next_window_begins_where_a_silent_one_ends(
     seen = _answering(monkeypatch, (" abc", {"no_speech_prob": 0.9, "avg_logprob": -2.0}), ("| abc|", {}))
     steps = list(model.transcribe(Transcribe(sound), lambda: None))
     assert [begin for begin, _ in seen] == [0, 3000]
-    assert [step.done for step in steps[-2:]] == [30, 34]
+    assert [step.done_seconds for step in steps[-2:]] == [30, 34]
 
 
 def test_the_times_of_words_change_no_text(model: Whisper, sound: str) -> None:
@@ -304,7 +306,7 @@ def test_a_recording_gets_the_same_text_whatever_was_drawn_before(
     def drawn(seed: int, **fields: Any) -> list[str]:
         mx.random.seed(seed)
         steps = model.transcribe(Transcribe(short, **fields), lambda: None)
-        return [one.text for step in steps for one in step.made if isinstance(one, Segment) and one.temperature]
+        return [one.text for step in steps for one in step.results if isinstance(one, Segment) and one.temperature]
 
     assert drawn(1) == drawn(2) != []
     assert drawn(1, temperature=0.9) != drawn(2, temperature=0.9)

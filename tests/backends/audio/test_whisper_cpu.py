@@ -26,7 +26,7 @@ def test_numpys_attention_gives_what_mlxs_gives(monkeypatch: pytest.MonkeyPatch)
         return [np.array(one) for one in (heard, logits, following, *scores)]
 
     expected = told()
-    whisper_cpu.adapt(model)
+    whisper_cpu.adapt_whisper(model)
     assert type(model.encoder.blocks[0].attn).__name__ == "_NumpyAttention"
     for one, other in zip(told(), expected, strict=True):
         assert one == pytest.approx(other, abs=1e-4)
@@ -35,5 +35,5 @@ def test_numpys_attention_gives_what_mlxs_gives(monkeypatch: pytest.MonkeyPatch)
 def test_where_mlx_is_fast_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "is_slow", lambda: False)
     model: Any = Model(ModelDimensions.from_dict(SIZES), mx.float32)
-    whisper_cpu.adapt(model)
+    whisper_cpu.adapt_whisper(model)
     assert type(model.encoder.blocks[0].attn).__name__ == "MultiHeadAttention"

@@ -15,7 +15,7 @@ TOKENIZER = SimpleNamespace(eot=END)
 
 def segment(start: float, end: float, words: int, *, seek: int = 0) -> dict[str, Any]:
     tokens = [END + 1, *range(words), END + 2]
-    return {"seek": seek, "start": start, "told": start, "end": end, "tokens": tokens, "words": []}
+    return {"seek": seek, "start": start, "timestamp": start, "end": end, "tokens": tokens, "words": []}
 
 
 def timed(

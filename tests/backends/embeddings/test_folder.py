@@ -10,8 +10,8 @@ import pytest
 
 from orchard.backends.embeddings.embedder import Embedder, EmbeddingsService
 from orchard.backends.embeddings.folder import VectorRecipe, read_recipe
-from orchard.backends.embeddings.pooling import activated, pool
-from orchard.backends.embeddings.service import ReadText
+from orchard.backends.embeddings.pooling import activate, pool
+from orchard.backends.embeddings.service import TokenizedText
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.embed import Embed, EmbeddingOptions
 from tests.support.embedding_models import MINILM, make_model
@@ -67,7 +67,7 @@ def test_activation_functions() -> None:
         "Sigmoid": [0.268941, 0.5, 0.880797],
     }
     for name, values in wanted.items():
-        assert np.array(activated(given, name)) == pytest.approx(values, abs=1e-5)
+        assert np.array(activate(given, name)) == pytest.approx(values, abs=1e-5)
 
 
 def test_minilm_is_read_as_its_files_say() -> None:
@@ -148,17 +148,17 @@ def load(folder: Path) -> Embedder:
 def test_a_dense_layer_and_no_normalising(tmp_path: Path) -> None:
     folder = make_model(tmp_path, "bert")
     plain = write(folder, modules=modules("Transformer", "Pooling"), **{"1_Pooling__config": {}})
-    (before,) = load(plain).compute([ReadText([5, 6, 7])])
+    (before,) = load(plain).compute([TokenizedText([5, 6, 7])])
     assert abs(np.linalg.norm(before) - 1) > 0.1
     write(folder, modules=modules("Transformer", "Pooling", "Dense"), **{"2_Dense__config": {"bias": True}})
     with pytest.raises(OrchardError, match="weights of its 2_Dense are missing"):
         load(folder)
     weight, bias = mx.random.normal((5, 16)), mx.random.normal((5,))
     mx.save_safetensors(str(folder / "2_Dense" / "model.safetensors"), {"linear.weight": weight, "linear.bias": bias})
-    (after,) = load(folder).compute([ReadText([5, 6, 7])])
+    (after,) = load(folder).compute([TokenizedText([5, 6, 7])])
     assert after == pytest.approx(np.tanh(np.array(weight) @ before + np.array(bias)), abs=1e-4)
 
 
 def test_texts_become_lower_case_where_the_files_say_so(tmp_path: Path) -> None:
     model = load(make_model(tmp_path, "bert", sentence_bert_config={"do_lower_case": True}))
-    assert [text.tokens for text in model.read(Embed(("W20 W21",)))] == [[1, 20, 21, 2]]
+    assert [text.tokens for text in model.read_task(Embed(("W20 W21",)))] == [[1, 20, 21, 2]]

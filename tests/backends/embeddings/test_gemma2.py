@@ -12,7 +12,7 @@ from mlx_vlm.embedding_loader import load_embedding_model
 from mlx_vlm.models import embedding_gemma2
 
 from orchard.backends.embeddings.embedder import EmbeddingsService
-from orchard.backends.embeddings.service import ReadText
+from orchard.backends.embeddings.service import TokenizedText
 from orchard.core.tasks.embed import Embed, EmbeddingOptions
 from tests.backends.embeddings.test_service import started
 from tests.support.embedding_models import VOCABULARY, make_model
@@ -60,7 +60,7 @@ async def test_vectors_are_those_of_mlx_vlm_alone_and_batched(gemma2: Path) -> N
     for name, one, wanted in zip("abcde", lists, expected, strict=True):
         assert (await asked.vectors(name, Embed((one,))))[0] == pytest.approx(wanted, abs=1e-4)
     # All in one pass, where the padding of the shortest is far behind it.
-    texts = asked.service._model.compute([ReadText(tokens) for tokens in lists])
+    texts = asked.service._model.compute([TokenizedText(tokens) for tokens in lists])
     assert np.allclose(texts, expected, atol=1e-4)
     assert not np.allclose(expected[3][:40], expected[4][:40], atol=1e-2)
     await asked.service.close(0)
@@ -76,7 +76,7 @@ async def test_padding_sees_a_token_too(gemma2: Path, monkeypatch: pytest.Monkey
 
     asked = await started(EmbeddingsService(str(gemma2), EmbeddingOptions()))
     monkeypatch.setattr(mx.fast, "scaled_dot_product_attention", spy)
-    asked.service._model.compute([ReadText([5]), ReadText([5] * 5 * WINDOW)])
+    asked.service._model.compute([TokenizedText([5]), TokenizedText([5] * 5 * WINDOW)])
     assert blind == [False] * 3
     await asked.service.close(0)
 

@@ -10,9 +10,9 @@ import pytest
 from tools.embedding_references.texts import COUNT, PAIRS, texts, token_lists
 
 from orchard.backends.embeddings.embedder import EmbeddingsService
-from orchard.backends.embeddings.networks import _both_ways
+from orchard.backends.embeddings.networks import _bidirectional_masks
 from orchard.backends.embeddings.reranker import RerankService
-from orchard.backends.embeddings.service import PassModel, ReadText
+from orchard.backends.embeddings.service import PassModel, TokenizedText
 from orchard.core.tasks.embed import Embed, EmbeddingOptions
 from orchard.core.tasks.rerank import RerankOptions
 from tests.support.embedding_models import MINILM, ROOT, VOCABULARY, expected, make_model
@@ -31,7 +31,7 @@ def load(folder: Path, *, ranks: bool = False) -> PassModel:
 @pytest.mark.parametrize("name", [*EMBEDDERS, *RANKERS])
 def test_tiny_models_give_what_torch_gives_alone_and_batched(name: str, tmp_path: Path) -> None:
     model = load(make_model(tmp_path, name), ranks=name in RANKERS)
-    read = [ReadText(tokens, [0] * len(tokens)) for tokens in token_lists(VOCABULARY)]
+    read = [TokenizedText(tokens, [0] * len(tokens)) for tokens in token_lists(VOCABULARY)]
     wanted = np.array(expected(name))
     for found in (model.compute(read), [model.compute([one])[0] for one in read]):
         assert np.array(found).reshape(wanted.shape) == pytest.approx(wanted, abs=1e-5)
@@ -44,7 +44,7 @@ def test_all_references_are_compared() -> None:
 
 def test_no_token_sees_nothing() -> None:
     """A softmax over nothing is NaN, which spreads."""
-    for mask in _both_ways(mx.array([[1] * 20, [1] + [0] * 19]), 2):
+    for mask in _bidirectional_masks(mx.array([[1] * 20, [1] + [0] * 19]), 2):
         assert np.array(mask).any(axis=-1).all()
 
 
@@ -58,8 +58,8 @@ def references() -> Any:
     return np.load(ROOT / "minilm.npy").astype(np.float32)
 
 
-def read(model: PassModel, given: Sequence[str]) -> list[ReadText]:
-    return model.read(Embed(tuple(given), truncate=True))
+def read(model: PassModel, given: Sequence[str]) -> list[TokenizedText]:
+    return model.read_task(Embed(tuple(given), truncate=True))
 
 
 def distances(found: Any, wanted: Any) -> Any:

@@ -17,7 +17,7 @@ from orchard.backends.embeddings import service as service_module
 from orchard.backends.embeddings.embedder import Embedder, EmbeddingsService
 from orchard.backends.embeddings.networks import PassCost
 from orchard.backends.embeddings.reranker import RerankService
-from orchard.backends.embeddings.service import BatchService, PassModel, ReadText
+from orchard.backends.embeddings.service import BatchService, PassModel, TokenizedText
 from orchard.backends.service import MemoryUse, Progress
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started
@@ -107,17 +107,17 @@ class StubModel(PassModel):
         self.passes: list[list[int]] = []
         self.gate: Callable[[], object] = lambda: None
 
-    def read(self, task: Any) -> list[ReadText]:
+    def read_task(self, task: Any) -> list[TokenizedText]:
         if "unreadable" in task.inputs:
             raise OrchardError("invalid_request", "no", param="input[0]")
         if "broken" in task.inputs:
             raise ValueError("a bug")
-        return [ReadText(tokens) for tokens in task.inputs]
+        return [TokenizedText(tokens) for tokens in task.inputs]
 
     def cost(self, rows: int, length: int) -> int:
         return rows * length
 
-    def compute(self, texts: Sequence[ReadText]) -> list[int]:
+    def compute(self, texts: Sequence[TokenizedText]) -> list[int]:
         totals = [sum(text.tokens) for text in texts]
         if any(totals):  # not the one at the start
             self.passes.append(totals)
@@ -295,19 +295,19 @@ async def test_a_text_that_is_too_long_for_the_memory_of_now_waits_for_more(stub
     assert (await stub.failure("longer", Embed(((1,) * 10,)))).kind == "context_length_exceeded"
     await stub.ask("short", Embed(((1, 1),)))
     service.pause("long")
-    assert service.starved() == []
+    assert service.starved_requests() == []
     assert service.memory() == MemoryUse(service._weights_bytes)
     service.resume("long")
     stub.submit("later", Embed(((1,) * 9,)))
     await stub.all_read()
-    assert service.starved() == ["long", "later"]
+    assert service.starved_requests() == ["long", "later"]
     assert not stub.ended("long")
     wanted = service.memory().wanted_bytes
     assert wanted == service._weights_bytes + 7
     service.limit_memory(wanted, service._weights_bytes + 9)
     await stub.until(lambda: stub.ended("long"))
     assert isinstance(stub.events["long"][-1], Finished)
-    assert service.starved() == ["later"]
+    assert service.starved_requests() == ["later"]
     assert service.memory().wanted_bytes == service._weights_bytes + 9
     service.limit_memory(service._weights_bytes + 9, service._weights_bytes + 9)
     await stub.until(lambda: stub.ended("later"))
@@ -323,10 +323,10 @@ async def test_results_of_a_pass_are_bounded(stub: Asked, monkeypatch: pytest.Mo
 
 async def test_a_long_pass_is_a_sign_of_life_only_from_its_last_layer_on(stub: Asked) -> None:
     gate = Gate(stub.service.model)
-    assert stub.service.signs().silent_seconds == 0
+    assert stub.service.heartbeat().silent_seconds == 0
     stub.submit("a", Embed(((1,),)))
     await gate.wait()
-    assert stub.service.signs().silent_seconds > 0
+    assert stub.service.heartbeat().silent_seconds > 0
     gate.open()
     await stub.until(lambda: stub.ended("a"))
 
@@ -467,9 +467,9 @@ async def test_large_passes_tell_of_each_layer(tmp_path: Path, monkeypatch: pyte
     model = EmbeddingsService._load(
         make_model(tmp_path, "bert"), EmbeddingOptions(), lambda fraction: None, lambda: beats.append(None)
     )
-    model.compute([ReadText([5] * 60)] * 34)
+    model.compute([TokenizedText([5] * 60)] * 34)
     assert not beats
-    model.compute([ReadText([5] * 60)] * 35)
+    model.compute([TokenizedText([5] * 60)] * 35)
     assert len(beats) == 3
 
 
@@ -478,7 +478,7 @@ async def test_large_passes_tell_of_each_layer(tmp_path: Path, monkeypatch: pyte
 def test_the_estimate_of_a_pass_is_above_what_it_takes(name: str, rows: int, length: int, tmp_path: Path) -> None:
     model = EmbeddingsService._load(make_model(tmp_path, name), EmbeddingOptions(), lambda fraction: None, lambda: None)
     assert isinstance(model, Embedder)
-    texts = [ReadText([5] * length)] * rows
+    texts = [TokenizedText([5] * length)] * rows
     model.compute(texts)
     mx.clear_cache()
     before = mx.get_active_memory()
@@ -510,9 +510,9 @@ async def test_a_classifier_reads_pairs(tmp_path: Path) -> None:
     found = await scores(folder, TASK)
     assert isinstance(found, list)
     model = RerankService._load(folder, RerankOptions(), lambda fraction: None, lambda: None)
-    pair = ReadText([1, 20, 21, 2, 31, 32, 33, 2], [0, 0, 0, 0, 1, 1, 1, 1])
+    pair = TokenizedText([1, 20, 21, 2, 31, 32, 33, 2], [0, 0, 0, 0, 1, 1, 1, 1])
     assert found[1] == pytest.approx(model.compute([pair])[0], abs=1e-5)
-    assert found[1] != pytest.approx(model.compute([ReadText(pair.tokens, [0] * 8)])[0], abs=1e-5)
+    assert found[1] != pytest.approx(model.compute([TokenizedText(pair.tokens, [0] * 8)])[0], abs=1e-5)
     assert all(0 < score < 1 for score in found)
     failed = await scores(folder, replace(TASK, instruction="find"))
     assert isinstance(failed, Failed)

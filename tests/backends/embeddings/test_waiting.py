@@ -3,7 +3,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.backends.embeddings.waiting import Place, Waiting
+from orchard.backends.embeddings.waiting import TextPlace, TextQueue
 from orchard.core.request import Priority, Request, Sender
 from orchard.core.tasks.embed import Embed
 from tests.support.examples import examples
@@ -29,7 +29,7 @@ def fits(rows: int, length: int) -> bool:
     return rows * length <= BUDGET
 
 
-def everything(waiting: Waiting) -> list[list[Place]]:
+def everything(waiting: TextQueue) -> list[list[TextPlace]]:
     passes = []
     while waiting:
         passes.append(waiting.take(fits))
@@ -39,8 +39,8 @@ def everything(waiting: Waiting) -> list[list[Place]]:
 @examples(200)
 @given(STEPS)
 def test_each_text_is_taken_once_unless_its_request_is_gone(steps: list[tuple[str, object, Priority]]) -> None:
-    waiting, lengths, dropped, paused = Waiting(), dict[str, list[int]](), set[str](), set[str]()
-    taken: Counter[Place] = Counter()
+    waiting, lengths, dropped, paused = TextQueue(), dict[str, list[int]](), set[str](), set[str]()
+    taken: Counter[TextPlace] = Counter()
 
     def take() -> None:
         places = waiting.take(fits)
@@ -75,14 +75,14 @@ def test_each_text_is_taken_once_unless_its_request_is_gone(steps: list[tuple[st
     while waiting:
         take()
     assert set(taken.values()) <= {1}
-    kept = {Place(name, number) for name in lengths.keys() - dropped for number in range(len(lengths[name]))}
+    kept = {TextPlace(name, number) for name in lengths.keys() - dropped for number in range(len(lengths[name]))}
     assert kept <= set(taken)
     assert not waiting._places, "nothing is left of what nobody waits for"
-    assert not waiting._known
+    assert not waiting._lengths
 
 
 def test_texts_of_like_length_share_a_pass_whoever_sent_them() -> None:
-    waiting = Waiting()
+    waiting = TextQueue()
     for name in range(6):
         waiting.add(request(f"r{name}"), [10 + name % 3])
     waiting.add(request("long"), [60])
@@ -90,21 +90,21 @@ def test_texts_of_like_length_share_a_pass_whoever_sent_them() -> None:
 
 
 def test_a_longer_text_joins_a_pass_only_where_the_first_has_room_beside_it() -> None:
-    waiting = Waiting()
+    waiting = TextQueue()
     for name, length in {"a": 30, "longer": 40, "b": 30}.items():
         waiting.add(request(name), [length])
     assert [[place.request_id for place in places] for places in everything(waiting)] == [["a", "b"], ["longer"]]
 
 
 def test_one_request_is_read_from_its_longest_texts_on() -> None:
-    waiting = Waiting()
+    waiting = TextQueue()
     waiting.add(request("a"), [4, 60, 4, 30, 28, 4])
     numbers = [sorted(place.number for place in places) for places in everything(waiting)]
     assert numbers == [[1], [3, 4], [0, 2, 5]]
 
 
 def test_a_short_request_does_not_wait_for_a_large_one() -> None:
-    waiting = Waiting()
+    waiting = TextQueue()
     waiting.add(request("large"), [64] * 100)
     waiting.take(fits)
     waiting.add(request("small"), [3])
@@ -112,7 +112,7 @@ def test_a_short_request_does_not_wait_for_a_large_one() -> None:
 
 
 def test_turns_are_as_the_priorities_say_and_nobody_starves() -> None:
-    waiting = Waiting()
+    waiting = TextQueue()
     waiting.add(request("background", "background"), [64] * 70)
     waiting.add(request("normal"), [64] * 70)
     waiting.add(request("interactive", "interactive"), [64] * 70)
@@ -121,7 +121,7 @@ def test_turns_are_as_the_priorities_say_and_nobody_starves() -> None:
 
 
 def test_callers_have_equal_turns_however_many_requests_they_have() -> None:
-    waiting = Waiting()
+    waiting = TextQueue()
     for number in range(9):
         waiting.add(request(f"ann{number}", caller="ann"), [64] * 9)
     waiting.add(request("ben", caller="ben"), [64] * 9)
@@ -130,8 +130,8 @@ def test_callers_have_equal_turns_however_many_requests_they_have() -> None:
 
 
 def test_who_is_interactive_comes_next() -> None:
-    waiting = Waiting()
+    waiting = TextQueue()
     waiting.add(request("normal"), [64] * 3)
     waiting.take(fits)
     waiting.add(request("interactive", "interactive"), [64])
-    assert waiting.take(fits) == [Place("interactive", 0)]
+    assert waiting.take(fits) == [TextPlace("interactive", 0)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from PIL import Image
 
-from orchard.backends.images.drawing import read_pictures, settle
+from orchard.backends.images.drawing import make_drawing, read_pictures
 from orchard.backends.images.presets import PRESETS, Preset
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart
@@ -17,12 +17,12 @@ from orchard.core.tasks.images import LEAST_SIDE, SIDE_STEP, EditImages, Generat
 from tests.support.examples import examples
 
 FLUX = PRESETS["flux-dev"]
-GENERATING = [preset for preset in PRESETS.values() if not preset.edits]
+GENERATING = [preset for preset in PRESETS.values() if not preset.can_edit]
 
 
 def refusal(task: GenerateImages | EditImages, preset: Preset) -> tuple[str | None, str]:
     with pytest.raises(OrchardError) as caught:
-        settle(task, preset)
+        make_drawing(task, preset)
     assert caught.value.kind == "invalid_request"
     return caught.value.param, caught.value.message
 
@@ -38,22 +38,22 @@ def uploaded(path: Path) -> MediaPart:
 
 
 def test_what_is_not_said_is_as_the_preset_has_it() -> None:
-    drawing = settle(GenerateImages(prompt="a cat"), FLUX)
+    drawing = make_drawing(GenerateImages(prompt="a cat"), FLUX)
     assert (drawing.width, drawing.height, drawing.steps, drawing.guidance) == (1024, 1024, 25, 3.5)
-    assert (drawing.negative_prompt, drawing.partial_after) == (None, ())
-    assert settle(GenerateImages(prompt="a cat"), PRESETS["flux-schnell"]).guidance is None
+    assert (drawing.negative_prompt, drawing.partial_steps) == (None, ())
+    assert make_drawing(GenerateImages(prompt="a cat"), PRESETS["flux-schnell"]).guidance is None
 
 
 def test_too_few_steps_are_refused() -> None:
     task = GenerateImages(prompt="a cat", steps=1)
     assert refusal(task, PRESETS["qwen-image"]) == ("steps", "`steps` of qwen-image must be at least 2")
-    assert settle(task, FLUX).steps == 1
+    assert make_drawing(task, FLUX).steps == 1
     assert refusal(GenerateImages(prompt="a cat", steps=0), FLUX)[0] == "steps"
 
 
 def test_seeds_are_drawn_by_lot() -> None:
-    assert settle(GenerateImages(prompt="a cat", seed=5), FLUX).seed == 5
-    assert len({settle(GenerateImages(prompt="a cat"), FLUX).seed for _ in range(5)}) == 5
+    assert make_drawing(GenerateImages(prompt="a cat", seed=5), FLUX).seed == 5
+    assert len({make_drawing(GenerateImages(prompt="a cat"), FLUX).seed for _ in range(5)}) == 5
 
 
 @pytest.mark.parametrize("preset", GENERATING, ids=lambda preset: preset.name)
@@ -61,25 +61,25 @@ def test_seeds_are_drawn_by_lot() -> None:
 def test_what_a_preset_does_not_use_is_refused(preset: Preset, field: str) -> None:
     wanted: dict[str, Any] = {"guidance": 2.0, "negative_prompt": "dogs", "partial_images": 1}
     needed = {"negative_prompt": "guidance", "guidance": "negative_prompt"}.get(field)
-    fields = {name: wanted[name] for name in (field, needed) if name in preset.takes or name == field}
+    fields = {name: wanted[name] for name in (field, needed) if name in preset.parameters or name == field}
     task = GenerateImages(prompt='{"a": 1}', **fields)
-    if field in preset.takes:
-        drawing = settle(task, preset)
-        assert (drawing.partial_after if field == "partial_images" else getattr(drawing, field)) in (
+    if field in preset.parameters:
+        drawing = make_drawing(task, preset)
+        assert (drawing.partial_steps if field == "partial_images" else getattr(drawing, field)) in (
             wanted[field],
             (preset.steps // 2,),
         )
     else:
         param, message = refusal(task, preset)
         assert param == field
-        assert f"{preset.name} takes no `{field}`: it takes {', '.join(preset.takes)}" == message
+        assert f"{preset.name} takes no `{field}`: it takes {', '.join(preset.parameters)}" == message
 
 
 def test_guidance_that_would_do_nothing_is_refused() -> None:
     assert refusal(GenerateImages(prompt="a cat", guidance=0.0), PRESETS["flux-schnell"])[0] == "guidance"
     task = GenerateImages(prompt="a cat", guidance=2.0)
     assert refusal(task, PRESETS["qwen-image-2.1"])[0] == "guidance"
-    assert settle(task, PRESETS["qwen-image"]).guidance == 2.0
+    assert make_drawing(task, PRESETS["qwen-image"]).guidance == 2.0
 
 
 @pytest.mark.parametrize("guidance", [0.0, 1.0])
@@ -93,19 +93,19 @@ def test_fibo_takes_json(prompt: str) -> None:
     param, message = refusal(GenerateImages(prompt=prompt), PRESETS["fibo"])
     assert param == "prompt"
     assert message.startswith("`prompt` of fibo must be a JSON object that describes the image; it may be plain text")
-    assert settle(GenerateImages(prompt=prompt), PRESETS["fibo"], describes=True).prompt == prompt
-    assert settle(GenerateImages(prompt='{"scene": "a cat"}'), PRESETS["fibo"]).prompt == '{"scene": "a cat"}'
+    assert make_drawing(GenerateImages(prompt=prompt), PRESETS["fibo"], can_describe=True).prompt == prompt
+    assert make_drawing(GenerateImages(prompt='{"scene": "a cat"}'), PRESETS["fibo"]).prompt == '{"scene": "a cat"}'
 
 
 def test_sizes_are_taken_as_they_are() -> None:
-    drawing = settle(GenerateImages(prompt="a cat", width=2048, height=48), FLUX)
+    drawing = make_drawing(GenerateImages(prompt="a cat", width=2048, height=48), FLUX)
     assert (drawing.width, drawing.height) == (2048, 48)
 
 
 @given(steps=st.integers(1, 60), count=st.integers(0, 3))
 @examples(100)
 def test_partial_images_are_spread_over_the_steps(steps: int, count: int) -> None:
-    after = settle(GenerateImages(prompt="a cat", steps=steps, partial_images=count), FLUX).partial_after
+    after = make_drawing(GenerateImages(prompt="a cat", steps=steps, partial_images=count), FLUX).partial_steps
     assert len(after) == min(count, steps - 1)
     assert list(after) == sorted(set(after))
     assert all(0 < step < steps for step in after)
@@ -114,13 +114,15 @@ def test_partial_images_are_spread_over_the_steps(steps: int, count: int) -> Non
 
 
 def test_edits_have_the_shape_of_their_picture(tmp_path: Path, picture: MediaPart) -> None:
-    drawing = settle(EditImages(prompt="a cat", images=(picture,)), PRESETS["flux-kontext-dev"])
+    drawing = make_drawing(EditImages(prompt="a cat", images=(picture,)), PRESETS["flux-kontext-dev"])
     assert (drawing.width, drawing.height) == (96, 64)
     Image.new("RGB", (4000, 1000)).save(tmp_path / "wide.png")
-    drawing = settle(EditImages(prompt="a cat", images=(uploaded(tmp_path / "wide.png"),)), PRESETS["flux-kontext-dev"])
+    drawing = make_drawing(
+        EditImages(prompt="a cat", images=(uploaded(tmp_path / "wide.png"),)), PRESETS["flux-kontext-dev"]
+    )
     assert (drawing.width, drawing.height) == (2048, 512)
     named = EditImages(prompt="a cat", images=(picture,), width=64, height=64)
-    assert settle(named, PRESETS["flux-kontext-dev"]).width == 64
+    assert make_drawing(named, PRESETS["flux-kontext-dev"]).width == 64
 
 
 @given(width=st.integers(16, 3000), ratio=st.floats(1 / 16, 16))
@@ -133,10 +135,10 @@ def test_every_picture_has_a_size_that_is_possible(
         return
     file = tmp_path_factory.getbasetemp() / "shaped.png"
     Image.new("1", (width, height)).save(file)
-    drawing = settle(EditImages(prompt="a cat", images=(uploaded(file),)), PRESETS["qwen-image-edit"])
+    drawing = make_drawing(EditImages(prompt="a cat", images=(uploaded(file),)), PRESETS["qwen-image-edit"])
     sides = drawing.width, drawing.height
     task = EditImages(prompt="a cat", images=(uploaded(file),), width=sides[0], height=sides[1])
-    assert settle(task, PRESETS["qwen-image-edit"]).width == sides[0]
+    assert make_drawing(task, PRESETS["qwen-image-edit"]).width == sides[0]
 
 
 @pytest.mark.parametrize(
@@ -215,7 +217,7 @@ TASKS = st.builds(
 def test_whatever_is_asked_for_is_settled_or_refused_with_a_field_to_blame(task: GenerateImages, preset: str) -> None:
     refused: OrchardError | None = None
     try:
-        drawing = settle(task, PRESETS[preset])
+        drawing = make_drawing(task, PRESETS[preset])
     except OrchardError as error:
         refused = error
     if refused:

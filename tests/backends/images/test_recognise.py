@@ -73,7 +73,7 @@ def test_a_preset_may_be_named(tmp_path: Path) -> None:
     mine = folder_with(tmp_path / "mine", "FluxPipeline", guidance_embeds=True)
     assert preset_for(mine, "flux-krea-dev") is PRESETS["flux-krea-dev"]
     klein = folder_with(tmp_path / "klein", "Flux2KleinPipeline", num_layers=5)
-    assert preset_for(klein, "flux2-klein-edit-4b").edits
+    assert preset_for(klein, "flux2-klein-edit-4b").can_edit
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ class Brush(Pipeline):
         self.pictures: list[Pictures] = []
         self.short = 0  # how often memory runs out
 
-    describes = False
+    can_describe = False
 
     def describe(self, text: str) -> str:
         self.steps.append((text, -1, -1))
@@ -287,10 +287,10 @@ async def test_a_step_is_a_piece_of_work_and_what_it_may_take_is_no_silence(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchard.device.mlx_thread.MlxThread.silent_seconds", 1000.0)
-    assert running.service.signs().silent_seconds == 1000.0
+    assert running.service.heartbeat().silent_seconds == 1000.0
     running.service._pace.learn(500.0, 2**20)
     running.service._pace.expect(2**20)
-    assert running.service.signs().silent_seconds == 0
+    assert running.service.heartbeat().silent_seconds == 0
 
 
 async def test_closing_ends_the_image_under_way(folder: Path) -> None:
@@ -311,7 +311,7 @@ async def test_the_preset_and_what_it_takes_are_told(folder: Path) -> None:
     running = Running(folder, ImageOptions())
     loaded = await running.service.start(running.emit, lambda fraction: None)
     assert loaded.details["config_name"] == "flux-schnell"
-    assert loaded.details["takes"] == list(PRESETS["flux-schnell"].takes)
+    assert loaded.details["takes"] == list(PRESETS["flux-schnell"].parameters)
     await running.service.close(0)
 
 
@@ -349,7 +349,7 @@ async def test_options_that_can_not_be_met_fail_the_load(folder: Path, options: 
 async def test_plain_text_is_described_once_where_a_preset_wants_json(tmp_path: Path) -> None:
     (tmp_path / "model_index.json").write_text(json.dumps({"_class_name": "BriaFiboPipeline"}))
     running = Running(tmp_path, ImageOptions(config_name="fibo"))
-    running.brush.describes = True
+    running.brush.can_describe = True
     await running.service.start(running.emit, lambda fraction: None)
     running.submit("r", GenerateImages(prompt="a cat", width=32, height=32, steps=1, seed=0, n=2))
     await running.end("r")

@@ -20,7 +20,7 @@ def test_numpys_layers_give_what_mlxs_give(
     network = nn.Sequential(nn.Linear(12, 20, bias=bias), nn.Linear(20, 4, bias=bias))
     given = mx.random.normal(shape)
     expected = network(given)
-    cpu.adapt(network)
+    cpu.use_numpy(network)
     assert {type(layer) for layer in network.layers} == {cpu._NumpyLinear}
     found = network(given)
     assert found.shape == expected.shape
@@ -33,11 +33,11 @@ def test_layers_of_other_types_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     network = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 64).to_quantized())
     network.layers[0].set_dtype(mx.float16)
     monkeypatch.setattr(cpu, "is_slow", lambda: True)
-    cpu.adapt(network)
+    cpu.use_numpy(network)
     assert [type(layer) for layer in network.layers] == [nn.Linear, nn.QuantizedLinear]
     fast = nn.Sequential(nn.Linear(4, 4))
     monkeypatch.setattr(cpu, "is_slow", lambda: False)
-    cpu.adapt(fast)
+    cpu.use_numpy(fast)
     assert type(fast.layers[0]) is nn.Linear
 
 
@@ -46,10 +46,10 @@ def test_a_quantised_network_computes_in_float32(monkeypatch: pytest.MonkeyPatch
     network.set_dtype(mx.bfloat16)
     expected = network(mx.ones((1, 64), mx.bfloat16))
     monkeypatch.setattr(cpu, "is_slow", lambda: False)
-    cpu.widen(network)
+    cpu.widen_to_float32(network)
     assert network.layers[0].scales.dtype == mx.bfloat16
     monkeypatch.setattr(cpu, "is_slow", lambda: True)
-    cpu.widen(network)
+    cpu.widen_to_float32(network)
     found = network(mx.ones((1, 64)))
     assert (found.dtype, network.layers[0].weight.dtype) == (mx.float32, mx.uint32)
     assert np.array(found) == pytest.approx(np.array(expected.astype(mx.float32)), abs=0.02)
@@ -63,7 +63,7 @@ def test_a_network_that_is_not_quantised_stays_where_memory_is_short_or_it_is_wi
     network = nn.Sequential(nn.Linear(4, 4))
     network.set_dtype(dtype)
     monkeypatch.setattr(cpu, "is_slow", lambda: True)
-    assert not cpu.widen(network, room)
+    assert not cpu.widen_to_float32(network, room)
     assert (type(network.layers[0]), network.layers[0].weight.dtype) == (nn.Linear, dtype)
 
 
@@ -77,11 +77,11 @@ def test_small_layers_of_half_the_width_are_numpys_for_several_rows(
     given = mx.random.normal((1, 2, 8))
     expected = network(given.astype(dtype)).astype(mx.float32)
     monkeypatch.setattr(cpu, "is_slow", lambda: True)
-    assert cpu.widen(network, 256)
+    assert cpu.widen_to_float32(network, 256)
     found = network(given)
     assert found.dtype == mx.float32
     assert np.array(found) == pytest.approx(np.array(expected), abs=0.05)
-    monkeypatch.setattr(cpu, "product", lambda inputs, weights: mx.zeros((*inputs.shape[:-1], 8)))
+    monkeypatch.setattr(cpu, "numpy_product", lambda inputs, weights: mx.zeros((*inputs.shape[:-1], 8)))
     bias = mx.broadcast_to(network.layers[0].bias, given.shape)
     assert mx.array_equal(network(given), bias)
     assert not mx.array_equal(network(given[:, 1:]), bias[:, 1:])
@@ -119,7 +119,7 @@ def test_large_layers_that_fit_are_numpys_with_unpacked_weights(
     network.set_dtype(mx.float32)  # of weights that are known in bfloat16
     expected = np.array(network(mx.array(tokens)))
     network.set_dtype(mx.bfloat16)
-    assert cpu.widen(network, _TAKES)
+    assert cpu.widen_to_float32(network, _TAKES)
     assert type(network.table) is cpu._NumpyEmbedding
     assert {type(layer) for layer in network.layers} == {cpu._NumpyLinear}
     assert sum(array.nbytes for _, array in tree_flatten(network.parameters())) == _TAKES + 64 * 4
@@ -135,7 +135,7 @@ def test_weights_stay_packed_where_layers_are_small_or_memory_is_short(
     monkeypatch.setattr(cpu, "is_slow", lambda: True)
     monkeypatch.setattr(cpu, "_LEAST_WEIGHTS", least)
     network = _Writer()
-    assert not cpu.widen(network, room)
+    assert not cpu.widen_to_float32(network, room)
     kinds = [type(layer) for layer in (network.table, *network.layers)]
     assert kinds == [nn.QuantizedEmbedding, nn.QuantizedLinear, cpu._NumpyLinear, nn.QuantizedLinear]
 
@@ -143,8 +143,8 @@ def test_weights_stay_packed_where_layers_are_small_or_memory_is_short(
 def test_few_rows_are_mlxs_where_numpy_waits_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
     network = nn.Sequential(nn.Linear(12, 20))
     monkeypatch.setattr(cpu, "is_slow", lambda: True)
-    cpu.adapt(network, fewest_rows=8)
-    monkeypatch.setattr(cpu, "product", lambda inputs, weights: mx.zeros((*inputs.shape[:-1], 20)))
+    cpu.use_numpy(network, fewest_rows=8)
+    monkeypatch.setattr(cpu, "numpy_product", lambda inputs, weights: mx.zeros((*inputs.shape[:-1], 20)))
     assert mx.array_equal(network(mx.ones((1, 8, 12))), mx.broadcast_to(network.layers[0].bias, (1, 8, 20)))
     assert not mx.array_equal(network(mx.ones((1, 7, 12))), mx.broadcast_to(network.layers[0].bias, (1, 7, 20)))
 
@@ -173,6 +173,6 @@ def test_only_layers_of_a_model_that_writes_give_up_threads(
     monkeypatch.setattr(cpu, "is_slow", lambda: True)
     monkeypatch.setattr(cpu, "threads_for", noted)
     network = nn.Sequential(nn.Linear(12, 20))
-    cpu.adapt(network, writes=writes)
+    cpu.use_numpy(network, generates=writes)
     mx.eval(network(mx.ones((1, 6, 12))))
     assert found == asked

@@ -31,8 +31,8 @@ def exact(inputs: mx.array, of: Any) -> mx.array:
 
 @pytest.mark.parametrize("rows", [1, 2, 8, few_rows.MOST_ROWS])
 def test_takes_over_a_few_rows_of_a_usual_layer(rows: int) -> None:
-    assert few_rows.serves(rows, mx.bfloat16, layer())
-    assert few_rows.serves(rows, mx.float16, layer(dtype=mx.float16, group_size=128))
+    assert few_rows.can_multiply(rows, mx.bfloat16, layer())
+    assert few_rows.can_multiply(rows, mx.float16, layer(dtype=mx.float16, group_size=128))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_takes_over_a_few_rows_of_a_usual_layer(rows: int) -> None:
     ids=["many", "float32", "two types", "8 bits", "small groups", "mxfp4", "odd outputs"],
 )
 def test_leaves_the_rest_to_mlx(rows: int, dtype: mx.Dtype, of: Any) -> None:
-    assert not few_rows.serves(rows, dtype, of)
+    assert not few_rows.can_multiply(rows, dtype, of)
 
 
 @pytest.mark.parametrize("shape", [(8, 1, 128), (1, 8, 128), (2, 4, 128), (8, 128), (1, 1, 128)], ids=str)
@@ -61,10 +61,10 @@ def test_inputs_of_any_shape_reach_it(monkeypatch: pytest.MonkeyPatch, shape: tu
         return exact(inputs, of).astype(inputs.dtype)
 
     monkeypatch.setattr(quantized, "on_cuda", lambda: True)
-    monkeypatch.setattr(few_rows, "works", lambda dtype: True)
-    monkeypatch.setattr(few_rows, "product", pretended)
+    monkeypatch.setattr(few_rows, "is_kernel_correct", lambda dtype: True)
+    monkeypatch.setattr(few_rows, "product_of_few_rows", pretended)
     of, inputs = layer(), mx.random.normal(shape).astype(mx.bfloat16)
-    found = quantized.product(inputs, of)
+    found = quantized.quantized_product(inputs, of)
     assert asked == [shape]
     assert found.shape == (*shape[:-1], 96)
     assert mx.allclose(found, exact(inputs, of), atol=0.05)
@@ -77,8 +77,8 @@ def test_it_is_used_where_the_device_runs_it(monkeypatch: pytest.MonkeyPatch, br
             raise RuntimeError("no such instruction")
         return exact(inputs, of) + (broken == "is wrong")
 
-    monkeypatch.setattr(few_rows, "product", pretended)
-    assert few_rows.works.__wrapped__(mx.bfloat16) == (broken == "is right")
+    monkeypatch.setattr(few_rows, "product_of_few_rows", pretended)
+    assert few_rows.is_kernel_correct.__wrapped__(mx.bfloat16) == (broken == "is right")
 
 
 @on_cuda
@@ -91,7 +91,7 @@ def test_the_kernel_computes_the_product(rows: int, group_size: int, dtype: mx.D
         inputs = mx.random.normal((rows, width)).astype(dtype)
         right = exact(inputs, of)
         for shape in ((rows,), (rows, 1), (1, rows), (1, rows, 1)):
-            found = few_rows.product(inputs.reshape(*shape, width), of).astype(mx.float32)
+            found = few_rows.product_of_few_rows(inputs.reshape(*shape, width), of).astype(mx.float32)
             assert found.shape == (*shape, outputs)
             close = mx.allclose(found.reshape(right.shape), right, rtol=0, atol=0.005 * float(mx.abs(right).max()))
             assert close, shape
@@ -102,9 +102,9 @@ def test_the_kernel_computes_the_product(rows: int, group_size: int, dtype: mx.D
 def test_a_row_gets_the_same_bits_whatever_is_beside_it(rows: int) -> None:
     of = layer(512, 2560)
     inputs = mx.random.normal((rows, 2560)).astype(mx.bfloat16)
-    together = few_rows.product(inputs, of)
+    together = few_rows.product_of_few_rows(inputs, of)
     for row in range(rows):
-        assert mx.array_equal(few_rows.product(inputs[row : row + 1], of)[0], together[row])
+        assert mx.array_equal(few_rows.product_of_few_rows(inputs[row : row + 1], of)[0], together[row])
 
 
 @pytest.mark.parametrize(("bits", "served"), [(4, True), (8, False)])
@@ -113,7 +113,7 @@ def test_embeddings_of_4_bits_are_looked_up_on_cuda(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(quantized, "on_cuda", lambda: True)
     monkeypatch.setattr(few_rows, "embed", lambda tokens, layer: calls.append(tokens))
     of = nn.QuantizedEmbedding(50, 64, bits=bits)
-    of.__class__ = quantized._Embedding
+    of.__class__ = quantized._FastEmbedding
     of(mx.array([[7]]))
     assert bool(calls) == served
 

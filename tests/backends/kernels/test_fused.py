@@ -52,11 +52,11 @@ class Network(nn.Module):  # type: ignore[misc]
 
 
 def joined(network: nn.Module) -> list[str]:
-    return [name for name, layer in network.named_modules() if type(layer) is fused._Joined]
+    return [name for name, layer in network.named_modules() if type(layer) is fused._JoinedLayer]
 
 
 def fuse(network: nn.Module) -> None:
-    fused.fuse(network, lambda: network(mx.array([[0]])))
+    fused.fuse_layers(network, lambda: network(mx.array([[0]])))
 
 
 def quantized(network: nn.Module, **how: Any) -> nn.Module:

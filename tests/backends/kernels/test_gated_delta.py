@@ -19,7 +19,7 @@ from orchard.backends.text.model import load_text_model
 from orchard.core.tasks.text_options import TextOptions
 
 on_cuda = pytest.mark.skipif(not mx.cuda.is_available(), reason="the kernel is CUDA's")
-every_module = pytest.mark.parametrize("name", gated_delta.REPLACED)
+every_module = pytest.mark.parametrize("name", gated_delta.REPLACED_FUNCTIONS)
 KEY_HEADS, HEADS = 2, 4
 WIDTHS = [(32, 8), (64, 20), (128, 128), (192, 5), (256, 16), (512, 3)]  # of keys and of values
 
@@ -66,7 +66,7 @@ def plain(module: Any, name: str) -> Any:
 @pytest.fixture
 def pretended_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the process look as if MLX computed on CUDA; what is installed is put back."""
-    for module_name, names in gated_delta.REPLACED.items():
+    for module_name, names in gated_delta.REPLACED_FUNCTIONS.items():
         module = importlib.import_module(module_name)
         for name in names:
             monkeypatch.setattr(module, name, plain(module, name))
@@ -110,11 +110,11 @@ class Launches:
 def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[Launches]:
     kept = Launches()
     monkeypatch.setattr(gated_delta, "cuda_kernel", kept.make)
-    gated_delta._kernel.cache_clear()
-    gated_delta._convolution.cache_clear()
+    gated_delta._update_kernel.cache_clear()
+    gated_delta._convolution_kernel.cache_clear()
     yield kept
-    gated_delta._kernel.cache_clear()
-    gated_delta._convolution.cache_clear()
+    gated_delta._update_kernel.cache_clear()
+    gated_delta._convolution_kernel.cache_clear()
 
 
 @every_module
@@ -128,8 +128,8 @@ def test_on_cuda_the_libraries_call_the_kernel(monkeypatch: pytest.MonkeyPatch, 
         assert wanted is None
         return "output", "state"
 
-    monkeypatch.setattr(gated_delta, "update", update)
-    gated_delta.install(nn.Module())
+    monkeypatch.setattr(gated_delta, "update_state", update)
+    gated_delta.install_kernels(nn.Module())
     inputs = drawn(2, tokens, masked=True)
     assert update_of(importlib.import_module(name), inputs, mask=inputs.mask) == ("output", "state")
     [given] = calls
@@ -138,10 +138,10 @@ def test_on_cuda_the_libraries_call_the_kernel(monkeypatch: pytest.MonkeyPatch, 
     assert given.decay.shape == given.rate.shape == (2, tokens, HEADS)
 
 
-@pytest.mark.parametrize("name", [name for name in gated_delta.REPLACED if "vlm" in name])
+@pytest.mark.parametrize("name", [name for name in gated_delta.REPLACED_FUNCTIONS if "vlm" in name])
 @pytest.mark.usefixtures("pretended_cuda")
 def test_the_kernel_gives_the_states_between(launches: Launches, name: str) -> None:
-    gated_delta.install(nn.Module())
+    gated_delta.install_kernels(nn.Module())
     inputs = drawn(2, 4, masked=True)
     output, state, between = update_of(importlib.import_module(name), inputs, mask=inputs.mask, state_steps=3)
     assert launches.names[0] == "gated_delta_masked_between"
@@ -153,19 +153,19 @@ def test_the_kernel_gives_the_states_between(launches: Launches, name: str) -> N
 def test_elsewhere_nothing_is_replaced(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(mx.cuda, "is_available", lambda: False)
     module = importlib.import_module(name)
-    before = [getattr(module, replaced) for replaced in gated_delta.REPLACED[name]]
-    gated_delta.install(nn.Module())
-    assert [getattr(module, replaced) for replaced in gated_delta.REPLACED[name]] == before
+    before = [getattr(module, replaced) for replaced in gated_delta.REPLACED_FUNCTIONS[name]]
+    gated_delta.install_kernels(nn.Module())
+    assert [getattr(module, replaced) for replaced in gated_delta.REPLACED_FUNCTIONS[name]] == before
 
 
 @pytest.mark.usefixtures("pretended_cuda")
 def test_the_library_computes_what_the_kernel_does_not_serve(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gated_delta, "update", lambda *_: pytest.fail("the kernel was called"))
+    monkeypatch.setattr(gated_delta, "update_state", lambda *_: pytest.fail("the kernel was called"))
     narrow = drawn(1, 3, key_width=40)
     library = mlx_vlm_rule.gated_delta_ops
     expected = library(*narrow)
-    gated_delta.install(nn.Module())
-    gated_delta.install(nn.Module())  # as for each model that is loaded
+    gated_delta.install_kernels(nn.Module())
+    gated_delta.install_kernels(nn.Module())  # as for each model that is loaded
     found = mlx_vlm_rule.gated_delta_ops(*narrow)
     assert all(mx.array_equal(one, other) for one, other in zip(found, expected, strict=True))
     assert mlx_vlm_rule.gated_delta_ops.plain is library
@@ -173,7 +173,7 @@ def test_the_library_computes_what_the_kernel_does_not_serve(monkeypatch: pytest
 
 def test_a_model_that_is_loaded_gets_it(monkeypatch: pytest.MonkeyPatch, model_folder: Path) -> None:
     calls: list[bool] = []
-    monkeypatch.setattr(gated_delta, "install", lambda network: calls.append(bool(network.parameters())))
+    monkeypatch.setattr(gated_delta, "install_kernels", lambda network: calls.append(bool(network.parameters())))
     load_text_model(str(model_folder), TextOptions())
     assert calls == [True]
 
@@ -181,7 +181,7 @@ def test_a_model_that_is_loaded_gets_it(monkeypatch: pytest.MonkeyPatch, model_f
 @pytest.mark.parametrize("widths", WIDTHS, ids=str)
 def test_there_are_lanes_for_every_number_of_the_state(launches: Launches, widths: tuple[int, int]) -> None:
     inputs = drawn(3, 2, *widths, dtype=mx.bfloat16)
-    output, state = gated_delta.update(inputs)
+    output, state = gated_delta.update_state(inputs)
     assert (output.shape, output.dtype) == ((3, 2, HEADS, widths[1]), mx.bfloat16)
     assert (state.shape, state.dtype) == (inputs.state.shape, mx.float32)
     lanes = dict(launches.given["template"])["LANES"]
@@ -199,7 +199,7 @@ def test_each_combination_of_types_and_of_inputs_is_its_own_kernel(launches: Lau
     combinations = list(itertools.product((mx.float32, mx.float16), (True, False), (True, False), (None, 1, 2)))
     for dtype, per_key, masked, wanted in combinations:
         inputs = drawn(1, 2, per_key=per_key, masked=masked, dtype=dtype)
-        _, state, *between = gated_delta.update(inputs, wanted)
+        _, state, *between = gated_delta.update_state(inputs, wanted)
         assert [one.shape for one in between] == ([(1, wanted, *state.shape[1:])] if wanted else [])
         assert ("mask" in launches.names) == masked
         compiled.add((launches.names[0], str(launches.given["template"])))  # by these MLX keeps what it has compiled
@@ -217,7 +217,7 @@ class Convolving(nn.Module):  # type: ignore[misc]
 @pytest.mark.usefixtures("pretended_cuda")
 def test_short_convolutions_are_a_kernel(launches: Launches, tokens: int) -> None:
     network = Convolving()
-    gated_delta.install(network)
+    gated_delta.install_kernels(network)
     convolved = network.conv1d(mx.zeros((2, tokens + 3, 6)))
     assert launches.names == ["short_convolution", "inputs", "weights"]
     assert convolved.shape == (2, tokens, 6)
@@ -230,7 +230,7 @@ def test_short_convolutions_are_a_kernel(launches: Launches, tokens: int) -> Non
 @pytest.mark.usefixtures("pretended_cuda")
 def test_other_convolutions_stay(launches: Launches, given: dict[str, Any]) -> None:
     network = Convolving(**given)
-    gated_delta.install(network)
+    gated_delta.install_kernels(network)
     network.conv1d(mx.zeros((2, 4, 6)))
     assert not launches.names
 
@@ -238,7 +238,7 @@ def test_other_convolutions_stay(launches: Launches, given: dict[str, Any]) -> N
 @pytest.mark.usefixtures("pretended_cuda")
 def test_many_tokens_and_other_types_are_convolved_by_mlx(launches: Launches) -> None:
     network = Convolving()
-    gated_delta.install(network)
+    gated_delta.install_kernels(network)
     for inputs in (mx.zeros((2, 20, 6)), mx.zeros((2, 4, 6), mx.float16)):
         assert network.conv1d(inputs).shape == (2, inputs.shape[1] - 3, 6)
     assert not launches.names
@@ -279,7 +279,7 @@ def test_it_computes_what_the_library_computes() -> None:
         expected, expected_state = plain(mlx_lm_rule, "gated_delta_ops")(*exact, inputs.mask)
         if inputs.mask is not None:  # the library's operations leave something there, its kernels zeros
             expected = mx.where(inputs.mask[..., None, None], expected, 0)
-        output, state = gated_delta.update(inputs)
+        output, state = gated_delta.update_state(inputs)
         assert (output.dtype, state.dtype) == (case["dtype"], mx.float32)
         assert mx.allclose(state, expected_state, rtol=1e-4, atol=1e-4), case
         rounding = 1e-4 if case["dtype"] == mx.float32 else 1e-2
@@ -290,11 +290,11 @@ def test_it_computes_what_the_library_computes() -> None:
 def test_tokens_and_rows_apart_give_the_same_bits() -> None:
     for case in kernel_cases():
         inputs = drawn(3, 9, **case)
-        together, last = gated_delta.update(inputs)
+        together, last = gated_delta.update_state(inputs)
         for rows in (slice(0, 1), slice(1, 3)):
             state = inputs.state[rows]
             for tokens in (slice(0, 1), slice(1, 2), slice(2, 6), slice(6, 9)):
-                output, state = gated_delta.update(some(inputs, rows, tokens, state))
+                output, state = gated_delta.update_state(some(inputs, rows, tokens, state))
                 assert mx.array_equal(output, together[rows, tokens]), case
             assert mx.array_equal(state, last[rows]), case
 
@@ -303,12 +303,13 @@ def test_tokens_and_rows_apart_give_the_same_bits() -> None:
 def test_the_states_between_are_those_of_fewer_tokens() -> None:
     for case in kernel_cases():
         inputs = drawn(3, 5, **case)
-        output, last, between = gated_delta.update(inputs, 4)
+        output, last, between = gated_delta.update_state(inputs, 4)
         assert all(
-            mx.array_equal(one, other) for one, other in zip((output, last), gated_delta.update(inputs), strict=True)
+            mx.array_equal(one, other)
+            for one, other in zip((output, last), gated_delta.update_state(inputs), strict=True)
         )
         for count in range(1, 5):
-            _, state = gated_delta.update(some(inputs, slice(0, 3), slice(0, count), inputs.state))
+            _, state = gated_delta.update_state(some(inputs, slice(0, 3), slice(0, count), inputs.state))
             assert mx.array_equal(between[:, count - 1], state), case
 
 
@@ -316,11 +317,11 @@ def test_the_states_between_are_those_of_fewer_tokens() -> None:
 def test_a_compiled_function_may_hold_it() -> None:
     @mx.compile
     def traced(*arrays: mx.array) -> tuple[mx.array, ...]:
-        return gated_delta.update(Arguments(*arrays))
+        return gated_delta.update_state(Arguments(*arrays))
 
     inputs = drawn(2, 4)
     for _ in range(3):
-        expected = gated_delta.update(inputs)
+        expected = gated_delta.update_state(inputs)
         found = traced(*inputs[:6])
         assert all(mx.array_equal(one, other) for one, other in zip(found, expected, strict=True))
         inputs = inputs._replace(state=found[1])

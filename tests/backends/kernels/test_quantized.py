@@ -39,7 +39,7 @@ def test_a_linear_layer(mode: dict[str, Any], shape: tuple[int, ...], bias: bool
     plain = nn.Linear(64, 96, bias=bias)
     layer = nn.QuantizedLinear.from_linear(plain, **mode)
     ours = nn.QuantizedLinear.from_linear(plain, **mode)
-    ours.__class__ = quantized._Linear
+    ours.__class__ = quantized._FastLinear
     check_alike(ours, layer, mx.random.normal(shape))
 
 
@@ -49,7 +49,7 @@ def test_an_embedding_as_the_last_layer(mode: dict[str, Any], shape: tuple[int, 
     plain = nn.Embedding(96, 64)
     layer = nn.QuantizedEmbedding.from_embedding(plain, **mode)
     ours = nn.QuantizedEmbedding.from_embedding(plain, **mode)
-    ours.__class__ = quantized._Embedding
+    ours.__class__ = quantized._FastEmbedding
     check_alike(ours.as_linear, layer.as_linear, mx.random.normal(shape))
     assert mx.array_equal(ours(mx.array([3, 5])), layer(mx.array([3, 5])))
 
@@ -58,7 +58,9 @@ def test_an_embedding_as_the_last_layer(mode: dict[str, Any], shape: tuple[int, 
 def test_the_inputs_type_stays(shape: tuple[int, ...]) -> None:
     layer = nn.QuantizedLinear.from_linear(nn.Linear(64, 96, bias=False), group_size=32, bits=4)
     layer.set_dtype(mx.bfloat16)
-    check_alike(lambda inputs: quantized.product(inputs, layer), layer, mx.random.normal(shape).astype(mx.bfloat16))
+    check_alike(
+        lambda inputs: quantized.quantized_product(inputs, layer), layer, mx.random.normal(shape).astype(mx.bfloat16)
+    )
 
 
 class Network(nn.Module):  # type: ignore[misc]
@@ -75,7 +77,7 @@ def test_where_mlxs_products_are_fast_nothing_changes(monkeypatch: pytest.Monkey
     monkeypatch.setattr(cpu, "is_slow", lambda: False)
     network = Network()
     nn.quantize(network, group_size=32)
-    quantized.adapt(network)
+    quantized.adapt_quantized_layers(network)
     assert kinds(network) == ["QuantizedLinear", "QuantizedLinear", "QuantizedEmbedding"]
 
 
@@ -91,7 +93,7 @@ def test_on_a_cpu_without_a_library_the_same_comes_out(
     inputs = mx.random.normal((1, rows, 64))
     expected = first(inputs), embedding.as_linear(inputs)
     monkeypatch.setattr(cpu, "is_slow", lambda: True)
-    quantized.adapt(network)
+    quantized.adapt_quantized_layers(network)
     found = first(inputs), embedding.as_linear(inputs)
     for one, other in zip(found, expected, strict=True):
         assert one.shape == other.shape
@@ -105,5 +107,5 @@ def test_with_cuda_the_quantised_layers_change(monkeypatch: pytest.MonkeyPatch) 
     with monkeypatch.context() as pretended:
         pretended.setattr(mx, "default_device", lambda: mx.gpu)
         pretended.setattr(mx.cuda, "is_available", lambda: True)
-        quantized.adapt(network)
-    assert kinds(network) == ["_Linear", "Linear", "_Embedding"]
+        quantized.adapt_quantized_layers(network)
+    assert kinds(network) == ["_FastLinear", "Linear", "_FastEmbedding"]

@@ -13,7 +13,7 @@ from mlx_vlm.models.rope_utils import MRoPERotaryEmbedding
 from mlx_vlm.utils import load_model
 
 from orchard.backends.kernels import rotary
-from orchard.backends.vision.model import load
+from orchard.backends.vision.model import load_vision_model
 from tests.support.tiny_models import check_close
 
 Folders = Callable[[str], Path]
@@ -21,7 +21,7 @@ Folders = Callable[[str], Path]
 
 @pytest.mark.parametrize("name", ["qwen3_vl", "qwen2_5_vl", "qwen3_5", "qwen3_omni_moe"])
 def test_text_is_rotated_by_one_position(vision_folder: Folders, name: str) -> None:
-    model, theirs = load(str(vision_folder(name))), load_model(vision_folder(name)).language_model
+    model, theirs = load_vision_model(str(vision_folder(name))), load_model(vision_folder(name)).language_model
     cache, plain = model.new_cache(), make_prompt_cache(theirs)
     assert model.rotary is not None
     model.rotary._embedding.fused_apply = False  # on Metal, mlx-vlm has a kernel of its own
@@ -39,7 +39,7 @@ def test_text_is_rotated_by_one_position(vision_folder: Folders, name: str) -> N
 
 
 def test_for_text_no_angles_are_computed(vision_folder: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = load(str(vision_folder("qwen3_vl")))
+    model = load_vision_model(str(vision_folder("qwen3_vl")))
     assert model.rotary is not None
     computed: list[object] = []
     of = type(model.rotary._embedding)
@@ -51,7 +51,7 @@ def test_for_text_no_angles_are_computed(vision_folder: Folders, monkeypatch: py
 
 
 def test_angles_are_computed_once_a_pass(vision_folder: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = load(str(vision_folder("qwen3_vl")))
+    model = load_vision_model(str(vision_folder("qwen3_vl")))
     assert model.rotary is not None
     computed: list[object] = []
     of = type(model.rotary._embedding)
@@ -69,7 +69,7 @@ def test_angles_are_computed_once_a_pass(vision_folder: Folders, monkeypatch: py
 
 
 def test_a_pass_that_failed_leaves_nothing(vision_folder: Folders) -> None:
-    model = load(str(vision_folder("qwen3_vl")))
+    model = load_vision_model(str(vision_folder("qwen3_vl")))
     assert model.rotary is not None
     with pytest.raises(ValueError, match="64 elements"):
         model.forward(mx.array([[1]]), model.new_cache(), embeddings=mx.zeros((1, 1, 63)))
@@ -77,23 +77,23 @@ def test_a_pass_that_failed_leaves_nothing(vision_folder: Folders) -> None:
 
 
 def test_another_rotation_stays(vision_folder: Folders) -> None:
-    assert load(str(vision_folder("llava"))).rotary is None
+    assert load_vision_model(str(vision_folder("llava"))).rotary is None
 
 
 def test_a_rotation_above_the_layers_stays() -> None:
     """PaddleOCR-VL's layers are given its angles."""
     network = nn.Module()
     network.rotary_emb = MRoPERotaryEmbedding(32, mrope_section=[6, 5, 5])
-    assert rotary.install(network) is not None
+    assert rotary.install_rotary(network) is not None
     network = nn.Module()
     network.rotary_emb = MRoPERotaryEmbedding(32, mrope_section=[6, 5, 5])
     network.layers = [nn.Module()]
-    assert rotary.install(network) is None
+    assert rotary.install_rotary(network) is None
 
 
 def test_what_stands_for_positions_can_be_evaluated_in_any_thread() -> None:
     """mlx-vlm does it in the engine's thread, for Qwen3-Omni; another one imports the module."""
-    made = runpy.run_path(str(rotary.__file__))["UNUSED"]
+    made = runpy.run_path(str(rotary.__file__))["UNUSED_POSITIONS"]
     thread = ThreadPoolExecutor(1)
     assert thread.submit(made.tolist).result() == [[[0]], [[0]], [[0]]]
     thread.shutdown()

@@ -10,7 +10,7 @@ import pytest
 from mlx.utils import tree_flatten
 from mlx_lm.tuner.utils import linear_to_lora_layers
 
-from orchard.backends.model_folder import loading
+from orchard.backends.model_folder import explain_load_errors
 from orchard.backends.text.model import TextModel, load_text_model
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
@@ -93,7 +93,7 @@ def test_damage_is_told_in_a_sentence(
 
 
 def test_memory_that_runs_out_is_no_damage(model_folder: Path) -> None:
-    with pytest.raises(OrchardError, match="memory ran out") as caught, loading(model_folder, "mlx-lm"):
+    with pytest.raises(OrchardError, match="memory ran out") as caught, explain_load_errors(model_folder, "mlx-lm"):
         raise RuntimeError("cudaMallocAsync(&data, size, stream) failed: out of memory")
     assert is_out_of_memory(caught.value)
 
@@ -106,7 +106,7 @@ def test_the_tokenizer_is_not_read_beside_a_size_that_no_model_has(
     shutil.copytree(model_folder, folder)
     edited("config.json", num_hidden_layers=10**6)(folder)
     read: list[object] = []
-    monkeypatch.setattr("orchard.backends.model_folder._tokenizer", lambda *given: read.append(given))
+    monkeypatch.setattr("orchard.backends.model_folder._load_tokenizer", lambda *given: read.append(given))
     with pytest.raises(OrchardError, match="num_hidden_layers"):
         load_text_model(str(folder))
     assert not read
@@ -250,10 +250,10 @@ def test_a_load_leaves_no_record_of_random_weights(model_folder: Path) -> None:
 
 @pytest.mark.parametrize(("fields", "window"), [({"max_position_embeddings": None}, 32_768), ({}, WINDOW)])
 def test_the_window(model_folder: Path, tmp_path: Path, fields: dict[str, object], window: int) -> None:
-    from orchard.backends.model_folder import _window
+    from orchard.backends.model_folder import _choose_context_window
 
     class Limitless:
         model_max_length = 10**30
 
     config = json.loads((model_folder / "config.json").read_text()) | fields
-    assert _window(config, Limitless()) == window
+    assert _choose_context_window(config, Limitless()) == window

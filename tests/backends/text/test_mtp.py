@@ -12,7 +12,7 @@ from orchard.backends.kernels import fused
 from orchard.backends.text.draft import load_draft
 from orchard.backends.text.model import TextModel, load_text_model
 from orchard.backends.text.mtp import MtpHead, load_head
-from orchard.backends.vision.model import load as load_seeing
+from orchard.backends.vision.model import load_vision_model as load_seeing
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from tests.support.models import add_head, make_architecture
@@ -112,5 +112,5 @@ def test_a_quantised_heads_layers_that_read_the_same_are_joined(tmp_path: Path) 
     make_vision_model(folder, FAMILIES["qwen3_5"], bits=4)
     add_head(folder)
     head = load_head(load_seeing(str(folder)), folder)
-    joined = [name for name, layer in head._draft.named_modules() if isinstance(layer, fused._Joined)]
+    joined = [name for name, layer in head._draft.named_modules() if isinstance(layer, fused._JoinedLayer)]
     assert {name.rpartition(".")[2] for name in joined} == {"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj"}

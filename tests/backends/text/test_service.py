@@ -422,7 +422,7 @@ async def test_the_silence_of_the_prompt_thread_is_told(caller: Caller, monkeypa
     monkeypatch.setattr(Prompter, "prepare", hung)
     caller.submit("a", ask())
     await asyncio.to_thread(begun.wait, 30)
-    assert caller.service.signs().silent_seconds > 0
+    assert caller.service.heartbeat().silent_seconds > 0
     busy.set()
     await caller.until_free()
     assert caller.service._prompts.silent_seconds == 0
@@ -450,7 +450,7 @@ async def test_who_has_no_grammar_waits_for_none_and_small_ones_go_first(
 
     caller.submit("first", bound(9))
     await asyncio.to_thread(begun.wait, 30)
-    assert caller.service.signs().silent_seconds > 0
+    assert caller.service.heartbeat().silent_seconds > 0
     for size in (300, 200, 100):
         caller.submit(f"r{size}", bound(size))
     await caller.ask("free", ask())
@@ -569,7 +569,7 @@ async def test_a_draft_model_guesses_and_the_report_names_it(
     async with serving(model_folder, draft_model_path=str(model_folder), num_draft_tokens=3) as caller:
         found = [(await caller.ask(str(place), task)).choices[0].text for place, task in enumerate(tasks)]
         assert found == plain
-        report = caller.service.speculated()
+        report = caller.service.speculation()
         assert set(report) == {"draft"}
         assert 0 < report["draft"].accepted == report["draft"].proposed
 
@@ -595,6 +595,6 @@ async def test_the_models_own_head_guesses_and_the_report_names_it(
     async with serving(tmp_path) as caller:
         for number in range(2):
             await caller.ask(str(number), ask(str(number), max_tokens=40))
-        report = caller.service.speculated()
+        report = caller.service.speculation()
     assert set(report) == {"mtp"}
     assert report["mtp"].proposed

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchard.backends.service import Heartbeat, Loaded, MemoryUse
+from orchard.backends.service import Heartbeat, LoadResult, MemoryUse
 from orchard.backends.text import cache_reports
 from orchard.backends.text import service as service_module
 from orchard.backends.text.model import TextModel
@@ -44,7 +44,7 @@ async def caller(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     monkeypatch.setattr(service_module, "load_text_model", load)
     service = TextService("a folder", OPTIONS)
     caller = Caller(service)
-    assert await service.start(caller.emit, lambda fraction: None) == Loaded(
+    assert await service.start(caller.emit, lambda fraction: None) == LoadResult(
         StubEngine.weights_bytes, {"batching": "by_length", "media": []}
     )
     assert loaded == [("a folder", OPTIONS)]
@@ -155,21 +155,21 @@ async def test_the_queue_is_bounded(caller: Caller, engine: StubEngine) -> None:
 
 
 async def test_what_is_cached(caller: Caller, engine: StubEngine) -> None:
-    assert await caller.service.cache(None) == CacheState({"entries": 3}, [])
+    assert await caller.service.cache_state(None) == CacheState({"entries": 3}, [])
     size = await submitted(caller, engine, "a", "b")
     engine.step(begun=(JobStart("a", 0), JobStart("b", size - 1)))
     await caller.until(lambda: caller.events["b"])
-    state = await caller.service.cache(None)
+    state = await caller.service.cache_state(None)
     assert [report.request_id for report in state.reports] == ["a", "b"]
-    assert await caller.service.cache("b") == CacheState({}, [state.reports[1]])
+    assert await caller.service.cache_state("b") == CacheState({}, [state.reports[1]])
     assert state.reports[1].summary == f"{size - 1} of {size} tokens were cached"
-    assert await caller.service.cache("c") == CacheState({}, [])
+    assert await caller.service.cache_state("c") == CacheState({}, [])
 
 
 async def test_an_engine_that_is_busy_keeps_nothing_else_waiting(caller: Caller, engine: StubEngine) -> None:
     engine.counters = None
-    asked = asyncio.create_task(caller.service.cache(None))
-    assert await caller.service.cache("a") == CacheState()
+    asked = asyncio.create_task(caller.service.cache_state(None))
+    assert await caller.service.cache_state("a") == CacheState()
     assert not asked.done()
     asked.cancel()
 
@@ -196,7 +196,7 @@ async def test_a_miss_at_a_medium_names_it(caller: Caller, engine: StubEngine, m
     }
     engine.step(begun=tuple(JobStart(name, 0, found) for name, found in misses.items()))
     await caller.until(lambda: caller.events["d"])
-    a, b, c, d = (await caller.service.cache(None)).reports
+    a, b, c, d = (await caller.service.cache_state(None)).reports
     assert a.summary.endswith("the closest cached text goes on with another medium, this prompt goes on with medium 2")
     assert (a.before, a.cached, a.given) == ("The sea", " was", " was")
     assert b.summary.endswith('the closest cached text goes on " was", this prompt goes on with medium 1')
@@ -218,7 +218,7 @@ async def test_a_miss_is_told_in_words(
         await submitted(caller, engine, "d")
         engine.step(begun=(JobStart("d", 0, Miss(0, 0, [], [1])),))
         await caller.until(lambda: caller.events["d"])
-    a, b, c, d = (await caller.service.cache(None)).reports
+    a, b, c, d = (await caller.service.cache_state(None)).reports
     assert (a.prompt_tokens, a.cached_tokens, a.parted_at) == (size, 8, found.place)
     assert (a.before, a.cached, a.given) == ("The sea", " is\nblue", " was grey")
     assert a.summary == (
@@ -238,7 +238,7 @@ async def test_only_the_last_reports_are_kept(
     await submitted(caller, engine, "a", "b", "c")
     engine.step(begun=(JobStart("a", 0), JobStart("b", 0), JobStart("c", 0)))
     await caller.until(lambda: caller.events["c"])
-    assert [report.request_id for report in (await caller.service.cache(None)).reports] == ["b", "c"]
+    assert [report.request_id for report in (await caller.service.cache_state(None)).reports] == ["b", "c"]
 
 
 async def test_the_engine_may_be_gone_when_it_answers(model_folder: Path) -> None:
@@ -250,15 +250,15 @@ async def test_the_engine_may_be_gone_when_it_answers(model_folder: Path) -> Non
 
 
 async def test_signs_and_limits_are_the_engines(caller: Caller, engine: StubEngine) -> None:
-    assert caller.service.signs() == Heartbeat(0.0, StubEngine.mlx_bytes)
-    assert caller.service.speculated() == StubEngine.speculation_report
+    assert caller.service.heartbeat() == Heartbeat(0.0, StubEngine.mlx_bytes)
+    assert caller.service.speculation() == StubEngine.speculation_report
     engine.silent_seconds = 3.5
-    assert caller.service.signs().silent_seconds == 3.5
+    assert caller.service.heartbeat().silent_seconds == 3.5
     caller.service.limit_memory(1000, 2000)
     assert engine.memory_limits == [(1000, 2000)]
-    assert caller.service.memory() == MemoryUse(StubEngine.weights_bytes, 10, 20, StubEngine.weights_bytes + 30)
+    assert caller.service.memory_use() == MemoryUse(StubEngine.weights_bytes, 10, 20, StubEngine.weights_bytes + 30)
     engine.use = Use(1, 2)
-    assert caller.service.memory() == MemoryUse(StubEngine.weights_bytes, 1, 2)
+    assert caller.service.memory_use() == MemoryUse(StubEngine.weights_bytes, 1, 2)
 
 
 async def test_progress_is_told_on_the_loop(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,8 +290,8 @@ async def test_finding_out_what_a_template_takes_is_a_piece_of_work(
     service = TextService("a folder", OPTIONS)
     starting = asyncio.create_task(service.start(lambda *_: None, lambda fraction: None))
     await asyncio.to_thread(begun.wait, 30)
-    assert service.signs().silent_seconds > 0
+    assert service.heartbeat().silent_seconds > 0
     goes_on.set()
     await starting
-    assert service.signs().silent_seconds == 0
+    assert service.heartbeat().silent_seconds == 0
     await service.close(1.0)

@@ -21,7 +21,7 @@ from PIL import Image
 from orchard.backends.vision import decode
 from orchard.backends.vision.decode import FilmDecoder, decode_audio, decode_image
 from orchard.backends.vision.film import LIMITS
-from orchard.backends.vision.resize import fitted, resized
+from orchard.backends.vision.resize import fit_size, resize_image
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
 from tests.support.bombs import film_of, jpeg_of_scans
@@ -134,14 +134,14 @@ def test_pictures_that_are_refused(data: bytes, words: str) -> None:
 )
 def test_sizes(size: tuple[int, int], options: dict[str, Any], expected: tuple[int, int]) -> None:
     given = MediaOptions(**options)
-    assert fitted(size, given) == expected
-    image = resized(picture(1, *size), given)
+    assert fit_size(size, given) == expected
+    image = resize_image(picture(1, *size), given)
     assert (image.height, image.width) == expected
 
 
 def test_a_processor_may_see_to_the_pixels_itself() -> None:
     image = picture(1, 60, 80)
-    assert same(resized(image, MediaOptions(max_pixels=100, min_pixels=50), bounded=False), image)
+    assert same(resize_image(image, MediaOptions(max_pixels=100, min_pixels=50), has_bounds=False), image)
 
 
 def test_samples_are_those_of_mlx_vlm(tmp_path: Path) -> None:

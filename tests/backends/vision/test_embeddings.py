@@ -48,7 +48,7 @@ def reference(folder: Path, text: str, *seeds: int) -> Any:
     layer = OutputLayer(model.language_model, lambda: model.language_model(mx.array([[0]]), cache=None).logits)
     seen: list[mx.array] = []
     pictures = [picture(seed, 32, 40 + 8 * seed) for seed in seeds]
-    with output_layer._watched([layer._layer], lambda one, inputs, made: seen.append(inputs)):
+    with output_layer._watch_calls([layer._layer], lambda one, inputs, made: seen.append(inputs)):
         logprobs_of(model, processor, text, images=pictures)
     # It reads all but the last token in one pass.
     last = np.array(next(one for one in seen if one.shape[1:] == (1, layer.width))[0, -1])

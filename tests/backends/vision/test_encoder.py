@@ -12,9 +12,9 @@ import pytest
 from mlx_vlm.models.base import InputEmbeddingsFeatures
 from mlx_vlm.utils import prepare_inputs
 
-from orchard.backends.vision.encoder import MediaEncoder, PlacedMedium, place, prompt_positions
+from orchard.backends.vision.encoder import MediaEncoder, PlacedMedium, place_media, prompt_positions
 from orchard.backends.vision.inputs import Medium
-from orchard.backends.vision.model import VisionModel, load
+from orchard.backends.vision.model import VisionModel, load_vision_model
 from orchard.core.media import MediaPart
 from orchard.engine.batching.model import PromptEmbeddings
 from tests.support.examples import some
@@ -32,7 +32,7 @@ SIZES = [(32, 48), (32, 56)]
 
 @pytest.fixture(scope="module")
 def qwen(vision_folder: Folders) -> VisionModel:
-    return load(str(vision_folder("qwen3_vl")))
+    return load_vision_model(str(vision_folder("qwen3_vl")))
 
 
 def image(model: VisionModel, name: str, seed: int) -> Medium:
@@ -45,7 +45,7 @@ def prompt(model: VisionModel, name: str) -> tuple[list[int], list[PlacedMedium]
     """Words, a picture, words, another picture, words."""
     media = [image(model, name, seed) for seed in (1, 2)]
     tokens = [*WORDS, *media[0].tokens, *WORDS, *media[1].tokens, *WORDS]
-    return tokens, place(tokens, media, model.reader.feature_ids)
+    return tokens, place_media(tokens, media, model.reader.feature_ids)
 
 
 def read(model: VisionModel, tokens: list[int], parts: list[PromptEmbeddings], cuts: list[int]) -> mx.array:
@@ -87,13 +87,13 @@ def whole(model: VisionModel, folder: Path, name: str, tokens: list[int]) -> mx.
 def test_pieces_say_what_the_whole_says(vision_folder: Folders, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However a prompt is cut, within media or without, and from wherever it is embedded."""
     folder = vision_folder(name)
-    model = load(str(folder))
+    model = load_vision_model(str(folder))
     tokens, placed = prompt(model, name)
     expected = whole(model, folder, name, tokens)
     at_once = [model.embed(tokens, placed, 0)]
     assert at_once[0].stop == len(tokens)  # the words behind the last picture need no pass of their own
     middle = placed[0].stop + 2
-    within = [placed[0].start + 3, placed[1].start + 5] if model.divides(placed[0].medium) else []
+    within = [placed[0].start + 3, placed[1].start + 5] if model.can_divide(placed[0].medium) else []
     for cuts in ([middle], [*within, placed[1].stop + 1], []):
         ends = sorted({*cuts, placed[1].stop})
         check_close(read(model, tokens, at_once, ends), expected, (name, cuts))
@@ -116,7 +116,7 @@ def test_a_model_may_be_told_which_tokens_are_media(qwen: VisionModel) -> None:
 def test_a_prompt_whose_text_looks_like_media_is_refused(qwen: VisionModel) -> None:
     medium = image(qwen, "qwen3_vl", 1)
     with pytest.raises(ValueError, match="25 tokens stand for media"):
-        place([*medium.tokens, *WORDS, min(qwen.reader.feature_ids)], [medium], qwen.reader.feature_ids)
+        place_media([*medium.tokens, *WORDS, min(qwen.reader.feature_ids)], [medium], qwen.reader.feature_ids)
 
 
 class Counted:
@@ -183,12 +183,12 @@ def test_a_medium_is_never_left_out(qwen: VisionModel, longer: int, given: dict[
 @pytest.mark.parametrize(("name", "rate"), [("qwen2_5_vl", 2), ("qwen3_omni_moe", 13)])
 def test_films_are_numbered_by_their_seconds(vision_folder: Folders, name: str, rate: int) -> None:
     """Two frames a group, at two frames a second: a group lasts a second."""
-    model = load(str(vision_folder(name)))
+    model = load_vision_model(str(vision_folder(name)))
     part = MediaPart("video", "", "", data=video(film(1, 6), rate=2.0))
     medium = model.reader.read(part, FAMILIES[name].video)
     assert (medium.grid, medium.seconds) == ((3, 4, 6), 1.0)
     tokens = [*WORDS, *medium.tokens, *WORDS]
-    embedded = model.embed(tokens, place(tokens, [medium], model.reader.feature_ids), 0)
+    embedded = model.embed(tokens, place_media(tokens, [medium], model.reader.feature_ids), 0)
     parts: list[Words | Grid] = [Words(5), Grid(4, 6, groups=3, step=Fraction(rate)), Words(5)]
     expected, delta = reference_positions(parts)
     assert embedded.positions is not None
@@ -199,14 +199,14 @@ def test_films_are_numbered_by_their_seconds(vision_folder: Folders, name: str, 
 @pytest.mark.parametrize("name", ["qwen2_5_vl", "qwen3_vl"])
 def test_positions_of_films(vision_folder: Folders, name: str) -> None:
     """Qwen2.5-VL counts the seconds between frames, Qwen3-VL writes them down and counts each time as a picture."""
-    model = load(str(vision_folder(name)))
+    model = load_vision_model(str(vision_folder(name)))
     tokens = 6 * 4  # a time has so many
     grid, seconds = (3, 4, 6), 1.25
     between = 0 if name == "qwen2_5_vl" else 2
     feature = min(model.reader.feature_ids)
     frames = [*WORDS[:between], *[feature] * tokens] * 3
     medium = Medium("video", b"", "", frames, 3 * tokens, {}, grid, seconds)
-    placed = place([*WORDS, *frames, *WORDS], [medium], model.reader.feature_ids)
+    placed = place_media([*WORDS, *frames, *WORDS], [medium], model.reader.feature_ids)
     found, delta = prompt_positions(len(frames) + 8, placed, model.tokens_per_second)
     parts: list[Words | Grid] = [Grid(4, 6, 3, Fraction(5, 2))]
     if between:

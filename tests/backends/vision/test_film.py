@@ -78,7 +78,7 @@ def test_frames_are_those_that_opencv_chose(name: str, tmp_path: Path) -> None:
         head, chosen = head_and_frames(file, **sampling)
         assert (head.count, head.size) == (count, size)
         assert head.rate == pytest.approx(rate, rel=1e-3)  # of gaps.mp4, ffmpeg 7 rounds it
-        assert chosen == [frames[index] for index in head.wanted]
+        assert chosen == [frames[index] for index in head.frame_numbers]
 
 
 @pytest.mark.parametrize(("degrees", "size"), [(90, (48, 64)), (180, (64, 48)), (-90, (48, 64))])
@@ -91,7 +91,7 @@ def test_frames_are_turned_upright(degrees: int, size: tuple[int, int], tmp_path
     channels = [
         Image.frombytes("L", flat.size, first[place:]).rotate(degrees, expand=True) for place in (0, 3072, 6144)
     ]
-    assert (head.size, head.frame, head.wanted) == (size, size[::-1], flat.wanted)
+    assert (head.size, head.frame_size, head.frame_numbers) == (size, size[::-1], flat.frame_numbers)
     assert upright == b"".join(channel.tobytes() for channel in channels)
 
 
@@ -105,8 +105,8 @@ def test_many_frames_are_chosen(tmp_path: Path) -> None:
     file = moving(tmp_path / "film.mp4", *H264, "-r", "400")
     frames = every_frame(file)
     head, chosen = head_and_frames(file, fps=400.0)
-    assert len(head.wanted) == 768
-    assert chosen == [frames[index] for index in head.wanted]
+    assert len(head.frame_numbers) == 768
+    assert chosen == [frames[index] for index in head.frame_numbers]
 
 
 def test_a_sound_alone_is_refused(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_frames_of_several_sizes_are_made_alike(tmp_path: Path) -> None:
     file = tmp_path / "film.avi"
     file.write_bytes(film_of(*(picture.getvalue() for picture in pictures)))
     head, frames = head_and_frames(file)
-    assert (head.frame, [len(frame) for frame in frames]) == ((32, 48), [3 * 32 * 48] * 2)
+    assert (head.frame_size, [len(frame) for frame in frames]) == ((32, 48), [3 * 32 * 48] * 2)
 
 
 def test_a_film_that_is_too_large_is_refused(film_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ def test_a_film_that_is_too_large_is_refused(film_file: Path, monkeypatch: pytes
 
 
 def test_a_server_without_ffmpeg_says_what_to_install(film_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ffmpeg, "find", lambda: None)
+    monkeypatch.setattr(ffmpeg, "find_ffmpeg", lambda: None)
     with pytest.raises(ValueError, match=r"ffmpeg is not installed on the server. Install it \(macOS: brew install"):
         next(pieces(film_file))
 
@@ -158,7 +158,7 @@ def test_a_server_with_an_old_ffmpeg_says_what_to_install(
     words = "Unrecognized option 'fps_mode'.\nError splitting the argument list: Option not found"
     old = f"""case "$*" in *fps_mode*) echo "{words}" >&2; exit 1;; *) exec "{FFMPEG}" "$@";; esac"""
     program = program_called(tmp_path, "ffmpeg", old)
-    monkeypatch.setattr(ffmpeg, "find", lambda: str(program))
+    monkeypatch.setattr(ffmpeg, "find_ffmpeg", lambda: str(program))
     with pytest.raises(ValueError, match=r"ffmpeg is too old. Install version 5.1 or newer"):
         next(pieces(film_file))
 

@@ -17,7 +17,7 @@ from PIL import Image
 
 from orchard.backends.vision.decode import decode_image
 from orchard.backends.vision.inputs import MediaReader, Medium, _token_ids
-from orchard.backends.vision.model import VisionModel, load
+from orchard.backends.vision.model import VisionModel, load_vision_model
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
 from tests.support.media import film, picture, png, sound, video, wav, with_one_pixel
@@ -35,12 +35,12 @@ def of(data: bytes, kind: MediaKind = "image", **options: Any) -> MediaPart:
 
 @pytest.fixture(scope="module")
 def omni(vision_folder: Folders) -> VisionModel:
-    return load(str(vision_folder("qwen3_omni_moe")))
+    return load_vision_model(str(vision_folder("qwen3_omni_moe")))
 
 
 @pytest.fixture(scope="module")
 def qwen(vision_folder: Folders) -> VisionModel:
-    return load(str(vision_folder("qwen3_vl")))
+    return load_vision_model(str(vision_folder("qwen3_vl")))
 
 
 def read(model: VisionModel, part: MediaPart, salt: bytes = b"") -> Medium:
@@ -64,7 +64,7 @@ def test_a_picture_is_what_mlx_vlm_makes_of_it(qwen: VisionModel, vision_folder:
     [("llava", {"image"}), ("gemma4", {"image", "video"}), ("gemma4_audio", {"image", "video", "audio"})],
 )
 def test_what_a_model_takes(vision_folder: Folders, name: str, takes: set[str]) -> None:
-    assert load(str(vision_folder(name))).reader.takes == takes
+    assert load_vision_model(str(vision_folder(name))).reader.kinds == takes
 
 
 def test_a_picture_with_a_salt_is_another(qwen: VisionModel) -> None:
@@ -152,7 +152,7 @@ def test_pixels_are_bounded_by_a_processor_that_can(qwen: VisionModel) -> None:
 )
 def test_a_processors_own_bound_gives_way(vision_folder: Folders, options: dict[str, Any], rows: int) -> None:
     """One that contradicts the bound that is asked for, and only for that picture."""
-    reader = load(str(vision_folder("qwen3_vl"))).reader
+    reader = load_vision_model(str(vision_folder("qwen3_vl"))).reader
     reader._images.min_pixels = reader._images.max_pixels = 64 * 64
     medium = reader.read(of(png(picture(1, 16, 16)), **options), FAMILIES["qwen3_vl"].image)
     assert medium.grid == (1, rows, rows)
@@ -175,7 +175,7 @@ def test_pixels_are_bounded_by_a_processor_that_takes_no_arguments(qwen: VisionM
 @pytest.mark.parametrize("options", [{}, {"min_pixels": 64 * 96 * 4}, {"max_pixels": 900}, {"resize_shape": (32, 32)}])
 def test_what_is_expected_of_a_picture(vision_folder: Folders, options: dict[str, Any]) -> None:
     """It is known before the processor makes it, but for the rounding of sides."""
-    reader = load(str(vision_folder("qwen3_vl"))).reader
+    reader = load_vision_model(str(vision_folder("qwen3_vl"))).reader
     expected: list[Medium] = []
     data, placeholder = png(picture(1, 64, 96)), FAMILIES["qwen3_vl"].image
     made = reader.read(of(data, **options), placeholder, expected.append)
@@ -199,18 +199,18 @@ def test_of_other_processors_nothing_is_expected(
 
 
 def test_what_is_too_large_is_not_made(vision_folder: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = load(str(vision_folder("qwen3_vl"))).reader
+    reader = load_vision_model(str(vision_folder("qwen3_vl"))).reader
 
     def refuse(expected: Medium) -> None:
         raise OrchardError("invalid_request", f"{expected.bytes:,} bytes")
 
-    monkeypatch.setattr(MediaReader, "_prepared", lambda *_: pytest.fail("it was made"))
+    monkeypatch.setattr(MediaReader, "_run_processor", lambda *_: pytest.fail("it was made"))
     with pytest.raises(OrchardError, match="1,200,000,000 bytes"):
         reader.read(of(png(picture(1)), min_pixels=50_000_000), FAMILIES["qwen3_vl"].image, refuse)
 
 
 def test_pixels_are_bounded_for_a_processor_that_can_not(vision_folder: Folders) -> None:
-    reader = load(str(vision_folder("idefics3"))).reader
+    reader = load_vision_model(str(vision_folder("idefics3"))).reader
     data = png(picture(1, 64, 96))
     large, small = reader.read(of(data), "<image>"), reader.read(of(data, max_pixels=600), "<image>")
     assert large.digest != small.digest
@@ -238,7 +238,7 @@ def test_what_the_processor_refuses_is_the_callers_fault(qwen: VisionModel, monk
     def refuse(*args: object, **named: object) -> None:
         raise ValueError("too narrow")
 
-    monkeypatch.setattr(MediaReader, "_prepared", refuse)
+    monkeypatch.setattr(MediaReader, "_run_processor", refuse)
     with pytest.raises(OrchardError, match="processor rejects it: too narrow") as caught:
         read(qwen, of(png(picture(9))))
     assert (caught.value.kind, caught.value.param) == ("invalid_request", PARAM)
@@ -247,7 +247,7 @@ def test_what_the_processor_refuses_is_the_callers_fault(qwen: VisionModel, monk
 @pytest.fixture
 def prepares(vision_folder: Folders, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Medium]:
     """Read a picture with a processor that makes what it is told of the placeholder's tokens."""
-    reader = load(str(vision_folder("qwen3_vl"))).reader
+    reader = load_vision_model(str(vision_folder("qwen3_vl"))).reader
 
     def read_with(call: Callable[[Any], dict[str, Any]]) -> Medium:
         monkeypatch.setattr(reader, "_call", lambda text, **given: call(text))
@@ -299,15 +299,15 @@ def test_tokens_without_a_text_are_refused(prepares: Any) -> None:
 
 
 def test_a_placeholder_is_tried_out(qwen: VisionModel) -> None:
-    expanded = qwen.reader.expansion("image", image := FAMILIES["qwen3_vl"].image)
+    expanded = qwen.reader.expand_placeholder("image", image := FAMILIES["qwen3_vl"].image)
     assert expanded
     assert len(expanded) > len(image)
-    assert qwen.reader.expansion("image", "<image>") is None
+    assert qwen.reader.expand_placeholder("image", "<image>") is None
 
 
 def test_a_medium_is_prepared_once(vision_folder: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same file with the same options, however often it is sent; nothing is kept of one that can't be read."""
-    reader, placeholder = load(str(vision_folder("qwen3_vl"))).reader, FAMILIES["qwen3_vl"].image
+    reader, placeholder = load_vision_model(str(vision_folder("qwen3_vl"))).reader, FAMILIES["qwen3_vl"].image
     decoded: list[MediaPart] = []
 
     def decode(part: MediaPart) -> object:

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.backends.vision.kept import Kept
+from orchard.backends.vision.kept import BoundedCache
 from tests.support.examples import examples
 
 
@@ -15,7 +15,7 @@ class Thing:
 @examples(100)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 8))), st.integers(1, 30))
 def test_what_was_asked_for_last_is_kept(asked: list[tuple[int, int]], most: int) -> None:
-    kept: Kept[Thing] = Kept(most)
+    kept: BoundedCache[Thing] = BoundedCache(most)
     here: list[tuple[int, Thing]] = []  # the last one asked for comes last
     for key, size in asked:
         known = dict(here).get(key)

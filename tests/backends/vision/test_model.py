@@ -21,7 +21,7 @@ from orchard.backends.text import model as text
 from orchard.backends.vision import model as model_module
 from orchard.backends.vision.encoder import MOST_FEATURE_BYTES
 from orchard.backends.vision.inputs import MOST_INPUT_BYTES
-from orchard.backends.vision.model import NoMedia, VisionModel, load
+from orchard.backends.vision.model import NoMediaError, VisionModel, load_vision_model
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine.batching import attention
@@ -37,7 +37,7 @@ Folders = Callable[[str], Path]
 
 @pytest.fixture(scope="module")
 def qwen(vision_folder: Folders) -> VisionModel:
-    return load(str(vision_folder("qwen3_vl")))
+    return load_vision_model(str(vision_folder("qwen3_vl")))
 
 
 @pytest.fixture
@@ -68,26 +68,26 @@ def test_what_a_folder_says(qwen: VisionModel, vision_folder: Folders) -> None:
 
 def test_what_is_kept_of_media_is_part_of_what_the_model_takes(vision_folder: Folders) -> None:
     folder, options, before = str(vision_folder("llava")), TextOptions(memory_limit=2**30), mx.get_active_memory()
-    engine = Engine(lambda: load(folder, options), lambda step: None, options)
-    kept = engine.start().result(60).kept_bytes
+    engine = Engine(lambda: load_vision_model(folder, options), lambda step: None, options)
+    kept = engine.start().result(60).cache_bytes
     assert kept == 2**30 // 32 + 2**30 // 64
     assert kept < engine.weights_bytes < kept + before + 2**24
     engine.close()
     assert engine.join(30)
-    most = load(folder, TextOptions(memory_limit=2**40))
-    assert most.kept_bytes == MOST_INPUT_BYTES + MOST_FEATURE_BYTES
-    assert most.reader._kept._most_bytes == MOST_INPUT_BYTES
-    assert most.encoder._kept._most_bytes == MOST_FEATURE_BYTES
+    most = load_vision_model(folder, TextOptions(memory_limit=2**40))
+    assert most.cache_bytes == MOST_INPUT_BYTES + MOST_FEATURE_BYTES
+    assert most.reader._cache._most_bytes == MOST_INPUT_BYTES
+    assert most.encoder._cache._most_bytes == MOST_FEATURE_BYTES
 
 
 def test_films_of_qwen_2_5_have_times(vision_folder: Folders) -> None:
-    assert load(str(vision_folder("qwen2_5_vl"))).tokens_per_second == 2.0
+    assert load_vision_model(str(vision_folder("qwen2_5_vl"))).tokens_per_second == 2.0
 
 
 def test_options(folder: Path) -> None:
     (folder / "generation_config.json").write_text('{"temperature": 0.5, "max_new_tokens": 7}')
     told: list[float] = []
-    model = load(str(folder), TextOptions(context_length=100, max_kv_size=9), told.append)
+    model = load_vision_model(str(folder), TextOptions(context_length=100, max_kv_size=9), told.append)
     assert (model.context_window, model.max_new_tokens) == (100, 7)
     assert model.defaults == SamplingDefaults(temperature=0.5)
     assert [layer.max_size for layer in model.new_cache()] == [9, 9, 9]
@@ -109,7 +109,7 @@ def test_rows_have_positions_of_their_own(qwen: VisionModel) -> None:
 @pytest.mark.parametrize("kind", ["qwen2_5_vl", "qwen3_vl", "qwen3_5", "llava"])
 def test_rows_use_the_kernel_of_cuda(vision_folder: Folders, kind: str) -> None:
     """Though mlx-vlm's layers cut the masks that they get."""
-    model = load(str(vision_folder(kind)))
+    model = load_vision_model(str(vision_folder(kind)))
     attention.install_attention()
     caches = [model.new_cache() for _ in range(4)]
     for number, cache in enumerate(caches):
@@ -126,7 +126,7 @@ def test_rows_use_the_kernel_of_cuda(vision_folder: Folders, kind: str) -> None:
 
 
 def test_a_model_that_counts_itself_takes_no_positions(vision_folder: Folders) -> None:
-    model = load(str(vision_folder("llava")))
+    model = load_vision_model(str(vision_folder("llava")))
     with pytest.raises(ValueError, match="counts its positions itself"):
         model.forward(mx.array([[1]]), model.new_cache(), positions=mx.array([0]))
 
@@ -134,12 +134,12 @@ def test_a_model_that_counts_itself_takes_no_positions(vision_folder: Folders) -
 def test_a_template_of_processors_only(folder: Path) -> None:
     (folder / "chat_template.jinja").unlink()
     edit(folder / "tokenizer_config.json", chat_template=None)
-    assert load(str(folder)).tokenizer.chat_template is None
+    assert load_vision_model(str(folder)).tokenizer.chat_template is None
     (folder / "chat_template.json").write_text(json.dumps({"chat_template": "<think>{{ messages[0].content }}"}))
-    assert load(str(folder)).tokenizer.chat_template == "<think>{{ messages[0].content }}"
+    assert load_vision_model(str(folder)).tokenizer.chat_template == "<think>{{ messages[0].content }}"
     other = folder / "other.jinja"
     other.write_text("other")
-    assert load(str(folder), TextOptions(chat_template_file=str(other))).tokenizer.chat_template == "other"
+    assert load_vision_model(str(folder), TextOptions(chat_template_file=str(other))).tokenizer.chat_template == "other"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_damage_is_told_in_a_sentence(folder: Path, damage: Callable[[Path], Non
     damage(folder)
     (folder / "evil.py").write_text("raise SystemExit('this was run')")
     with pytest.raises(OrchardError, match=words) as caught:
-        load(str(folder))
+        load_vision_model(str(folder))
     assert caught.value.kind == "model_failed"
     assert "\n" not in caught.value.message
 
@@ -166,13 +166,13 @@ def test_weights_that_do_not_fit(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     edit(folder / "config.json", text_config=config["text_config"] | {"hidden_size": 48})
     with pytest.raises(OrchardError, match=r"weights do not fit its config\.json"):
-        load(str(folder))
+        load_vision_model(str(folder))
 
 
 def test_an_architecture_of_mlx_lm_only_has_no_media(folder: Path) -> None:
     edit(folder / "config.json", model_type="frobnicator")
-    with pytest.raises(NoMedia, match=r"mlx-vlm does not know its architecture .*frobnicator"):
-        load(str(folder))
+    with pytest.raises(NoMediaError, match=r"mlx-vlm does not know its architecture .*frobnicator"):
+        load_vision_model(str(folder))
 
 
 def test_a_kind_that_needs_another_package_says_which(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,23 +186,23 @@ def test_a_kind_that_needs_another_package_says_which(folder: Path, monkeypatch:
         match=r"needs the package opencv-python for models of the kind 'multi_modality'.*"
         r"uv pip install opencv-python, or pip install opencv-python",
     ) as caught:
-        load(str(folder))
+        load_vision_model(str(folder))
     assert caught.value.kind == "model_failed"
 
 
 def test_media_that_mlx_vlm_reads_wrongly_are_not_taken(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setitem(model_module.UNREAD, "qwen3_vl", "it reads them upside down")
-    assert load(str(folder)).reader.takes == frozenset()
+    monkeypatch.setitem(model_module.UNSERVED_MEDIA, "qwen3_vl", "it reads them upside down")
+    assert load_vision_model(str(folder)).reader.kinds == frozenset()
     assert "served without images, audio and video: it reads them upside down" in caplog.text
-    assert {"falcon_ocr", "granite_vision", "llava_next", "mllama", "paligemma"} <= model_module.UNREAD.keys()
+    assert {"falcon_ocr", "granite_vision", "llava_next", "mllama", "paligemma"} <= model_module.UNSERVED_MEDIA.keys()
 
 
 @pytest.mark.parametrize("known", [0, 5, 40])
 def test_gemmas_images_see_themselves_within_the_window(vision_folder: Callable[[str], Path], known: int) -> None:
     """As in transformers: in layers with a window only, after any cached beginning, and beside a sound, too."""
-    model = load(str(vision_folder("gemma4")))
+    model = load_vision_model(str(vision_folder("gemma4")))
     inner, cache = model.network.language_model.model, model.new_cache()
     if known:
         model.forward(mx.zeros((1, known), mx.int32), cache)
@@ -228,7 +228,7 @@ def test_arrays_of_a_processor_can_be_used_in_any_thread(folder: Path, monkeypat
         return processor
 
     monkeypatch.setattr(mlx_vlm.utils, "load_processor", load_lazily)
-    reader = load(str(folder)).reader
+    reader = load_vision_model(str(folder)).reader
     with ThreadPoolExecutor(1) as thread:
         assert thread.submit(reader._images.filters.tolist).result() == [1, 2, 3]
 
@@ -246,15 +246,15 @@ def test_code_of_a_folder_is_not_run(folder: Path, monkeypatch: pytest.MonkeyPat
         return AutoTokenizer.from_pretrained(path, trust_remote_code=True)
 
     monkeypatch.setattr("mlx_vlm.utils.load_processor", trusting)
-    with pytest.raises(NoMedia, match="it wants to run Python code of its own, which is never done"):
-        load(str(folder))
+    with pytest.raises(NoMediaError, match="it wants to run Python code of its own, which is never done"):
+        load_vision_model(str(folder))
 
 
 def test_another_processor_makes_another_model(folder: Path) -> None:
     """Prompts that were cached with what it made of the same pixels are of no use any more."""
-    before = load(str(folder))
+    before = load_vision_model(str(folder))
     edit(folder / "preprocessor_config.json", image_mean=[0.1, 0.2, 0.3])
-    assert load(str(folder)).fingerprint != before.fingerprint
+    assert load_vision_model(str(folder)).fingerprint != before.fingerprint
     assert text.load_text_model(str(folder)).fingerprint != before.fingerprint
 
 
@@ -269,7 +269,7 @@ def make_adapter(folder: Path, adapter: Path) -> None:
 
 def test_an_adapter_is_laid_over_the_model(folder: Path, qwen: VisionModel, tmp_path: Path) -> None:
     make_adapter(folder, tmp_path / "adapter")
-    adapted = load(str(folder), TextOptions(adapter_path=str(tmp_path / "adapter")))
+    adapted = load_vision_model(str(folder), TextOptions(adapter_path=str(tmp_path / "adapter")))
     first, again = logits(adapted, 1, 2, 3), logits(adapted, 1, 2, 3)
     assert mx.array_equal(first, again)  # nothing is dropped out
     assert not mx.allclose(first, logits(qwen, 1, 2, 3))
@@ -304,5 +304,5 @@ def test_a_damaged_adapter_is_told_in_a_sentence(
     make_adapter(folder, tmp_path / "adapter")
     damage(tmp_path / "adapter")
     with pytest.raises(OrchardError, match=f"the adapter in .* can't be applied: .*{words}") as caught:
-        load(str(folder), TextOptions(adapter_path=str(tmp_path / "adapter")))
+        load_vision_model(str(folder), TextOptions(adapter_path=str(tmp_path / "adapter")))
     assert "\n" not in caught.value.message

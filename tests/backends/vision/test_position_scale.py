@@ -6,7 +6,7 @@ from typing import Any
 
 from tools.vision_table.families import MORE
 
-from orchard.backends.vision.model import load
+from orchard.backends.vision.model import load_vision_model
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import attention
 from orchard.engine.batching.batch import BatchMode
@@ -26,6 +26,6 @@ def test_each_row_is_scaled_by_its_own_positions(tmp_path: Path) -> None:
     }
     make_vision_model(tmp_path, replace(family, config=family.config | {"text_config": text}))
     for _ in range(2):  # a worker may load one model after the other
-        model = load(str(tmp_path))
+        model = load_vision_model(str(tmp_path))
         attention.install_attention()
         assert find_batch_mode(model, TextOptions()) is BatchMode.SHARED

@@ -11,7 +11,7 @@ from mlx_vlm.models.qwen3_vl_moe import VisionConfig
 from mlx_vlm.models.qwen3_vl_moe import VisionModel as MoeTower
 
 from orchard.backends.vision.inputs import Medium
-from orchard.backends.vision.model import VisionModel, load
+from orchard.backends.vision.model import VisionModel, load_vision_model
 from orchard.backends.vision.qwen_tower import QwenTower
 from orchard.core.media import MediaPart
 from tests.support.media import film, picture, png, video
@@ -29,7 +29,7 @@ PARTS = [
 
 @pytest.fixture(scope="module", params=["qwen3_vl", "qwen3_5"])
 def model(request: pytest.FixtureRequest, vision_folder: Folders) -> VisionModel:
-    return load(str(vision_folder(request.param)))
+    return load_vision_model(str(vision_folder(request.param)))
 
 
 def prepared(model: VisionModel, part: MediaPart) -> Medium:
@@ -47,7 +47,7 @@ def arrays(medium: Medium) -> tuple[mx.array, mx.array]:
 
 
 def test_it_gives_what_the_librarys_gives(model: VisionModel) -> None:
-    assert QwenTower.serves(model.network)
+    assert QwenTower.can_run(model.network)
     tower = QwenTower(model.network)
     for part in PARTS:
         medium = prepared(model, part)
@@ -67,7 +67,7 @@ def test_the_models_with_experts_have_an_encoder_like_it() -> None:
         | {"model_type": "qwen3_vl_moe", "in_channels": 3, "deepstack_visual_indexes": [1]}
     )
     network: Any = type("Network", (), {"vision_tower": MoeTower(config)})
-    assert QwenTower.serves(network)
+    assert QwenTower.can_run(network)
     pixels = np.random.default_rng(1).standard_normal((24, 3 * 2 * 4 * 4), np.float32)
     rows, deepstack = QwenTower(network)({"pixel_values": pixels, "image_grid_thw": np.array([[1, 4, 6]])})
     expected, layers = network.vision_tower(mx.array(pixels), mx.array([[1, 4, 6]]))
@@ -91,4 +91,4 @@ def test_a_size_that_came_before_needs_nothing_of_the_device(
 
 
 def test_other_encoders_are_left_to_the_library(vision_folder: Folders) -> None:
-    assert not QwenTower.serves(load(str(vision_folder("gemma3"))).network)
+    assert not QwenTower.can_run(load_vision_model(str(vision_folder("gemma3"))).network)

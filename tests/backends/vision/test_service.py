@@ -212,7 +212,7 @@ async def test_what_the_model_fails_to_encode_is_the_callers_fault(
 ) -> None:
     """The field of that medium is named; other rows and the worker go on."""
     bad = MediaPart("image", "", "messages[0].content[1]", data=png(Image.new("RGB", (32, 32), (255, 255, 255))))
-    encode = MediaEncoder._encoded
+    encode = MediaEncoder._encode_medium
 
     def encoded(self: MediaEncoder, medium: Medium) -> Features:
         if len(np.unique(medium.inputs["pixel_values"])) <= 3:  # a white one
@@ -221,7 +221,7 @@ async def test_what_the_model_fails_to_encode_is_the_callers_fault(
 
     async with serving(llava, VisionService) as caller:
         alone = await answer(caller, ask(said(image(1), "What is blue?")))
-        monkeypatch.setattr(MediaEncoder, "_encoded", encoded)
+        monkeypatch.setattr(MediaEncoder, "_encode_medium", encoded)
         other = asyncio.create_task(caller.stream("other", ask(said(image(3), "What is blue?"))))
         failed = await caller.failure("asked", ask(said(image(1), bad, "What is blue?")))
         words = "the model can't encode this image: [matmul] too odd"
@@ -330,7 +330,7 @@ async def served_as_text(
 async def test_without_the_extra_it_is_a_model_of_text(
     llava: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(vision_service, "_INSTALLED", False)
+    monkeypatch.setattr(vision_service, "_HAS_MLX_VLM", False)
     await served_as_text(llava, caplog, "they need the extra mlx-orchard[vision]", "and the extra mlx-orchard[vision]")
 
 

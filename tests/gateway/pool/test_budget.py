@@ -27,7 +27,7 @@ class Machine:
         self.device = SHARED
         self.budget = MemoryBudget(memory_limit)
         self.limit = memory_limit or LIMIT
-        monkeypatch.setattr(system_memory, "read", self._read)
+        monkeypatch.setattr(system_memory, "read_system_memory", self._read)
 
     def _read(self) -> SystemMemory:
         return SystemMemory(TOTAL, max(0, TOTAL - self.others - self.held), self.cgroup, self.elastic)

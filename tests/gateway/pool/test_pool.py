@@ -114,7 +114,7 @@ Story = Callable[[Stage], Coroutine[Any, Any, None]]
 def play(monkeypatch: pytest.MonkeyPatch, stage: Stage, story: Story) -> None:
     monkeypatch.setattr(processes, "WorkerProcess", stage.world.make)
     monkeypatch.setattr(worker_process, "count_oom_kills", lambda: stage.world.oom_kills)
-    monkeypatch.setattr(system_memory, "read", stage.world.read_memory)
+    monkeypatch.setattr(system_memory, "read_system_memory", stage.world.read_memory)
 
     async def whole() -> None:
         stage.pool.start()
@@ -1333,7 +1333,7 @@ def test_memory_that_cannot_be_read_ends_nothing(monkeypatch: pytest.MonkeyPatch
         await stage.ask("a")
         known = stage.pool.memory_status
         with monkeypatch.context() as patch:
-            patch.setattr(system_memory, "read", refuse)
+            patch.setattr(system_memory, "read_system_memory", refuse)
             await asyncio.sleep(5)
             stage.process("a").report(0)
             assert isinstance((await stage.ask("a"))[-1], Finished)

@@ -89,7 +89,7 @@ class Walk:
             self.world.ran_out.clear()
 
         monkeypatch.setattr(Restarts, "forgive", unloaded)
-        monkeypatch.setattr(system_memory, "read", self.world.read_memory)
+        monkeypatch.setattr(system_memory, "read_system_memory", self.world.read_memory)
         # Without a time limit, a request that is forgotten waits for ever.
         self.timeout = self.random.choice((120.0, _FOR_EVER, _FOR_EVER))
         settings = Settings(

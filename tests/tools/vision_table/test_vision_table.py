@@ -10,7 +10,7 @@ from tools.vision_table.page import PAGE, named, with_table
 from tools.vision_table.shrink import tiny
 from tools.vision_table.trial import Trial, _bare, _in_pieces, try_out
 
-from orchard.backends.vision.model import sees_both_ways
+from orchard.backends.vision.model import attends_both_ways
 from orchard.engine.batching.batch import BatchMode
 from tests.support.examples import some
 
@@ -136,7 +136,7 @@ def test_media_that_are_refused(name: str, read: tuple[str, ...], refused: tuple
 def test_whose_pictures_are_not_cut(name: str, whole: bool) -> None:
     """mlx-vlm makes masks in which tokens see later ones for the first only, whatever it says of reading in pieces."""
     model = _bare(architecture(name))
-    assert sees_both_ways(model.network.language_model) is whole
+    assert attends_both_ways(model.network.language_model) is whole
     assert hasattr(model.network.language_model.model, "_apply_blockwise_bidirectional_overlay") is whole
     assert _in_pieces(model) == ""
 

@@ -13,7 +13,7 @@ from tokenizers import pre_tokenizers
 from tools.whisper_vocabulary.merges import merges, words
 from tools.whisper_vocabulary.sdist import HASHES, VOCABULARIES, read
 
-from orchard.backends.audio.vocabulary.tokenizer import MERGES, spell
+from orchard.backends.audio.vocabulary.tokenizer import MERGES, spell_tokens
 from tools.whisper_vocabulary import __main__ as tool
 
 BYTES = [bytes([number]) for number in range(256)]
@@ -43,7 +43,7 @@ def test_ours_spell_openais_files(name: str) -> None:
     alphabet = {ord(character) for character in pre_tokenizers.ByteLevel.alphabet()}
     behind = dict(enumerate((byte for byte in range(256) if byte not in alphabet), 256))
     with np.load(MERGES) as arrays:
-        spelt, _ = spell(arrays[name].tolist())
+        spelt, _ = spell_tokens(arrays[name].tolist())
     tokens = [bytes(behind.get(ord(character), ord(character)) for character in word) for word in spelt]
     tokens += [b""] if name == "multilingual" else []
     assert hashlib.sha256(as_file(tokens)).hexdigest() == HASHES[VOCABULARIES[name]]

@@ -7,8 +7,8 @@ import miniaudio
 import numpy as np
 
 from orchard.backends import ffmpeg
-from orchard.backends.resampling import Samples, resampled
-from orchard.backends.sound_files import DataSize, UnfitSoundError, check_wav, read_info
+from orchard.backends.resampling import Samples, resample
+from orchard.backends.sound_files import DataSize, UnfitSoundError, check_wav, read_sound_info
 from orchard.core.errors import OrchardError
 
 RATE = 16_000
@@ -29,7 +29,7 @@ class SilentError(Exception):
         self.seconds = seconds
 
 
-def decode(path: str, param: str) -> Iterator[Samples]:
+def decode_recording(path: str, param: str) -> Iterator[Samples]:
     """Yield mono samples in [-1, 1], 16,000 a second, in blocks of about 30 s.
 
     WAV, MP3 and FLAC are read here, everything else by ffmpeg. Raise OrchardError("invalid_request") that blames the
@@ -37,19 +37,19 @@ def decode(path: str, param: str) -> Iterator[Samples]:
     at the end of a silent one, in which models hear words that nobody said.
     """
     loudest, taken = 0.0, 0
-    for block in _even(_decoded(path, param)):
+    for block in _regroup_blocks(_decode_blocks(path, param)):
         taken += len(block)
         if taken > MOST_SECONDS * RATE:
-            raise refusal(param, f"it lasts more than {MOST_SECONDS // 3600} hours")
+            raise recording_refusal(param, f"it lasts more than {MOST_SECONDS // 3600} hours")
         loudest = max(loudest, float(np.abs(block).max()))
         yield block
     if taken < _LEAST_SECONDS * RATE:
-        raise refusal(param, f"it lasts less than {_LEAST_SECONDS} seconds")
+        raise recording_refusal(param, f"it lasts less than {_LEAST_SECONDS} seconds")
     if loudest < 1e-4:
         raise SilentError(taken / RATE)
 
 
-def _even(blocks: Iterator[Samples]) -> Iterator[Samples]:
+def _regroup_blocks(blocks: Iterator[Samples]) -> Iterator[Samples]:
     """Yield the same samples in blocks of 30 s; the last one may be shorter, none is empty."""
     held: list[Samples] = []
     size = 0
@@ -66,21 +66,21 @@ def _even(blocks: Iterator[Samples]) -> Iterator[Samples]:
         yield np.concatenate(held)
 
 
-def _decoded(path: str, param: str) -> Iterator[Samples]:
+def _decode_blocks(path: str, param: str) -> Iterator[Samples]:
     try:
         with open(path, "rb") as file:
             head = file.read(12)
             size = check_wav(file)
         if not head:
-            raise refusal(param, "it is empty")
-        if (info := _info(path, head)) is None:  # ffmpeg knows more formats, or says what is wrong
-            return _by_ffmpeg(path, param)
+            raise recording_refusal(param, "it is empty")
+        if (info := _read_header(path, head)) is None:  # ffmpeg knows more formats, or says what is wrong
+            return _decode_with_ffmpeg(path, param)
     except UnfitSoundError as error:
-        raise refusal(param, str(error)) from error
-    return resampled(_by_miniaudio(path, param, info, size), info.sample_rate, RATE)
+        raise recording_refusal(param, str(error)) from error
+    return resample(_decode_with_miniaudio(path, param, info, size), info.sample_rate, RATE)
 
 
-def _info(path: str, head: bytes) -> Any | None:
+def _read_header(path: str, head: bytes) -> Any | None:
     """Return what the header of a WAV, FLAC or MP3 file says; None for another format."""
     reader = None
     if head[:4] in (b"RIFF", b"RF64", b"riff") and head[8:12] == b"WAVE":
@@ -89,10 +89,10 @@ def _info(path: str, head: bytes) -> Any | None:
         reader = miniaudio.flac_get_file_info
     elif head[:3] == b"ID3" or (len(head) > 1 and head[0] == 0xFF and head[1] & 0xE6 == 0xE2):  # layer III
         reader = miniaudio.mp3_get_file_info
-    return read_info(reader, path) if reader else None
+    return read_sound_info(reader, path) if reader else None
 
 
-class _Sized(miniaudio.StreamableSource):  # type: ignore[misc]
+class _WavSource(miniaudio.StreamableSource):  # type: ignore[misc]
     """A WAV file that is read as if its header had the size of its data."""
 
     def __init__(self, path: str, size: DataSize) -> None:
@@ -118,46 +118,48 @@ class _Sized(miniaudio.StreamableSource):  # type: ignore[misc]
         self._file.close()
 
 
-def _pieces(path: str, rate: int, size: DataSize | None) -> Iterator[Any]:
+def _miniaudio_pieces(path: str, rate: int, size: DataSize | None) -> Iterator[Any]:
     """Yield mono pieces of 10 s. `size`: see `check_wav`."""
     layout = {"nchannels": 1, "sample_rate": rate, "frames_to_read": 10 * rate}
     if size is None:
         yield from miniaudio.stream_file(path, **layout)
         return
-    with _Sized(path, size) as source:
+    with _WavSource(path, size) as source:
         yield from miniaudio.stream_any(source, miniaudio.FileFormat.WAV, **layout)
 
 
-def _by_miniaudio(path: str, param: str, info: Any, size: DataSize | None) -> Iterator[Samples]:
+def _decode_with_miniaudio(path: str, param: str, info: Any, size: DataSize | None) -> Iterator[Samples]:
     taken = 0
     try:
-        for piece in _pieces(path, info.sample_rate, size):
+        for piece in _miniaudio_pieces(path, info.sample_rate, size):
             taken += len(piece)
             yield np.frombuffer(piece, np.int16).astype(np.float32) / np.float32(32768)
     except miniaudio.MiniaudioError as error:
-        raise refusal(param, f"it is broken ({str(error)[:200]})") from error
+        raise recording_refusal(param, f"it is broken ({str(error)[:200]})") from error
     droppable = _MP3_FRAME if info.file_format == miniaudio.FileFormat.MP3 else 0
     if taken + droppable < info.num_frames:
-        raise refusal(param, f"it is truncated: it has {taken:,} of {info.num_frames:,} samples")
+        raise recording_refusal(param, f"it is truncated: it has {taken:,} of {info.num_frames:,} samples")
 
 
-def _by_ffmpeg(path: str, param: str) -> Iterator[Samples]:
+def _decode_with_ffmpeg(path: str, param: str) -> Iterator[Samples]:
     reads = ["-protocol_whitelist", "file", "-format_whitelist", _FORMATS, "-xerror", "-i", f"file:{path}"]
     writes = ["-map", "0:a:0", "-ac", "1", "-ar", str(RATE), "-f", "f32le", "pipe:1"]
     rest = b""
     try:
         with ffmpeg.Ffmpeg([*reads, *writes]) as program:
-            for piece in program.rest():
+            for piece in program.read_rest():
                 whole = rest + piece
                 end = len(whole) // 4 * 4
                 rest = whole[end:]
                 yield np.nan_to_num(np.frombuffer(whole[:end], "<f4")).clip(-1, 1).astype(np.float32)
     except ffmpeg.FfmpegError as error:
-        if str(error) == ffmpeg.MISSING:
-            raise refusal(param, f"it is not a WAV, MP3 or FLAC file. {error}, or send one of those") from error
-        raise refusal(param, f"it is broken, or of a format that is not supported ({error})") from error
+        if str(error) == ffmpeg.MISSING_MESSAGE:
+            raise recording_refusal(
+                param, f"it is not a WAV, MP3 or FLAC file. {error}, or send one of those"
+            ) from error
+        raise recording_refusal(param, f"it is broken, or of a format that is not supported ({error})") from error
 
 
-def refusal(param: str, why: str) -> OrchardError:
+def recording_refusal(param: str, why: str) -> OrchardError:
     """Return the error for a recording that can't be used."""
     return OrchardError("invalid_request", f"the recording can't be read: {why}", param=param)

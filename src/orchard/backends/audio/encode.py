@@ -7,13 +7,13 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from orchard.backends.ffmpeg import MISSING, Ffmpeg, FfmpegError, find
+from orchard.backends.ffmpeg import MISSING_MESSAGE, Ffmpeg, FfmpegError, find_ffmpeg
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.speak import RATE, SoundFormat
 
 _PCM = ["-f", "s16le", "-ar", str(RATE), "-ac", "1"]
 # libsndfile's format and subtype.
-_FILES = {"flac": ("FLAC", "PCM_16"), "mp3": ("MP3", "MPEG_LAYER_III"), "opus": ("OGG", "OPUS")}
+_SNDFILE_FORMATS = {"flac": ("FLAC", "PCM_16"), "mp3": ("MP3", "MPEG_LAYER_III"), "opus": ("OGG", "OPUS")}
 _UNKNOWN_SIZE = 2**32 - 1  # of a file that is still growing
 _LARGEST_STRETCH = 2.0  # the highest speed at which one filter drops no samples
 
@@ -34,31 +34,37 @@ class SoundEncoder(Protocol):
         ...
 
 
-def check(format: SoundFormat, speed: float) -> None:
+def check_sound_format(format: SoundFormat, speed: float) -> None:
     """Raise OrchardError (invalid_request) if the format or the speed needs ffmpeg and it is missing."""
-    if find() is None:
-        if format not in (*_FILES, "wav", "pcm"):
-            raise OrchardError("invalid_request", f"'{format}' needs ffmpeg: {MISSING}", param="response_format")
+    if find_ffmpeg() is None:
+        if format not in (*_SNDFILE_FORMATS, "wav", "pcm"):
+            raise OrchardError(
+                "invalid_request", f"'{format}' needs ffmpeg: {MISSING_MESSAGE}", param="response_format"
+            )
         if speed != 1:
-            raise OrchardError("invalid_request", f"a `speed` other than 1 needs ffmpeg: {MISSING}", param="speed")
+            raise OrchardError(
+                "invalid_request", f"a `speed` other than 1 needs ffmpeg: {MISSING_MESSAGE}", param="speed"
+            )
 
 
 def open_encoder(format: SoundFormat, speed: float = 1.0) -> SoundEncoder:
     """Return an encoder that also changes the speed of the audio, but not its pitch. Raise FfmpegError."""
-    filters = _tempo(speed)
+    filters = _tempo_filters(speed)
     if format == "aac":
         return _FfmpegEncoder([*_PCM, "-i", "pipe:0", *filters, "-c:a", "aac", "-f", "adts", "pipe:1"])
-    encoder: SoundEncoder = _File(*_FILES[format]) if format in _FILES else _Samples(format == "wav")
+    encoder: SoundEncoder = (
+        _SndfileEncoder(*_SNDFILE_FORMATS[format]) if format in _SNDFILE_FORMATS else _PcmEncoder(format == "wav")
+    )
     if not filters:
         return encoder
     try:
-        return _Stretched(_FfmpegEncoder([*_PCM, "-i", "pipe:0", *filters, *_PCM, "pipe:1"]), encoder)
+        return _SpeedEncoder(_FfmpegEncoder([*_PCM, "-i", "pipe:0", *filters, *_PCM, "pipe:1"]), encoder)
     except FfmpegError:
         encoder.close()
         raise
 
 
-def _tempo(speed: float) -> list[str]:
+def _tempo_filters(speed: float) -> list[str]:
     """Return ffmpeg's filters for a speed, as a product of factors that drop no samples."""
     factors: list[float] = []
     while not 1 / _LARGEST_STRETCH <= speed <= _LARGEST_STRETCH:
@@ -68,7 +74,7 @@ def _tempo(speed: float) -> list[str]:
     return ["-filter:a", ",".join(f"atempo={factor:g}" for factor in factors)] if factors else []
 
 
-class _Samples:
+class _PcmEncoder:
     """Samples as they are, after a WAV header that leaves the length open (http://soundfile.sapp.org/doc/WaveFormat)."""
 
     def __init__(self, header: bool) -> None:
@@ -90,14 +96,14 @@ def _wav_header() -> bytes:
     return struct.pack("<4sI4s", b"RIFF", _UNKNOWN_SIZE, b"WAVE") + form + struct.pack("<4sI", b"data", _UNKNOWN_SIZE)
 
 
-class _Growing:
+class _GrowingFile:
     """A file that only grows: it drops later writes to its beginning, which set its length."""
 
     def __init__(self) -> None:
         self._at = self._size = 0
         self._new = bytearray()
 
-    def taken(self) -> bytes:
+    def take(self) -> bytes:
         """Return what was written since the last call."""
         new, self._new = bytes(self._new), bytearray()
         return new
@@ -119,20 +125,20 @@ class _Growing:
         pass
 
 
-class _File:
+class _SndfileEncoder:
     """An encoder that uses libsndfile."""
 
     def __init__(self, format: str, subtype: str) -> None:
-        self._written = _Growing()
+        self._written = _GrowingFile()
         self._file = soundfile.SoundFile(self._written, "w", RATE, 1, subtype, format=format)
 
     def feed(self, sound: NDArray[np.int16]) -> bytes:
         self._file.write(sound)
-        return self._written.taken()
+        return self._written.take()
 
     def end(self) -> bytes:
         self._file.close()
-        return self._written.taken()
+        return self._written.take()
 
     def close(self) -> None:
         self._file.close()
@@ -150,7 +156,7 @@ class _FfmpegEncoder:
 
     def end(self) -> bytes:
         assert self._ffmpeg
-        return b"".join(self._ffmpeg.rest())
+        return b"".join(self._ffmpeg.read_rest())
 
     def close(self) -> None:
         if self._ffmpeg:
@@ -158,25 +164,25 @@ class _FfmpegEncoder:
             self._ffmpeg = None
 
 
-class _Stretched:
+class _SpeedEncoder:
     """An encoder that stretches samples before another encoder gets them."""
 
-    def __init__(self, stretching: _FfmpegEncoder, encoder: SoundEncoder) -> None:
-        self._stretching = stretching
+    def __init__(self, stretcher: _FfmpegEncoder, encoder: SoundEncoder) -> None:
+        self._stretcher = stretcher
         self._encoder = encoder
         self._half = b""  # of a sample
 
     def feed(self, sound: NDArray[np.int16]) -> bytes:
-        return self._pass(self._stretching.feed(sound))
+        return self._encode_samples(self._stretcher.feed(sound))
 
     def end(self) -> bytes:
-        return self._pass(self._stretching.end()) + self._encoder.end()
+        return self._encode_samples(self._stretcher.end()) + self._encoder.end()
 
     def close(self) -> None:
-        self._stretching.close()
+        self._stretcher.close()
         self._encoder.close()
 
-    def _pass(self, samples: bytes) -> bytes:
+    def _encode_samples(self, samples: bytes) -> bytes:
         samples = self._half + samples
         whole = len(samples) // 2 * 2
         self._half = samples[whole:]

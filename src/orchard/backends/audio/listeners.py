@@ -19,24 +19,24 @@ from mlx.utils import tree_flatten
 from mlx_audio.stt.models.fun_asr_nano.fun_asr_nano import SUPPORTED_ISO_LANGUAGES
 from mlx_audio.stt.models.whisper.tokenizer import LANGUAGES, TO_LANGUAGE_CODE
 
-from orchard.backends.audio.decode import RATE, SilentError, decode
+from orchard.backends.audio.decode import RATE, SilentError, decode_recording
 from orchard.backends.audio.recognizer import Advance, Beat
-from orchard.backends.model_folder import evaluate, loading, read_config, without_code
+from orchard.backends.model_folder import evaluate_weights, explain_load_errors, forbid_code, read_config
 from orchard.backends.resampling import Samples
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import listener
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word
-from orchard.device.out_of_memory import in_parts
+from orchard.device.out_of_memory import run_in_parts
 
 log = logging.getLogger("orchard.worker")
 
 _LIBRARY = "mlx-audio"
-_WINDOW = 30 * RATE
+_WINDOW_SAMPLES = 30 * RATE
 # A longer recording is cut within this range, where it is quietest; so the rest is never short.
-_CUT = slice(20 * RATE, 28 * RATE)
-_QUIET = RATE // 10
-_LEAST = RATE // 2  # shorter audio is padded with silence, since not all models can read it
-_MOST_TOKENS = 400  # of a window: twice those of fast speech; a model may otherwise never stop
+_CUT_RANGE = slice(20 * RATE, 28 * RATE)
+_QUIET_SAMPLES = RATE // 10
+_LEAST_SAMPLES = RATE // 2  # shorter audio is padded with silence, since not all models can read it
+_MOST_WINDOW_TOKENS = 400  # of a window: twice those of fast speech; a model may otherwise never stop
 
 # The parameter that takes the text before a recording, and the languages that a model knows: others are ignored.
 _PROMPTS = {"fun_asr_nano": "context", "qwen3_asr": "system_prompt"}
@@ -48,7 +48,7 @@ _LANGUAGES: Mapping[str, Callable[[Any], Collection[str]]] = {
     "qwen3_asr": lambda model: model.config.support_languages or (),
     "sensevoice": lambda model: model.lid_dict,
 }
-_TIMED = {"nemotron_asr", "parakeet"}
+_KINDS_WITH_TIMES = {"nemotron_asr", "parakeet"}
 """The kinds that return a time for each token."""
 
 
@@ -58,8 +58,8 @@ class Listener:
     def __init__(self, kind: str, model: Any) -> None:
         self._kind = kind
         self._model = model
-        self._takes = inspect.signature(model.generate).parameters
-        if "text" in self._takes:
+        self._parameters = inspect.signature(model.generate).parameters
+        if "text" in self._parameters:
             raise ValueError("it only tells when the words of a given text were said")
         self.weights_bytes = sum(array.nbytes for _, array in tree_flatten(model.parameters()))
 
@@ -68,7 +68,7 @@ class Listener:
         options = self._options(task)
         count = 0
         try:
-            for block in decode(task.path, "file"):
+            for block in decode_recording(task.path, "file"):
                 count += len(block)
                 yield Advance([])
         except SilentError as silent:
@@ -76,18 +76,18 @@ class Listener:
             return
         yield Advance([Recording(count / RATE, options.get("language"))])
         begin = 0
-        for window in _windows(decode(task.path, "file"), count):
+        for window in _cut_windows(decode_recording(task.path, "file"), count):
             beat()
-            for part, result in in_parts(lambda heard: self.hear(heard, options), window, _halves):
+            for part, result in run_in_parts(lambda heard: self.hear(heard, options), window, _halve_window):
                 if isinstance(result, OrchardError):
                     raise result
                 end = begin + len(part)
-                yield Advance(list(_segments(result, begin / RATE, end / RATE)), end / RATE)
+                yield Advance(list(_segments_of_result(result, begin / RATE, end / RATE)), end / RATE)
                 begin = end
 
     def hear(self, window: Samples, options: Mapping[str, Any]) -> Any:
         """Return the library's result for a window."""
-        heard = np.pad(window, (0, max(0, _LEAST - len(window))))
+        heard = np.pad(window, (0, max(0, _LEAST_SAMPLES - len(window))))
         result = self._model.generate(mx.array(heard), verbose=False, **options)
         mx.clear_cache()
         return result
@@ -96,15 +96,15 @@ class Listener:
         """Return the library's options. Raise OrchardError if it has none for something in the request."""
         if task.translate:
             raise self._refusal("model", "can't translate")
-        if task.timed and self._kind not in _TIMED:
+        if task.timed and self._kind not in _KINDS_WITH_TIMES:
             raise self._refusal("response_format", "don't say when something was said; 'json' and 'text' are served")
         if task.detection:
             raise self._refusal("chunking_strategy", "are given the whole recording; 'auto' is served")
         options: dict[str, Any] = {}
-        if "max_tokens" in self._takes:
-            options["max_tokens"] = _MOST_TOKENS
+        if "max_tokens" in self._parameters:
+            options["max_tokens"] = _MOST_WINDOW_TOKENS
         if task.temperature:
-            if "temperature" not in self._takes:
+            if "temperature" not in self._parameters:
                 raise self._refusal("temperature", "always take the most likely token; 0 is served")
             options["temperature"] = task.temperature
         if task.prompt:
@@ -132,52 +132,52 @@ class Listener:
         return OrchardError("invalid_request", message, param=param)
 
 
-def _windows(blocks: Iterator[Samples], count: int) -> Iterator[Samples]:
+def _cut_windows(blocks: Iterator[Samples], count: int) -> Iterator[Samples]:
     """Yield `count` samples, which come in blocks, as windows of at most 30 s."""
     held = np.zeros(0, np.float32)
     while count:
-        while len(held) < min(count, _WINDOW):
+        while len(held) < min(count, _WINDOW_SAMPLES):
             held = np.concatenate([held, next(blocks)])
-        size = count if count <= _WINDOW else _CUT.start + _quietest(held[_CUT])
+        size = count if count <= _WINDOW_SAMPLES else _CUT_RANGE.start + _quietest_place(held[_CUT_RANGE])
         yield held[:size]
         held = held[size:]
         count -= size
 
 
-def _halves(window: Samples) -> list[Samples]:
+def _halve_window(window: Samples) -> list[Samples]:
     """Return the parts of a window, cut where its middle third is quietest; none if it is too short."""
     third = len(window) // 3
-    if third < _LEAST:
+    if third < _LEAST_SAMPLES:
         return []
-    place = third + _quietest(window[third : 2 * third])
+    place = third + _quietest_place(window[third : 2 * third])
     return [window[:place], window[place:]]
 
 
-def _quietest(samples: Samples) -> int:
+def _quietest_place(samples: Samples) -> int:
     """Return the middle of the quietest tenth of a second."""
-    parts = samples[: len(samples) // _QUIET * _QUIET].reshape(-1, _QUIET)
-    return int(np.square(parts).sum(1).argmin()) * _QUIET + _QUIET // 2
+    parts = samples[: len(samples) // _QUIET_SAMPLES * _QUIET_SAMPLES].reshape(-1, _QUIET_SAMPLES)
+    return int(np.square(parts).sum(1).argmin()) * _QUIET_SAMPLES + _QUIET_SAMPLES // 2
 
 
-def _segments(result: Any, begin: float, end: float) -> Iterator[Segment]:
+def _segments_of_result(result: Any, begin: float, end: float) -> Iterator[Segment]:
     """Yield the segments of a window from `begin` to `end`, in seconds of the recording."""
     if not hasattr(result, "sentences"):
         if text := str(result.text).strip():
-            yield Segment(begin, end, _apart(text), seek=begin)
+            yield Segment(begin, end, _prepend_space(text), seek=begin)
         return
     for number, one in enumerate(result.sentences):
-        words = tuple(_words(one.tokens, begin, end))
-        text = one.text if number else _apart(one.text)
+        words = tuple(_words_of_tokens(one.tokens, begin, end))
+        text = one.text if number else _prepend_space(one.text)
         yield Segment(words[0].start, words[-1].end, text, seek=begin, words=words)
 
 
-def _apart(text: str) -> str:
+def _prepend_space(text: str) -> str:
     """Return the first text of a window with a space before it, unless its script has no spaces between words."""
     text = text.lstrip()
     return text if unicodedata.east_asian_width(text[:1] or " ") in "WF" else f" {text}"
 
 
-def _words(tokens: Collection[Any], begin: float, end: float) -> Iterator[Word]:
+def _words_of_tokens(tokens: Collection[Any], begin: float, end: float) -> Iterator[Word]:
     """Yield the words of tokens: each word begins with a space, except perhaps the first."""
     text, start, stop = "", 0.0, 0.0
     for token in tokens:
@@ -189,10 +189,10 @@ def _words(tokens: Collection[Any], begin: float, end: float) -> Iterator[Word]:
     yield Word(text, start, stop)
 
 
-def load(folder: Path, progress: Callable[[float], None]) -> Listener:
+def load_listener(folder: Path, progress: Callable[[float], None]) -> Listener:
     """Load a model; download nothing and run no code in its folder. Raise OrchardError("model_failed")."""
     config = read_config(folder, _LIBRARY)
-    with loading(folder, _LIBRARY), without_code():
+    with explain_load_errors(folder, _LIBRARY), forbid_code():
         kind = listener(config)
         if kind is None:
             raise ValueError(f"models of the type {config.get('model_type')} are not served for transcription")
@@ -202,7 +202,7 @@ def load(folder: Path, progress: Callable[[float], None]) -> Listener:
         found = Listener(kind, model)
         if getattr(model, "_tokenizer", True) is None and getattr(model, "_token_list", None) is None:
             raise ValueError("its tokenizer is missing or broken")
-    evaluate(folder, model, progress, _LIBRARY)
-    with loading(folder, _LIBRARY):  # weights with wrong shapes only fail now
-        found.hear(np.zeros(_LEAST, np.float32), {"max_tokens": 1})
+    evaluate_weights(folder, model, progress, _LIBRARY)
+    with explain_load_errors(folder, _LIBRARY):  # weights with wrong shapes only fail now
+        found.hear(np.zeros(_LEAST_SAMPLES, np.float32), {"max_tokens": 1})
     return found

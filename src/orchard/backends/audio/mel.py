@@ -10,10 +10,10 @@ from mlx_audio.utils import hanning, mel_filters, stft
 from numpy.typing import NDArray
 
 FRAMES_PER_SECOND: Final[int] = SAMPLE_RATE // HOP_LENGTH
-_IN_MEMORY = 16 * 2**20
+_MOST_MEMORY_BYTES = 16 * 2**20
 _EDGE = N_FFT // 2
-_LEAST = 1e-10
-_BELOW_LOUDEST = 8.0  # powers of ten; quieter values are raised to this
+_LEAST_POWER = 1e-10
+_DYNAMIC_RANGE = 8.0  # powers of ten; quieter values are raised to this
 
 
 class MelFile:
@@ -25,13 +25,13 @@ class MelFile:
 
     def __init__(self, n_mels: int, folder: str) -> None:
         self._n_mels = n_mels
-        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, dir=folder)  # noqa: SIM115 - `close` does
+        self._file = tempfile.SpooledTemporaryFile(max_size=_MOST_MEMORY_BYTES, dir=folder)  # noqa: SIM115 - `close` does
         self._filters = mel_filters(SAMPLE_RATE, N_FFT, n_mels, norm="slaney", mel_scale=None).T
         self._window = hanning(N_FFT, periodic=True)
         self._held: NDArray[np.float32] | None = None  # samples for later frames
         self._samples = 0
         self._written = 0
-        self._loudest = float(np.log10(_LEAST))
+        self._loudest = float(np.log10(_LEAST_POWER))
         self._levels: list[NDArray[np.float32]] = []
 
     @property
@@ -52,7 +52,7 @@ class MelFile:
             samples = np.concatenate([first[1 : _EDGE + 1][::-1], samples])
             self._held = np.zeros(0, np.float32)
         self._held = np.concatenate([self._held, samples])
-        self._make()
+        self._compute_frames()
 
     def end(self) -> None:
         """Add the last frames of the recording."""
@@ -60,7 +60,7 @@ class MelFile:
         assert self._held is not None
         needed = (missing - 1) * HOP_LENGTH + N_FFT
         self._held = np.pad(self._held, (0, max(0, needed - len(self._held))))[:needed]
-        self._make()
+        self._compute_frames()
 
     def levels(self) -> NDArray[np.float32]:
         """Return the loudness of each frame: the mean of its logarithms."""
@@ -68,20 +68,20 @@ class MelFile:
 
     def window(self, start: int, size: int) -> mx.array:
         """Return `size` frames from `start` on, padded with zeros to 30 s: (3000, mels), float32."""
-        return mx.pad(mx.array(self._scaled(start, size)), [(0, N_FRAMES - size), (0, 0)])
+        return mx.pad(mx.array(self._read_frames(start, size)), [(0, N_FRAMES - size), (0, 0)])
 
     def beginning(self) -> mx.array:
         """Return the first 30 s, padded with silence: (3000, mels), float32."""
         size = min(N_FRAMES, self._written)
-        silence = (max(float(np.log10(_LEAST)), self._loudest - _BELOW_LOUDEST) + 4.0) / 4.0
+        silence = (max(float(np.log10(_LEAST_POWER)), self._loudest - _DYNAMIC_RANGE) + 4.0) / 4.0
         padding = [(0, N_FRAMES - size), (0, 0)]
-        return mx.pad(mx.array(self._scaled(0, size)), padding, constant_values=silence)
+        return mx.pad(mx.array(self._read_frames(0, size)), padding, constant_values=silence)
 
     def close(self) -> None:
         """Delete the file."""
         self._file.close()
 
-    def _make(self) -> None:
+    def _compute_frames(self) -> None:
         """Make the whole frames of the held samples."""
         assert self._held is not None
         count = (len(self._held) - N_FFT) // HOP_LENGTH + 1
@@ -89,7 +89,7 @@ class MelFile:
             return
         used = mx.array(self._held[: (count - 1) * HOP_LENGTH + N_FFT])
         power = stft(used, window=self._window, n_fft=N_FFT, hop_length=HOP_LENGTH, center=False).abs().square()
-        made = np.array(mx.maximum(power @ self._filters, _LEAST).log10())
+        made = np.array(mx.maximum(power @ self._filters, _LEAST_POWER).log10())
         self._held = self._held[count * HOP_LENGTH :]
         self._written += count
         self._loudest = max(self._loudest, float(made.max()))
@@ -97,9 +97,9 @@ class MelFile:
         self._file.seek(0, 2)
         self._file.write(made.tobytes())
 
-    def _scaled(self, start: int, size: int) -> NDArray[np.float32]:
+    def _read_frames(self, start: int, size: int) -> NDArray[np.float32]:
         row = 4 * self._n_mels
         self._file.seek(start * row)
         found = np.frombuffer(self._file.read(size * row), np.float32).reshape(size, self._n_mels)
-        least = np.float32(self._loudest - _BELOW_LOUDEST)
+        least = np.float32(self._loudest - _DYNAMIC_RANGE)
         return (np.maximum(found, least) + np.float32(4)) / np.float32(4)

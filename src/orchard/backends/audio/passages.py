@@ -11,14 +11,14 @@ _SENTENCE = re.compile(r"(?<=[.!?…:;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\s*\
 _CLAUSE = re.compile(r"(?<=[,\u3001\uff0c])\s*|\s+")
 
 
-def passages(text: str) -> list[str]:
+def split_into_passages(text: str) -> list[str]:
     """Split a text into passages of at most `MAX_PASSAGE_CHARS`, in order.
 
     Joined, they are the text except for white space. The first is one sentence, so that its audio comes soon; the
     others are as many sentences as fit. A sentence that is too long is cut at commas or spaces, or else anywhere.
     """
     found: list[str] = []
-    for sentence in _short(text):
+    for sentence in _split_sentences(text):
         if len(found) > 1 and len(found[-1]) + 1 + len(sentence) <= MAX_PASSAGE_CHARS:
             found[-1] += " " + sentence
         else:
@@ -26,7 +26,7 @@ def passages(text: str) -> list[str]:
     return found
 
 
-def _short(text: str) -> Iterator[str]:
+def _split_sentences(text: str) -> Iterator[str]:
     """Yield the sentences of a text, and the pieces of those that are too long."""
     for sentence in filter(None, map(str.strip, _SENTENCE.split(text))):
         piece = ""

@@ -13,8 +13,8 @@ Beat = Callable[[], None]
 class Advance(Struct):
     """The results of a piece of work, and how many seconds of the recording are finished."""
 
-    made: list[Recording | Segment]
-    done: float = 0.0
+    results: list[Recording | Segment]
+    done_seconds: float = 0.0
 
 
 class Recognizer(Protocol):

@@ -13,7 +13,7 @@ import mlx_audio.tts.utils
 import numpy as np
 from numpy.typing import NDArray
 
-from orchard.backends.model_folder import evaluate, loading, read_config, without_code
+from orchard.backends.model_folder import evaluate_weights, explain_load_errors, forbid_code, read_config
 from orchard.backends.service import Progress
 from orchard.core.tasks.speak import RATE
 from orchard.core.voices import voices
@@ -24,12 +24,12 @@ Instructions = Literal["refused", "optional", "voice"]
 """What a model does with instructions; "voice": they describe its voice, and it can't speak without any."""
 
 _LIBRARY = "mlx-audio"
-_SECONDS_BETWEEN = 0.5  # of audio, in each piece
+_PIECE_SECONDS = 0.5  # of audio, in each piece
 # Models may never stop speaking. The slowest ones, in Chinese, need half of this.
 _LEAST_SECONDS, _SECONDS_PER_CHAR = 8.0, 0.5
 
 
-class Spoken(NamedTuple):
+class SpeechPiece(NamedTuple):
     """A piece of audio, between -1 and 1 at `RATE`, and how many of the model's own tokens it was made of."""
 
     sound: NDArray[np.float32]
@@ -43,11 +43,11 @@ class Speaker(Protocol):
     """The voices; the first one is the default."""
     instructions: Instructions
 
-    def count(self, text: str) -> int:
+    def count_tokens(self, text: str) -> int:
         """Return the number of a text's tokens."""
         ...
 
-    def say(self, passage: str, voice: str, instructions: str | None) -> Generator[Spoken]:
+    def say(self, passage: str, voice: str, instructions: str | None) -> Generator[SpeechPiece]:
         """Yield the audio of a passage; make each piece when the caller asks for it."""
         ...
 
@@ -71,13 +71,13 @@ class _Qwen3Tts:
             raise ValueError("its config.json names no voices (talker_config.spk_id)")
         self._frame_rate = network.sample_rate / network.speech_tokenizer.decode_upsample_rate
 
-    def count(self, text: str) -> int:
+    def count_tokens(self, text: str) -> int:
         return len(self._network.tokenizer.encode(text))
 
-    def say(self, passage: str, voice: str, instructions: str | None) -> Generator[Spoken]:
-        options = {"voice": voice, "instruct": instructions, "max_tokens": _most(passage, self._frame_rate)}
-        for result in self._network.generate(passage, **options, stream=True, streaming_interval=_SECONDS_BETWEEN):
-            yield Spoken(_sound(result), result.token_count)
+    def say(self, passage: str, voice: str, instructions: str | None) -> Generator[SpeechPiece]:
+        options = {"voice": voice, "instruct": instructions, "max_tokens": _max_frames(passage, self._frame_rate)}
+        for result in self._network.generate(passage, **options, stream=True, streaming_interval=_PIECE_SECONDS):
+            yield SpeechPiece(_sound_of_result(result), result.token_count)
 
 
 class _Soprano:
@@ -90,12 +90,12 @@ class _Soprano:
         self.voices = voices
         self._frame_rate = network.sample_rate / network.config.decoder_config.token_size
 
-    def count(self, text: str) -> int:
+    def count_tokens(self, text: str) -> int:
         return len(self._network.tokenizer.encode(text, add_special_tokens=False))
 
-    def say(self, passage: str, voice: str, instructions: str | None) -> Generator[Spoken]:
-        for result in self._network.generate(passage, max_tokens=_most(passage, self._frame_rate)):
-            yield Spoken(_sound(result), result.token_count)
+    def say(self, passage: str, voice: str, instructions: str | None) -> Generator[SpeechPiece]:
+        for result in self._network.generate(passage, max_tokens=_max_frames(passage, self._frame_rate)):
+            yield SpeechPiece(_sound_of_result(result), result.token_count)
 
 
 # By mlx-audio's names. These need no phonemiser, no torch, and no files outside their folder.
@@ -108,7 +108,7 @@ def load_speaker(folder: Path, progress: Progress) -> Speaker:
     `progress` is called with the fraction that has been read. Raise OrchardError("model_failed") with the reason.
     """
     config = read_config(folder, _LIBRARY)
-    with loading(folder, _LIBRARY), without_code():
+    with explain_load_errors(folder, _LIBRARY), forbid_code():
         kind = config.get("model_type")
         if kind not in _SPEAKERS:
             raise ValueError(f"speech is served for models of the types {', '.join(_SPEAKERS)}, and it is a {kind}")
@@ -116,16 +116,16 @@ def load_speaker(folder: Path, progress: Progress) -> Speaker:
             network = mlx_audio.tts.utils.load_model(folder, lazy=True, model_type=kind)
         log.debug("%s says: %s", _LIBRARY, said.getvalue())
         speaker = _SPEAKERS[kind](network, voices(config))
-    evaluate(folder, network, progress, _LIBRARY)
+    evaluate_weights(folder, network, progress, _LIBRARY)
     return speaker
 
 
-def _most(passage: str, frame_rate: float) -> int:
+def _max_frames(passage: str, frame_rate: float) -> int:
     """Return how many frames of audio a passage may have."""
     return int(frame_rate * max(_LEAST_SECONDS, _SECONDS_PER_CHAR * len(passage)))
 
 
-def _sound(result: Any) -> NDArray[np.float32]:
+def _sound_of_result(result: Any) -> NDArray[np.float32]:
     sound: NDArray[np.float32] = np.nan_to_num(np.array(result.audio.astype(mx.float32)).reshape(-1))
     if result.sample_rate != RATE:
         from scipy.signal import resample_poly  # whose import takes seconds

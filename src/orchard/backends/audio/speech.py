@@ -9,24 +9,30 @@ import mlx.core as mx
 import numpy as np
 
 from orchard.backends.audio import encode
-from orchard.backends.audio.passages import passages
-from orchard.backends.audio.speakers import Speaker, Spoken, load_speaker
+from orchard.backends.audio.passages import split_into_passages
+from orchard.backends.audio.speakers import Speaker, SpeechPiece, load_speaker
 from orchard.backends.ffmpeg import FfmpegError
-from orchard.backends.service import Emit, Heartbeat, Loaded, Progress
+from orchard.backends.service import Emit, Heartbeat, LoadResult, Progress
 from orchard.backends.turns import TurnService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
 from orchard.core.request import Request
 from orchard.core.tasks.speak import RATE, Sound, Speak, SpeechOptions
 from orchard.core.voices import Voice, choose_description, choose_voice
-from orchard.device.out_of_memory import finish, forget, insufficient, is_out_of_memory, surface
+from orchard.device.out_of_memory import (
+    free_after_error,
+    insufficient_memory,
+    is_out_of_memory,
+    raise_late_errors,
+    wait_for_launched_work,
+)
 
 log = logging.getLogger("orchard.worker")
 
 MAX_REQUESTS = 64
 """How many requests are spoken or wait, see `has_place`; each keeps its text, and an encoder once it has begun."""
 _RETRY_AFTER = 5
-_END = (None, True)
+_END_PIECE = (None, True)
 _LARGEST_SAMPLE = 32_767
 
 # The next piece of a file, and whether a passage ends with it.
@@ -45,15 +51,15 @@ class _Speech:
         self.text_tokens = 0
         self.tokens = 0
         self.samples = 0
-        self.pieces = self._pieces(task, speaker)
+        self.pieces = self._make_pieces(task, speaker)
 
-    def _pieces(self, task: Speak, speaker: Speaker) -> Generator[_Piece]:
-        self.text_tokens = speaker.count(task.text)
+    def _make_pieces(self, task: Speak, speaker: Speaker) -> Generator[_Piece]:
+        self.text_tokens = speaker.count_tokens(task.text)
         encoder = encode.open_encoder(task.format, task.speed)
         instructions = self.voice.description or task.instructions
         try:
-            for passage in passages(task.text):
-                for sound, tokens in _say(speaker, passage, self.voice.name, instructions):
+            for passage in split_into_passages(task.text):
+                for sound, tokens in _say_passage(speaker, passage, self.voice.name, instructions):
                     self.samples += len(sound)
                     self.tokens += tokens
                     samples = np.round(np.clip(sound, -1, 1) * _LARGEST_SAMPLE).astype(np.int16)
@@ -65,11 +71,13 @@ class _Speech:
             encoder.close()
 
     @property
-    def finished(self) -> Finished:
+    def final_event(self) -> Finished:
         return Finished(("stop",), Usage(self.text_tokens, self.tokens, units=round(self.samples / RATE, 3)))
 
 
-def _say(speaker: Speaker, passage: str, voice: str, instructions: str | None, tries: int = 2) -> Generator[Spoken]:
+def _say_passage(
+    speaker: Speaker, passage: str, voice: str, instructions: str | None, tries: int = 2
+) -> Generator[SpeechPiece]:
     """Say a passage. If memory runs out before its first sound, say its halves, or a single word `tries` times.
 
     Raise OrchardError("insufficient_memory") if that doesn't help, or if memory runs out later.
@@ -77,7 +85,7 @@ def _say(speaker: Speaker, passage: str, voice: str, instructions: str | None, t
     begun = False
     try:
         for spoken in speaker.say(passage, voice, instructions):
-            surface()
+            raise_late_errors()
             begun = True
             yield spoken
         return
@@ -85,15 +93,15 @@ def _say(speaker: Speaker, passage: str, voice: str, instructions: str | None, t
         if not is_out_of_memory(error):
             raise
         log.warning("memory ran out", exc_info=error)
-        finish()
-        forget(error)
+        wait_for_launched_work()
+        free_after_error(error)
     words = passage.split(" ")
     tries -= len(words) == 1
     if begun or not tries:
-        raise insufficient()
+        raise insufficient_memory()
     middle = len(words) // 2
     for part in (words[:middle], words[middle:]) if middle else (words,):
-        yield from _say(speaker, " ".join(part), voice, instructions, tries)
+        yield from _say_passage(speaker, " ".join(part), voice, instructions, tries)
 
 
 class SpeechService(TurnService[_Speech]):
@@ -110,14 +118,14 @@ class SpeechService(TurnService[_Speech]):
         self._speaking: _Speech | None = None
         """The request whose passage has begun. No other passage may begin before it ends: the model has its state."""
 
-    async def start(self, emit: Emit, progress: Progress) -> Loaded:
+    async def start(self, emit: Emit, progress: Progress) -> LoadResult:
         """Load the model, let it say a word, and return its size.
 
         Raise OrchardError("model_failed", ...) with the reason.
         """
         self._emit = emit
-        self._speaker = await self._loaded(self._load, progress)
-        return Loaded(self._weights_bytes, {"batching": "in_turn"})
+        self._speaker = await self._load_model(self._load, progress)
+        return LoadResult(self._weights_bytes, {"batching": "in_turn"})
 
     def _load(self, progress: Progress) -> Speaker:
         """Load the model, in its thread."""
@@ -134,15 +142,15 @@ class SpeechService(TurnService[_Speech]):
         assert isinstance(task, Speak)
         assert speaker
         try:
-            voice = self._check(request, task, speaker)
+            voice = self._check_request(request, task, speaker)
         except OrchardError as error:
             self._tell((request.id, [Failed.of(error)]))
             return
         self._add(_Speech(request, task, speaker, voice))
         self._tell()
-        self._go_on()
+        self._start_work()
 
-    def _check(self, request: Request, task: Speak, speaker: Speaker) -> Voice:
+    def _check_request(self, request: Request, task: Speak, speaker: Speaker) -> Voice:
         """Return the voice of a request. Raise OrchardError if it can't be served."""
         if not self._has_place(MAX_REQUESTS, request):
             message = f"{MAX_REQUESTS} requests wait for this model already"
@@ -154,7 +162,7 @@ class SpeechService(TurnService[_Speech]):
             voice = choose_voice(task.voice, speaker.voices, self._named_voices)
         if task.instructions and speaker.instructions == "refused":
             raise OrchardError("invalid_request", "this model takes no `instructions`", param="instructions")
-        encode.check(task.format, task.speed)
+        encode.check_sound_format(task.format, task.speed)
         return voice
 
     def cancel(self, request_id: str) -> None:
@@ -162,9 +170,9 @@ class SpeechService(TurnService[_Speech]):
         if speech := self._forget(request_id):
             self._dropped.append(speech)
             self._tell()
-            self._go_on()
+            self._start_work()
 
-    def signs(self) -> Heartbeat:
+    def heartbeat(self) -> Heartbeat:
         """Return the signs of life; each piece of audio is a piece of work."""
         return Heartbeat(self._thread.silent_seconds, self._thread.mlx_bytes)
 
@@ -182,10 +190,10 @@ class SpeechService(TurnService[_Speech]):
     async def _run(self) -> None:
         """Make pieces of audio until no request wants any."""
         await self._free_dropped()
-        while speech := self._next():
+        while speech := self._next_speech():
             self._speaking = speech
             try:
-                piece, ends = await self._thread.do(next, speech.pieces, _END)
+                piece, ends = await self._thread.do(next, speech.pieces, _END_PIECE)
             except Exception as error:
                 self._fail(speech, error)
                 continue
@@ -196,7 +204,7 @@ class SpeechService(TurnService[_Speech]):
                 self._queue.charge(speech.id, 1)
             await self._free_dropped()
 
-    def _next(self) -> _Speech | None:
+    def _next_speech(self) -> _Speech | None:
         """Return the request whose passage has begun, or else the one whose turn it is."""
         return self._speaking or next(iter(self._queue), None)
 
@@ -209,7 +217,7 @@ class SpeechService(TurnService[_Speech]):
             events.append(Output.of(Sound(piece)))
         elif piece is None:
             self._forget(speech.id)
-            events.append(speech.finished)
+            events.append(speech.final_event)
         return events
 
     def _fail(self, speech: _Speech, error: Exception) -> None:

@@ -10,14 +10,14 @@ import mlx.core as mx
 
 from orchard.backends.audio import listeners, whisper
 from orchard.backends.audio.recognizer import Advance, Recognizer
-from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
-from orchard.backends.turns import Turns, load_in
+from orchard.backends.service import Emit, Heartbeat, LoadResult, Progress, Service
+from orchard.backends.turns import Turns, load_in_thread
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Progressed, Started, Usage
 from orchard.core.fair_queue import has_place
 from orchard.core.request import Request
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, TranscribeOptions
-from orchard.device.memory import limit_device, recommended
+from orchard.device.memory import limit_device, recommended_bytes
 from orchard.device.mlx_thread import MlxThread
 
 log = logging.getLogger("orchard.worker")
@@ -26,11 +26,11 @@ _RETRY_AFTER = 5
 _CACHE_BYTES = 256 * 2**20  # the most that MLX caches for its next computation
 
 
-class _Cancelled(Exception):
+class _TranscriptionCancelled(Exception):
     """The request was cancelled."""
 
 
-class _Transcribing:
+class _TranscriptionRequest:
     """A request that was submitted and has not ended."""
 
     def __init__(self, request: Request) -> None:
@@ -39,8 +39,8 @@ class _Transcribing:
         self.id = request.id
         self.task = request.task
         self.cancelled = False
-        self.going_on = asyncio.Event()
-        self.going_on.set()
+        self.can_continue = asyncio.Event()
+        self.can_continue.set()
         self.seconds = 0.0
         self.tokens = 0
 
@@ -51,29 +51,30 @@ class TranscriptionService(Service):
     @staticmethod
     def prepare() -> int:
         """Import mlx-audio, and return the bytes that the device lets models use."""
-        return recommended()
+        return recommended_bytes()
 
     def __init__(self, path: str, options: TranscribeOptions) -> None:
         self._path = Path(path)
         self._options = options
         self._thread = MlxThread()
         self._turns = Turns()
-        self._live: dict[str, _Transcribing] = {}
+        self._live: dict[str, _TranscriptionRequest] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._recognizer: Recognizer | None = None
         self._cache_bytes = _CACHE_BYTES
 
-    async def start(self, emit: Emit, progress: Progress) -> Loaded:
+    async def start(self, emit: Emit, progress: Progress) -> LoadResult:
         """Load the model."""
         self._emit = emit
-        limit_device(self._options.memory_limit or recommended())
-        library = whisper if whisper.is_whisper(self._path) else listeners
-        load: Callable[[Path, Progress], Recognizer] = library.load
-        model = await load_in(self._thread, partial(load, self._path), progress)
+        limit_device(self._options.memory_limit or recommended_bytes())
+        load: Callable[[Path, Progress], Recognizer] = (
+            whisper.load_whisper if whisper.is_whisper(self._path) else listeners.load_listener
+        )
+        model = await load_in_thread(self._thread, partial(load, self._path), progress)
         self._recognizer = model
         mx.set_cache_limit(self._cache_bytes)
-        return Loaded(model.weights_bytes, {"batching": "in_turn"})
+        return LoadResult(model.weights_bytes, {"batching": "in_turn"})
 
     def submit(self, request: Request) -> None:
         """Begin a request, unless there are too many."""
@@ -82,7 +83,7 @@ class TranscriptionService(Service):
             message = f"the model is working on {self._options.most_requests} recordings already"
             self._tell(request.id, Failed("overloaded", message, retry_after=_RETRY_AFTER))
             return
-        live = self._live[request.id] = _Transcribing(request)
+        live = self._live[request.id] = _TranscriptionRequest(request)
         task = self._tasks[request.id] = asyncio.create_task(self._serve(live))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
@@ -97,14 +98,14 @@ class TranscriptionService(Service):
     def pause(self, request_id: str) -> None:
         """Begin no window of a request until it is resumed."""
         if live := self._live.get(request_id):
-            live.going_on.clear()
+            live.can_continue.clear()
 
     def resume(self, request_id: str) -> None:
         """Continue a paused request."""
         if live := self._live.get(request_id):
-            live.going_on.set()
+            live.can_continue.set()
 
-    def signs(self) -> Heartbeat:
+    def heartbeat(self) -> Heartbeat:
         """Return the signs of life: each token and each block of a recording is a piece of work."""
         return Heartbeat(self._thread.silent_seconds, self._thread.mlx_bytes)
 
@@ -124,14 +125,14 @@ class TranscriptionService(Service):
         self._recognizer = None
         await self._thread.close()
 
-    async def _serve(self, live: _Transcribing) -> None:
+    async def _serve(self, live: _TranscriptionRequest) -> None:
         """Do a request's work piece by piece, and emit the events of each."""
         assert self._recognizer
         work = self._recognizer.transcribe(live.task, lambda: self._beat(live))
         try:
-            while (step := await self._piece(live, work)) is not None:
-                self._tell(live.id, *_events(live, step))
-                await live.going_on.wait()
+            while (step := await self._run_piece(live, work)) is not None:
+                self._tell(live.id, *_events_of_advance(live, step))
+                await live.can_continue.wait()
             self._end(live, Finished((), Usage(0, live.tokens, units=live.seconds)))
         except OrchardError as error:
             self._end(live, Failed.of(error))
@@ -144,7 +145,7 @@ class TranscriptionService(Service):
             self._ending.add(closing)
             closing.add_done_callback(self._ending.discard)
 
-    async def _piece(self, live: _Transcribing, work: Generator[Advance, None, None]) -> Advance | None:
+    async def _run_piece(self, live: _TranscriptionRequest, work: Generator[Advance, None, None]) -> Advance | None:
         """Do one piece of work in its turn; return None if there is no more."""
         await self._turns.take(live.request)
         try:
@@ -152,13 +153,13 @@ class TranscriptionService(Service):
         finally:
             self._turns.give_back()
 
-    def _beat(self, live: _Transcribing) -> None:
+    def _beat(self, live: _TranscriptionRequest) -> None:
         """Note a sign of life, in the thread; raise if the request was cancelled."""
         self._thread.advance()
         if live.cancelled:
-            raise _Cancelled
+            raise _TranscriptionCancelled
 
-    def _end(self, live: _Transcribing, last: Event) -> None:
+    def _end(self, live: _TranscriptionRequest, last: Event) -> None:
         if self._live.pop(live.id, None):
             del self._tasks[live.id]
             self._tell(live.id, last)
@@ -168,9 +169,9 @@ class TranscriptionService(Service):
         self._emit([(request_id, list(events))] if events else [], min(1, len(self._live)), max(0, len(self._live) - 1))
 
 
-def _events(live: _Transcribing, step: Advance) -> Iterator[Event]:
+def _events_of_advance(live: _TranscriptionRequest, step: Advance) -> Iterator[Event]:
     """Yield the events of a piece of work."""
-    for one in step.made:
+    for one in step.results:
         if isinstance(one, Recording):
             live.seconds = one.seconds
             yield Started(0)
@@ -178,4 +179,4 @@ def _events(live: _Transcribing, step: Advance) -> Iterator[Event]:
             live.tokens += len(one.tokens)
         yield Output.of(one)
     if live.seconds:
-        yield Progressed(step.done, live.seconds)
+        yield Progressed(step.done_seconds, live.seconds)

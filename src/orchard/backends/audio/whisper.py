@@ -30,16 +30,16 @@ from orchard.backends.audio.recognizer import Advance, Beat
 from orchard.backends.audio.vocabulary.tokenizer import SIZES, make_tokenizer
 from orchard.backends.audio.word_times import time_words
 from orchard.backends.kernels import cpu
-from orchard.backends.model_folder import evaluate, loading, read_config
+from orchard.backends.model_folder import evaluate_weights, explain_load_errors, read_config
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word
-from orchard.device.out_of_memory import patiently
+from orchard.device.out_of_memory import retry_once
 
 _TEMPERATURES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-_MOST_COMPRESSED = 2.4  # text that compresses better repeats itself
+_MOST_COMPRESSION = 2.4  # text that compresses better repeats itself
 _LEAST_LOGPROB = -1.0
-_SILENCE = 0.6
-_HOT = 0.5  # text that was drawn at a higher temperature is not used as context of the next window
+_SILENCE_PROB = 0.6
+_HOT_TEMPERATURE = 0.5  # text that was drawn at a higher temperature is not used as context of the next window
 
 
 class Whisper:
@@ -54,17 +54,17 @@ class Whisper:
         language = self._language(task)
         mel = MelFile(self._model.dims.n_mels, str(Path(task.path).parent))
         try:
-            for samples in decode.decode(task.path, "file"):
+            for samples in decode.decode_recording(task.path, "file"):
                 mel.add(samples)
                 yield Advance([])
             mel.end()
-            language = language or patiently(partial(self._detected, mel))
+            language = language or retry_once(partial(self._detect_language, mel))
             yield Advance([Recording(mel.seconds, LANGUAGES[language])])
             windows = _Windows(self._model, mel, task, language, beat)
             while not windows.is_over:
-                made = windows.next()
+                made = windows.transcribe_next()
                 mx.clear_cache()
-                yield Advance(list(made), windows.done)
+                yield Advance(list(made), windows.done_seconds)
         except decode.SilentError as silent:
             yield Advance([Recording(silent.seconds, language and LANGUAGES[language])], silent.seconds)
         finally:
@@ -88,7 +88,7 @@ class Whisper:
             raise OrchardError("invalid_request", message, param="language")
         return code
 
-    def _detected(self, mel: MelFile) -> str:
+    def _detect_language(self, mel: MelFile) -> str:
         _, probabilities = self._model.detect_language(mel.beginning().astype(self._model.dtype))
         return str(max(probabilities, key=probabilities.get))
 
@@ -102,7 +102,7 @@ class _Windows:
         self._task = task
         self._language = language
         self._tokenizer = model.get_tokenizer(language=language, task="translate" if task.translate else "transcribe")
-        self._filter = _Beating(beat)
+        self._filter = _BeatFilter(beat)
         self._temperatures = (task.temperature,) if task.temperature else _TEMPERATURES
         self._context: list[int] = self._tokenizer.encode(" " + task.prompt.strip()) if task.prompt.strip() else []
         self._stride = int(N_FRAMES // model.dims.n_audio_ctx)
@@ -117,34 +117,34 @@ class _Windows:
         return not self._clips
 
     @property
-    def done(self) -> float:
+    def done_seconds(self) -> float:
         """How many seconds have been transcribed."""
         return self._mel.seconds if self.is_over else self._seek / FRAMES_PER_SECOND
 
-    def next(self) -> list[Segment]:
+    def transcribe_next(self) -> list[Segment]:
         """Transcribe the next window, and return its segments."""
         begin = self._seek
         size = min(N_FRAMES, self._clips[0][1] - begin)
         window = self._mel.window(begin, size).astype(self._model.dtype)
-        result = patiently(partial(self._decode, window))
-        if result.no_speech_prob > _SILENCE and result.avg_logprob <= _LEAST_LOGPROB:
+        result = retry_once(partial(self._decode, window))
+        if result.no_speech_prob > _SILENCE_PROB and result.avg_logprob <= _LEAST_LOGPROB:
             self._seek = begin + size
             self._find_clip()
             return []
-        segments, self._seek = self._segments(result, size)
+        segments, self._seek = self._split_segments(result, size)
         if self._seek <= begin:  # a bad model may time everything at 0 s forever
             self._seek = begin + size
         spoken = [one for one in segments if _is_spoken(one, result.no_speech_prob)]
         if self._task.words and spoken:
-            given = _Aligning(self._model), self._tokenizer, result.audio_features, size
-            patiently(partial(time_words, spoken, *given, last_speech=self._last_speech))
+            given = _AlignmentModel(self._model), self._tokenizer, result.audio_features, size
+            retry_once(partial(time_words, spoken, *given, last_speech=self._last_speech))
             self._last_speech = spoken[-1]["end"]
         self._context += [token for one in spoken for token in one["tokens"]]
-        if result.temperature > _HOT:
+        if result.temperature > _HOT_TEMPERATURE:
             self._context.clear()
         del self._context[: -self._model.dims.n_text_ctx]
         self._find_clip()
-        return [_segment(one, result) for one in spoken]
+        return [_segment_of_dict(one, result) for one in spoken]
 
     def _find_clip(self) -> None:
         """Go to the next stretch of speech if the current one is finished."""
@@ -170,13 +170,13 @@ class _Windows:
             work = DecodingTask(self._model, options)
             work.logit_filters[:0] = [self._filter, _TimestampOrder(self._tokenizer.timestamp_begin, work.sample_begin)]
             (result,) = work.run(features)
-            is_silent = result.no_speech_prob > _SILENCE and result.avg_logprob < _LEAST_LOGPROB
-            is_bad = result.compression_ratio > _MOST_COMPRESSED or result.avg_logprob < _LEAST_LOGPROB
+            is_silent = result.no_speech_prob > _SILENCE_PROB and result.avg_logprob < _LEAST_LOGPROB
+            is_bad = result.compression_ratio > _MOST_COMPRESSION or result.avg_logprob < _LEAST_LOGPROB
             if is_silent or not is_bad:
                 break
         return result
 
-    def _segments(self, result: DecodingResult, size: int) -> tuple[list[dict[str, Any]], int]:
+    def _split_segments(self, result: DecodingResult, size: int) -> tuple[list[dict[str, Any]], int]:
         """Split a window's tokens between two successive timestamps; later ones than the window's `size` are its end.
 
         Return the segments, and the frame at which the next window begins: it reads again what comes after the last
@@ -193,32 +193,33 @@ class _Windows:
 
         if not cuts:
             last = next((token for token in reversed(tokens) if token >= first), first)
-            return [self._made(0, frame(last) or size, tokens)], self._seek + size
+            return [self._make_segment(0, frame(last) or size, tokens)], self._seek + size
         if complete:
             cuts.append(len(tokens))
         segments = [
-            self._made(frame(tokens[a]), frame(tokens[b - 1]), tokens[a:b]) for a, b in itertools.pairwise([0, *cuts])
+            self._make_segment(frame(tokens[a]), frame(tokens[b - 1]), tokens[a:b])
+            for a, b in itertools.pairwise([0, *cuts])
         ]
         return segments, self._seek + (size if complete else frame(tokens[cuts[-1] - 1]))
 
-    def _made(self, start: int, end: int, tokens: list[int]) -> dict[str, Any]:
+    def _make_segment(self, start: int, end: int, tokens: list[int]) -> dict[str, Any]:
         """Return a segment without words, from frame `start` to frame `end` of the window.
 
-        `told`: the second of the timestamp before it; a window's only segment begins with the window in any case.
+        `timestamp`: the second of the timestamp before it; a window's only segment begins with the window in any case.
         """
-        told = max(0, tokens[0] - self._tokenizer.timestamp_begin) * self._stride if tokens else 0
+        offset = max(0, tokens[0] - self._tokenizer.timestamp_begin) * self._stride if tokens else 0
         return {
             "seek": self._seek,
-            "start": _seconds(self._seek + start),
-            "told": _seconds(self._seek + told),
-            "end": _seconds(self._seek + end),
+            "start": _seconds_of_frame(self._seek + start),
+            "timestamp": _seconds_of_frame(self._seek + offset),
+            "end": _seconds_of_frame(self._seek + end),
             "text": self._tokenizer.decode([token for token in tokens if token < self._tokenizer.eot]),
             "tokens": tokens,
             "words": [],
         }
 
 
-class _Aligning:
+class _AlignmentModel:
     """A model in the form that the timing of words needs: it gets the encoder's output, and attends in float32.
 
     In float16, the attention of all tokens to a place may be 0, which loses the timing.
@@ -234,7 +235,7 @@ class _Aligning:
         return logits, [one.astype(mx.float32) for one in scores]
 
 
-class _Beating(LogitFilter):  # type: ignore[misc]
+class _BeatFilter(LogitFilter):  # type: ignore[misc]
     """Calls `beat` for each token; changes no logits."""
 
     def __init__(self, beat: Beat) -> None:
@@ -272,20 +273,20 @@ class _TimestampOrder(LogitFilter):  # type: ignore[misc]
 
 def _is_spoken(segment: dict[str, Any], no_speech_prob: float) -> bool:
     """Return whether somebody said a segment's text: of hiss, some models write lines of full stops."""
-    heard = segment["text"] if no_speech_prob <= _SILENCE else "".join(filter(str.isalnum, segment["text"]))
+    heard = segment["text"] if no_speech_prob <= _SILENCE_PROB else "".join(filter(str.isalnum, segment["text"]))
     return segment["start"] != segment["end"] and bool(heard.strip())
 
 
-def _seconds(frame: int) -> float:
+def _seconds_of_frame(frame: int) -> float:
     return float(frame * HOP_LENGTH / SAMPLE_RATE)
 
 
-def _segment(one: dict[str, Any], result: DecodingResult) -> Segment:
+def _segment_of_dict(one: dict[str, Any], result: DecodingResult) -> Segment:
     return Segment(
         start=one["start"],
         end=one["end"],
         text=one["text"],
-        seek=_seconds(one["seek"]),
+        seek=_seconds_of_frame(one["seek"]),
         tokens=tuple(one["tokens"]),
         temperature=result.temperature,
         avg_logprob=float(np.nan_to_num(result.avg_logprob)),
@@ -304,25 +305,25 @@ def is_whisper(folder: Path) -> bool:
         return False
 
 
-def load(folder: Path, progress: Callable[[float], None]) -> Whisper:
+def load_whisper(folder: Path, progress: Callable[[float], None]) -> Whisper:
     """Load a model in the layout of mlx-audio, of transformers or of mlx-examples (weights.npz).
 
     Nothing is downloaded, and no code or pickle in the folder is run. Raise OrchardError("model_failed").
     """
     config = read_config(folder, "mlx-audio")
-    with loading(folder, "mlx-audio"):
+    with explain_load_errors(folder, "mlx-audio"):
         # Products of float16 are even slower than others on such a CPU.
         model = Model(ModelDimensions.from_dict(config), mx.float32 if cpu.is_slow() else mx.float16)
-        weights = _weights(folder, np.float32 if cpu.is_slow() else np.float16)
+        weights = _load_whisper_weights(folder, np.float32 if cpu.is_slow() else np.float16)
         heads = weights.pop("alignment_heads", None)
         weights = model.sanitize({name: value for name, value in weights.items() if not name.startswith("proj_out.")})
         apply_quantization(model, config, weights, None)
         model.load_weights(list(weights.items()), strict=True)
         del weights  # each is freed once it has been converted
-        _align(model, folder, heads)
-    evaluate(folder, model, progress, "mlx-audio")
-    whisper_cpu.adapt(model)
-    tokenizer = _tokenizer(folder, model.dims.n_vocab)
+        _set_alignment_heads(model, folder, heads)
+    evaluate_weights(folder, model, progress, "mlx-audio")
+    whisper_cpu.adapt_whisper(model)
+    tokenizer = _load_whisper_tokenizer(folder, model.dims.n_vocab)
     # mlx-audio asks for it four times in each window, and transformers makes a new one each time.
     tokenizer.get_vocab = functools.cache(tokenizer.get_vocab)
     model._processor = SimpleNamespace(tokenizer=tokenizer)
@@ -330,7 +331,7 @@ def load(folder: Path, progress: Callable[[float], None]) -> Whisper:
     return Whisper(model)
 
 
-def _weights(folder: Path, dtype: type[np.floating[Any]]) -> dict[str, mx.array]:
+def _load_whisper_weights(folder: Path, dtype: type[np.floating[Any]]) -> dict[str, mx.array]:
     """Return the weights in a folder; those of an archive, which are read at once, have this type."""
     files = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("weights*.npz"))
     if not files:
@@ -347,7 +348,7 @@ def _weights(folder: Path, dtype: type[np.floating[Any]]) -> dict[str, mx.array]
     return found
 
 
-def _align(model: Any, folder: Path, heads: mx.array | None) -> None:
+def _set_alignment_heads(model: Any, folder: Path, heads: mx.array | None) -> None:
     """Set the attention heads that show when a word is spoken, if the folder names them."""
     if heads is not None:
         model.set_alignment_heads(np.array(heads).astype(np.int32))
@@ -358,7 +359,7 @@ def _align(model: Any, folder: Path, heads: mx.array | None) -> None:
         model.set_alignment_heads([[int(layer), int(head)] for layer, head in given])
 
 
-def _tokenizer(folder: Path, size: int) -> Any:
+def _load_whisper_tokenizer(folder: Path, size: int) -> Any:
     """Load the tokenizer; if the folder has none, make OpenAI's for a vocabulary of a known size.
 
     Raise OrchardError("model_failed") if there is none, or if it is not Whisper's.

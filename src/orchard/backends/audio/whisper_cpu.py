@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from orchard.backends.kernels import cpu
 
 
-def adapt(model: Model) -> None:
+def adapt_whisper(model: Model) -> None:
     """Let numpy compute a float32 model's linear layers and attention if MLX's products are slow."""
     if not cpu.is_slow():
         return
-    cpu.adapt(model)
+    cpu.use_numpy(model)
     for _, module in model.named_modules():
         if type(module) is MultiHeadAttention:
             module.__class__ = _NumpyAttention

@@ -33,11 +33,11 @@ def time_words(
     merge_punctuations(timings, _PREPENDED, _APPENDED)
     waiting = iter(timings)
     for segment, own in zip(segments, tokens, strict=True):
-        words = list(_words(waiting, len(own), segment["seek"] * HOP_LENGTH / SAMPLE_RATE))
+        words = list(_take_words(waiting, len(own), segment["seek"] * HOP_LENGTH / SAMPLE_RATE))
         segment["words"] = words
         if not words:
             continue
-        _keep_inside(words, segment)
+        _keep_in_segment(words, segment)
         first = words[0]
         if first["end"] - last_speech > 4 * typical and first["end"] - first["start"] > 2 * typical:
             first["start"] = max(0.0, first["end"] - 2 * typical)
@@ -57,7 +57,7 @@ def _shorten_at_sentences(timings: Sequence[WordTiming], most: float) -> None:
             one.start = one.end - most
 
 
-def _words(timings: Iterator[WordTiming], tokens: int, offset: float) -> Iterator[dict[str, Any]]:
+def _take_words(timings: Iterator[WordTiming], tokens: int, offset: float) -> Iterator[dict[str, Any]]:
     """Yield the words of the next `tokens` tokens, with their begin and end in seconds of the recording."""
     while tokens > 0 and (timing := next(timings, None)):
         tokens -= len(timing.tokens)
@@ -66,13 +66,13 @@ def _words(timings: Iterator[WordTiming], tokens: int, offset: float) -> Iterato
             yield {"word": timing.word, "start": start, "end": end}
 
 
-def _keep_inside(words: Sequence[dict[str, Any]], segment: dict[str, Any]) -> None:
+def _keep_in_segment(words: Sequence[dict[str, Any]], segment: dict[str, Any]) -> None:
     """Let a segment's first word begin, and its last word end, at the segment's timestamps if they are in the word.
 
     Otherwise the word would include a part of the pause before or after the segment.
     """
     first, last = words[0], words[-1]
-    if first["start"] < segment["told"] < first["end"]:
-        first["start"] = segment["told"]
+    if first["start"] < segment["timestamp"] < first["end"]:
+        first["start"] = segment["timestamp"]
     if last["start"] < segment["end"] < last["end"]:
         last["end"] = segment["end"]

@@ -7,10 +7,10 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from orchard.backends.embeddings.folder import DenseLayer, VectorRecipe, dense_weights, read_recipe, shortest
-from orchard.backends.embeddings.networks import LIBRARY, Family, PassCost, load_network, text_config
-from orchard.backends.embeddings.pooling import activated, normalized, pool
-from orchard.backends.embeddings.service import BatchService, PassModel, ReadText
+from orchard.backends.embeddings.folder import DenseLayer, VectorRecipe, least_limit, load_dense_weights, read_recipe
+from orchard.backends.embeddings.networks import LIBRARY, Family, PassCost, load_encoder_network, text_config
+from orchard.backends.embeddings.pooling import activate, normalize, pool
+from orchard.backends.embeddings.service import BatchService, PassModel, TokenizedText
 from orchard.backends.embeddings.texts import TextTokenizer
 from orchard.backends.model_folder import Progress, read_config
 from orchard.core.errors import OrchardError
@@ -51,7 +51,7 @@ class Embedder(PassModel):
         self._cost = PassCost(network, config)
         self._vocabulary = int(config["vocab_size"])
         self._padding = int(config.get("pad_token_id") or 0)
-        self._dense = [] if family.has_dense else [(dense_weights(layer), layer) for layer in recipe.dense]
+        self._dense = [] if family.has_dense else [(load_dense_weights(layer), layer) for layer in recipe.dense]
         self.width = int(self.vectors(mx.zeros((1, 1), mx.int32), mx.ones((1, 1), mx.int32)).shape[1])
 
     @property
@@ -59,30 +59,30 @@ class Embedder(PassModel):
         """The bytes of a vector."""
         return self.width * 4
 
-    def read(self, task: Embed) -> list[ReadText]:
+    def read_task(self, task: Embed) -> list[TokenizedText]:
         """Return the tokens of the inputs, with the prompt before texts. Raise OrchardError if an input is wrong."""
         self._check_dimensions(task.dimensions)
         prompt = self._prompt(task.prompt_name)
         params = task.params
         truncate = self._truncate if task.truncate is None else task.truncate
         places = [index for index, given in enumerate(task.inputs) if isinstance(given, str)]
-        texts = [prompt + self._texts.bounded(str(task.inputs[index])) for index in places]
+        texts = [prompt + self._texts.cut_text(str(task.inputs[index])) for index in places]
         if self._recipe.lower:
             texts = [text.lower() for text in texts]
-        read = self._texts.read(texts, [params[index] for index in places], truncate=truncate)
+        read = self._texts.read_texts(texts, [params[index] for index in places], truncate=truncate)
         found = dict(zip(places, read, strict=True))
         return [
-            found[index] if isinstance(given, str) else self._given(given, params[index], truncate)
+            found[index] if isinstance(given, str) else self._read_tokens(given, params[index], truncate)
             for index, given in enumerate(task.inputs)
         ]
 
     def cost(self, rows: int, length: int) -> int:
         """Return the bytes, without weights, of a pass over `rows` texts of `length` tokens."""
-        return self._cost.of(rows, length) + rows * self.width * 8
+        return self._cost.estimate_bytes(rows, length) + rows * self.width * 8
 
-    def compute(self, texts: Sequence[ReadText]) -> list[np.ndarray[Any, Any]]:
+    def compute(self, texts: Sequence[TokenizedText]) -> list[np.ndarray[Any, Any]]:
         """Return the vector of each text, float32."""
-        tokens, mask = padded([text.tokens for text in texts], self._padding)
+        tokens, mask = pad_tokens([text.tokens for text in texts], self._padding)
         vectors = self.vectors(tokens, mask)
         mx.eval(vectors)
         return list(np.array(vectors))
@@ -94,8 +94,8 @@ class Embedder(PassModel):
             for layer in self._network.dense:
                 pooled = layer(pooled)
         for weights, layer in self._dense:
-            pooled = _dense(pooled, weights, layer)
-        return normalized(pooled) if self._recipe.normalize else pooled
+            pooled = _apply_dense(pooled, weights, layer)
+        return normalize(pooled) if self._recipe.normalize else pooled
 
     def result(self, task: Embed, found: np.ndarray[Any, Any]) -> Embedding:
         """Return a vector; cut it and normalise it again if the task wants fewer dimensions."""
@@ -126,7 +126,9 @@ class Embedder(PassModel):
             return
         raise wrong_dimensions(why)
 
-    def _given(self, tokens: tuple[int, ...] | MixedInput | Generate, param: str, truncate: bool) -> ReadText:
+    def _read_tokens(
+        self, tokens: tuple[int, ...] | MixedInput | Generate, param: str, truncate: bool
+    ) -> TokenizedText:
         if not isinstance(tokens, tuple):
             for part in input_media(tokens):
                 raise unreadable(part)
@@ -137,7 +139,7 @@ class Embedder(PassModel):
             raise OrchardError("invalid_request", message, param=param)
         if len(tokens) > self._texts.most and not truncate:
             raise too_long(param, len(tokens), self._texts.most)
-        return ReadText(tokens[: self._texts.most])
+        return TokenizedText(tokens[: self._texts.most])
 
 
 class EmbeddingsService(BatchService[EmbeddingOptions]):
@@ -147,20 +149,20 @@ class EmbeddingsService(BatchService[EmbeddingOptions]):
     def _load(path: Path, options: EmbeddingOptions, progress: Progress, beat: Callable[[], None]) -> PassModel:
         config = read_config(path, LIBRARY)
         recipe = read_recipe(path, config, options.matryoshka)
-        texts = TextTokenizer(path, longest_text(config, recipe.max_tokens))
-        network, family = load_network(path, config, progress, beat)
+        texts = TextTokenizer(path, longest_text_tokens(config, recipe.max_tokens))
+        network, family = load_encoder_network(path, config, progress, beat)
         return Embedder(network, family, recipe, texts, text_config(config), truncate=options.embeddings_truncate)
 
 
-def longest_text(config: dict[str, Any], told: int | None = None) -> int:
-    """Return the most tokens of a text, by a config.json and by the limit `told`, if any."""
+def longest_text_tokens(config: dict[str, Any], limit: int | None = None) -> int:
+    """Return the most tokens of a text, by a config.json and by `limit`, if any."""
     window = context_window(config)
     if window and "roberta" in str(config.get("model_type")):  # its positions begin after that of padding
         window -= int(config.get("pad_token_id", 1)) + 1
-    return shortest(window, told)
+    return least_limit(window, limit)
 
 
-def padded(texts: Sequence[Sequence[int]], padding: int) -> tuple[mx.array, mx.array]:
+def pad_tokens(texts: Sequence[Sequence[int]], padding: int) -> tuple[mx.array, mx.array]:
     """Return tokens (rows, n), padded at their end, and their mask (rows, n): 1 for a text's tokens."""
     longest = max(map(len, texts))
     tokens = np.full((len(texts), longest), padding, np.int32)
@@ -171,6 +173,6 @@ def padded(texts: Sequence[Sequence[int]], padding: int) -> tuple[mx.array, mx.a
     return mx.array(tokens), mx.array(mask)
 
 
-def _dense(values: mx.array, weights: dict[str, mx.array], layer: DenseLayer) -> mx.array:
+def _apply_dense(values: mx.array, weights: dict[str, mx.array], layer: DenseLayer) -> mx.array:
     found = values @ weights["weight"].T.astype(mx.float32)
-    return activated(found + weights["bias"] if "bias" in weights else found, layer.activation)
+    return activate(found + weights["bias"] if "bias" in weights else found, layer.activation)

@@ -13,9 +13,9 @@ from orchard import folder_files
 from orchard.core.errors import OrchardError
 
 # Model types with causal attention, in which only the last token attends to the whole text.
-_CAUSAL = {"qwen3"}
+_CAUSAL_TYPES = {"qwen3"}
 # Models that were trained for fewer dimensions, although their files don't say so.
-_MATRYOSHKA = {"qwen3", "gemma3_text"}
+_MATRYOSHKA_TYPES = {"qwen3", "gemma3_text"}
 _NO_LIMIT = 10**9  # transformers writes 10^30 if a tokenizer has no limit
 
 _POOLINGS = {
@@ -64,24 +64,27 @@ def read_recipe(folder: Path, config: dict[str, Any], matryoshka: bool | None = 
     OrchardError("model_failed") if the vectors are made in a way that is not supported.
     """
     try:
-        return _read(folder, config, matryoshka)
+        return _parse_recipe(folder, config, matryoshka)
     except (ValueError, TypeError, AttributeError, KeyError, OSError) as error:
         reason = f"its sentence-transformers files can't be used: {error}"
         raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {reason}") from error
 
 
-def _read(folder: Path, config: dict[str, Any], matryoshka: bool | None) -> VectorRecipe:
+def _parse_recipe(folder: Path, config: dict[str, Any], matryoshka: bool | None) -> VectorRecipe:
     kind = str(config.get("model_type"))
-    told, about = _json(folder / "config_sentence_transformers.json"), _json(folder / "sentence_bert_config.json")
+    told, about = (
+        _read_json_file(folder / "config_sentence_transformers.json"),
+        _read_json_file(folder / "sentence_bert_config.json"),
+    )
     sizes = config.get("matryoshka_dimensions") or told.get("matryoshka_dimensions") or ()
-    trained = bool(sizes or config.get("is_matryoshka") or kind in _MATRYOSHKA)
+    trained = bool(sizes or config.get("is_matryoshka") or kind in _MATRYOSHKA_TYPES)
     prompts = {str(name): str(text) for name, text in (told.get("prompts") or {}).items() if text is not None}
     default = told.get("default_prompt_name")
     if default is not None and default not in prompts:
         raise ValueError(f"the default prompt {default!r} is none of its prompts")
-    pooling: tuple[str, ...] = ("lasttoken" if kind in _CAUSAL else "mean",)
+    pooling: tuple[str, ...] = ("lasttoken" if kind in _CAUSAL_TYPES else "mean",)
     dense: list[DenseLayer] = []
-    modules = _json(folder / "modules.json", [])
+    modules = _read_json_file(folder / "modules.json", [])
     for module in modules:
         path, name = str(module.get("path", "")), str(module["type"]).rpartition(".")[2]
         if path and not folder_files.is_name(path):
@@ -91,9 +94,9 @@ def _read(folder: Path, config: dict[str, Any], matryoshka: bool | None) -> Vect
             case "Transformer" | "Normalize":
                 pass
             case "Pooling":
-                pooling = _pooling(_json(where / "config.json"), bool(prompts))
+                pooling = _pooling(_read_json_file(where / "config.json"), bool(prompts))
             case "Dense":
-                dense.append(DenseLayer(where, _activation(_json(where / "config.json"))))
+                dense.append(DenseLayer(where, _activation(_read_json_file(where / "config.json"))))
             case _:
                 raise ValueError(f"modules of the type {module['type']} are not served")
     names = [str(module["type"]).rpartition(".")[2] for module in modules]
@@ -130,7 +133,7 @@ def _activation(config: dict[str, Any]) -> str:
     return name
 
 
-def _json(file: Path, missing: Any = None) -> Any:
+def _read_json_file(file: Path, missing: Any = None) -> Any:
     """Read a JSON file; `missing`, or an empty object, stands for one that isn't there."""
     if not file.is_file():
         return {} if missing is None else missing
@@ -140,7 +143,7 @@ def _json(file: Path, missing: Any = None) -> Any:
         raise ValueError(f"{file.name} is not JSON ({error})") from None
 
 
-def dense_weights(layer: DenseLayer) -> dict[str, mx.array]:
+def load_dense_weights(layer: DenseLayer) -> dict[str, mx.array]:
     """Return a dense layer's `weight` (outputs, inputs) and, if it has one, its `bias`. Raise OrchardError."""
     file = layer.folder / "model.safetensors"
     try:
@@ -153,6 +156,6 @@ def dense_weights(layer: DenseLayer) -> dict[str, mx.array]:
         raise OrchardError("model_failed", f"the model in {layer.folder.parent} can't be loaded: {reason}") from error
 
 
-def shortest(*limits: int | None) -> int:
+def least_limit(*limits: int | None) -> int:
     """Return the least of these numbers of tokens; None and implausibly great numbers are not limits."""
     return min((limit for limit in limits if limit and 0 < limit < _NO_LIMIT), default=_NO_LIMIT)

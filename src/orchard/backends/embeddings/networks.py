@@ -14,12 +14,12 @@ from mlx import nn
 from mlx_vlm.encoder_loader import load_encoder_model
 
 from orchard.backends.kernels import cpu, quantized
-from orchard.backends.model_folder import Progress, evaluate, loading
+from orchard.backends.model_folder import Progress, evaluate_weights, explain_load_errors
 from orchard.core.errors import OrchardError
 
 LIBRARY = "mlx-vlm"
 """What loads the networks."""
-_AS_VISION = {"qwen3_vl", "qwen3_vl_embedding"}
+_VISION_TYPES = {"qwen3_vl", "qwen3_vl_embedding"}
 """Models whose vectors are last hidden states, which the backend of vision models computes."""
 _EAGER_TOKENS = 2048  # passes with at least so many tokens compute their layers one by one
 
@@ -44,30 +44,30 @@ class Family(NamedTuple):
     mend: Callable[[Any], None] = lambda network: None
 
 
-def _encoded(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
+def _encoder_hidden(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
     hidden: mx.array = network(tokens, attention_mask=mask).last_hidden_state
     return hidden
 
 
-def _causal(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
+def _causal_hidden(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
     # No token attends to the padding after it, so no mask is needed.
     hidden: mx.array = network.model(tokens)
     return hidden
 
 
-def _modernbert(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
+def _modernbert_hidden(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
     """Read tokens with masks in which each attends to one at least; in mlx-vlm's, in float16, padding may to none."""
-    everywhere, near = _both_ways(mask, network.local_attention // 2)
+    everywhere, near = _bidirectional_masks(mask, network.local_attention // 2)
     hidden: mx.array = network.embeddings(tokens)
     for layer in network.layers:
         hidden = layer(hidden, everywhere, near)
     return network.final_norm(hidden)  # type: ignore[no-any-return]
 
 
-def _gemma(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
+def _gemma_hidden(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
     """Read tokens with bidirectional attention, and with the layers' sliding windows, which mlx-vlm 0.7.10 ignores."""
     model = network.model
-    everywhere, near = _both_ways(mask, model.window_size // 2)
+    everywhere, near = _bidirectional_masks(mask, model.window_size // 2)
     hidden: mx.array = model.embed_tokens(tokens)
     hidden = hidden * mx.array(model.config.hidden_size**0.5, hidden.dtype)
     for index, layer in enumerate(model.layers):
@@ -76,10 +76,10 @@ def _gemma(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
     return model.norm(hidden)  # type: ignore[no-any-return]
 
 
-def _gemma2(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
+def _gemma2_hidden(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
     """Read tokens with masks in which each attends to one at least; in mlx-vlm's, padding far away attends to none."""
     model = network.language_model
-    everywhere, near = _both_ways(mask, model.config.sliding_window)
+    everywhere, near = _bidirectional_masks(mask, model.config.sliding_window)
     hidden: mx.array = model.embed_tokens(tokens)
     hidden = hidden * mx.array(model.config.hidden_size**0.5, hidden.dtype)
     inputs = None if model.ple is None else model.ple(hidden)
@@ -90,7 +90,7 @@ def _gemma2(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
     return model.embedding_projection(model.norm(hidden))  # type: ignore[no-any-return]
 
 
-def _both_ways(mask: mx.array, window: int) -> tuple[mx.array, mx.array]:
+def _bidirectional_masks(mask: mx.array, window: int) -> tuple[mx.array, mx.array]:
     """Return two masks (rows, 1, n, n): for attention to all of the text, and to tokens at most `window` away.
 
     Padding also attends to itself, so that each token attends to one at least.
@@ -101,30 +101,30 @@ def _both_ways(mask: mx.array, window: int) -> tuple[mx.array, mx.array]:
     return everywhere, everywhere & (distance <= window)
 
 
-def _flat_rope(config: dict[str, Any]) -> None:
+def _adapt_qwen3_config(config: dict[str, Any]) -> None:
     rope = config.get("rope_parameters") or {}
     config.setdefault("rope_theta", rope.get("rope_theta", 10_000.0))
     if rope.get("rope_type", "default") != "default":
         config.setdefault("rope_scaling", {key: value for key, value in rope.items() if key != "rope_theta"})
 
 
-def _modernbert_config(config: dict[str, Any]) -> None:
+def _adapt_modernbert_config(config: dict[str, Any]) -> None:
     rope = config.get("rope_parameters") or {}
     for key, part in (("global_rope_theta", "full_attention"), ("local_rope_theta", "sliding_attention")):
         if isinstance(found := rope.get(part), dict) and "rope_theta" in found:
             config.setdefault(key, found["rope_theta"])
-    config.setdefault("global_attn_every_n_layers", _pattern(config, first=True) or 3)
+    config.setdefault("global_attn_every_n_layers", _attention_period(config, first=True) or 3)
     config.setdefault("num_labels", len(config.get("id2label") or {0: ""}))
 
 
-def _exact_gelu(network: Any) -> None:
+def _use_exact_gelu(network: Any) -> None:
     """Replace the activation functions by the exact GELU; mlx-vlm 0.7.10 uses the approximation by tanh."""
     for module in network.modules():
         if isinstance(module, nn.GELU):
             module._approx = "none"
 
 
-def _gemma_config(config: dict[str, Any]) -> None:
+def _adapt_gemma_config(config: dict[str, Any]) -> None:
     if not config.get("use_bidirectional_attention", True):
         raise ValueError("its text is read to the right only, and mlx-vlm reads it both ways")
     rope = config.get("rope_parameters") or {}
@@ -134,15 +134,17 @@ def _gemma_config(config: dict[str, Any]) -> None:
     if "rope_theta" in config:
         config.setdefault("rope_global_base_freq", config["rope_theta"])
     if "sliding_window_pattern" not in config:
-        config["sliding_window_pattern"] = _pattern(config, first=False) or config.get("_sliding_window_pattern") or 6
+        config["sliding_window_pattern"] = (
+            _attention_period(config, first=False) or config.get("_sliding_window_pattern") or 6
+        )
 
 
-def _text_only(config: dict[str, Any]) -> None:
+def _adapt_gemma2_config(config: dict[str, Any]) -> None:
     # Then mlx-vlm leaves out the weights of the other parts.
     config |= {"vision_config": None, "audio_config": None}
 
 
-def _pattern(config: dict[str, Any], *, first: bool) -> int | None:
+def _attention_period(config: dict[str, Any], *, first: bool) -> int | None:
     """Return the period of full-attention layers in a config.json's list; they are the first or the last of each."""
     types = config.get("layer_types")
     if not isinstance(types, list) or "full_attention" not in types:
@@ -153,7 +155,7 @@ def _pattern(config: dict[str, Any], *, first: bool) -> int | None:
     return places[0] + 1
 
 
-def _bert_config(config: dict[str, Any]) -> None:
+def _adapt_bert_config(config: dict[str, Any]) -> None:
     if config.get("hidden_act", "gelu") != "gelu":
         raise ValueError(f"mlx-vlm has no activation function {config['hidden_act']} for it")
     if config.get("position_embedding_type", "absolute") != "absolute":
@@ -162,15 +164,15 @@ def _bert_config(config: dict[str, Any]) -> None:
 
 
 FAMILIES = {
-    "bert": Family("bert", _encoded, _bert_config, "bert", classifies=True),
+    "bert": Family("bert", _encoder_hidden, _adapt_bert_config, "bert", classifies=True),
     "modernbert": Family(
-        "modernbert", _modernbert, _modernbert_config, "modernbert", classifies=True, mend=_exact_gelu
+        "modernbert", _modernbert_hidden, _adapt_modernbert_config, "modernbert", classifies=True, mend=_use_exact_gelu
     ),
-    "xlm-roberta": Family("xlm_roberta", _encoded, _bert_config, "xlm_roberta", classifies=True),
-    "roberta": Family("xlm_roberta", _encoded, _bert_config, "xlm_roberta", classifies=True),
-    "qwen3": Family("qwen3_embedding", _causal, _flat_rope, "qwen3"),
-    "gemma3_text": Family("gemma3_embedding", _gemma, _gemma_config, has_dense=True),
-    "embedding_gemma2": Family("embedding_gemma2", _gemma2, _text_only),
+    "xlm-roberta": Family("xlm_roberta", _encoder_hidden, _adapt_bert_config, "xlm_roberta", classifies=True),
+    "roberta": Family("xlm_roberta", _encoder_hidden, _adapt_bert_config, "xlm_roberta", classifies=True),
+    "qwen3": Family("qwen3_embedding", _causal_hidden, _adapt_qwen3_config, "qwen3"),
+    "gemma3_text": Family("gemma3_embedding", _gemma_hidden, _adapt_gemma_config, has_dense=True),
+    "embedding_gemma2": Family("embedding_gemma2", _gemma2_hidden, _adapt_gemma2_config),
 }
 """The families by the `model_type` of config.json."""
 
@@ -181,41 +183,41 @@ def text_config(config: dict[str, Any]) -> dict[str, Any]:
     return config | part | {"model_type": config["model_type"]} if isinstance(part, dict) else config
 
 
-def load_network(
-    folder: Path, config: dict[str, Any], progress: Progress, beat: Callable[[], None], *, ranks: bool = False
+def load_encoder_network(
+    folder: Path, config: dict[str, Any], progress: Progress, beat: Callable[[], None], *, is_ranker: bool = False
 ) -> tuple[Any, Family]:
-    """Load the network of an embedding model or, if it `ranks`, of a reranker, and return it with its family.
+    """Load the network of an embedding model or, if it `is_ranker`, of a reranker, and return it with its family.
 
     `beat` is called after each layer of a large pass. Raise OrchardError("model_failed") with the reason.
     """
     family = FAMILIES.get(str(config.get("model_type")))
-    if family is None or (ranks and not family.ranker):
-        known = ", ".join(name for name, one in FAMILIES.items() if one.ranker or not ranks)
+    if family is None or (is_ranker and not family.ranker):
+        known = ", ".join(name for name, one in FAMILIES.items() if one.ranker or not is_ranker)
         reason = f"'{config.get('model_type')}' is none of the architectures that are served for this: {known}"
-        if config.get("model_type") in _AS_VISION and not ranks:
+        if config.get("model_type") in _VISION_TYPES and not is_ranker:
             reason += "; with `model_type: multimodal` and `embeddings: true` it is served as a vision model"
         raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {reason}")
     adapted = dict(config)
-    with loading(folder, LIBRARY), _own_weights(folder, everything=family.has_dense) as seen:
+    with explain_load_errors(folder, LIBRARY), _hide_subfolders(folder, everything=family.has_dense) as seen:
         family.adapt(adapted)
-        adapted["model_type"] = family.ranker if ranks else family.name
-        classifies = ranks and family.classifies
+        adapted["model_type"] = family.ranker if is_ranker else family.name
+        classifies = is_ranker and family.classifies
         name = "SequenceClassificationModel" if classifies else "Model"
         network = load_encoder_model(seen, model_remapping={}, model_class_name=name, config=adapted, lazy=True)
         mx.eval(mx.random.state)  # otherwise the random state would keep the weights that a network begins with
-        cpu.widen(network)
-        evaluate(folder, network, progress, LIBRARY)
+        cpu.widen_to_float32(network)
+        evaluate_weights(folder, network, progress, LIBRARY)
     family.mend(network)
-    quantized.adapt(network)
-    cpu.adapt(network)
+    quantized.adapt_quantized_layers(network)
+    cpu.use_numpy(network)
     layers = network.layers
     for index, layer in enumerate(layers):
-        layers[index] = _Paced(layer, beat)
+        layers[index] = _PacedLayer(layer, beat)
     return network, family
 
 
 @contextmanager
-def _own_weights(folder: Path, *, everything: bool) -> Iterator[Path]:
+def _hide_subfolders(folder: Path, *, everything: bool) -> Iterator[Path]:
     """Yield a folder without the weights of sub-folders, which mlx-vlm would read into the network."""
     if everything:
         yield folder
@@ -227,7 +229,7 @@ def _own_weights(folder: Path, *, everything: bool) -> Iterator[Path]:
         yield Path(seen)
 
 
-class _Paced(nn.Module):  # type: ignore[misc]
+class _PacedLayer(nn.Module):  # type: ignore[misc]
     """A layer that is evaluated before the next one in large passes, so that each is a separate piece of work."""
 
     def __init__(self, layer: nn.Module, beat: Callable[[], None]) -> None:
@@ -259,6 +261,6 @@ class PassCost:
         self._per_token = size * (self._WIDE * width + self._INNER_WIDE * int(config["intermediate_size"])) + 4 * width
         self._per_pair = heads * (size + 4) + 8  # scores, their softmax in float32, and masks
 
-    def of(self, rows: int, length: int) -> int:
+    def estimate_bytes(self, rows: int, length: int) -> int:
         """Return the bytes of a pass over `rows` texts of `length` tokens."""
         return rows * length * (self._per_token + self._per_pair * length)

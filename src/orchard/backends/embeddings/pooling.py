@@ -5,22 +5,22 @@ from collections.abc import Sequence
 import mlx.core as mx
 from mlx import nn
 
-_LEAST = 1e-12  # of a norm, as in torch
+_LEAST_NORM = 1e-12  # of a norm, as in torch
 
 
-def pool(hidden: mx.array, mask: mx.array, ways: Sequence[str]) -> mx.array:
+def pool(hidden: mx.array, mask: mx.array, modes: Sequence[str]) -> mx.array:
     """Return the vectors (rows, width · ways) of hidden states (rows, n, width), in float32.
 
     `mask` (rows, n) is 1 for a text's tokens, which come first, and 0 for padding.
     """
     hidden = hidden.astype(mx.float32)
-    return mx.concatenate([_pooled(hidden, mask, way) for way in ways], axis=-1)
+    return mx.concatenate([_pool_by_mode(hidden, mask, way) for way in modes], axis=-1)
 
 
-def _pooled(hidden: mx.array, mask: mx.array, way: str) -> mx.array:
+def _pool_by_mode(hidden: mx.array, mask: mx.array, mode: str) -> mx.array:
     lengths = mask.sum(axis=1, keepdims=True)
     counted = mask[..., None].astype(mx.float32)
-    match way:
+    match mode:
         case "cls":
             return hidden[:, 0]
         case "lasttoken":
@@ -34,10 +34,10 @@ def _pooled(hidden: mx.array, mask: mx.array, way: str) -> mx.array:
         case "weightedmean":
             weights = counted * mx.arange(1, hidden.shape[1] + 1, dtype=mx.float32)[None, :, None]
             return (hidden * weights).sum(axis=1) / weights.sum(axis=1)
-    raise ValueError(f"the pooling {way} is not known")
+    raise ValueError(f"the pooling {mode} is not known")
 
 
-def activated(values: mx.array, activation: str) -> mx.array:
+def activate(values: mx.array, activation: str) -> mx.array:
     """Apply an activation function by its name in torch."""
     match activation:
         case "Identity":
@@ -54,6 +54,6 @@ def activated(values: mx.array, activation: str) -> mx.array:
     raise ValueError(f"the activation function {activation} is not known")
 
 
-def normalized(vectors: mx.array) -> mx.array:
+def normalize(vectors: mx.array) -> mx.array:
     """Return vectors (rows, width) normalised to length 1; zero vectors stay zero."""
-    return vectors / mx.maximum(mx.linalg.norm(vectors, axis=-1, keepdims=True), _LEAST)
+    return vectors / mx.maximum(mx.linalg.norm(vectors, axis=-1, keepdims=True), _LEAST_NORM)

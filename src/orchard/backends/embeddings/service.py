@@ -14,19 +14,19 @@ from typing import Any, Generic, Protocol, TypeVar
 import mlx.core as mx
 from msgspec import Struct
 
-from orchard.backends.beginnings import yields_of
-from orchard.backends.embeddings.waiting import Place, Waiting
-from orchard.backends.service import Emit, Heartbeat, Loaded, MemoryUse, Progress, Service
-from orchard.backends.turns import load_in
+from orchard.backends.beginnings import yield_seconds
+from orchard.backends.embeddings.waiting import TextPlace, TextQueue
+from orchard.backends.service import Emit, Heartbeat, LoadResult, MemoryUse, Progress, Service
+from orchard.backends.turns import load_in_thread
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
 from orchard.core.fair_queue import has_place
 from orchard.core.request import Request
 from orchard.core.tasks.batch_options import BatchOptions
 from orchard.device.lane import Lane
-from orchard.device.memory import limit_device, recommended
+from orchard.device.memory import limit_device, recommended_bytes
 from orchard.device.mlx_thread import MlxThread
-from orchard.device.out_of_memory import in_parts
+from orchard.device.out_of_memory import run_in_parts
 
 B = TypeVar("B", bound=BatchOptions)
 
@@ -40,7 +40,7 @@ _PASSES_PER_CLEAR = 64
 _SECONDS_UNTIL_CLEAR = 5.0
 
 
-class ReadText(Struct, frozen=True):
+class TokenizedText(Struct, frozen=True):
     """The tokens of a text; `types`: the part of a pair that each token belongs to, for models that use it.
 
     `choice`: the choice of its results, for a piece of a document; None: its place among the request's texts.
@@ -51,7 +51,7 @@ class ReadText(Struct, frozen=True):
     choice: int | None = None
 
 
-def _check(driver: asyncio.Task[None]) -> None:
+def _check_driver(driver: asyncio.Task[None]) -> None:
     """End the process if its driver broke; otherwise callers would wait forever."""
     if not driver.cancelled() and (error := driver.exception()):
         log.critical("the batches of texts broke; this worker ends", exc_info=error)
@@ -59,7 +59,7 @@ def _check(driver: asyncio.Task[None]) -> None:
         os._exit(_CRASHED)
 
 
-def _halves(texts: Sequence[ReadText]) -> list[Sequence[ReadText]]:
+def _halve_texts(texts: Sequence[TokenizedText]) -> list[Sequence[TokenizedText]]:
     middle = len(texts) // 2
     return [texts[:middle], texts[middle:]] if middle else []
 
@@ -71,7 +71,7 @@ class PassModel(Protocol):
     def result_bytes(self) -> int:
         """The bytes of a text's result."""
 
-    def read(self, task: Any) -> list[ReadText]:
+    def read_task(self, task: Any) -> list[TokenizedText]:
         """Return the tokens of a task's texts, in the tokenizer's thread. Raise OrchardError if a text is wrong.
 
         What takes long gives way between the texts, see `orchard.device.lane.give_way`.
@@ -80,7 +80,7 @@ class PassModel(Protocol):
     def cost(self, rows: int, length: int) -> int:
         """Return the bytes, without weights, of a pass over `rows` texts of `length` tokens."""
 
-    def compute(self, texts: Sequence[ReadText]) -> Sequence[Any]:
+    def compute(self, texts: Sequence[TokenizedText]) -> Sequence[Any]:
         """Return the result of each text, in MLX's thread."""
 
     def result(self, task: Any, found: Any) -> Struct:
@@ -94,18 +94,18 @@ class _BatchedRequest:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.texts: list[ReadText] = []
-        self.needed = 0  # bytes, for its longest text alone
-        self.left = 0
+        self.texts: list[TokenizedText] = []
+        self.needed_bytes = 0  # bytes, for its longest text alone
+        self.texts_left = 0
         self.begun = False
         self.paused = False
 
     @property
-    def tokens(self) -> int:
+    def token_count(self) -> int:
         return sum(len(text.tokens) for text in self.texts)
 
     @property
-    def inputs(self) -> int:
+    def input_count(self) -> int:
         """How many texts there are, with the pieces of a document as one."""
         return len({number if text.choice is None else text.choice for number, text in enumerate(self.texts)})
 
@@ -116,28 +116,28 @@ class BatchService(Service, Generic[B]):
     @staticmethod
     def prepare() -> int:
         """Return the bytes that the device lets models use. Importing this file has imported what a load needs."""
-        return recommended()
+        return recommended_bytes()
 
     def __init__(self, path: str, options: B) -> None:
         """`options.queue_size` requests wait; see `has_place`."""
         self._path = Path(path)
         self._options = options
-        self._memory = self._most_memory = options.memory_limit or recommended()
+        self._memory = self._most_memory = options.memory_limit or recommended_bytes()
         self._thread = MlxThread()
         self._reader = Lane("tokens")
         self._live: dict[str, _BatchedRequest] = {}
-        self._waiting = Waiting()
+        self._waiting = TextQueue()
         self._driver: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._weights_bytes = 0
-        self._told: tuple[int, int, list[str]] = (0, 0, [])
+        self._last_report: tuple[int, int, list[str]] = (0, 0, [])
 
     @staticmethod
     @abstractmethod
     def _load(path: Path, options: B, progress: Progress, beat: Callable[[], None]) -> PassModel:
         """Load the model, in MLX's thread. Raise OrchardError with the reason if it can't be loaded."""
 
-    async def start(self, emit: Emit, progress: Progress) -> Loaded:
+    async def start(self, emit: Emit, progress: Progress) -> LoadResult:
         """Load the model, let it read a text, and return its size.
 
         Raise OrchardError("model_failed", ...) with the reason.
@@ -148,13 +148,13 @@ class BatchService(Service, Generic[B]):
         def load(advance: Progress) -> PassModel:
             model = self._load(self._path, self._options, advance, self._thread.advance)
             self._weights_bytes = mx.get_active_memory()
-            model.compute([ReadText([0, 0], [0, 0])])
+            model.compute([TokenizedText([0, 0], [0, 0])])
             return model
 
-        self._model = await load_in(self._thread, load, progress)
+        self._model = await load_in_thread(self._thread, load, progress)
         self._driver = asyncio.create_task(self._drive())
-        self._driver.add_done_callback(_check)
-        return Loaded(self._weights_bytes, {"batching": "together"})
+        self._driver.add_done_callback(_check_driver)
+        return LoadResult(self._weights_bytes, {"batching": "together"})
 
     def submit(self, request: Request) -> None:
         """Begin a request. If it is wrong, emit a `Failed` event."""
@@ -164,7 +164,7 @@ class BatchService(Service, Generic[B]):
             self._tell([(request.id, [Failed("overloaded", message, retry_after=_RETRY_AFTER)])])
             return
         live = self._live[request.id] = _BatchedRequest(request)
-        live.reading = asyncio.create_task(self._read(live))
+        live.reading = asyncio.create_task(self._read_texts(live))
         self._tell([])
 
     def cancel(self, request_id: str) -> None:
@@ -176,13 +176,13 @@ class BatchService(Service, Generic[B]):
 
     def pause(self, request_id: str) -> None:
         """Compute no more texts of a request until it is resumed. Unknown ids are ignored."""
-        self._hold(request_id, True)
+        self._set_paused(request_id, True)
 
     def resume(self, request_id: str) -> None:
         """Continue a paused request. Unknown ids are ignored."""
-        self._hold(request_id, False)
+        self._set_paused(request_id, False)
 
-    def _hold(self, request_id: str, paused: bool) -> None:
+    def _set_paused(self, request_id: str, paused: bool) -> None:
         if live := self._live.get(request_id):
             live.paused = paused
             self._admit(live)
@@ -196,23 +196,25 @@ class BatchService(Service, Generic[B]):
             self._wake.set()
 
     def _is_starved(self, live: _BatchedRequest) -> bool:
-        return live.left > 0 and live.needed > self._memory - self._weights_bytes
+        return live.texts_left > 0 and live.needed_bytes > self._memory - self._weights_bytes
 
-    def starved(self) -> list[str]:
+    def starved_requests(self) -> list[str]:
         """Return the requests that wait because a text needs more memory than there is for now."""
         return [live.request.id for live in self._starving]
 
     def memory(self) -> MemoryUse:
         """Return what the weights take, and what the oldest starved request needs."""
         starved = self._starving
-        return MemoryUse(self._weights_bytes, wanted_bytes=self._weights_bytes + starved[0].needed if starved else 0)
+        return MemoryUse(
+            self._weights_bytes, wanted_bytes=self._weights_bytes + starved[0].needed_bytes if starved else 0
+        )
 
     @property
     def _starving(self) -> list[_BatchedRequest]:
         """The starved requests, the oldest first. Any thread may ask."""
         return [live for live in list(self._live.values()) if not live.paused and self._is_starved(live)]
 
-    def signs(self) -> Heartbeat:
+    def heartbeat(self) -> Heartbeat:
         """Return the signs of life: a piece of work is a layer of the model, or the tokens of a few texts."""
         return Heartbeat(max(self._thread.silent_seconds, self._reader.silent_seconds), self._thread.mlx_bytes)
 
@@ -237,24 +239,26 @@ class BatchService(Service, Generic[B]):
 
     # The texts of a request
 
-    async def _read(self, live: _BatchedRequest) -> None:
+    async def _read_texts(self, live: _BatchedRequest) -> None:
         """Tokenise a request's texts, in the tokenizer's thread, and let them wait for a pass."""
         request = live.request
         try:
-            live.texts = await self._reader.do(self._model.read, request.task, yields=yields_of(request.task))
-            live.needed = self._needed(live.texts)
+            live.texts = await self._reader.do(
+                self._model.read_task, request.task, yield_seconds=yield_seconds(request.task)
+            )
+            live.needed_bytes = self._needed_bytes(live.texts)
         except OrchardError as error:
             self._end(request.id, Failed.of(error))
         except Exception as error:
             log.exception("the texts of request %s could not be read", request.id)
             self._end(request.id, Failed("internal", f"the texts could not be read: {type(error).__name__}"))
         else:
-            live.left = len(live.texts)
+            live.texts_left = len(live.texts)
             self._waiting.add(request, [len(text.tokens) for text in live.texts])
             self._admit(live)
             self._tell([])
 
-    def _needed(self, texts: Sequence[ReadText]) -> int:
+    def _needed_bytes(self, texts: Sequence[TokenizedText]) -> int:
         """Return the bytes that the longest text takes alone. Raise OrchardError if there can never be so many."""
         longest = max(len(text.tokens) for text in texts)
         needed = self._model.cost(1, longest)
@@ -270,7 +274,7 @@ class BatchService(Service, Generic[B]):
         passes = 0
         while True:
             while self._waiting:
-                await self._pass(self._waiting.take(self._fits))
+                await self._run_pass(self._waiting.take(self._fits))
                 passes += 1
                 if passes % _PASSES_PER_CLEAR == 0:
                     await self._thread.do(mx.clear_cache)
@@ -290,7 +294,7 @@ class BatchService(Service, Generic[B]):
             and self._model.cost(rows, length) <= self._memory - self._weights_bytes
         )
 
-    async def _pass(self, places: list[Place]) -> None:
+    async def _run_pass(self, places: list[TextPlace]) -> None:
         """Compute some texts, perhaps of several requests, and emit their results."""
         texts = [self._live[place.request_id].texts[place.number] for place in places]
         events: dict[str, list[Event]] = {}
@@ -298,7 +302,7 @@ class BatchService(Service, Generic[B]):
             live = self._live[request_id]
             if not live.begun:
                 live.begun = True
-                events[request_id] = [Started(live.tokens)]
+                events[request_id] = [Started(live.token_count)]
         self._tell(list(events.items()))
         try:
             results = await self._thread.do(self._compute, texts)
@@ -320,18 +324,18 @@ class BatchService(Service, Generic[B]):
                 choice = still.texts[place.number].choice
                 output = Output.of(found, place.number if choice is None else choice)
                 made.setdefault(place.request_id, []).append(output)
-                still.left -= 1
+                still.texts_left -= 1
         for request_id, outputs in made.items():
             live = self._live[request_id]
-            if not live.left:
-                outputs.append(Finished((), Usage(live.tokens, 0, units=live.inputs)))
+            if not live.texts_left:
+                outputs.append(Finished((), Usage(live.token_count, 0, units=live.input_count)))
                 del self._live[request_id]
         self._tell(list(made.items()))
 
-    def _compute(self, texts: Sequence[ReadText]) -> list[Any]:
+    def _compute(self, texts: Sequence[TokenizedText]) -> list[Any]:
         """Return each text's result; an OrchardError for one that finds no memory even in a pass of its own."""
         results: list[Any] = []
-        for part, found in in_parts(self._model.compute, texts, _halves):
+        for part, found in run_in_parts(self._model.compute, texts, _halve_texts):
             results += [found] * len(part) if isinstance(found, OrchardError) else found
         return results
 
@@ -344,6 +348,6 @@ class BatchService(Service, Generic[B]):
         """Emit events, or only the numbers of running and waiting requests, and the starved ones, if they changed."""
         running = sum(live.begun for live in self._live.values())
         numbers = running, len(self._live) - running
-        if events or (*numbers, self.starved()) != self._told:
-            self._told = (*numbers, self.starved())
+        if events or (*numbers, self.starved_requests()) != self._last_report:
+            self._last_report = (*numbers, self.starved_requests())
             self._emit(events, *numbers)

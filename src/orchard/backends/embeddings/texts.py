@@ -9,13 +9,21 @@ from msgspec import Struct
 from tokenizers import Encoding, Tokenizer
 from transformers import AutoTokenizer
 
-from orchard.backends.beginnings import AT_ONCE, MARGIN, Beginning, first_length, in_lane, next_length, read_beginning
-from orchard.backends.embeddings.service import ReadText
+from orchard.backends.beginnings import (
+    CHARS_AT_ONCE,
+    MARGIN_TOKENS,
+    Beginning,
+    first_length,
+    next_length,
+    read_beginning,
+    tokenise_in_lane,
+)
+from orchard.backends.embeddings.service import TokenizedText
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.embed import too_long, too_many_characters
 from orchard.device.lane import give_way
 
-_LEFT_OUT = 4  # tokenizers may leave out white space, and read any unknown word as one token
+_CHARS_FACTOR = 4  # tokenizers may leave out white space, and read any unknown word as one token
 
 
 class TextTokenizer:
@@ -40,51 +48,51 @@ class TextTokenizer:
         self._longest = max(map(len, self._tokenizer.get_vocab()), default=1)
         self.most_chars = self._chars_of(self.most)
 
-    def bounded(self, text: str) -> str:
+    def cut_text(self, text: str) -> str:
         """Return a text, or a beginning of it that is still longer than the model can read."""
         return text[: self.most_chars + 1]
 
-    def read(self, texts: Sequence[str], params: Sequence[str], *, truncate: bool) -> list[ReadText]:
+    def read_texts(self, texts: Sequence[str], params: Sequence[str], *, truncate: bool) -> list[TokenizedText]:
         """Return the tokens of texts. `params`: the fields that they came in.
 
         With `truncate`, cut off the end of a text that is too long; without it, raise OrchardError. Only the beginning
         of a long text is tokenised. Smaller work goes first between some texts.
         """
-        found: list[ReadText] = []
-        for batch in _batches(texts):
+        found: list[TokenizedText] = []
+        for batch in _split_batches(texts):
             # A longer text is not tokenised here.
-            short = self._tokenizer.encode_batch(["" if len(text) > AT_ONCE else text for text in batch])
+            short = self._tokenizer.encode_batch(["" if len(text) > CHARS_AT_ONCE else text for text in batch])
             for text, tokens in zip(batch, short, strict=True):
-                found.append(self._fitted(text, tokens, params[len(found)], truncate=truncate))
+                found.append(self._fit_text(text, tokens, params[len(found)], truncate=truncate))
             give_way()
         return found
 
-    def _fitted(self, text: str, short: Encoding, param: str, *, truncate: bool) -> ReadText:
+    def _fit_text(self, text: str, short: Encoding, param: str, *, truncate: bool) -> TokenizedText:
         """Return the tokens of a text that fit; `short` are all of its tokens, if the text is short."""
         length = len(text)
         if length > self.most_chars and not truncate:
             raise too_many_characters(param, self.most_chars, self.most)
-        tokens, chars = (short, length) if length <= AT_ONCE else self._beginning(text)
+        tokens, chars = (short, length) if length <= CHARS_AT_ONCE else self._read_beginning(text)
         if len(tokens.ids) > self.most:
             if not truncate:
                 whole = chars == length
-                raise too_long(param, len(tokens.ids) - (0 if whole else MARGIN), self.most, at_least=not whole)
+                raise too_long(param, len(tokens.ids) - (0 if whole else MARGIN_TOKENS), self.most, at_least=not whole)
             (tokens,) = self._cutter.encode_batch([text[:chars]])
         if not tokens.ids:
             raise OrchardError("invalid_request", f"`{param}` has no tokens.", param=param)
-        return ReadText(tokens.ids, tokens.type_ids)
+        return TokenizedText(tokens.ids, tokens.type_ids)
 
-    def _beginning(self, text: str) -> tuple[Encoding, int]:
+    def _read_beginning(self, text: str) -> tuple[Encoding, int]:
         """Return the tokens of as much of a text as can be read, and of how many characters of it."""
         end = min(len(text), self.most_chars)
         chars = min(end, first_length(self.most))
         while True:
-            (tokens,) = in_lane(chars, partial(self._tokenizer.encode_batch, [text[:chars]]))
-            if chars == end or (certain := len(tokens.ids) - MARGIN) > self.most:
+            (tokens,) = tokenise_in_lane(chars, partial(self._tokenizer.encode_batch, [text[:chars]]))
+            if chars == end or (certain := len(tokens.ids) - MARGIN_TOKENS) > self.most:
                 return tokens, chars
             chars = min(end, next_length(chars, certain, self.most))
 
-    def plain(self, text: str, most: int) -> Beginning:
+    def tokenise_plain(self, text: str, most: int) -> Beginning:
         """Return a text's tokens without special tokens; all of them unless there are more than `most`."""
         return read_beginning(
             text, most, self._chars_of(most), lambda part: self._tokenizer.encode(part, add_special_tokens=False).ids
@@ -92,19 +100,19 @@ class TextTokenizer:
 
     def _chars_of(self, tokens: int) -> int:
         """Return the most characters of a text that has no more than so many tokens."""
-        return max(AT_ONCE, _LEFT_OUT * tokens * self._longest)
+        return max(CHARS_AT_ONCE, _CHARS_FACTOR * tokens * self._longest)
 
-    def pair(self) -> "PairFrame":
+    def pair_frame(self) -> "PairFrame":
         """Return the special tokens of a pair of texts."""
         found = self._tokenizer.encode("a", "b")
         first, second = ([n for n, text in enumerate(found.sequence_ids) if text == part] for part in (0, 1))
         if not first or not second:
             raise OrchardError("model_failed", "the model's tokenizer has no tokens for the letters a and b")
         parts = slice(first[0]), slice(first[-1] + 1, second[0]), slice(second[-1] + 1, None)
-        before, between, after = (ReadText(found.ids[part], found.type_ids[part]) for part in parts)
+        before, between, after = (TokenizedText(found.ids[part], found.type_ids[part]) for part in parts)
         return PairFrame(before, between, after, (found.type_ids[first[0]], found.type_ids[second[0]]))
 
-    def id_of(self, token: str) -> int:
+    def token_id(self, token: str) -> int:
         """Return the id of a token. Raise OrchardError("model_failed") if there is none."""
         found: int | None = self._tokenizer.token_to_id(token)
         if found is None:
@@ -115,30 +123,30 @@ class TextTokenizer:
 class PairFrame(Struct, frozen=True):
     """The special tokens before, between and after a pair of texts; `types`: the types of the texts' own tokens."""
 
-    before: ReadText
-    between: ReadText
-    after: ReadText
+    before: TokenizedText
+    between: TokenizedText
+    after: TokenizedText
     types: tuple[int, int]
 
     @property
-    def size(self) -> int:
+    def token_count(self) -> int:
         """How many tokens these are."""
         return sum(len(part.tokens) for part in (self.before, self.between, self.after))
 
-    def around(self, first: Sequence[int], second: Sequence[int], choice: int) -> ReadText:
+    def join(self, first: Sequence[int], second: Sequence[int], choice: int) -> TokenizedText:
         """Return the tokens of a pair, which is a part of the answer's `choice`."""
         before, between, after = self.before, self.between, self.after
         tokens = [*before.tokens, *first, *between.tokens, *second, *after.tokens]
         kinds = [self.types[0]] * len(first), [self.types[1]] * len(second)
-        return ReadText(tokens, [*before.types, *kinds[0], *between.types, *kinds[1], *after.types], choice)
+        return TokenizedText(tokens, [*before.types, *kinds[0], *between.types, *kinds[1], *after.types], choice)
 
 
-def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+def _split_batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
     """Yield texts in batches, in order: those that are short enough to be tokenised at once."""
     begin = chars = 0
     for place, text in enumerate(texts):
         chars += len(text)
-        if chars > AT_ONCE and place > begin:
+        if chars > CHARS_AT_ONCE and place > begin:
             yield texts[begin:place]
             begin, chars = place, len(text)
     yield texts[begin:]

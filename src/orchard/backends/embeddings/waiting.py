@@ -13,14 +13,14 @@ _LONGER, _SHORTER = 16, 8
 _RATIO = 0.8
 
 
-class Place(NamedTuple):
+class TextPlace(NamedTuple):
     """The text with this number in a request."""
 
     request_id: str
     number: int
 
 
-class _Asked:
+class _WaitingTexts:
     """The waiting texts of a request; `order`: their numbers, the longest last."""
 
     def __init__(self, request: Request, lengths: dict[int, int]) -> None:
@@ -34,23 +34,23 @@ class _Asked:
         return self.order[-1]
 
 
-class Waiting:
+class TextQueue:
     """The texts of requests, by length. Requests take turns in choosing the length of the next pass: `FairQueue`."""
 
     def __init__(self) -> None:
-        self._asked: dict[str, _Asked] = {}
-        self._paused: dict[str, _Asked] = {}
-        self._turns: FairQueue[_Asked] = FairQueue()
-        self._places: dict[int, deque[tuple[_Asked, Place]]] = {}
-        self._known: list[int] = []  # the keys of `_places`, sorted
+        self._active: dict[str, _WaitingTexts] = {}
+        self._paused: dict[str, _WaitingTexts] = {}
+        self._turns: FairQueue[_WaitingTexts] = FairQueue()
+        self._places: dict[int, deque[tuple[_WaitingTexts, TextPlace]]] = {}
+        self._lengths: list[int] = []  # the keys of `_places`, sorted
 
     def __bool__(self) -> bool:
         """Return whether a text waits that is not paused."""
-        return bool(self._asked)
+        return bool(self._active)
 
     def add(self, request: Request, lengths: Sequence[int]) -> None:
         """Add a request's texts, at least one, by their numbers of tokens."""
-        self._enter(_Asked(request, dict(enumerate(lengths))))
+        self._enter(_WaitingTexts(request, dict(enumerate(lengths))))
 
     def drop(self, request_id: str) -> None:
         """Forget the waiting texts of a request. Unknown ids are ignored."""
@@ -66,9 +66,9 @@ class Waiting:
     def resume(self, request_id: str) -> None:
         """Take a request's texts again. Unknown ids are ignored."""
         if asked := self._paused.pop(request_id, None):
-            self._enter(_Asked(asked.request, asked.lengths))
+            self._enter(_WaitingTexts(asked.request, asked.lengths))
 
-    def take(self, fits: Callable[[int, int], bool]) -> list[Place]:
+    def take(self, fits: Callable[[int, int], bool]) -> list[TextPlace]:
         """Take texts of similar length for a pass; the first is the longest text of the request whose turn it is.
 
         At least one text must wait. `fits(rows, length)` returns whether a pass may have so many texts, padded to that
@@ -79,57 +79,57 @@ class Waiting:
         self._turns.charge(request_id, 1)
         first = asked.longest()
         length = asked.lengths[first]
-        taken = [self._taken(asked, Place(request_id, first))]
+        taken = [self._take_text(asked, TextPlace(request_id, first))]
         # Longer ones may come along only where they leave room for the first.
         longest = self._longest_near(length)
         if not fits(2, longest):
             longest = length
-        at = bisect_right(self._known, longest)
-        while at and self._known[at - 1] >= longest * _RATIO - _SHORTER:
+        at = bisect_right(self._lengths, longest)
+        while at and self._lengths[at - 1] >= longest * _RATIO - _SHORTER:
             at -= 1
-            places = self._places[self._known[at]]
+            places = self._places[self._lengths[at]]
             while places and fits(len(taken) + 1, longest):
                 owner, place = places.popleft()
                 if self._waits(owner, place):
-                    taken.append(self._taken(owner, place))
+                    taken.append(self._take_text(owner, place))
             if places:
                 break
-            del self._places[self._known.pop(at)]
+            del self._places[self._lengths.pop(at)]
         self._tidy()
         return taken
 
-    def _enter(self, asked: _Asked) -> None:
+    def _enter(self, asked: _WaitingTexts) -> None:
         request = asked.request
-        self._asked[request.id] = asked
+        self._active[request.id] = asked
         self._turns.add(request.id, asked, request.priority, request.sender)
         for number in asked.order:
             length = asked.lengths[number]
             if length not in self._places:
                 self._places[length] = deque()
-                insort(self._known, length)
-            self._places[length].append((asked, Place(request.id, number)))
+                insort(self._lengths, length)
+            self._places[length].append((asked, TextPlace(request.id, number)))
 
-    def _leave(self, request_id: str) -> _Asked | None:
+    def _leave(self, request_id: str) -> _WaitingTexts | None:
         self._turns.remove(request_id)
-        return self._asked.pop(request_id, None)
+        return self._active.pop(request_id, None)
 
     def _longest_near(self, length: int) -> int:
         """Return the greatest length of waiting texts that is at least this one and not much greater."""
-        at = bisect_right(self._known, max(length / _RATIO, length + _LONGER))
-        while at and self._known[at - 1] > length:
+        at = bisect_right(self._lengths, max(length / _RATIO, length + _LONGER))
+        while at and self._lengths[at - 1] > length:
             at -= 1
-            places = self._places[self._known[at]]
+            places = self._places[self._lengths[at]]
             while places and not self._waits(*places[0]):
                 places.popleft()
             if places:
-                return self._known[at]
-            del self._places[self._known.pop(at)]
+                return self._lengths[at]
+            del self._places[self._lengths.pop(at)]
         return length
 
-    def _waits(self, owner: _Asked, place: Place) -> bool:
-        return self._asked.get(place.request_id) is owner and place.number in owner.lengths
+    def _waits(self, owner: _WaitingTexts, place: TextPlace) -> bool:
+        return self._active.get(place.request_id) is owner and place.number in owner.lengths
 
-    def _taken(self, owner: _Asked, place: Place) -> Place:
+    def _take_text(self, owner: _WaitingTexts, place: TextPlace) -> TextPlace:
         del owner.lengths[place.number]
         if not owner.lengths:
             self._leave(place.request_id)
@@ -137,6 +137,6 @@ class Waiting:
 
     def _tidy(self) -> None:
         """Forget the places of dropped texts, once no text waits."""
-        if not self._asked:
+        if not self._active:
             self._places.clear()
-            self._known.clear()
+            self._lengths.clear()

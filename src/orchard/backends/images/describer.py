@@ -30,7 +30,7 @@ def describer_folder() -> Path | None:
         return None
 
 
-def describe(text: str, folder: Path, bits: int | None) -> str:
+def describe_image(text: str, folder: Path, bits: int | None) -> str:
     """Return the description of an image as JSON. Load the model for it, and free it again.
 
     Raise OrchardError if the model doesn't write JSON.

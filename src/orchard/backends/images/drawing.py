@@ -13,8 +13,8 @@ from orchard.backends.images.presets import PRESETS, Preset
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.images import LEAST_SIDE, SIDE_STEP, EditImages, GenerateImages
 
-_SIDE = 1024  # pixels of an image without a given size
-_SEEDS = 2**32
+_DEFAULT_SIDE = 1024  # pixels of an image without a given size
+_SEED_COUNT = 2**32
 
 
 class Drawing(Struct, frozen=True, kw_only=True):
@@ -27,7 +27,7 @@ class Drawing(Struct, frozen=True, kw_only=True):
     seed: int
     guidance: float | None = None
     negative_prompt: str | None = None
-    partial_after: tuple[int, ...] = ()
+    partial_steps: tuple[int, ...] = ()
     """The steps after which partial images are sent."""
 
 
@@ -38,35 +38,35 @@ class Pictures(Struct, frozen=True):
     mask: Image.Image | None = None
 
 
-def settle(task: GenerateImages | EditImages, preset: Preset, *, describes: bool = False) -> Drawing:
+def make_drawing(task: GenerateImages | EditImages, preset: Preset, *, can_describe: bool = False) -> Drawing:
     """Return the inputs of a request's images. Raise OrchardError("invalid_request") that blames a field.
 
-    This reads the request's images, which takes a while, but doesn't keep them. `describes`: plain text can be turned
-    into the JSON that the preset needs.
+    This reads the request's images, which takes a while, but doesn't keep them. `can_describe`: a model can turn plain
+    text into the JSON that the preset needs.
     """
     _check_task(task, preset)
     given = {"guidance": task.guidance, "negative_prompt": task.negative_prompt}
     for name, value in (given | {"partial_images": task.partial_images or None}).items():
-        if value is not None and name not in preset.takes:
-            raise _invalid(name, f"{preset.name} takes no `{name}`: it takes {', '.join(preset.takes)}")
+        if value is not None and name not in preset.parameters:
+            raise _field_error(name, f"{preset.name} takes no `{name}`: it takes {', '.join(preset.parameters)}")
     guidance = preset.guidance if task.guidance is None else task.guidance
-    if preset.paired and task.guidance is not None and task.negative_prompt is None:
-        raise _invalid("guidance", f"`guidance` of {preset.name} does nothing without a `negative_prompt`")
+    if preset.needs_negative_prompt and task.guidance is not None and task.negative_prompt is None:
+        raise _field_error("guidance", f"`guidance` of {preset.name} does nothing without a `negative_prompt`")
     if task.negative_prompt is not None and (guidance or 0) <= 1:
-        raise _invalid("negative_prompt", "`negative_prompt` does nothing where `guidance` is not above 1")
+        raise _field_error("negative_prompt", "`negative_prompt` does nothing where `guidance` is not above 1")
     steps = preset.steps if task.steps is None else task.steps
     if steps < preset.least_steps:
-        raise _invalid("steps", f"`steps` of {preset.name} must be at least {preset.least_steps}")
-    width, height = _size(task, read_pictures(task).images)
+        raise _field_error("steps", f"`steps` of {preset.name} must be at least {preset.least_steps}")
+    width, height = _choose_size(task, read_pictures(task).images)
     return Drawing(
-        prompt=_prompt(task.prompt, preset, describes),
+        prompt=_check_prompt(task.prompt, preset, can_describe),
         width=width,
         height=height,
         steps=steps,
-        seed=secrets.randbelow(_SEEDS) if task.seed is None else task.seed,
+        seed=secrets.randbelow(_SEED_COUNT) if task.seed is None else task.seed,
         guidance=guidance,
         negative_prompt=task.negative_prompt,
-        partial_after=_partial_after(steps, task.partial_images),
+        partial_steps=_spread_partial_steps(steps, task.partial_images),
     )
 
 
@@ -80,49 +80,49 @@ def read_pictures(task: GenerateImages | EditImages) -> Pictures:
 
 def _check_task(task: GenerateImages | EditImages, preset: Preset) -> None:
     edits = isinstance(task, EditImages)
-    if edits != preset.edits:
-        others = ", ".join(other.name for other in PRESETS.values() if other.edits == edits)
-        does, asked = ("edits images", "generate") if preset.edits else ("generates images", "edit")
-        raise _invalid("model", f"the model's preset {preset.name} {does}; presets that {asked} them are {others}")
+    if edits != preset.can_edit:
+        others = ", ".join(other.name for other in PRESETS.values() if other.can_edit == edits)
+        does, asked = ("edits images", "generate") if preset.can_edit else ("generates images", "edit")
+        raise _field_error("model", f"the model's preset {preset.name} {does}; presets that {asked} them are {others}")
     if not isinstance(task, EditImages):
         return
     if len(task.images) > preset.pictures:
         few = "one input image" if preset.pictures == 1 else f"at most {preset.pictures} input images"
         surplus = task.images[preset.pictures].param
-        raise _invalid(surplus, f"{preset.name} edits {few}, and there are {len(task.images)}")
+        raise _field_error(surplus, f"{preset.name} edits {few}, and there are {len(task.images)}")
     if task.mask and not preset.mask:
-        raise _invalid(task.mask.param, f"{preset.name} takes no `mask`: it takes {', '.join(preset.takes)}")
+        raise _field_error(task.mask.param, f"{preset.name} takes no `mask`: it takes {', '.join(preset.parameters)}")
     if preset.mask and not task.mask:
-        raise _invalid("mask", f"{preset.name} needs a `mask`, which says where it is to paint")
+        raise _field_error("mask", f"{preset.name} needs a `mask`, which says where it is to paint")
 
 
-def _prompt(prompt: str, preset: Preset, describes: bool) -> str:
-    if preset.json_prompt and not describes and not is_json_object(prompt):
+def _check_prompt(prompt: str, preset: Preset, can_describe: bool) -> str:
+    if preset.json_prompt and not can_describe and not is_json_object(prompt):
         message = f"`prompt` of {preset.name} must be a JSON object that describes the image"
         plain = f"it may be plain text where {REPOSITORY} is in the local Hugging Face cache"
-        raise _invalid("prompt", f"{message}; {plain}")
+        raise _field_error("prompt", f"{message}; {plain}")
     return prompt
 
 
-def _size(task: GenerateImages | EditImages, pictures: Sequence[Image.Image]) -> tuple[int, int]:
+def _choose_size(task: GenerateImages | EditImages, pictures: Sequence[Image.Image]) -> tuple[int, int]:
     """Return the width and height of the new images: the requested size, or else that of the first given image."""
     if task.width is None or task.height is None:
-        return _fitted(pictures[0].size) if pictures else (_SIDE, _SIDE)
+        return _fit_size(pictures[0].size) if pictures else (_DEFAULT_SIDE, _DEFAULT_SIDE)
     return task.width, task.height
 
 
-def _fitted(size: tuple[int, int]) -> tuple[int, int]:
+def _fit_size(size: tuple[int, int]) -> tuple[int, int]:
     """Return a possible size of about the same shape, at most as large as models are trained with."""
-    scale = min(1.0, math.sqrt(_SIDE * _SIDE / math.prod(size)))
+    scale = min(1.0, math.sqrt(_DEFAULT_SIDE * _DEFAULT_SIDE / math.prod(size)))
     width, height = (max(LEAST_SIDE, int(side * scale) // SIDE_STEP * SIDE_STEP) for side in size)
     return width, height
 
 
-def _partial_after(steps: int, count: int) -> tuple[int, ...]:
+def _spread_partial_steps(steps: int, count: int) -> tuple[int, ...]:
     """Return the steps after which to make partial images: evenly spread, at most one per step, none after the last."""
     spread = (step * steps // (count + 1) for step in range(1, count + 1))
     return tuple(sorted({step for step in spread if step}))
 
 
-def _invalid(param: str, message: str) -> OrchardError:
+def _field_error(param: str, message: str) -> OrchardError:
     return OrchardError("invalid_request", message, param=param)

@@ -13,7 +13,7 @@ from orchard.core.tasks.images import ImageFormat
 _FORMATS = ("PNG", "JPEG", "WEBP")
 _LEAST_SIDE = 16
 _MOST_RATIO = 16
-_BRIGHT = 128  # and above: mflux takes it for white
+_LEAST_BRIGHT = 128  # and above: mflux takes it for white
 
 
 def read_picture(part: MediaPart) -> Image.Image:
@@ -21,7 +21,7 @@ def read_picture(part: MediaPart) -> Image.Image:
 
     Raise OrchardError("invalid_request") that blames the part if it is not an image, broken or too large.
     """
-    image = _opened(part)
+    image = _open_part(part)
     if image.has_transparency_data:
         rgba = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba).convert("RGB")
@@ -34,13 +34,13 @@ def read_mask(part: MediaPart, size: tuple[int, int]) -> Image.Image:
     A mask with transparent parts selects those, as in OpenAI's API; another mask selects its bright parts. Raise
     OrchardError("invalid_request") if it can't be read, has another size than the image, or selects nothing.
     """
-    image = _opened(part)
+    image = _open_part(part)
     if image.size != size:
-        message = f"`{part.param}` has {_words(image.size)} pixels, and the input image has {_words(size)}"
+        message = f"`{part.param}` has {_format_size(image.size)} pixels, and the input image has {_format_size(size)}"
         raise OrchardError("invalid_request", message, param=part.param)
     transparent = ImageOps.invert(image.convert("RGBA").getchannel("A"))
     mask = transparent if transparent.getbbox() else image.convert("L")
-    if not mask.point([0] * _BRIGHT + [255] * _BRIGHT).getbbox():
+    if not mask.point([0] * _LEAST_BRIGHT + [255] * _LEAST_BRIGHT).getbbox():
         what = "what is to be painted must be transparent, or white in a mask without transparency"
         raise OrchardError("invalid_request", f"`{part.param}` marks nothing: {what}", param=part.param)
     return mask.convert("RGB")
@@ -55,10 +55,10 @@ def encode(image: Image.Image, image_format: ImageFormat, compression: int | Non
     return file.getvalue()
 
 
-def _opened(part: MediaPart) -> Image.Image:
+def _open_part(part: MediaPart) -> Image.Image:
     """Return a decoded image, upright. Raise OrchardError if that isn't possible or not allowed."""
     return open_picture(part, _FORMATS, most_ratio=_MOST_RATIO, least_side=_LEAST_SIDE)
 
 
-def _words(size: tuple[int, int]) -> str:
+def _format_size(size: tuple[int, int]) -> str:
     return f"{size[0]:,} x {size[1]:,}"

@@ -13,7 +13,7 @@ import mlx.core as mx
 from mlx.utils import tree_flatten
 from PIL import Image
 
-from orchard.backends.images.describer import describe, describer_folder
+from orchard.backends.images.describer import describe_image, describer_folder
 from orchard.backends.images.drawing import Drawing, Pictures
 from orchard.backends.images.presets import Preset
 from orchard.backends.images.weights import read_without_torch
@@ -22,9 +22,9 @@ from orchard.core.tasks.images import ImageOptions
 
 log = logging.getLogger("orchard.worker")
 
-_AS_STORED = 16
+_STORED_BITS = 16
 _PIECE_BYTES = 2**30
-_LONGEST = 2**20  # tokens, for a tokenizer that must not truncate
+_LONGEST_PROMPT = 2**20  # tokens, for a tokenizer that must not truncate
 # These encoders read only the beginning of a prompt, by design; another encoder reads all of it.
 _SUMMARISERS = {"clip"}
 _CONFIGURATIONS = "mflux.models.common.config.model_config:AVAILABLE_MODELS"
@@ -43,7 +43,7 @@ class Pipeline:
         self._model = model
         self._latents = pkgutil.resolve_name(preset.latents) if preset.latents else None
         self._counters = {
-            kind: _unpadded(tokenizer)
+            kind: _copy_unpadded(tokenizer)
             for kind, tokenizer in getattr(model, "tokenizers", {}).items()
             if kind not in _SUMMARISERS and hasattr(tokenizer, "padding")
         }
@@ -55,11 +55,11 @@ class Pipeline:
     @classmethod
     def load(cls, preset: Preset, folder: Path, options: ImageOptions, progress: Callable[[float], None]) -> "Pipeline":
         """Load a model with all its weights. Raise OrchardError("model_failed") if its options don't fit it."""
-        adapters = _adapters(preset, options)
+        adapters = _adapter_arguments(preset, options)
         os.environ["TQDM_DISABLE"] = "1"  # tqdm reads it when mflux imports it: its bars would fill the log
         read_without_torch()
-        bits = None if options.quantize == _AS_STORED else options.quantize
-        with _prints_logged():
+        bits = None if options.quantize == _STORED_BITS else options.quantize
+        with _log_prints():
             config = pkgutil.resolve_name(_CONFIGURATIONS)[preset.alias]
             made = pkgutil.resolve_name(preset.type)
             model = made(quantize=bits, model_path=str(folder), model_config=config, **adapters)
@@ -76,13 +76,13 @@ class Pipeline:
         """
         for name, prompt in (("prompt", drawing.prompt), ("negative_prompt", drawing.negative_prompt)):
             for counter in self._counters.values() if prompt else ():
-                tokens = counter.tokenize(prompt, max_length=_LONGEST).input_ids.shape[-1]
+                tokens = counter.tokenize(prompt, max_length=_LONGEST_PROMPT).input_ids.shape[-1]
                 if tokens > counter.max_length:
                     message = f"`{name}` has {tokens:,} tokens, and the model reads at most {counter.max_length:,}"
                     raise OrchardError("invalid_request", message, param=name)
 
     @property
-    def describes(self) -> bool:
+    def can_describe(self) -> bool:
         """Whether it can turn plain text into the JSON that the preset needs."""
         return self._preset.json_prompt and describer_folder() is not None
 
@@ -91,8 +91,8 @@ class Pipeline:
         folder = describer_folder()
         if folder is None:  # it was deleted a moment ago
             raise OrchardError("invalid_request", "`prompt` must be a JSON object", param="prompt")
-        with _prints_logged():
-            return describe(text, folder, self._model.bits)
+        with _log_prints():
+            return describe_image(text, folder, self._model.bits)
 
     def draw(self, drawing: Drawing, pictures: Pictures, seed: int, on_step: OnStep) -> Image.Image:
         """Return an image. `on_step` is also called before the first step, with 0."""
@@ -110,13 +110,13 @@ class Pipeline:
             arguments["guidance"] = drawing.guidance
         if drawing.negative_prompt is not None:
             arguments["negative_prompt"] = drawing.negative_prompt
-        if self._preset.edits:
+        if self._preset.can_edit:
             several = self._preset.pictures_in == "image_paths"
             arguments[self._preset.pictures_in] = list(pictures.images) if several else pictures.images[0]
         if self._preset.mask:
             arguments["masked_image_path"] = pictures.mask
         try:
-            with _prints_logged():
+            with _log_prints():
                 made: Image.Image = self._model.generate_image(**arguments).image
             return made
         finally:
@@ -125,7 +125,7 @@ class Pipeline:
 
     def call_before_loop(self, latents: mx.array, config: Any, **_: Any) -> None:
         """Note, as a callback of mflux, that the prompt is encoded."""
-        self._tell(latents, config)
+        self._report_step(latents, config)
 
     def call_in_loop(self, latents: mx.array, config: Any, **_: Any) -> None:
         """Note, as a callback of mflux, that a step is done."""
@@ -135,13 +135,13 @@ class Pipeline:
             )
             raise OrchardError("internal", message)
         self._done += 1
-        self._tell(latents, config)
+        self._report_step(latents, config)
 
-    def _tell(self, latents: mx.array, config: Any) -> None:
+    def _report_step(self, latents: mx.array, config: Any) -> None:
         assert self._on_step
-        self._on_step(self._done, lambda: self._decoded(latents, config))
+        self._on_step(self._done, lambda: self._decode_latents(latents, config))
 
-    def _decoded(self, latents: mx.array, config: Any) -> Image.Image:
+    def _decode_latents(self, latents: mx.array, config: Any) -> Image.Image:
         """Decode a step's latents to an image, as mflux decodes those of the last step."""
         vae, tiling = self._model.vae, self._model.tiling_config
         assert self._latents, "a preset without it has no partial images"
@@ -154,7 +154,7 @@ class Pipeline:
         return image
 
 
-def _adapters(preset: Preset, options: ImageOptions) -> dict[str, Any]:
+def _adapter_arguments(preset: Preset, options: ImageOptions) -> dict[str, Any]:
     """Return mflux's arguments for adapters; mflux would search for unknown ones on the Hub.
 
     Raise OrchardError if the preset takes no adapters, or if one is not a file that is safe to read.
@@ -166,24 +166,24 @@ def _adapters(preset: Preset, options: ImageOptions) -> dict[str, Any]:
         message += "give one number for each file, or none"
         raise OrchardError("model_failed", message)
     for path in options.lora_paths:
-        if not path.endswith(".safetensors") or not os.path.isfile(_expanded(path)):
+        if not path.endswith(".safetensors") or not os.path.isfile(_expand_path(path)):
             message = f"'{path}' of lora_paths is not a file that ends with .safetensors; download the adapter's file"
             raise OrchardError("model_failed", message)
     if not options.lora_paths:
         return {}
     if not preset.loras:
         raise OrchardError("model_failed", f"{preset.name} takes no LoRA adapters; remove lora_paths")
-    return {"lora_paths": list(map(_expanded, options.lora_paths)), "lora_scales": list(options.lora_scales)}
+    return {"lora_paths": list(map(_expand_path, options.lora_paths)), "lora_scales": list(options.lora_scales)}
 
 
-def _unpadded(tokenizer: Any) -> Any:
+def _copy_unpadded(tokenizer: Any) -> Any:
     """Return a copy of a tokenizer that shares nothing with it and doesn't pad."""
     copied = copy.deepcopy(tokenizer)
     copied.padding = "do_not_pad"
     return copied
 
 
-def _expanded(path: str) -> str:
+def _expand_path(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))
 
 
@@ -216,6 +216,6 @@ class _LogWriter:
 
 
 @contextlib.contextmanager
-def _prints_logged() -> Iterator[None]:
+def _log_prints() -> Iterator[None]:
     with contextlib.redirect_stdout(_LogWriter()):
         yield

@@ -36,8 +36,8 @@ class Preset(Struct, frozen=True, kw_only=True):
     unpacks the latents of a step; None: there are no partial images.
 
     `steps` and `guidance` are defaults; `guidance` None: the model takes none. With fewer steps than `least_steps`,
-    mflux divides by zero. `paired`: guidance needs a negative prompt. `pictures`: the most images that it edits; 0: it
-    generates images. `loras`: it takes LoRA adapters.
+    mflux divides by zero. `needs_negative_prompt`: guidance has no effect without one. `pictures`: the most images that
+    it edits; 0: it generates images. `loras`: it takes LoRA adapters.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Preset(Struct, frozen=True, kw_only=True):
     least_steps: int = 1
     guidance: float | None = None
     negative_prompt: bool = False
-    paired: bool = False
+    needs_negative_prompt: bool = False
     pictures: int = 0
     pictures_in: Literal["image_path", "image_paths"] = "image_path"
     mask: bool = False
@@ -59,15 +59,15 @@ class Preset(Struct, frozen=True, kw_only=True):
     loras: bool = True
 
     @property
-    def edits(self) -> bool:
+    def can_edit(self) -> bool:
         """Whether it edits images, and doesn't generate them from text alone."""
         return self.pictures > 0
 
     @property
-    def takes(self) -> tuple[str, ...]:
+    def parameters(self) -> tuple[str, ...]:
         """The parameters that it uses, by the names in requests."""
         optional = {
-            "image": self.edits,
+            "image": self.can_edit,
             "mask": self.mask,
             "guidance": self.guidance is not None,
             "negative_prompt": self.negative_prompt,
@@ -76,7 +76,7 @@ class Preset(Struct, frozen=True, kw_only=True):
         return ("prompt", "n", "size", "seed", "steps", *(name for name, used in optional.items() if used))
 
 
-def _flux(name: str, alias: str, repository: str, *, steps: int = 25, guidance: float | None) -> Preset:
+def _flux_preset(name: str, alias: str, repository: str, *, steps: int = 25, guidance: float | None) -> Preset:
     return Preset(
         name=name,
         type=_FLUX,
@@ -90,7 +90,9 @@ def _flux(name: str, alias: str, repository: str, *, steps: int = 25, guidance: 
     )
 
 
-def _klein(name: str, repository: str, *, edits: bool = False, steps: int = 4, guidance: float | None = None) -> Preset:
+def _klein_preset(
+    name: str, repository: str, *, edits: bool = False, steps: int = 4, guidance: float | None = None
+) -> Preset:
     return Preset(
         name=name,
         type=_FLUX2_EDIT if edits else _FLUX2,
@@ -106,7 +108,7 @@ def _klein(name: str, repository: str, *, edits: bool = False, steps: int = 4, g
     )
 
 
-def _qwen_edit(name: str, repository: str, *, zero_cond_t: bool) -> Preset:
+def _qwen_edit_preset(name: str, repository: str, *, zero_cond_t: bool) -> Preset:
     return Preset(
         name=name,
         type=_QWEN_EDIT,
@@ -124,7 +126,7 @@ def _qwen_edit(name: str, repository: str, *, zero_cond_t: bool) -> Preset:
     )
 
 
-def _z_image(name: str, repository: str, *, steps: int, guidance: float | None) -> Preset:
+def _z_image_preset(name: str, repository: str, *, steps: int, guidance: float | None) -> Preset:
     return Preset(
         name=name,
         type=_Z_IMAGE,
@@ -138,7 +140,7 @@ def _z_image(name: str, repository: str, *, steps: int, guidance: float | None) 
     )
 
 
-def _fibo(name: str, repository: str, *, steps: int, guidance: float | None) -> Preset:
+def _fibo_preset(name: str, repository: str, *, steps: int, guidance: float | None) -> Preset:
     return Preset(
         name=name,
         type=_FIBO,
@@ -154,7 +156,9 @@ def _fibo(name: str, repository: str, *, steps: int, guidance: float | None) -> 
     )
 
 
-def _other(name: str, kind: str, repository: str, *, steps: int, guidance: float | None = None, **more: Any) -> Preset:
+def _same_name_preset(
+    name: str, kind: str, repository: str, *, steps: int, guidance: float | None = None, **more: Any
+) -> Preset:
     """Return the row of a kind that mflux knows by the same name."""
     return Preset(
         name=name,
@@ -173,9 +177,9 @@ _MOSS = "moss_image.variants.txt2img.moss_image:MOSSImage"
 _QWEN21 = "qwen21.variants.txt2img.qwen_image_21:QwenImage21"
 
 _ROWS = (
-    _flux("flux-schnell", "schnell", "FLUX.1-schnell", steps=4, guidance=None),
-    _flux("flux-dev", "dev", "FLUX.1-dev", guidance=3.5),
-    _flux("flux-krea-dev", "krea-dev", "FLUX.1-Krea-dev", guidance=4.5),
+    _flux_preset("flux-schnell", "schnell", "FLUX.1-schnell", steps=4, guidance=None),
+    _flux_preset("flux-dev", "dev", "FLUX.1-dev", guidance=3.5),
+    _flux_preset("flux-krea-dev", "krea-dev", "FLUX.1-Krea-dev", guidance=4.5),
     Preset(
         name="flux-kontext-dev",
         type=f"{_MFLUX}.flux.variants.kontext.flux_kontext:Flux1Kontext",
@@ -200,12 +204,12 @@ _ROWS = (
         mask=True,
     ),
     # Distilled models were trained without guidance: with any, mflux computes what they have not learned.
-    _klein("flux2-klein-4b", "FLUX.2-klein-4B"),
-    _klein("flux2-klein-9b", "FLUX.2-klein-9B"),
-    _klein("flux2-klein-edit-4b", "FLUX.2-klein-4B", edits=True),
-    _klein("flux2-klein-edit-9b", "FLUX.2-klein-9B", edits=True),
-    _klein("flux2-klein-base-4b", "FLUX.2-klein-base-4B", steps=50, guidance=4.0),
-    _klein("flux2-klein-base-9b", "FLUX.2-klein-base-9B", steps=50, guidance=4.0),
+    _klein_preset("flux2-klein-4b", "FLUX.2-klein-4B"),
+    _klein_preset("flux2-klein-9b", "FLUX.2-klein-9B"),
+    _klein_preset("flux2-klein-edit-4b", "FLUX.2-klein-4B", edits=True),
+    _klein_preset("flux2-klein-edit-9b", "FLUX.2-klein-9B", edits=True),
+    _klein_preset("flux2-klein-base-4b", "FLUX.2-klein-base-4B", steps=50, guidance=4.0),
+    _klein_preset("flux2-klein-base-9b", "FLUX.2-klein-base-9B", steps=50, guidance=4.0),
     # mflux's alias means the release of December 2025; the first one has the same network and schedule.
     Preset(
         name="qwen-image",
@@ -219,28 +223,30 @@ _ROWS = (
         guidance=4.0,
         negative_prompt=True,
     ),
-    _qwen_edit("qwen-image-edit", "Qwen-Image-Edit-2509", zero_cond_t=False),
-    _qwen_edit("qwen-image-edit-2511", "Qwen-Image-Edit-2511", zero_cond_t=True),
-    _z_image("z-image-turbo", "Z-Image-Turbo", steps=9, guidance=None),
-    _z_image("z-image", "Z-Image", steps=50, guidance=4.0),
-    _fibo("fibo", "FIBO", steps=50, guidance=5.0),
-    _fibo("fibo-lite", "Fibo-lite", steps=8, guidance=None),
-    _other("krea-2", _KREA2, "krea/Krea-2-Turbo", steps=8, guidance=1.0),
-    _other("krea-2-raw", _KREA2, "krea/Krea-2-Raw", steps=25, guidance=1.0),
-    _other("qwen-image-2.1", _QWEN21, "Qwen/Qwen-Image-2.1", steps=40, least_steps=2, guidance=4.0, paired=True),
-    _other("qwen-image-2.1-turbo", _QWEN21, "Qwen/Qwen-Image-2.1-Turbo", steps=8),
-    _other("ernie-image", _ERNIE, "baidu/ERNIE-Image", steps=50, guidance=4.0),
-    _other("ernie-image-turbo", _ERNIE, "baidu/ERNIE-Image-Turbo", steps=8),
-    _other("moss-image-sft", _MOSS, "OpenMOSS-Team/MOSS-Image-SFT", steps=50, guidance=3.0),
-    _other("moss-image-base", _MOSS, "OpenMOSS-Team/MOSS-Image-Base", steps=50, guidance=3.0),
-    _other(
+    _qwen_edit_preset("qwen-image-edit", "Qwen-Image-Edit-2509", zero_cond_t=False),
+    _qwen_edit_preset("qwen-image-edit-2511", "Qwen-Image-Edit-2511", zero_cond_t=True),
+    _z_image_preset("z-image-turbo", "Z-Image-Turbo", steps=9, guidance=None),
+    _z_image_preset("z-image", "Z-Image", steps=50, guidance=4.0),
+    _fibo_preset("fibo", "FIBO", steps=50, guidance=5.0),
+    _fibo_preset("fibo-lite", "Fibo-lite", steps=8, guidance=None),
+    _same_name_preset("krea-2", _KREA2, "krea/Krea-2-Turbo", steps=8, guidance=1.0),
+    _same_name_preset("krea-2-raw", _KREA2, "krea/Krea-2-Raw", steps=25, guidance=1.0),
+    _same_name_preset(
+        "qwen-image-2.1", _QWEN21, "Qwen/Qwen-Image-2.1", steps=40, least_steps=2, guidance=4.0, paired=True
+    ),
+    _same_name_preset("qwen-image-2.1-turbo", _QWEN21, "Qwen/Qwen-Image-2.1-Turbo", steps=8),
+    _same_name_preset("ernie-image", _ERNIE, "baidu/ERNIE-Image", steps=50, guidance=4.0),
+    _same_name_preset("ernie-image-turbo", _ERNIE, "baidu/ERNIE-Image-Turbo", steps=8),
+    _same_name_preset("moss-image-sft", _MOSS, "OpenMOSS-Team/MOSS-Image-SFT", steps=50, guidance=3.0),
+    _same_name_preset("moss-image-base", _MOSS, "OpenMOSS-Team/MOSS-Image-Base", steps=50, guidance=3.0),
+    _same_name_preset(
         "boogu-image-turbo",
         "boogu.variants.txt2img.boogu_image:BooguImage",
         "Boogu/Boogu-Image-0.1-Turbo",
         steps=4,
         loras=False,
     ),
-    _other(
+    _same_name_preset(
         "ming-image-design",
         "ming_image.variants.ming_image:MingImage",
         "inclusionAI/Ming-Image-0.1-Design",

@@ -19,22 +19,22 @@ def preset_for(folder: Path, name: str | None) -> Preset:
     Raise OrchardError("model_failed") if there is none, or if the files are those of another kind of model.
     """
     if name is None:
-        return _recognised(folder)
+        return _recognise_preset(folder)
     if name not in PRESETS:
         raise OrchardError("model_failed", f"there is no config_name '{name}': it must be one of {', '.join(PRESETS)}")
     preset = PRESETS[name]
-    if not _may_be(preset, folder):
-        others = ", ".join(other.name for other in PRESETS.values() if _may_be(other, folder)) or "no preset"
+    if not _matches_files(preset, folder):
+        others = ", ".join(other.name for other in PRESETS.values() if _matches_files(other, folder)) or "no preset"
         raise OrchardError("model_failed", f"its files are no model for config_name '{name}'; they fit {others}")
     return preset
 
 
-def _recognised(folder: Path) -> Preset:
+def _recognise_preset(folder: Path) -> Preset:
     """Return the first preset that fits the files and whose repository is in the folder's name, else the only one
     that fits."""
-    fitting = [preset for preset in PRESETS.values() if _may_be(preset, folder)]
-    called = _plain(_name_of(folder))
-    named = [preset for preset in fitting if _plain(preset.repository.partition("/")[2]) in called]
+    fitting = [preset for preset in PRESETS.values() if _matches_files(preset, folder)]
+    called = _plain_name(_name_of(folder))
+    named = [preset for preset in fitting if _plain_name(preset.repository.partition("/")[2]) in called]
     if named:
         return max(named, key=lambda preset: len(preset.repository))
     if len({preset.repository for preset in fitting}) == 1:
@@ -43,12 +43,12 @@ def _recognised(folder: Path) -> Preset:
     raise OrchardError("model_failed", message + ", ".join(preset.name for preset in fitting or PRESETS.values()))
 
 
-def _may_be(preset: Preset, folder: Path) -> bool:
+def _matches_files(preset: Preset, folder: Path) -> bool:
     """Return whether no file in the folder contradicts a preset; the files that mflux saves say little."""
-    pipeline = _json(folder / "model_index.json").get("_class_name")
+    pipeline = _read_json_object(folder / "model_index.json").get("_class_name")
     if pipeline is not None and pipeline not in (preset.pipelines or {pipeline} - _PIPELINES):
         return False
-    config = _json(folder / "transformer" / "config.json")
+    config = _read_json_object(folder / "transformer" / "config.json")
     return not config or all((config.get(key) or False) == value for key, value in preset.marks.items())
 
 
@@ -57,11 +57,11 @@ def _name_of(folder: Path) -> str:
     return folder.parent.parent.name if folder.parent.name == _SNAPSHOTS else folder.name
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _json(file: Path) -> Mapping[str, Any]:
+def _read_json_object(file: Path) -> Mapping[str, Any]:
     """Return the JSON object in a file; an empty one if it can't be read."""
     try:
         found = folder_files.read_json(file)

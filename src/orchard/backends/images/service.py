@@ -16,18 +16,18 @@ from PIL import Image as Picture
 
 from orchard import folder_files
 from orchard.backends.images.describer import is_json_object
-from orchard.backends.images.drawing import Drawing, Pictures, read_pictures, settle
+from orchard.backends.images.drawing import Drawing, Pictures, make_drawing, read_pictures
 from orchard.backends.images.pace import Pace
 from orchard.backends.images.pictures import encode
 from orchard.backends.images.pipeline import Pipeline
 from orchard.backends.images.recognise import preset_for
-from orchard.backends.service import Emit, Heartbeat, Loaded, Progress
+from orchard.backends.service import Emit, Heartbeat, LoadResult, Progress
 from orchard.backends.turns import TurnService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, Output, Progressed, Started, Usage
 from orchard.core.request import Request
 from orchard.core.tasks.images import EditImages, GenerateImages, Image, ImageOptions, PartialImage
-from orchard.device.out_of_memory import patiently, surface
+from orchard.device.out_of_memory import raise_late_errors, retry_once
 
 log = logging.getLogger("orchard.worker")
 
@@ -37,7 +37,7 @@ _DESCRIBING_SECONDS = 900.0
 _TRIAL_SIDE = 64
 
 
-class _Dropped(Exception):
+class _ImageCancelled(Exception):
     """The image's request was cancelled."""
 
 
@@ -73,22 +73,22 @@ class ImageService(TurnService[_Order]):
         self._pipeline: Pipeline | None = None
         self._checks: set[asyncio.Task[None]] = set()
 
-    async def start(self, emit: Emit, progress: Progress) -> Loaded:
+    async def start(self, emit: Emit, progress: Progress) -> LoadResult:
         """Load the model, make a small image with it, and return its size.
 
         Raise OrchardError("model_failed", ...) with the reason.
         """
         self._emit = emit
         self._loop = asyncio.get_running_loop()
-        self._pipeline = await self._loaded(self._load, progress)
-        details: dict[str, str | list[str]] = {"config_name": self._preset.name, "takes": list(self._preset.takes)}
-        return Loaded(self._weights_bytes, details)
+        self._pipeline = await self._load_model(self._load, progress)
+        details: dict[str, str | list[str]] = {"config_name": self._preset.name, "takes": list(self._preset.parameters)}
+        return LoadResult(self._weights_bytes, details)
 
     def _load(self, progress: Callable[[float], None]) -> Pipeline:
         """Load the model and try it, in its thread."""
         self._check_files()
         self._preset = preset_for(self._folder, self._options.config_name)
-        weights = (path for path in folder_files.tree(self._folder) if path.endswith(".safetensors"))
+        weights = (path for path in folder_files.walk_folder(self._folder) if path.endswith(".safetensors"))
         stored = sum(map(os.path.getsize, weights))
         self._pace.allow(stored / _SLOWEST_DISK)
         pipeline = type(self).load_pipeline(self._preset, self._folder, self._options, progress)
@@ -98,7 +98,7 @@ class ImageService(TurnService[_Order]):
 
     def _check_files(self) -> None:
         try:
-            folder_files.check(self._folder)
+            folder_files.check_folder(self._folder)
         except (OSError, ValueError) as error:
             raise OrchardError("model_failed", f"the model in {self._folder} can't be loaded: {error}") from error
 
@@ -111,7 +111,7 @@ class ImageService(TurnService[_Order]):
         pictures = Pictures([Picture.new("RGB", (side, side), "gray")], Picture.new("RGB", (side, side), "white"))
         began = time.monotonic()
         self._thread.advance()
-        pipeline.draw(drawing, pictures if self._preset.edits else Pictures(), 0, lambda done, decoded: None)
+        pipeline.draw(drawing, pictures if self._preset.can_edit else Pictures(), 0, lambda done, decoded: None)
         self._pace.learn(time.monotonic() - began, side * side)
 
     def submit(self, request: Request) -> None:
@@ -122,25 +122,25 @@ class ImageService(TurnService[_Order]):
             return
         order = _Order(request)
         self._add(order)
-        check = asyncio.create_task(self._check(order))
+        check = asyncio.create_task(self._check_order(order))
         self._checks.add(check)
         check.add_done_callback(self._checks.discard)
         self._tell()
 
-    async def _check(self, order: _Order) -> None:
+    async def _check_order(self, order: _Order) -> None:
         """Read the request's images and settle its inputs in a thread; then let the request wait for its turn."""
         try:
-            order.drawing = await self._loop.run_in_executor(self._reader, self._settled, order)
+            order.drawing = await self._loop.run_in_executor(self._reader, self._make_drawing, order)
         except Exception as error:
             self._fail(order, error, "the request could not be read")
             return
-        self._go_on()
+        self._start_work()
 
-    def _settled(self, order: _Order) -> Drawing:
+    def _make_drawing(self, order: _Order) -> Drawing:
         if order.cancelled:
-            raise _Dropped
+            raise _ImageCancelled
         assert self._pipeline
-        drawing = settle(order.task, self._preset, describes=self._pipeline.describes)
+        drawing = make_drawing(order.task, self._preset, can_describe=self._pipeline.can_describe)
         self._pipeline.check_prompts(drawing)
         return drawing
 
@@ -155,9 +155,9 @@ class ImageService(TurnService[_Order]):
         super().resume(request_id)
         if order := self._live.get(request_id):
             held, order.held = order.held, []
-            self._give(order, held)
+            self._send_images(order, held)
 
-    def signs(self) -> Heartbeat:
+    def heartbeat(self) -> Heartbeat:
         """Return the signs of life; each step is a piece of work, whose expected time doesn't count."""
         return Heartbeat(self._pace.silence(self._thread.silent_seconds), self._thread.mlx_bytes)
 
@@ -173,20 +173,20 @@ class ImageService(TurnService[_Order]):
 
     async def _run(self) -> None:
         """Make images until no request wants any."""
-        while order := self._next():
+        while order := self._next_order():
             if not order.begun:
                 order.begun = True
                 self._tell((order.id, [Started(0)]))
             try:
-                image = await self._thread.do(patiently, partial(self._draw, order, set()))
+                image = await self._thread.do(retry_once, partial(self._draw, order, set()))
             except Exception as error:
                 self._fail(order, error, "the image could not be made")
                 continue
             self._queue.charge(order.id, 1)
             if not order.cancelled:
-                self._finish(order, image)
+                self._finish_image(order, image)
 
-    def _next(self) -> _Order | None:
+    def _next_order(self) -> _Order | None:
         """Return the request whose turn it is to get an image, of those that have been checked."""
         return next((order for order in self._queue if order.drawing), None)
 
@@ -196,28 +196,28 @@ class ImageService(TurnService[_Order]):
         `sent`: the steps after which a partial image was sent, before memory ran out and the image began anew.
         """
         assert self._pipeline
-        drawing = order.drawing = self._described(order)
+        drawing = order.drawing = self._describe_prompt(order)
         task, index, pixels = order.task, order.images, drawing.width * drawing.height
         began = time.monotonic()
 
         def on_step(done: int, decoded: Callable[[], Picture.Image]) -> None:
             nonlocal began
             if order.cancelled:
-                raise _Dropped
+                raise _ImageCancelled
             progressed = Progressed(index * drawing.steps + done, task.n * drawing.steps)
             images: list[Event] = []
             if done:
                 self._pace.learn(time.monotonic() - began, pixels)
                 self._pace.expect(pixels)
             self._thread.advance()
-            if done in drawing.partial_after and done not in sent:
+            if done in drawing.partial_steps and done not in sent:
                 image = decoded()
-                surface()
+                raise_late_errors()
                 data = encode(image, task.format, task.compression)
                 unfinished = PartialImage(data, image.width, image.height, len(sent))
                 sent.add(done)
                 images.append(Output.of(unfinished, index))
-            self._loop.call_soon_threadsafe(self._stepped, order, images, progressed)
+            self._loop.call_soon_threadsafe(self._report_step, order, images, progressed)
             began = time.monotonic()
 
         self._pace.expect(pixels)
@@ -225,7 +225,7 @@ class ImageService(TurnService[_Order]):
         data = encode(made, task.format, task.compression)
         return Image(data, made.width, made.height, drawing.seed + index)
 
-    def _described(self, order: _Order) -> Drawing:
+    def _describe_prompt(self, order: _Order) -> Drawing:
         """Return the request's inputs, with the prompt as JSON if the preset needs that."""
         assert order.drawing
         assert self._pipeline
@@ -237,12 +237,12 @@ class ImageService(TurnService[_Order]):
         self._thread.advance()
         return described
 
-    def _stepped(self, order: _Order, images: list[Event], progressed: Progressed) -> None:
+    def _report_step(self, order: _Order, images: list[Event], progressed: Progressed) -> None:
         if not order.cancelled:
-            self._give(order, images)
+            self._send_images(order, images)
             self._tell((order.id, [progressed]))
 
-    def _give(self, order: _Order, images: list[Event]) -> None:
+    def _send_images(self, order: _Order, images: list[Event]) -> None:
         """Send images and the end of their request, or hold them back while it is paused."""
         if order.paused:
             order.held += images
@@ -251,14 +251,14 @@ class ImageService(TurnService[_Order]):
                 self._forget(order.id)
             self._tell((order.id, images))
 
-    def _finish(self, order: _Order, image: Image) -> None:
+    def _finish_image(self, order: _Order, image: Image) -> None:
         """Send a finished image; the last one ends its request."""
         events: list[Event] = [Output.of(image, order.images)]
         order.images += 1
         if order.images == order.task.n:
             reason: FinishReason = "stop"
             events.append(Finished((reason,) * order.task.n, Usage(0, 0, units=order.task.n)))
-        self._give(order, events)
+        self._send_images(order, events)
 
     def _fail(self, order: _Order, error: Exception, what: str) -> None:
         """End a request with an error, unless it was cancelled."""

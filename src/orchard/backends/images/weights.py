@@ -15,15 +15,15 @@ def read_without_torch() -> None:
     loader = pkgutil.resolve_name(_LOADER)
 
     def convert(path: Path, weight_files: list[str] | None = None) -> Weights:
-        return _halved(loader._load_mlx_native(path, weight_files))
+        return _to_float16(loader._load_mlx_native(path, weight_files))
 
     def bfloat16(path: Path) -> Weights:
-        return _halved(loader._load_multi_json(path))
+        return _to_float16(loader._load_multi_json(path))
 
     loader._load_torch_convert = staticmethod(convert)
     loader._load_torch_bfloat16 = staticmethod(bfloat16)
 
 
-def _halved(weights: Weights) -> Weights:
+def _to_float16(weights: Weights) -> Weights:
     """Return weights as PyTorch hands them over: NumPy knows no bfloat16, so that mflux takes float16 for it."""
     return {name: array.astype(mx.float16) if array.dtype == mx.bfloat16 else array for name, array in weights.items()}

@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 FEWEST_ROWS = 4
 """The fewest rows that numpy multiplies in a model that generates text. Fewer gain little, and MLX's result for a row
 doesn't depend on other rows."""
-_FEWEST_OF_SMALL = 2
+_FEWEST_ROWS_OF_SMALL = 2
 """The same for small layers without quantisation, which have nothing to unpack."""
 MANY_ROWS = 64
 """The fewest rows that numpy multiplies with all its threads in such a model."""
@@ -31,20 +31,20 @@ def is_slow() -> bool:
     return sys.platform != "darwin" and mx.default_device() == mx.cpu
 
 
-def adapt(network: nn.Module, fewest_rows: int = 1, *, writes: bool = False) -> None:
+def use_numpy(network: nn.Module, fewest_rows: int = 1, *, generates: bool = False) -> None:
     """On such a CPU, let numpy compute the products of a network's float32 layers with `fewest_rows` rows or more.
 
-    `writes`: the model generates text, so most of its products have few rows; see `threads_for`.
+    `generates`: the model generates text, so most of its products have few rows; see `threads_for`.
     """
     if not is_slow():
         return
     for _, module in network.named_modules():
-        if (kind := _NUMPYS.get(type(module))) and module.weight.dtype == mx.float32:
+        if (kind := _NUMPY_LAYERS.get(type(module))) and module.weight.dtype == mx.float32:
             module.__class__ = kind
-            module.fewest_rows, module.writes = fewest_rows, writes
+            module.fewest_rows, module.writes = fewest_rows, generates
 
 
-def widen(network: nn.Module, room: int = 0) -> bool:
+def widen_to_float32(network: nn.Module, room: int = 0) -> bool:
     """On such a CPU, let a network compute in float32 if that is faster; return whether its weights are float32 then.
 
     A network whose weights take at most `room` bytes in float32 gets such weights, and numpy computes its products:
@@ -55,26 +55,26 @@ def widen(network: nn.Module, room: int = 0) -> bool:
     if not is_slow():
         return False
     layers = [(name, module) for name, module in network.named_modules() if type(module) in _LAYERS]
-    weights = sum(_weights(module) for _, module in layers)
+    weights = sum(_count_weights(module) for _, module in layers)
     are_large = weights >= len(layers) * _LEAST_WEIGHTS
     are_half = all(module.weight.dtype in (mx.bfloat16, mx.float16) for _, module in layers)
     if layers and weights * mx.float32.size <= room and (are_large or are_half):
         network.set_dtype(mx.float32)  # first: weights would be rounded to the type of their scales
-        network.update_modules(tree_unflatten([(name, _unpacked(module)) for name, module in layers]))
-        adapt(network, 1 if are_large else _FEWEST_OF_SMALL, writes=True)
+        network.update_modules(tree_unflatten([(name, _unpack_layer(module)) for name, module in layers]))
+        use_numpy(network, 1 if are_large else _FEWEST_ROWS_OF_SMALL, generates=True)
         return True
     if any("scales" in module for module in network.modules()):
         network.set_dtype(mx.float32)
-        adapt(network, FEWEST_ROWS, writes=True)
+        use_numpy(network, FEWEST_ROWS, generates=True)
     return False
 
 
-def _weights(layer: nn.Module) -> int:
+def _count_weights(layer: nn.Module) -> int:
     weight: mx.array = layer.weight
     return weight.nbytes * 8 // layer.bits if "scales" in layer else weight.size
 
 
-def _unpacked(layer: nn.Module) -> nn.Module:
+def _unpack_layer(layer: nn.Module) -> nn.Module:
     """Return a layer without quantisation that computes the same."""
     if "scales" not in layer:
         return layer
@@ -97,15 +97,15 @@ def threads_for(rows: int) -> AbstractContextManager[Any]:
     """
     if rows >= MANY_ROWS:
         return nullcontext()
-    return cast(AbstractContextManager[Any], _libraries().limit(limits=1, user_api="blas"))
+    return cast(AbstractContextManager[Any], _thread_controller().limit(limits=1, user_api="blas"))
 
 
 @cache
-def _libraries() -> ThreadpoolController:
+def _thread_controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def product(inputs: mx.array, weights: mx.array) -> mx.array:
+def numpy_product(inputs: mx.array, weights: mx.array) -> mx.array:
     """Multiply float32 inputs (..., width) by weights (outputs, width) with numpy."""
     rows = np.asarray(inputs).reshape(-1, inputs.shape[-1])
     return mx.array(rows @ np.asarray(weights).T).reshape(*inputs.shape[:-1], -1)
@@ -113,30 +113,30 @@ def product(inputs: mx.array, weights: mx.array) -> mx.array:
 
 class _NumpyLinear(nn.Linear):  # type: ignore[misc]
     fewest_rows: int
-    writes: bool
+    generates: bool
 
     def __call__(self, inputs: mx.array) -> mx.array:
-        if not _is_numpys(self, inputs):
+        if not _can_use_numpy(self, inputs):
             return super().__call__(inputs)  # type: ignore[no-any-return]
-        found = _product_of(self, inputs)
+        found = _layer_product(self, inputs)
         return found + self.bias if "bias" in self else found
 
 
 class _NumpyEmbedding(nn.Embedding):  # type: ignore[misc]
     fewest_rows: int
-    writes: bool
+    generates: bool
 
     def as_linear(self, inputs: mx.array) -> mx.array:
-        return _product_of(self, inputs) if _is_numpys(self, inputs) else super().as_linear(inputs)
+        return _layer_product(self, inputs) if _can_use_numpy(self, inputs) else super().as_linear(inputs)
 
 
-_NUMPYS: dict[type, Any] = {nn.Linear: _NumpyLinear, nn.Embedding: _NumpyEmbedding}
+_NUMPY_LAYERS: dict[type, Any] = {nn.Linear: _NumpyLinear, nn.Embedding: _NumpyEmbedding}
 
 
-def _is_numpys(layer: Any, inputs: mx.array) -> bool:
+def _can_use_numpy(layer: Any, inputs: mx.array) -> bool:
     return inputs.dtype == mx.float32 and inputs.size >= layer.fewest_rows * inputs.shape[-1]
 
 
-def _product_of(layer: Any, inputs: mx.array) -> mx.array:
+def _layer_product(layer: Any, inputs: mx.array) -> mx.array:
     with threads_for(inputs.size // inputs.shape[-1]) if layer.writes else nullcontext():
-        return product(inputs, layer.weight)
+        return numpy_product(inputs, layer.weight)

@@ -127,20 +127,20 @@ __device__ __forceinline__ void multiply(
 
 
 @cache
-def works(dtype: mx.Dtype) -> bool:
+def is_kernel_correct(dtype: mx.Dtype) -> bool:
     """Return whether the device runs the kernel correctly with inputs of a type: tensor cores differ."""
     layer = nn.QuantizedLinear(2 * _CHUNK, 16, bias=False, group_size=_CHUNK, bits=4)
     layer.set_dtype(dtype)
     inputs = mx.random.normal((2, 2 * _CHUNK), key=mx.random.key(0)).astype(dtype)
     try:
-        return bool(mx.allclose(product(inputs, layer), layer(inputs), rtol=0.05, atol=0.05))
+        return bool(mx.allclose(product_of_few_rows(inputs, layer), layer(inputs), rtol=0.05, atol=0.05))
     except (RuntimeError, ValueError) as error:
         log.info("4-bit products of a few rows are MLX's: the device doesn't run the kernel for them (%s)", error)
         return False
 
 
-def serves(rows: int, dtype: mx.Dtype, layer: Any) -> bool:
-    """Return whether `product` can compute so many rows of a type with a quantised layer on CUDA."""
+def can_multiply(rows: int, dtype: mx.Dtype, layer: Any) -> bool:
+    """Return whether `product_of_few_rows` can compute so many rows of a type with a quantised layer on CUDA."""
     outputs, words = layer["weight"].shape
     return (
         rows <= MOST_ROWS
@@ -154,15 +154,15 @@ def serves(rows: int, dtype: mx.Dtype, layer: Any) -> bool:
     )
 
 
-def product(inputs: mx.array, layer: Any) -> mx.array:
+def product_of_few_rows(inputs: mx.array, layer: Any) -> mx.array:
     """Multiply inputs (..., width) by a layer's 4-bit weights (outputs, width), without its bias."""
     *shape, width = inputs.shape
     rows, outputs = inputs.size // width, layer["weight"].shape[0]
     if len(shape) != 2:  # a model's inputs are (rows, n, width); another operation for each product costs the host time
-        return product(inputs.reshape(1, rows, width), layer).reshape(*shape, outputs)
+        return product_of_few_rows(inputs.reshape(1, rows, width), layer).reshape(*shape, outputs)
     # Every block reads all inputs. With many rows that takes longer than reading weights, so use fewer blocks.
     bands = 2 if rows > 16 and outputs % 32 == 0 else 1
-    result: mx.array = _kernel(inputs.dtype)(
+    result: mx.array = _product_kernel(inputs.dtype)(
         inputs=[inputs, layer["weight"], layer["scales"], layer["biases"]],
         template=[
             ("T", inputs.dtype),
@@ -180,14 +180,14 @@ def product(inputs: mx.array, layer: Any) -> mx.array:
 
 
 @cache
-def _kernel(dtype: mx.Dtype) -> Any:
+def _product_kernel(dtype: mx.Dtype) -> Any:
     bits, base, ones, kind = _NUMBERS[dtype]
     header = _HEADER.replace("BASE_BITS", bits).replace("KIND", kind)
     source = _SOURCE.replace("BASE", base).replace("ONES", ones)
     return cuda_kernel(f"few_rows_{kind}", ["inputs", "weights", "scales", "biases"], ["products_out"], source, header)
 
 
-_LOOK_UP = """
+_EMBEDDING_SOURCE = """
   const int64_t at = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;  // eight numbers of a token
   const int words = weights_shape[1], groups = scales_shape[1];
   if (at >= int64_t(tokens_shape[0]) * words) return;
@@ -199,10 +199,10 @@ _LOOK_UP = """
   for (int i = 0; i < 8; i++)
     embedded[at * 8 + i] = static_cast<T>(__fmaf_rn(scale, static_cast<float>((packed >> (4 * i)) & 15u), bias));
 """
-_LOOKED_UP = 256  # words per block
+_EMBEDDING_WORDS = 256  # words per block
 
 
-def embeds(layer: Any) -> bool:
+def can_embed(layer: Any) -> bool:
     """Return whether `embed` can compute a quantised embedding layer on CUDA."""
     return bool(layer.bits == 4 and layer.mode == "affine" and layer.group_size % 8 == 0)
 
@@ -210,11 +210,11 @@ def embeds(layer: Any) -> bool:
 def embed(tokens: mx.array, layer: Any) -> mx.array:
     """Return the embeddings of tokens (...) from 4-bit weights (tokens, width), in the type of the layer's scales."""
     words = layer["weight"].shape[1]
-    result: mx.array = _look_up()(
+    result: mx.array = _embedding_kernel()(
         inputs=[tokens.reshape(-1), layer["weight"], layer["scales"], layer["biases"]],
         template=[("T", layer["scales"].dtype), ("INDEX", tokens.dtype), ("GROUP", layer.group_size)],
-        grid=(-(-tokens.size * words // _LOOKED_UP) * _LOOKED_UP, 1, 1),
-        threadgroup=(_LOOKED_UP, 1, 1),
+        grid=(-(-tokens.size * words // _EMBEDDING_WORDS) * _EMBEDDING_WORDS, 1, 1),
+        threadgroup=(_EMBEDDING_WORDS, 1, 1),
         output_shapes=[(*tokens.shape, words * 8)],
         output_dtypes=[layer["scales"].dtype],
     )[0]
@@ -222,5 +222,5 @@ def embed(tokens: mx.array, layer: Any) -> mx.array:
 
 
 @cache
-def _look_up() -> Any:
-    return cuda_kernel("embed", ["tokens", "weights", "scales", "biases"], ["embedded"], _LOOK_UP)
+def _embedding_kernel() -> Any:
+    return cuda_kernel("embed", ["tokens", "weights", "scales", "biases"], ["embedded"], _EMBEDDING_SOURCE)

@@ -18,15 +18,15 @@ from orchard.backends.kernels import quantized
 _ARRAYS = ("weight", "scales", "biases", "bias")
 
 
-def fuse(network: nn.Module, run: Callable[[], Any]) -> None:
+def fuse_layers(network: nn.Module, run: Callable[[], Any]) -> None:
     """Join the layers of a network that can be joined, except adapted ones; the weights need not be evaluated.
 
     `run` lets the network read a token.
     """
     for layers in _siblings(network, run):
-        joint = _Joint(layers)
+        joint = _JointWeights(layers)
         for place, layer in enumerate(layers):
-            layer.__class__ = _Joined
+            layer.__class__ = _JoinedLayer
             layer.joint, layer.place = joint, place
 
 
@@ -43,7 +43,7 @@ def _siblings(network: nn.Module, run: Callable[[], Any]) -> list[list[Any]]:
     }
     calls: list[tuple[Any, mx.array]] = []
 
-    class Recorded(nn.QuantizedLinear):  # type: ignore[misc]
+    class RecordedLayer(nn.QuantizedLinear):  # type: ignore[misc]
         def __call__(self, inputs: mx.array) -> mx.array:
             calls.append((self, inputs))
             return super().__call__(inputs)  # type: ignore[no-any-return]
@@ -53,24 +53,24 @@ def _siblings(network: nn.Module, run: Callable[[], Any]) -> list[list[Any]]:
         return []
     try:
         for layer in plain:
-            layer.__class__ = Recorded
+            layer.__class__ = RecordedLayer
         run()
     finally:
         for layer in plain:
             layer.__class__ = nn.QuantizedLinear
-    found = groupby(calls, lambda call: (id(call[1]), parents.get(id(call[0]), id(call[0])), _form(call[0])))
+    found = groupby(calls, lambda call: (id(call[1]), parents.get(id(call[0]), id(call[0])), _layer_form(call[0])))
     groups = [[layer for layer, _ in alike] for _, alike in found]
     times = Counter(id(layer) for layer, _ in calls)
     calls.clear()  # the inputs keep the replaced weights alive
     return [group for group in groups if len(group) > 1 and all(times[id(layer)] == 1 for layer in group)]
 
 
-def _form(layer: Any) -> tuple[Any, ...]:
+def _layer_form(layer: Any) -> tuple[Any, ...]:
     arrays = [(name, layer[name].dtype, layer[name].shape[1:]) for name in _ARRAYS if name in layer]
     return layer.bits, layer.group_size, layer.mode, arrays
 
 
-class _Joint:
+class _JointWeights:
     """The joint weights of some layers, and the results that the first one has computed for the others."""
 
     def __init__(self, layers: list[Any]) -> None:
@@ -96,7 +96,7 @@ class _Joint:
         """Return the output of the layer at `place` for inputs (..., width); None: it must compute it itself."""
         if place == 0:
             self._inputs = inputs
-            self._outputs = list(mx.split(quantized.linear(inputs, self), self._borders, axis=-1))
+            self._outputs = list(mx.split(quantized.quantized_linear(inputs, self), self._borders, axis=-1))
         elif inputs is not self._inputs:
             return None
         output = self._outputs[place]
@@ -105,10 +105,10 @@ class _Joint:
         return output
 
 
-class _Joined(nn.QuantizedLinear):  # type: ignore[misc]
-    joint: _Joint
+class _JoinedLayer(nn.QuantizedLinear):  # type: ignore[misc]
+    joint: _JointWeights
     place: int
 
     def __call__(self, inputs: mx.array) -> mx.array:
         output = self.joint.take(inputs, self.place)
-        return quantized.linear(inputs, self) if output is None else output
+        return quantized.quantized_linear(inputs, self) if output is None else output

@@ -21,7 +21,7 @@ from orchard.engine.batching.model import cuda_kernel, on_cuda
 
 # The functions that the libraries' `gated_delta_update` calls without Metal. Models import `gated_delta_update` itself
 # by its name, so it can't be replaced.
-REPLACED = {
+REPLACED_FUNCTIONS = {
     "mlx_lm.models.gated_delta": ("gated_delta_ops",),
     "mlx_vlm.models.gated_delta": ("gated_delta_ops",),
     "mlx_vlm.models.qwen3_5.gated_delta": ("gated_delta_ops", "gated_delta_chunked", "_gated_delta_with_states_ops"),
@@ -110,7 +110,7 @@ _CONVOLVE = """
 """
 
 
-def install(network: nn.Module) -> None:
+def install_kernels(network: nn.Module) -> None:
     """On CUDA, let a network, and the libraries' modules that have been imported, use the kernels.
 
     Call this before the network is run.
@@ -118,19 +118,19 @@ def install(network: nn.Module) -> None:
     if not on_cuda():
         return
     for _, module in network.named_modules():
-        if type(module) is nn.Conv1d and _is_short(module):
+        if type(module) is nn.Conv1d and _is_short_convolution(module):
             module.__class__ = _ShortConvolution
     if module := sys.modules.get("mlx_vlm.models.qwen3_5.language"):
         module.Qwen3_5GatedDeltaNet._causal_conv1d_decode = lambda layer, inputs: layer.conv1d(inputs)
-    for module_name, names in REPLACED.items():
+    for module_name, names in REPLACED_FUNCTIONS.items():
         if module := sys.modules.get(module_name):
             for name in names:
                 plain = getattr(module, name)
-                if not isinstance(plain, _Update):
-                    setattr(module, name, _Update(plain))
+                if not isinstance(plain, _RuleUpdate):
+                    setattr(module, name, _RuleUpdate(plain))
 
 
-def _is_short(layer: nn.Conv1d) -> bool:
+def _is_short_convolution(layer: nn.Conv1d) -> bool:
     """Return whether a layer convolves each channel by itself, without padding."""
     plain = layer.stride == 1 and layer.padding == 0 and layer.dilation == 1 and "bias" not in layer
     return bool(plain and layer.groups == layer.weight.shape[0] and layer.weight.shape[2] == 1)
@@ -150,7 +150,7 @@ def convolve(inputs: mx.array, weights: mx.array) -> mx.array:
     Return (rows, tokens, channels). Sums are in float32, in the same order for any number of tokens.
     """
     rows, held, channels = inputs.shape
-    result: mx.array = _convolution()(
+    result: mx.array = _convolution_kernel()(
         inputs=[inputs, weights],
         template=[("T", inputs.dtype)],
         grid=(-(-channels // _THREADS) * _THREADS, held - weights.shape[1] + 1, rows),
@@ -162,7 +162,7 @@ def convolve(inputs: mx.array, weights: mx.array) -> mx.array:
 
 
 @cache
-def _convolution() -> Any:
+def _convolution_kernel() -> Any:
     return cuda_kernel("short_convolution", ["inputs", "weights"], ["convolved"], _CONVOLVE)
 
 
@@ -181,7 +181,7 @@ class Arguments(NamedTuple):
     mask: mx.array | None = None  # (rows, tokens) of bool
 
 
-class _Update:
+class _RuleUpdate:
     """Replaces a library's function, `plain`, and calls it for inputs that the kernel can't compute."""
 
     def __init__(self, plain: Callable[..., Any]) -> None:
@@ -193,26 +193,25 @@ class _Update:
         width = given.keys.shape[3]
         if width % 32 or width > _MOST_KEYS or wanted == 0:
             return self.plain(*args)
-        return update(given, wanted)
+        return update_state(given, wanted)
 
 
-def update(given: Arguments, wanted: int | None = None) -> tuple[mx.array, ...]:
+def update_state(arguments: Arguments, state_count: int | None = None) -> tuple[mx.array, ...]:
     """Return what the tokens read from the state, in the queries' type, and the new state, in the state's type.
 
     The former is (rows, tokens, heads, value width). The keys' width must be a multiple of 32, and at most 512.
-    `wanted`: also return the state after each of the first `wanted` tokens, (rows, wanted, heads, value width, key
-    width).
+    `state_count`: also return the states after the first so many tokens, (rows, count, heads, value width, key width).
     """
-    queries, keys, values, decay, rate, state, mask = given
+    queries, keys, values, decay, rate, state, mask = arguments
     rows, _, heads, value_width = values.shape
     key_width = keys.shape[3]
     lanes = _lanes(key_width)
     blocks = -(-value_width * lanes // _THREADS)
     shapes, dtypes = [values.shape, state.shape], [queries.dtype, state.dtype]
-    if wanted:
-        shapes, dtypes = [*shapes, (rows, wanted, *state.shape[1:])], [*dtypes, state.dtype]
-    found: list[mx.array] = _kernel(mask is not None, bool(wanted))(
-        inputs=[array for array in given if array is not None],
+    if state_count:
+        shapes, dtypes = [*shapes, (rows, state_count, *state.shape[1:])], [*dtypes, state.dtype]
+    found: list[mx.array] = _update_kernel(mask is not None, bool(state_count))(
+        inputs=[array for array in arguments if array is not None],
         # MLX compiles a kernel once for each combination of these, so all types are among them.
         template=[
             ("QUERY", queries.dtype),
@@ -225,7 +224,7 @@ def update(given: Arguments, wanted: int | None = None) -> tuple[mx.array, ...]:
             ("VALUES", value_width),
             ("LANES", lanes),
             ("PER_KEY", decay.ndim == 4),
-            ("STEPS", wanted or 0),
+            ("STEPS", state_count or 0),
         ],
         grid=(blocks * _THREADS, heads, rows),
         threadgroup=(_THREADS, 1, 1),
@@ -244,10 +243,10 @@ def _lanes(key_width: int) -> int:
 
 
 @cache
-def _kernel(masked: bool, between: bool) -> Any:
-    inputs = Arguments._fields if masked else Arguments._fields[:-1]
-    source = _SOURCE.replace("IS_READ", "mask[first + token]" if masked else "true")
-    source = source.replace("KEEP_STATE", _KEEP_STATE if between else "")
-    name = "gated_delta" + "_masked" * masked + "_between" * between
-    outputs = ["output", "new_state", *(["between"] if between else [])]
+def _update_kernel(has_mask: bool, keeps_states: bool) -> Any:
+    inputs = Arguments._fields if has_mask else Arguments._fields[:-1]
+    source = _SOURCE.replace("IS_READ", "mask[first + token]" if has_mask else "true")
+    source = source.replace("KEEP_STATE", _KEEP_STATE if keeps_states else "")
+    name = "gated_delta" + "_masked" * has_mask + "_between" * keeps_states
+    outputs = ["output", "new_state", *(["between"] if keeps_states else [])]
     return cuda_kernel(name, list(inputs), outputs, source)

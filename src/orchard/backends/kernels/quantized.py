@@ -23,24 +23,24 @@ _UNPACK_FROM = 256  # rows, on CUDA
 _BLOCK = 2**19  # weights to unpack at a time on such a CPU
 
 
-def adapt(network: nn.Module) -> None:
+def adapt_quantized_layers(network: nn.Module) -> None:
     """Give a network's layers these forms if they help. Call this before anything is computed."""
-    if not _helps():
+    if not _is_faster():
         return
     os.environ.setdefault("MLX_CUDA_USE_CUDNN_SDPA", "0")  # only used on CUDA
     for _, module in network.named_modules():
         if type(module) is nn.QuantizedLinear:
-            module.__class__ = _Linear
+            module.__class__ = _FastLinear
         elif type(module) is nn.QuantizedEmbedding:
-            module.__class__ = _Embedding
+            module.__class__ = _FastEmbedding
 
 
-def _helps() -> bool:
+def _is_faster() -> bool:
     """Return whether MLX runs on a device on which these forms are faster."""
     return on_cuda() or cpu.is_slow()
 
 
-def product(inputs: mx.array, layer: Any) -> mx.array:
+def quantized_product(inputs: mx.array, layer: Any) -> mx.array:
     """Multiply inputs (..., width) by a quantised layer's weights (outputs, width), without its bias."""
     width = inputs.shape[-1]
     rows = inputs.size // width
@@ -51,21 +51,21 @@ def product(inputs: mx.array, layer: Any) -> mx.array:
         return _product_in_blocks(inputs, layer, packed)
     if not slow and rows >= _UNPACK_FROM:
         return inputs @ mx.dequantize(weights, scales, biases, dtype=inputs.dtype, **packed).T
-    if _few(rows, inputs, layer):
-        return few_rows.product(inputs, layer)
+    if _can_use_few_rows(rows, inputs, layer):
+        return few_rows.product_of_few_rows(inputs, layer)
     outputs = mx.quantized_matmul(inputs.reshape(rows, width), weights, scales, biases, transpose=True, **packed)
     return outputs.reshape(*inputs.shape[:-1], -1)
 
 
-def _takes_over(inputs: mx.array, layer: Any) -> bool:
-    """Return whether `product` is faster than MLX's own form."""
+def _is_product_faster(inputs: mx.array, layer: Any) -> bool:
+    """Return whether `quantized_product` is faster than MLX's own form."""
     if inputs.size > inputs.shape[-1]:
-        return _helps()
-    return _few(1, inputs, layer)
+        return _is_faster()
+    return _can_use_few_rows(1, inputs, layer)
 
 
-def _few(rows: int, inputs: mx.array, layer: Any) -> bool:
-    return on_cuda() and few_rows.serves(rows, inputs.dtype, layer) and few_rows.works(inputs.dtype)
+def _can_use_few_rows(rows: int, inputs: mx.array, layer: Any) -> bool:
+    return on_cuda() and few_rows.can_multiply(rows, inputs.dtype, layer) and few_rows.is_kernel_correct(inputs.dtype)
 
 
 def _product_in_blocks(inputs: mx.array, layer: Any, packed: dict[str, Any]) -> mx.array:
@@ -86,10 +86,10 @@ def _product_in_blocks(inputs: mx.array, layer: Any, packed: dict[str, Any]) -> 
     return mx.array(products).reshape(*inputs.shape[:-1], -1)
 
 
-def linear(inputs: mx.array, layer: Any) -> mx.array:
+def quantized_linear(inputs: mx.array, layer: Any) -> mx.array:
     """Return a quantised layer's output for inputs (..., width), computed in the form that is fast on this device."""
-    if _takes_over(inputs, layer):
-        outputs = product(inputs, layer)
+    if _is_product_faster(inputs, layer):
+        outputs = quantized_product(inputs, layer)
     else:
         outputs = mx.quantized_matmul(
             inputs,
@@ -105,14 +105,14 @@ def linear(inputs: mx.array, layer: Any) -> mx.array:
     return outputs if bias is None else outputs + bias
 
 
-class _Linear(nn.QuantizedLinear):  # type: ignore[misc]
+class _FastLinear(nn.QuantizedLinear):  # type: ignore[misc]
     def __call__(self, inputs: mx.array) -> mx.array:
-        return linear(inputs, self)
+        return quantized_linear(inputs, self)
 
 
-class _Embedding(nn.QuantizedEmbedding):  # type: ignore[misc]
+class _FastEmbedding(nn.QuantizedEmbedding):  # type: ignore[misc]
     def __call__(self, tokens: mx.array) -> mx.array:
-        return few_rows.embed(tokens, self) if on_cuda() and few_rows.embeds(self) else super().__call__(tokens)
+        return few_rows.embed(tokens, self) if on_cuda() and few_rows.can_embed(self) else super().__call__(tokens)
 
     def as_linear(self, inputs: mx.array) -> mx.array:
-        return product(inputs, self) if _takes_over(inputs, self) else super().as_linear(inputs)
+        return quantized_product(inputs, self) if _is_product_faster(inputs, self) else super().as_linear(inputs)

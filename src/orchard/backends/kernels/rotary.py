@@ -10,9 +10,9 @@ import mlx.core as mx
 from mlx import nn
 from mlx_vlm.models.rope_utils import MRoPERotaryEmbedding, apply_multimodal_rotary_pos_emb
 
-UNUSED = mx.zeros((3, 1, 1), mx.int32)
+UNUSED_POSITIONS = mx.zeros((3, 1, 1), mx.int32)
 """A placeholder for the positions of text; `Rotary` ignores it."""
-mx.eval(UNUSED)  # mlx-vlm may do it in another thread, which can't evaluate what this one made
+mx.eval(UNUSED_POSITIONS)  # mlx-vlm may do it in another thread, which can't evaluate what this one made
 
 
 class Rotary:
@@ -34,7 +34,7 @@ class Rotary:
     def apply_rotary(self, queries: mx.array, keys: mx.array, positions: mx.array, **_: Any) -> tuple[Any, ...]:
         """Rotate queries and keys (rows, heads, n, width), whose positions are (3, rows, n)."""
         if self.offset is not None:
-            return tuple(self._rotated(one, self.offset) for one in (queries, keys))
+            return tuple(self._rotate(one, self.offset) for one in (queries, keys))
         if self._embedding.fused_apply:
             return self._embedding.apply_rotary(queries, keys, positions)  # type: ignore[no-any-return]
         if positions is not self._positions or self._angles is None:  # once a pass, not once a layer
@@ -44,12 +44,12 @@ class Rotary:
             queries, keys, *self._angles, mrope_section=section, style=style
         )
 
-    def _rotated(self, array: mx.array, offset: int | mx.array) -> mx.array:
+    def _rotate(self, array: mx.array, offset: int | mx.array) -> mx.array:
         of = self._embedding
         return mx.fast.rope(array, of.dim, traditional=False, base=of.base, scale=1.0, offset=offset)
 
 
-def install(network: nn.Module) -> Rotary | None:
+def install_rotary(network: nn.Module) -> Rotary | None:
     """Make a language model's layers rotate text in this way; return None, changing nothing, if they can't."""
     attentions = [module for _, module in network.named_modules() if isinstance(module.get("rotary_emb"), nn.Module)]
     embeddings = [attention.rotary_emb for attention in attentions]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from orchard.backends.beginnings import yields_of
+from orchard.backends.beginnings import yield_seconds
 from orchard.backends.text.media_room import MOST_MEDIA_BYTES
 from orchard.backends.text.prompt.media import MediaTask
 from orchard.backends.text.prompt.prompter import InputTokens, Prompter
@@ -135,7 +135,7 @@ class TextEmbeddings:
 
     async def _tokenize(self, size: Any, work: Callable[..., InputTokens], *args: Any) -> InputTokens:
         """Tokenise in the prompts' thread; an input of the size of `size` lets smaller ones go first."""
-        return await self._prompts.do(work, *args, yields=yields_of(size))
+        return await self._prompts.do(work, *args, yield_seconds=yield_seconds(size))
 
     def begin(self, request: Request, prompts: Sequence[InputTokens]) -> None:
         """Begin to give a request's inputs to the engine, a few at a time."""

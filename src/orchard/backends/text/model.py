@@ -8,7 +8,7 @@ import mlx.core as mx
 import mlx_lm.utils
 from mlx_lm.models.cache import make_prompt_cache
 
-from orchard.backends.checkpoint import load_network
+from orchard.backends.checkpoint import load_checkpoint
 from orchard.backends.model_folder import FolderModel, Library, Progress, load_folder
 from orchard.core.tasks.text_options import TextOptions
 
@@ -75,4 +75,4 @@ def _run_one_token(network: Any) -> mx.array:
     return logits
 
 
-_MLX_LM = Library("mlx-lm", load_network, _run_one_token, _load_adapter)
+_MLX_LM = Library("mlx-lm", load_checkpoint, _run_one_token, _load_adapter)

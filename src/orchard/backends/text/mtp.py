@@ -16,8 +16,8 @@ from mlx_vlm.speculative.drafters.mtp_split import detect_mtp_splitter
 from mlx_vlm.speculative.drafters.qwen3_5_mtp import Qwen3_5MTPDraftModel
 
 from orchard.backends.kernels import fused, quantized
-from orchard.backends.kernels.rotary import UNUSED, install
-from orchard.backends.model_folder import LoadedModel, evaluate, fingerprint, loading, read_config
+from orchard.backends.kernels.rotary import UNUSED_POSITIONS, install_rotary
+from orchard.backends.model_folder import LoadedModel, evaluate_weights, explain_load_errors, fingerprint, read_config
 from orchard.backends.output_layer import OutputLayer
 from orchard.core.errors import OrchardError
 from orchard.engine.drafting.head import PredictionHead
@@ -35,7 +35,7 @@ class MtpHead(PredictionHead):
         self._draft = draft.bind(network)
         self._output = output
         self._fingerprint = fingerprint
-        self._rotary = install(draft)
+        self._rotary = install_rotary(draft)
 
     @property
     def fingerprint(self) -> str:
@@ -67,7 +67,7 @@ class MtpHead(PredictionHead):
             self._rotary.offset = first if positions is None else None
         try:
             hidden: mx.array = self._draft._forward_hidden(
-                inputs, before, [cache], UNUSED if positions is None else positions
+                inputs, before, [cache], UNUSED_POSITIONS if positions is None else positions
             )
         finally:
             if self._rotary:
@@ -95,15 +95,15 @@ def load_head(model: LoadedModel, folder: Path) -> MtpHead:
     Raise OrchardError("model_failed") with the reason if it can't guess for the model.
     """
     read_config(folder, _LIBRARY)
-    with loading(folder, _LIBRARY):
+    with explain_load_errors(folder, _LIBRARY):
         draft, _ = load_drafter(str(folder), "mtp", lazy=True)
     output = OutputLayer(model.network, lambda: model.forward(mx.array([[0]], mx.uint32), model.new_cache()))
     if reason := _misfit(draft, output.width):
         raise OrchardError("model_failed", f"the MTP head in {folder} can't guess for this model: {reason}")
     nothing = mx.zeros((1, 1, output.width))
-    fused.fuse(draft, lambda: draft._forward_hidden(nothing, nothing, None, UNUSED))
-    evaluate(folder, draft, lambda fraction: None, _LIBRARY)
-    quantized.adapt(draft)
+    fused.fuse_layers(draft, lambda: draft._forward_hidden(nothing, nothing, None, UNUSED_POSITIONS))
+    evaluate_weights(folder, draft, lambda fraction: None, _LIBRARY)
+    quantized.adapt_quantized_layers(draft)
     log.info("the MTP head in %s guesses next tokens", folder)
     return MtpHead(draft, model.network, output, f"mtp {fingerprint(folder, None, _LIBRARY)}")
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec.structs import replace
 
 from orchard.backends import model_folder
-from orchard.backends.beginnings import yields_of
-from orchard.backends.service import Emit, Heartbeat, Loaded, MemoryUse, Progress, Service
+from orchard.backends.beginnings import yield_seconds
+from orchard.backends.service import Emit, Heartbeat, LoadResult, MemoryUse, Progress, Service
 from orchard.backends.text.cache_reports import CacheReports
 from orchard.backends.text.draft import load_draft
 from orchard.backends.text.embeddings import TextEmbeddings, request_id_of_job
@@ -38,7 +38,7 @@ from orchard.core.tasks.generate import Count, Generate, generation
 from orchard.core.tasks.media import request_media
 from orchard.core.tasks.text_options import Batching, TextOptions
 from orchard.device.lane import Lane
-from orchard.device.memory import recommended
+from orchard.device.memory import recommended_bytes
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import DrawnToken, EngineStep, Job, JobStart, Verification
 from orchard.engine.engine import Engine
@@ -112,7 +112,7 @@ class TextService(Service):
     @staticmethod
     def prepare() -> int:
         """Return the bytes that the device lets models use. Importing this file has imported what a load needs."""
-        return recommended()
+        return recommended_bytes()
 
     def __init__(self, path: str, options: TextOptions) -> None:
         """`options.queue_size` requests wait, in addition to `options.decode_concurrency`; see `has_place`."""
@@ -136,7 +136,7 @@ class TextService(Service):
         self._starved: list[str] = []  # as the engine last reported
         self._last_status: tuple[int, int, list[str]] = (0, 0, [])
 
-    async def start(self, emit: Emit, progress: Progress) -> Loaded:
+    async def start(self, emit: Emit, progress: Progress) -> LoadResult:
         """Load the model, warm it up, and return its size, how it batches and which media it takes.
 
         Raise OrchardError("model_failed", ...) with the reason.
@@ -148,7 +148,9 @@ class TextService(Service):
             model = await asyncio.wrap_future(self._engine.start())
             await self._prompts.do(self._adopt, model)
             batching = _BATCHING[self._engine.batch_mode]
-            return Loaded(self._engine.weights_bytes, {"batching": batching, "media": list(self._prompter.media_kinds)})
+            return LoadResult(
+                self._engine.weights_bytes, {"batching": batching, "media": list(self._prompter.media_kinds)}
+            )
         except OrchardError:
             raise
         except Exception as error:
@@ -206,7 +208,7 @@ class TextService(Service):
         self._engine.resume(request_id)
         self._embeddings.resume(request_id)
 
-    async def cache(self, request_id: str | None) -> CacheState:
+    async def cache_state(self, request_id: str | None) -> CacheState:
         """Return the prefix cache's counters and all reports; with a request's id, only its report, if it has one."""
         reports = self._reports.find(request_id)
         if request_id is not None:
@@ -216,21 +218,21 @@ class TextService(Service):
         # The engine sets the result even if nobody waits for it any more.
         return CacheState(await asyncio.shield(asyncio.wrap_future(counters)), reports)
 
-    def signs(self) -> Heartbeat:
+    def heartbeat(self) -> Heartbeat:
         """Return the signs of life, also while the model loads: then each report of progress ends a piece of work."""
         lanes = (self._prompts, self._readers, self._grammars)
         silent = max(self._engine.silent_seconds, *(lane.silent_seconds for lane in lanes))
         return Heartbeat(silent, self._engine.mlx_bytes)
 
-    def speculated(self) -> SpeculationReport:
+    def speculation(self) -> SpeculationReport:
         """Return the results of speculation since the load; they may include steps that are not delivered yet."""
         return self._engine.speculation_report
 
-    def starved(self) -> list[str]:
+    def starved_requests(self) -> list[str]:
         """Return the requests that wait because they need more memory than there is for now, even alone."""
         return self._starved
 
-    def memory(self) -> MemoryUse:
+    def memory_use(self) -> MemoryUse:
         """Return what weights, rows and cached prompts take, and what the oldest starved request needs."""
         weights, use = self._engine.weights_bytes, self._engine.use
         return MemoryUse(weights, use.rows, use.prompts, weights + use.wanted if use.wanted else 0)
@@ -267,22 +269,24 @@ class TextService(Service):
             task: Generate | MediaTask = generate
             if parts := list(request_media(request)):
                 task = await self._read_media(live, partial(self._prompter.read_media, generate, salt=salt), parts)
-            yields = yields_of(task.task if isinstance(task, MediaTask) else task)
+            yields = yield_seconds(task.task if isinstance(task, MediaTask) else task)
             if isinstance(request.task, Count):
                 count = partial(self._prompter.count_tokens, task, must_fit=request.task.must_fit)
-                tokens = await self._prompts.do(count, yields=yields)
+                tokens = await self._prompts.do(count, yield_seconds=yields)
                 self._end(request.id, Started(tokens), Finished((), Usage(tokens, 0)))
                 return
-            prepared = await self._prompts.do(self._prompter.prepare, task, salt, yields=yields)
+            prepared = await self._prompts.do(self._prompter.prepare, task, salt, yield_seconds=yields)
             if salt and self._options.prompt_cache_shared:
                 count_shared = partial(self._prompter.shared.count, generate, prepared.tokens)
-                live.cache_scope = replace(live.cache_scope, shared=await self._prompts.do(count_shared, yields=yields))
+                live.cache_scope = replace(
+                    live.cache_scope, shared=await self._prompts.do(count_shared, yield_seconds=yields)
+                )
             grammar, constraints = None, self._prompter.constraints
             if (constraint := prepared.constraint) and constraints.is_compiled(constraint):
                 grammar = await self._prompts.do(constraints.compile, constraint)
             elif constraint:
                 grammar = await self._grammars.do(
-                    constraints.compile, constraint, yields=len(constraint.key) / _YIELDING_CHARS
+                    constraints.compile, constraint, yield_seconds=len(constraint.key) / _YIELDING_CHARS
                 )
             live.preparing = None
             self._begin(live, prepared, grammar)
@@ -300,7 +304,7 @@ class TextService(Service):
         # Documents need no room. A request that has media already doesn't wait: two could wait for each other.
         needs_room = not live.media_bytes and any(part.kind != "document" for part in parts)
         async with self._room.turn(yields) if needs_room else contextlib.nullcontext():
-            media_task = await self._readers.do(read, yields=yields)
+            media_task = await self._readers.do(read, yield_seconds=yields)
             live.media_bytes += media_task.media_bytes
             return media_task
 

@@ -19,8 +19,8 @@ _CHANNELS = ("subsampling_conv_channels", "downsample_hidden_size")  # of convol
 _HEADS = ("num_heads", "num_attention_heads", "encoder_attention_heads")
 _MLP_RATIO = 4
 _DEPTHS = ("depth", "num_hidden_layers", "num_layers", "encoder_layers")
-_LEAST = 2**20
-_TRIED = 256  # places, for timing attention
+_LEAST_BYTES = 2**20
+_TRIAL_PLACES = 256  # places, for timing attention
 _COPIES = 6  # of a token's embedding: two, and the deepstack rows, usually of three layers
 _WIDE, _INNER_WIDE = 10, 3  # arrays of a layer's width, and of its MLP's width, that exist at once
 
@@ -31,12 +31,12 @@ class EncodingCost:
     def __init__(self, network: Any) -> None:
         """Take the sizes of a network, which is not kept."""
         configs = list(_encoder_configs(network.config))
-        self._width = max((_size(config, _WIDTHS) or 0 for config in configs), default=0) or 1024
-        inner = max((_size(config, _INNER) or 0 for config in configs), default=0)
+        self._width = max((_config_size(config, _WIDTHS) or 0 for config in configs), default=0) or 1024
+        inner = max((_config_size(config, _INNER) or 0 for config in configs), default=0)
         self._inner = inner or _MLP_RATIO * self._width
-        self._heads = max((_size(config, _HEADS) or 0 for config in configs), default=0) or 16
-        self._channels = max((_size(config, _CHANNELS) or 0 for config in configs), default=0)
-        self._patch = max(1, min((_size(config, ("patch_size",)) or 14 for config in configs), default=14))
+        self._heads = max((_config_size(config, _HEADS) or 0 for config in configs), default=0) or 16
+        self._channels = max((_config_size(config, _CHANNELS) or 0 for config in configs), default=0)
+        self._patch = max(1, min((_config_size(config, ("patch_size",)) or 14 for config in configs), default=14))
         weights = [array for _, part in media_parts(network) for _, array in tree_flatten(part.parameters())]
         self._itemsize = max(
             (array.itemsize for array in weights if mx.issubdtype(array.dtype, mx.floating)), default=4
@@ -45,38 +45,41 @@ class EncodingCost:
         self._token_bytes = _COPIES * int(embedded.nbytes)
         # If only some layers attend to all places, the others hardly count.
         depths = [
-            len(getattr(config, "fullatt_block_indexes", None) or ()) or _size(config, _DEPTHS) for config in configs
+            len(getattr(config, "fullatt_block_indexes", None) or ()) or _config_size(config, _DEPTHS)
+            for config in configs
         ]
         self._depth = max((depth or 1 for depth in depths), default=1)
         self._attention_seconds = _attention_seconds(self._heads, self._width // self._heads, self._itemsize)
         # On Metal, attention over hundreds of places keeps no scores in memory.
         self._holds_scores = mx.default_device() != mx.gpu or not mx.metal.is_available()
 
-    def embedding(self, tokens: int) -> int:
+    def embedding_bytes(self, tokens: int) -> int:
         """Return the bytes of `tokens` embedded tokens."""
         return tokens * self._token_bytes
 
-    def encoding(self, medium: Medium) -> int:
+    def encoding_bytes(self, medium: Medium) -> int:
         """Return the bytes that encoding a medium takes."""
-        most = _LEAST
-        for array in _encoded(medium):
+        most = _LEAST_BYTES
+        for array in _encoder_inputs(medium):
             count, length = self._sequences(medium, array)
-            most = max(most, self._layer(count, length))
+            most = max(most, self._layer_bytes(count, length))
             if medium.kind == "audio":
                 most += int(array.size) * self._channels * self._itemsize
         return most + 3 * medium.bytes  # the input, the same in the encoder's type, and the first layer's result
 
-    def seconds(self, medium: Medium) -> float:
+    def encoding_seconds(self, medium: Medium) -> float:
         """Return about how many seconds an encoder's attention takes on a CPU: nearly all of its time for large media.
 
         Return 0.0 on a GPU, and for audio, whose encoders don't attend to all of it at once.
         """
         if medium.kind == "audio":
             return 0.0
-        lengths = [self._sequences(medium, array) for array in _encoded(medium)]
-        return sum(self._depth * count * (length / _TRIED) ** 2 * self._attention_seconds for count, length in lengths)
+        lengths = [self._sequences(medium, array) for array in _encoder_inputs(medium)]
+        return sum(
+            self._depth * count * (length / _TRIAL_PLACES) ** 2 * self._attention_seconds for count, length in lengths
+        )
 
-    def _layer(self, count: int, length: int) -> int:
+    def _layer_bytes(self, count: int, length: int) -> int:
         """Return the bytes of a layer that reads `count` sequences of `length` places."""
         arrays = _WIDE * self._width + _INNER_WIDE * self._inner
         # Scores, and their softmax in float32.
@@ -99,7 +102,7 @@ class EncodingCost:
         return (shape[0], shape[1]) if len(shape) == 3 else (1, array.size)
 
 
-def _encoded(medium: Medium) -> Iterator[Any]:
+def _encoder_inputs(medium: Medium) -> Iterator[Any]:
     """Yield the arrays of a medium that its encoder reads."""
     for name, value in medium.inputs.items():
         if name.startswith(("pixel_values", "input_features", "audio")):
@@ -110,7 +113,7 @@ def _attention_seconds(heads: int, width: int, itemsize: int) -> float:
     """Time attention over a few places on a CPU, where MLX's time grows with the square of their number."""
     if mx.default_device() != mx.cpu:
         return 0.0
-    tried = mx.zeros((1, heads, _TRIED, max(width, 1)), mx.float32 if itemsize > 2 else mx.bfloat16)
+    tried = mx.zeros((1, heads, _TRIAL_PLACES, max(width, 1)), mx.float32 if itemsize > 2 else mx.bfloat16)
     mx.eval(tried)
     taken: list[float] = []
     for _ in range(2):
@@ -129,7 +132,7 @@ def _encoder_configs(config: Any) -> Iterator[Any]:
             yield value
 
 
-def _size(config: Any, names: tuple[str, ...]) -> int | None:
+def _config_size(config: Any, names: tuple[str, ...]) -> int | None:
     found = (getattr(config, name, None) for name in names)
     # Those of encoders with stages are lists.
     sizes = [max(value) if isinstance(value, list | tuple) and value else value for value in found]

@@ -21,8 +21,8 @@ from PIL import Image
 
 from orchard.backends.helper_process import HelperLimits, HelperProcess, TooLargeError, TooSlowError
 from orchard.backends.picture_files import open_picture
-from orchard.backends.resampling import Samples, resampled
-from orchard.backends.sound_files import UnfitSoundError, check_wav, read_info
+from orchard.backends.resampling import Samples, resample
+from orchard.backends.sound_files import UnfitSoundError, check_wav, read_sound_info
 from orchard.backends.vision.film import LIMITS, MOST_RATIO, FilmHead, FilmRequest, FrameSampling
 from orchard.core.errors import brief
 from orchard.core.media import MediaPart, refusal
@@ -66,18 +66,18 @@ def decode_audio(part: MediaPart, sample_rate: int) -> Samples:
         info = _sound_info(part, data)
     except UnfitSoundError as error:
         raise refusal(part, str(error)) from error
-    return np.concatenate(list(resampled(_blocks(part, data, info), info.sample_rate, sample_rate)))
+    return np.concatenate(list(resample(_decode_sound_blocks(part, data, info), info.sample_rate, sample_rate)))
 
 
 def _sound_info(part: MediaPart, data: bytes) -> Any:
     """Return what the header of audio says."""
     for reader in (miniaudio.wav_get_info, miniaudio.flac_get_info, miniaudio.mp3_get_info):
-        if info := read_info(reader, data):
+        if info := read_sound_info(reader, data):
             return info
     raise refusal(part, "it is not WAV, MP3 or FLAC audio, or it is broken")
 
 
-def _blocks(part: MediaPart, data: bytes, info: Any) -> Iterator[Samples]:
+def _decode_sound_blocks(part: MediaPart, data: bytes, info: Any) -> Iterator[Samples]:
     """Yield mono samples at the rate of the audio."""
     most = min(MOST_SOUND_SECONDS * info.sample_rate, MOST_SOUND_SAMPLES)
     taken = 0
@@ -101,7 +101,7 @@ class FilmDecoder:
     """Decodes videos in a process, which the first one starts. Only one thread may call `decode`."""
 
     def __init__(self, limits: HelperLimits = LIMITS) -> None:
-        self._process = HelperProcess("orchard.backends.vision.film:make_answer", limits)
+        self._process = HelperProcess("orchard.backends.vision.film:make_film_answer", limits)
 
     def decode(self, part: MediaPart, sampling: VideoSampling) -> Film:
         """Return sampled frames of a video, resized as its options say. In `sampling`, only nframes may be None.
@@ -115,7 +115,7 @@ class FilmDecoder:
             file = Path(folder, "video")
             file.write_bytes(part.data)
             try:
-                return self._film(FilmRequest(str(file), sampled, part.options))
+                return self._read_film(FilmRequest(str(file), sampled, part.options))
             except ValueError as error:
                 raise refusal(part, str(error)) from error
             except TooSlowError as error:
@@ -124,14 +124,14 @@ class FilmDecoder:
             except TooLargeError as error:
                 raise refusal(part, "it is broken, or decoding it takes too much memory") from error
 
-    def _film(self, request: FilmRequest) -> Film:
+    def _read_film(self, request: FilmRequest) -> Film:
         pieces = self._process.ask(msgspec.msgpack.encode(request))
         head = _film_heads.decode(next(pieces))
-        height, width = head.frame
-        frames = np.empty((len(head.wanted), 3, height, width), np.uint8)
+        height, width = head.frame_size
+        frames = np.empty((len(head.frame_numbers), 3, height, width), np.uint8)
         for place, piece in enumerate(pieces):
             frames[place] = np.frombuffer(piece, np.uint8).reshape(3, height, width)
-        metadata = VideoMetadata(head.count, head.rate, head.wanted, width, height, head.count / head.rate)
+        metadata = VideoMetadata(head.count, head.rate, head.frame_numbers, width, height, head.count / head.rate)
         return Film(frames, metadata, head.size)
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchard.backends.vision.inputs import Medium
-from orchard.backends.vision.kept import Kept
+from orchard.backends.vision.kept import BoundedCache
 from orchard.backends.vision.positions import TokenGrid, positions_of
 from orchard.backends.vision.qwen_tower import QwenTower
 from orchard.core.errors import OrchardError, brief
@@ -55,7 +55,7 @@ class PlacedMedium(NamedTuple):
             yield TokenGrid(self.start, times, rows, columns, step)
 
 
-def place(tokens: Sequence[int], media: Sequence[Medium], feature_ids: frozenset[int]) -> list[PlacedMedium]:
+def place_media(tokens: Sequence[int], media: Sequence[Medium], feature_ids: frozenset[int]) -> list[PlacedMedium]:
     """Find media, in their order, in a prompt. Raise ValueError if its tokens aren't those of the media."""
     places = np.flatnonzero(np.isin(np.array(tokens), list(feature_ids)))
     if len(places) != sum(medium.features for medium in media):
@@ -82,18 +82,18 @@ class MediaEncoder:
     def __init__(self, network: Any, feature_ids: frozenset[int], most_bytes: int = MOST_FEATURE_BYTES) -> None:
         self._network = network
         self._feature_ids = feature_ids
-        self._tower = QwenTower(network) if QwenTower.serves(network) else None
-        self._kept: Kept[Features] = Kept(most_bytes)
+        self._tower = QwenTower(network) if QwenTower.can_run(network) else None
+        self._cache: BoundedCache[Features] = BoundedCache(most_bytes)
         self.dense_deepstack = False
         """Whether the model needs deepstack rows for all tokens, not only for visual ones."""
 
     def encode(self, medium: Medium) -> Features:
         """Return the features of a medium, from the cache or encoded now."""
-        return self._kept.get(medium.digest, lambda: self._encoded(medium))
+        return self._cache.get(medium.digest, lambda: self._encode_medium(medium))
 
     def drop_all(self) -> None:
         """Forget all that is cached between requests."""
-        self._kept.clear()
+        self._cache.clear()
         if self._tower:
             self._tower.drop_all()
 
@@ -106,20 +106,20 @@ class MediaEncoder:
             message = f"the model can't encode this {placed.medium.kind}: {brief(error)}"
             raise OrchardError("invalid_request", message, param=placed.param) from error
 
-    def _encoded(self, medium: Medium) -> Features:
+    def _encode_medium(self, medium: Medium) -> Features:
         if not self._tower:
-            features = self._encoded_by_model(medium)
+            features = self._encode_by_model(medium)
             mx.eval(features.rows, features.deepstack)
             return features
         features = Features(*self._tower(medium.inputs))
         mx.async_eval(features.rows, features.deepstack)  # type: ignore[no-untyped-call]
         return features  # the host continues with the pass that reads them
 
-    def _encoded_by_model(self, medium: Medium) -> Features:
+    def _encode_by_model(self, medium: Medium) -> Features:
         # One medium at a time and only its own tokens: mlx-vlm puts its features in their places among them. Its own
         # cache of features is not used: it loses those of deepstack.
         ids = mx.array([medium.tokens], mx.int32)
-        given = {name: _on_device(value) for name, value in medium.inputs.items()}
+        given = {name: _to_device(value) for name, value in medium.inputs.items()}
         pixels = given.pop("pixel_values", None)
         made = self._network.get_input_embeddings(ids, pixels, mask=mx.ones_like(ids), **given)
         if made.cross_attention_states is not None:
@@ -128,9 +128,9 @@ class MediaEncoder:
             raise ValueError("mlx-vlm's model has other tokens for the medium than its processor")
         own = np.flatnonzero(np.isin(np.array(medium.tokens), list(self._feature_ids)))
         places = mx.array(own, mx.uint32)
-        return Features(made.inputs_embeds[0][places], self._deepstack(made.deepstack_visual_embeds, places))
+        return Features(made.inputs_embeds[0][places], self._deepstack_rows(made.deepstack_visual_embeds, places))
 
-    def _deepstack(self, found: Any, places: mx.array) -> list[mx.array]:
+    def _deepstack_rows(self, found: Any, places: mx.array) -> list[mx.array]:
         """Return the rows of each deepstack layer; some families return them for visual tokens, others for all."""
         found = getattr(found, "embeddings", found)  # Cohere Compass's come with their places
         if found is None or len(found) == 0:
@@ -186,10 +186,10 @@ class MediaEncoder:
         }
 
 
-def _on_device(value: Any) -> Any:
+def _to_device(value: Any) -> Any:
     """Return NumPy arrays as MLX arrays, also in lists."""
     if isinstance(value, list):
-        return [_on_device(one) for one in value]
+        return [_to_device(one) for one in value]
     return mx.array(value) if isinstance(value, np.ndarray) else value
 
 

@@ -15,7 +15,7 @@ from PIL import Image
 from orchard.backends import ffmpeg
 from orchard.backends.ffmpeg import Ffmpeg, FfmpegError
 from orchard.backends.helper_process import Answer, HelperLimits
-from orchard.backends.vision.resize import fitted, resized
+from orchard.backends.vision.resize import fit_size, resize_image
 from orchard.core.media import MAX_FRAMES, MAX_PIXELS, MediaOptions
 
 MOST_FILM_BYTES = 2 * 2**30
@@ -30,12 +30,12 @@ _COUNTED_FORMATS = ("avi", "mov")  # they say how many frames there are; others 
 _BROKEN = "it is not a video that can be read, or it is broken"
 # Of "Input #0, mov,mp4,m4a, from 'file:a':", "  Duration: 00:01:02.40, start: 0.0", and then, of the output,
 # "  Stream #0:0(und): Video: h264, yuv420p, 176x144, q=2-31, 29.97 fps, 30k tbn".
-_WORDS = re.compile(
+_REPORT = re.compile(
     r"^Input #0, (?P<format>\w+)(.*?^  Duration: (?P<hours>\d+):(?P<minutes>\d\d):(?P<seconds>\d\d\.\d\d))?"
     r".*^Output #0(.*?^ +Stream #0:0[^\n]* (?P<rate>[\d.]+)(?P<thousands>k?) fps)?",
     re.MULTILINE | re.DOTALL,
 )
-_EACH = ["-map", "0:V:0", "-fps_mode", "passthrough"]  # frames are neither repeated nor left out
+_EACH_FRAME = ["-map", "0:V:0", "-fps_mode", "passthrough"]  # frames are neither repeated nor left out
 _NO_OPTION = "Option not found"
 _TOO_OLD = "the server's ffmpeg is too old. Install version 5.1 or newer"
 _ROUNDING = 0.006  # of seconds, and of frames a second
@@ -66,8 +66,8 @@ class FilmHead(Struct, frozen=True):
     count: int
     rate: float
     size: tuple[int, int]
-    wanted: list[int]
-    frame: tuple[int, int]
+    frame_numbers: list[int]
+    frame_size: tuple[int, int]
 
 
 class _Video(Struct, frozen=True):
@@ -95,7 +95,7 @@ _encoder = msgspec.msgpack.Encoder()
 _requests = msgspec.msgpack.Decoder(FilmRequest)
 
 
-def make_answer(_: bytes) -> Answer:
+def make_film_answer(_: bytes) -> Answer:
     """Return what decodes videos in the process."""
     return read_film
 
@@ -106,20 +106,20 @@ def read_film(question: bytes) -> Iterator[bytes]:
     Raise ValueError with the reason if it is broken, too short or too large, or if ffmpeg is missing.
     """
     request = _requests.decode(question)
-    if ffmpeg.find() is None:
-        raise ValueError(ffmpeg.MISSING)
-    head = _head(_described(request.path), request)
+    if ffmpeg.find_ffmpeg() is None:
+        raise ValueError(ffmpeg.MISSING_MESSAGE)
+    head = _make_head(_read_video(request.path), request)
     yield _encoder.encode(head)
     found = 0
-    for frame in _frames(request.path, head):
-        yield np.asarray(resized(frame, request.options)).transpose(2, 0, 1).tobytes()
+    for frame in _read_frames(request.path, head):
+        yield np.asarray(resize_image(frame, request.options)).transpose(2, 0, 1).tobytes()
         found += 1
-    if found < len(head.wanted):
-        last = head.wanted[found]
+    if found < len(head.frame_numbers):
+        last = head.frame_numbers[found]
         raise ValueError(f"it is broken or truncated: frame {last} of {head.count} can't be read")
 
 
-def _head(video: _Video, request: FilmRequest) -> FilmHead:
+def _make_head(video: _Video, request: FilmRequest) -> FilmHead:
     count, rate, (width, height) = video.count, video.rate, video.size
     if min(count, width, height) <= 0 or not 0 < rate < 1e6:
         raise ValueError(_BROKEN)
@@ -128,44 +128,44 @@ def _head(video: _Video, request: FilmRequest) -> FilmHead:
     if max(width, height) > MOST_RATIO * min(width, height):
         raise ValueError(f"one side is more than {MOST_RATIO} times the other")
     sampling = request.sampling
-    wanted = sampled_frames(count, rate, sampling)
+    wanted = sample_frames(count, rate, sampling)
     if not wanted:
         least = sampling.frame_factor or 1
         few = f"it has {count} frames" if count < least else f"`max_frames` is {sampling.max_frames}"
         raise ValueError(f"{few}, and this model looks at {least} at least")
-    frame = fitted((height, width), request.options)
+    frame = fit_size((height, width), request.options)
     if (taken := 3 * frame[0] * frame[1] * len(wanted)) > MOST_FILM_BYTES:
         most = f"{MOST_FILM_BYTES:,}; lower fps or max_frames, or set resize_shape"
         raise ValueError(f"its {len(wanted)} frames take {taken:,} bytes, and at most {most}")
     return FilmHead(count, rate, (width, height), wanted, frame)
 
 
-def _run(path: str, arguments: Sequence[str], level: Literal["error", "info"] = "error") -> Ffmpeg:
+def _run_ffmpeg(path: str, arguments: Sequence[str], level: Literal["error", "info"] = "error") -> Ffmpeg:
     reads = ["-protocol_whitelist", "file", "-format_whitelist", _FORMATS, "-threads", str(_THREADS)]
     every = ["-filter_threads", "1", *reads, "-i", f"file:{path}"]
     return Ffmpeg([*every, *arguments, "pipe:1"], level=level, cpu_seconds=int(LIMITS.cpu_seconds))
 
 
-def _described(path: str) -> _Video:
-    packets = _packets(path)
+def _read_video(path: str) -> _Video:
+    packets = _read_packets(path)
     try:
-        with _run(path, [*_EACH, "-frames:v", "1", "-f", "framecrc"]) as program:
-            fields = dict(line[1:].split(": ", 1) for line in _lines(program) if line.startswith("#"))
+        with _run_ffmpeg(path, [*_EACH_FRAME, "-frames:v", "1", "-f", "framecrc"]) as program:
+            fields = dict(line[1:].split(": ", 1) for line in _output_lines(program) if line.startswith("#"))
         base_rate = float(1 / Fraction(fields["tb 0"]))
         width, height = fields["dimensions 0"].split("x")  # turned upright
     except (FfmpegError, KeyError, ValueError, ZeroDivisionError) as error:
         raise ValueError(_TOO_OLD if str(error) == _NO_OPTION else _BROKEN) from error
-    rate = _rate(packets, base_rate)
+    rate = _choose_rate(packets, base_rate)
     return _Video(_frame_count(packets, rate), rate, (int(width), int(height)))
 
 
-def _packets(path: str) -> _Packets:
+def _read_packets(path: str) -> _Packets:
     """Read a video to its end. Raise ValueError if that is not possible."""
     count, length, unit = 0, 0, "0/1"
     copied = ["-map", "0:V:0", "-c", "copy", "-copyinkf", "-map_metadata", "-1", "-map_chapters", "-1"]
     try:
-        with _run(path, ["-xerror", *copied, "-f", "framecrc"], "info") as program:
-            for line in _lines(program):
+        with _run_ffmpeg(path, ["-xerror", *copied, "-f", "framecrc"], "info") as program:
+            for line in _output_lines(program):
                 if line.startswith("#tb 0: "):
                     unit = line.removeprefix("#tb 0: ")
                 elif not line.startswith("#"):  # stream, decoding time, time, duration, bytes, checksum
@@ -173,22 +173,22 @@ def _packets(path: str) -> _Packets:
                     length += int(line.split(",")[3])
     except FfmpegError as error:
         raise ValueError("it is broken or truncated" if count else _BROKEN) from error
-    if not (said := _WORDS.search(program.words)):
+    if not (said := _REPORT.search(program.error_output)):
         raise ValueError(_BROKEN)
     return _Packets(
         format=said["format"],
         count=count,
         seconds=length * Fraction(unit),
         rate=float(said["rate"]) * (1000 if said["thousands"] else 1) if said["rate"] else None,
-        length=_seconds(said) if said["hours"] else None,
+        length=_duration_seconds(said) if said["hours"] else None,
     )
 
 
-def _seconds(said: re.Match[str]) -> float:
+def _duration_seconds(said: re.Match[str]) -> float:
     return int(said["hours"]) * 3600 + int(said["minutes"]) * 60 + float(said["seconds"])
 
 
-def _rate(packets: _Packets, base_rate: float) -> float:
+def _choose_rate(packets: _Packets, base_rate: float) -> float:
     """Return the mean of frames a second. `base_rate`: the exact rate of a video with a constant one."""
     if packets.rate is None:
         return base_rate
@@ -204,35 +204,38 @@ def _frame_count(packets: _Packets, rate: float) -> int:
     return packets.count if abs(packets.count - frames) <= _ROUNDING * rate else int(frames + 0.5)
 
 
-def _lines(program: Ffmpeg) -> Iterator[str]:
+def _output_lines(program: Ffmpeg) -> Iterator[str]:
     rest = ""
-    for piece in program.rest():
+    for piece in program.read_rest():
         *whole, rest = (rest + piece.decode("ascii", "replace")).split("\n")
         yield from whole
 
 
-def _frames(path: str, head: FilmHead) -> Iterator[Image.Image]:
+def _read_frames(path: str, head: FilmHead) -> Iterator[Image.Image]:
     """Yield the frames that the head names, until one can't be read. All before the last are decoded once."""
-    chosen = ["-vf", f"select='{_choice(head.wanted)}'", "-frames:v", str(len(head.wanted))]
+    chosen = ["-vf", f"select='{_select_expression(head.frame_numbers)}'", "-frames:v", str(len(head.frame_numbers))]
     size = 3 * head.size[0] * head.size[1]
     data = bytearray()
-    with suppress(FfmpegError), _run(path, [*_EACH, *chosen, "-f", "rawvideo", "-pix_fmt", "rgb24"]) as program:
-        for piece in program.rest():
+    with (
+        suppress(FfmpegError),
+        _run_ffmpeg(path, [*_EACH_FRAME, *chosen, "-f", "rawvideo", "-pix_fmt", "rgb24"]) as program,
+    ):
+        for piece in program.read_rest():
             data += piece
             while len(data) >= size:
                 yield Image.frombytes("RGB", head.size, bytes(data[:size]))
                 del data[:size]
 
 
-def _choice(wanted: Sequence[int]) -> str:
+def _select_expression(wanted: Sequence[int]) -> str:
     """Return an expression for ffmpeg's `select` that is 1 for these ascending numbers. A sum would nest too deep."""
     if len(wanted) == 1:
         return f"eq(n,{wanted[0]})"
     middle = len(wanted) // 2
-    return f"if(lt(n,{wanted[middle]}),{_choice(wanted[:middle])},{_choice(wanted[middle:])})"
+    return f"if(lt(n,{wanted[middle]}),{_select_expression(wanted[:middle])},{_select_expression(wanted[middle:])})"
 
 
-def sampled_frames(count: int, rate: float, sampling: FrameSampling) -> list[int]:
+def sample_frames(count: int, rate: float, sampling: FrameSampling) -> list[int]:
     """Return the numbers of a video's frames to use, as in `mlx_vlm.utils.load_video`; [] if it is too short.
 
     `rate`: the video's frames per second.

@@ -17,8 +17,8 @@ from mlx_vlm.utils import resolve_video_sampling
 from PIL import Image
 
 from orchard.backends.vision.decode import FilmDecoder, decode_audio, decode_image
-from orchard.backends.vision.kept import Kept
-from orchard.backends.vision.resize import resized
+from orchard.backends.vision.kept import BoundedCache
+from orchard.backends.vision.resize import resize_image
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_PIXELS, MediaKind, MediaOptions, MediaPart, refusal
 
@@ -30,9 +30,9 @@ _TOKEN_KEYS = (
     "image_patch_id",
 )
 # For models that find a medium's places by the tokens around them.
-_PLACES = {"minicpmo": "<unk>"}
+_PLACE_TOKENS = {"minicpmo": "<unk>"}
 # A processor's outputs for the text; the others are for the encoder.
-_OF_TEXT = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"}
+_TEXT_OUTPUTS = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"}
 _SAMPLE_RATE = 16_000
 MOST_INPUT_BYTES = 512 * 2**20
 
@@ -42,8 +42,8 @@ class Medium(NamedTuple):
 
     `text`: its text in the prompt, of which `features` tokens are replaced by its features. `inputs`: those of the
     encoder. `grid`: the times, rows and columns of these tokens, and `seconds` from one time to the next, if the
-    processor tells them. `digest`: equal for equal media that are processed in the same way. `told`: a description for
-    the log.
+    processor tells them. `digest`: equal for equal media that are processed in the same way.
+    `description`: for the log.
     """
 
     kind: MediaKind
@@ -54,7 +54,7 @@ class Medium(NamedTuple):
     inputs: dict[str, Any]
     grid: tuple[int, int, int] | None = None
     seconds: float = 1.0
-    told: str = ""
+    description: str = ""
 
     @property
     def bytes(self) -> int:
@@ -65,15 +65,15 @@ class Medium(NamedTuple):
 Check = Callable[[Medium], None]
 
 
-class _Decoded(NamedTuple):
+class _DecodedMedium(NamedTuple):
     """A decoded medium as the processor's arguments, and everything that distinguishes it from others of its kind.
 
-    `seconds` from one time of a video to the next; `told`: its size, before and after resizing.
+    `seconds` from one time of a video to the next; `description`: its size, before and after resizing.
     """
 
-    given: dict[str, Any]
-    known: list[Any]
-    told: str
+    arguments: dict[str, Any]
+    identity: list[Any]
+    description: str
     seconds: float = 1.0
 
 
@@ -86,7 +86,7 @@ class MediaReader:
         self._processor = copy.copy(processor)
         self._processor.tokenizer = self._recorder
         self._tokenizer = processor.tokenizer
-        self._kept: Kept[Medium] = Kept(most_bytes)
+        self._cache: BoundedCache[Medium] = BoundedCache(most_bytes)
         self._films = FilmDecoder()
         self._model_type = str(network.config.model_type)
         call = getattr(self._processor, "process", self._processor)
@@ -94,7 +94,7 @@ class MediaReader:
         self._parameters = inspect.signature(call).parameters
         self.feature_ids = frozenset(_token_ids(network.config, processor))
         """The tokens of a prompt whose embeddings are replaced by media."""
-        self.takes = self._kinds(network)
+        self.kinds = self._find_kinds(network)
         """The kinds of media that the model takes."""
         self._images: Any = getattr(processor, "image_processor", None)
         self._merge = int(getattr(self._images, "merge_size", None) or 1)
@@ -110,7 +110,7 @@ class MediaReader:
         """End the process that decodes videos. Any thread may call this."""
         self._films.close()
 
-    def _kinds(self, network: Any) -> frozenset[MediaKind]:
+    def _find_kinds(self, network: Any) -> frozenset[MediaKind]:
         has = {name for name, part in media_parts(network)}
         known = {name for name, _ in _config_values(network.config)}
         found: set[MediaKind] = set()
@@ -124,7 +124,7 @@ class MediaReader:
             found.add("audio")
         return frozenset(found)
 
-    def conventions(self, kind: MediaKind) -> Iterator[str]:
+    def usual_placeholders(self, kind: MediaKind) -> Iterator[str]:
         """Yield mlx-vlm's placeholders for a medium, for a model whose chat template doesn't write one."""
         with contextlib.suppress(ValueError):  # it knows no such model
             message = get_message_json(self._model_type, "Qtext", num_images=1, num_audios=0)
@@ -134,7 +134,7 @@ class MediaReader:
         token = getattr(self._processor, f"{kind}_token", None)
         yield token if isinstance(token, str) else f"<{kind}>"
 
-    def expansion(self, kind: MediaKind, placeholder: str) -> str | None:
+    def expand_placeholder(self, kind: MediaKind, placeholder: str) -> str | None:
         """Return the processor's text for a small medium with this placeholder; None: it doesn't replace it.
 
         A video isn't tried, since making one takes longer than reading one.
@@ -157,37 +157,39 @@ class MediaReader:
         part if it can't be read.
         """
         key = salt, part.kind, hashlib.sha256(part.data).digest(), part.options, placeholder
-        medium = self._kept.get(key, lambda: self._read(part, placeholder, check, salt))
-        log.debug("%s: %s", part.param, medium.told)
+        medium = self._cache.get(key, lambda: self._prepare_medium(part, placeholder, check, salt))
+        log.debug("%s: %s", part.param, medium.description)
         return medium
 
-    def _read(self, part: MediaPart, placeholder: str, check: Check, salt: bytes) -> Medium:
-        decoded = self._decoded(part)
+    def _prepare_medium(self, part: MediaPart, placeholder: str, check: Check, salt: bytes) -> Medium:
+        decoded = self._decode_part(part)
         if part.kind == "image" and self._sizes_images and self._patch:
-            check(self._expected(part, decoded.given["images"][0].size))
+            check(self._estimate_image(part, decoded.arguments["images"][0].size))
         digest = hashlib.sha256(salt + part.kind.encode())
-        for piece in decoded.known:
+        for piece in decoded.identity:
             digest.update(np.ascontiguousarray(piece).data if isinstance(piece, np.ndarray) else repr(piece).encode())
         try:
-            with self._bounded(self._bounds(part)):
-                made = self._prepared(placeholder, decoded.given)
+            with self._use_bounds(self._pixel_bounds(part)):
+                made = self._run_processor(placeholder, decoded.arguments)
         except OrchardError:
             raise
         except Exception as error:
             log.info("the model's processor rejects a medium", exc_info=error)
             raise refusal(part, f"the model's processor rejects it: {error or type(error).__name__}") from error
         text, tokens, inputs = made
-        features = self._features(tokens)
+        features = self._count_features(tokens)
         if not features or not inputs:
             raise refusal(part, "it is too short or too small for the model")
         grid = self._grid(inputs)
         shapes = {name: value.shape for name, value in inputs.items() if hasattr(value, "shape")}
-        told = f"{decoded.told}; it takes {features} tokens, in a grid of {grid}, and is encoded from {shapes}"
+        told = f"{decoded.description}; it takes {features} tokens, in a grid of {grid}, and is encoded from {shapes}"
         return Medium(part.kind, digest.digest(), text, tokens, features, inputs, grid, decoded.seconds, told)
 
-    def _expected(self, part: MediaPart, size: tuple[int, int]) -> Medium:
+    def _estimate_image(self, part: MediaPart, size: tuple[int, int]) -> Medium:
         """Estimate, without allocating it, what a processor that resizes images itself makes of one."""
-        bounds = {"min_pixels": self._images.min_pixels, "max_pixels": self._images.max_pixels} | self._bounds(part)
+        bounds = {"min_pixels": self._images.min_pixels, "max_pixels": self._images.max_pixels} | self._pixel_bounds(
+            part
+        )
         pixels = min(max(size[0] * size[1], bounds["min_pixels"] or 1), bounds["max_pixels"] or MAX_PIXELS)
         patches = pixels // self._patch**2
         times = int(getattr(self._images, "temporal_patch_size", None) or 1)
@@ -195,7 +197,7 @@ class MediaReader:
         tokens = [0] * (patches // self._merge**2)
         return Medium("image", b"", "", tokens, len(tokens), {"pixel_values": made})
 
-    def _bounds(self, part: MediaPart) -> dict[str, int]:
+    def _pixel_bounds(self, part: MediaPart) -> dict[str, int]:
         """Return the bounds in pixels for a processor that resizes images itself; {}: its own bounds.
 
         A requested bound replaces the processor's.
@@ -209,7 +211,7 @@ class MediaReader:
         return {"min_pixels": least, "max_pixels": most or max(own_most, least)}
 
     @contextlib.contextmanager
-    def _bounded(self, bounds: Mapping[str, int]) -> Iterator[None]:
+    def _use_bounds(self, bounds: Mapping[str, int]) -> Iterator[None]:
         """Set these bounds in the image processor: few processors of mlx-vlm pass arguments for them."""
         own = {name: getattr(self._images, name) for name in bounds}
         for name, bound in bounds.items():
@@ -220,58 +222,62 @@ class MediaReader:
             for name, bound in own.items():
                 setattr(self._images, name, bound)
 
-    def _decoded(self, part: MediaPart) -> _Decoded:
+    def _decode_part(self, part: MediaPart) -> _DecodedMedium:
         match part.kind:
             case "image":
                 whole = decode_image(part)
-                image = resized(whole, part.options, bounded=not self._sizes_images)
-                told = f"an image of {_words(whole.size)} pixels, as {_words(image.size)}"
-                return _Decoded({"images": [image]}, [np.asarray(whole), whole.size, _sizes(part.options)], told)
+                image = resize_image(whole, part.options, has_bounds=not self._sizes_images)
+                told = f"an image of {_format_size(whole.size)} pixels, as {_format_size(image.size)}"
+                return _DecodedMedium(
+                    {"images": [image]}, [np.asarray(whole), whole.size, _size_options(part.options)], told
+                )
             case "audio":
                 samples = decode_audio(part, self._sample_rate)
                 name = "audio" if "audio" in self._parameters else "audios"
                 told = f"a sound, as {len(samples)} samples at {self._sample_rate} Hz"
-                return _Decoded({name: [samples]}, [samples, len(samples)], told)
-        return self._decoded_film(part)
+                return _DecodedMedium({name: [samples]}, [samples, len(samples)], told)
+        return self._decode_film(part)
 
-    def _decoded_film(self, part: MediaPart) -> _Decoded:
+    def _decode_film(self, part: MediaPart) -> _DecodedMedium:
         wished = {name: value for name in ("fps", "max_frames") if (value := getattr(part.options, name)) is not None}
         film = self._films.decode(part, resolve_video_sampling(self._processor, wished))
         frames, seen = film.frames, film.metadata
         component = getattr(self._processor, "video_processor", None)
         given = {"videos": [frames], "fps": [seen.sampled_fps], "video_metadata": [seen]}
         given = {name: value for name, value in given.items() if name == "videos" or name in self._parameters}
-        known = [frames, frames.shape, seen.frames_indices, seen.fps, _sizes(part.options)]
-        told = f"{len(frames)} of {seen.total_num_frames} frames of {_words(film.size)} pixels"
-        told += f", as {_words((frames.shape[3], frames.shape[2]))}"
+        known = [frames, frames.shape, seen.frames_indices, seen.fps, _size_options(part.options)]
+        told = f"{len(frames)} of {seen.total_num_frames} frames of {_format_size(film.size)} pixels"
+        told += f", as {_format_size((frames.shape[3], frames.shape[2]))}"
         seconds = int(getattr(component, "temporal_patch_size", None) or 1) / seen.sampled_fps
-        return _Decoded(given, known, told, seconds)
+        return _DecodedMedium(given, known, told, seconds)
 
-    def _features(self, tokens: Sequence[int]) -> int:
+    def _count_features(self, tokens: Sequence[int]) -> int:
         return sum(token in self.feature_ids for token in tokens)
 
-    def _prepared(self, placeholder: str, given: dict[str, Any]) -> tuple[str, list[int], dict[str, Any]]:
+    def _run_processor(self, placeholder: str, given: dict[str, Any]) -> tuple[str, list[int], dict[str, Any]]:
         """Return the text that the processor makes of a placeholder, its tokens, and the encoder's inputs."""
         if "add_special_tokens" in self._parameters:
             given = given | {"add_special_tokens": False}
         self._recorder.text = None
         made = self._call(text=placeholder, return_tensors="mlx", **given)
-        tokens = [int(token) for token in np.asarray(_host(made["input_ids"])).reshape(-1)]
-        text = self._expanded(placeholder, tokens)
+        tokens = [int(token) for token in np.asarray(_to_numpy(made["input_ids"])).reshape(-1)]
+        text = self._text_of_tokens(placeholder, tokens)
         made = {"pixel_values" if name == "images" else name: value for name, value in made.items()}
-        inputs = {name: _host(value) for name, value in made.items() if name not in _OF_TEXT and value is not None}
+        inputs = {
+            name: _to_numpy(value) for name, value in made.items() if name not in _TEXT_OUTPUTS and value is not None
+        }
         return text, tokens, inputs
 
-    def _expanded(self, placeholder: str, tokens: list[int]) -> str:
+    def _text_of_tokens(self, placeholder: str, tokens: list[int]) -> str:
         """Return the text of a processor's tokens: the text that it tokenised, if that is all of it."""
-        for text in (self._recorder.text, self._text(placeholder, tokens)):
+        for text in (self._recorder.text, self._decode_tokens(placeholder, tokens)):
             if text is not None:
                 again = self._tokenizer.encode(text, add_special_tokens=False)
-                if self._features(again) == self._features(tokens):
+                if self._count_features(again) == self._count_features(tokens):
                     return text
         raise ValueError("its tokens have no text")
 
-    def _text(self, placeholder: str, tokens: list[int]) -> str | None:
+    def _decode_tokens(self, placeholder: str, tokens: list[int]) -> str | None:
         """Return the text of tokens that a processor has built from a placeholder; None if they have none."""
         if min(tokens, default=0) < 0:  # those of Phi-3.5-vision and FastVLM stand for what has no token
             return None
@@ -309,12 +315,12 @@ class _Recorder:
         return getattr(self._of, name)
 
 
-def _sizes(options: MediaOptions) -> tuple[Any, ...]:
+def _size_options(options: MediaOptions) -> tuple[Any, ...]:
     """Return all options that determine how an image is resized."""
     return options.resize_shape, options.detail == "low", options.min_pixels, options.max_pixels
 
 
-def _words(size: tuple[int, int]) -> str:
+def _format_size(size: tuple[int, int]) -> str:
     return f"{size[0]} x {size[1]}"
 
 
@@ -334,10 +340,10 @@ def _small_sound() -> bytes:
     return written.getvalue()
 
 
-def _host(value: Any) -> Any:
+def _to_numpy(value: Any) -> Any:
     """Return MLX arrays as NumPy arrays, also in lists, for use in another thread."""
     if isinstance(value, list):
-        return [_host(one) for one in value]
+        return [_to_numpy(one) for one in value]
     if not isinstance(value, mx.array):
         return value
     return np.array(value.astype(mx.float32) if value.dtype == mx.bfloat16 else value)
@@ -374,5 +380,5 @@ def _token_ids(config: Any, processor: Any) -> Iterator[int]:
     # Gemma 3n has tokens whose embeddings come from the encoders, such as those after an image and after audio.
     if first := getattr(getattr(config, "vision_config", None), "vocab_offset", None):
         yield from range(first, config.text_config.vocab_size)
-    if token := _PLACES.get(str(config.model_type)):
+    if token := _PLACE_TOKENS.get(str(config.model_type)):
         yield processor.tokenizer.convert_tokens_to_ids(token)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
 
 
-class Sized(Protocol):
+class SizedResult(Protocol):
     """Something whose size is known."""
 
     @property
@@ -13,10 +13,10 @@ class Sized(Protocol):
         """Its size in bytes."""
 
 
-S = TypeVar("S", bound=Sized)
+S = TypeVar("S", bound=SizedResult)
 
 
-class Kept(Generic[S]):
+class BoundedCache(Generic[S]):
     """A cache of the most recently used results, of at most `most_bytes`. Only one thread may use it."""
 
     def __init__(self, most_bytes: int) -> None:

@@ -16,13 +16,13 @@ from mlx_vlm.trainer.peft import apply_lora_layers
 
 from orchard import folder_files
 from orchard.backends.kernels import cpu
-from orchard.backends.kernels.rotary import UNUSED, Rotary, install
-from orchard.backends.model_folder import FolderModel, Library, Progress, load_folder, read_config, without_code
+from orchard.backends.kernels.rotary import UNUSED_POSITIONS, Rotary, install_rotary
+from orchard.backends.model_folder import FolderModel, Library, Progress, forbid_code, load_folder, read_config
 from orchard.backends.vision.cost import EncodingCost
 from orchard.backends.vision.encoder import MOST_FEATURE_BYTES, MediaEncoder, PlacedMedium, prompt_positions
 from orchard.backends.vision.inputs import MOST_INPUT_BYTES, MediaReader, Medium
 from orchard.backends.vision.position_scale import PositionScale, scale_by_row
-from orchard.backends.vision.shared_keys import mend
+from orchard.backends.vision.shared_keys import mend_shared_keys
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.model import PlacedRows, PromptEmbeddings, SlicedArray
@@ -33,7 +33,7 @@ log = logging.getLogger("orchard.worker")
 _DEFAULTS = TextOptions()
 _ADAPTER_WEIGHTS = ("adapters.safetensors", "weights.safetensors")
 # Architectures whose media are rejected, and why.
-UNREAD = {
+UNSERVED_MEDIA = {
     "falcon_ocr": "the tokens of its images see each other both ways and lie in two dimensions, which is not served",
     "granite_vision": "mlx-vlm 0.7.10 puts a whole image in the place of each of its tokens",
     "llava_next": "mlx-vlm 0.7.10 puts a whole image in the place of each of its tokens",
@@ -42,13 +42,13 @@ UNREAD = {
     "paligemma": "its prompts' tokens see each other both ways, which mlx-vlm 0.7.10 does not pass on beside an image",
     "phi3_v": "in mlx-vlm 0.7.10, negative numbers stand for its images in prompts, which is not served",
 }
-_TYPES = {"image": 1, "video": 2, "audio": 3}
+_TYPE_NUMBERS = {"image": 1, "video": 2, "audio": 3}
 _INPUT_SHARE, _FEATURE_SHARE = 1 / 32, 1 / 64  # of the memory limit: the most for cached media
-_BEHIND_ALL = 2**30  # tokens
+_BEYOND_OFFSET = 2**30  # tokens
 _LEAST_TOKENS = 1024  # of a prompt, embedded at once
 
 
-class NoMedia(Exception):
+class NoMediaError(Exception):
     """A folder's model can't be served with media; the message is the end of a sentence."""
 
 
@@ -59,7 +59,7 @@ class VisionModel(FolderModel):
     `mrope`: tokens have positions in three dimensions, in the last axis if `mrope_last`; `rotary`: rotates text
     faster, if possible. `scale`: scales queries by their positions, if the model does. `tokens_per_second` of a video,
     if the model counts them. `attends_both_ways`: the tokens of an image attend to each other. `type_names`: the
-    arguments that tell which tokens are media. `kept_bytes`: the most for media that are cached between requests.
+    arguments that tell which tokens are media. `cache_bytes`: the most for media that are cached between requests.
     """
 
     vocab_size: int
@@ -73,11 +73,11 @@ class VisionModel(FolderModel):
     type_names: tuple[str, ...] = ()
     rotary: Rotary | None = None
     scale: PositionScale | None = None
-    kept_bytes: int = 0
+    cache_bytes: int = 0
 
     def __post_init__(self) -> None:
         """Correct what the library gets wrong in the network."""
-        mend(self.network.language_model)
+        mend_shared_keys(self.network.language_model)
 
     def new_cache(self) -> list[Any]:
         """Return an empty cache, one entry per layer."""
@@ -130,7 +130,7 @@ class VisionModel(FolderModel):
             # mlx-vlm's layers cut their masks after the longest row, and would wait for the device to find it. Here no
             # mask is longer, and nothing else uses these offsets.
             for layer in counting:
-                layer.offset = _BEHIND_ALL
+                layer.offset = _BEYOND_OFFSET
         if positions is not None and positions.ndim == 3:
             return positions
         rows, count = tokens.shape
@@ -138,7 +138,7 @@ class VisionModel(FolderModel):
             first = positions.reshape(rows, count)[:, 0]
         if self.rotary:
             self.rotary.offset = first
-            return UNUSED
+            return UNUSED_POSITIONS
         return mx.broadcast_to(mx.array(first).reshape(-1, 1) + mx.arange(count), (3, rows, count))
 
     def embed(self, tokens: Sequence[int], media: Sequence[PlacedMedium], known: int) -> PromptEmbeddings:
@@ -161,14 +161,14 @@ class VisionModel(FolderModel):
             stop = len(tokens)  # the few tokens after the last medium need no separate pass
         made = self.encoder.embed(tokens, known, stop, now)
         own = None if positions is None else positions[..., known:stop]
-        types: dict[str, SlicedArray | PlacedRows] = {name: _types(known, stop, now) for name in self.type_names}
+        types: dict[str, SlicedArray | PlacedRows] = {name: _token_types(known, stop, now) for name in self.type_names}
         return made._replace(positions=own, position_delta=delta, extras=made.extras | types)
 
     def drop_all(self) -> None:
         """Forget the encoded media that are cached between requests. Only the engine's thread calls this."""
         self.encoder.drop_all()
 
-    def divides(self, medium: Medium) -> bool:
+    def can_divide(self, medium: Medium) -> bool:
         """Return whether a medium's tokens may be read in several passes: they only attend to earlier tokens."""
         return not (self.attends_both_ways and medium.kind in ("image", "video"))
 
@@ -177,18 +177,18 @@ class VisionModel(FolderModel):
         if not media:
             return 0
         tokens = _LEAST_TOKENS + max(one.stop - one.start for one in media)  # embedded at once
-        return max(self.cost.encoding(one.medium) for one in media) + self.cost.embedding(tokens)
+        return max(self.cost.encoding_bytes(one.medium) for one in media) + self.cost.embedding_bytes(tokens)
 
 
-def _types(start: int, stop: int, media: Sequence[PlacedMedium]) -> SlicedArray:
+def _token_types(start: int, stop: int, media: Sequence[PlacedMedium]) -> SlicedArray:
     """Return the types of a prompt's tokens from `start` to `stop` (1, tokens), as transformers numbers them."""
     types = np.zeros((1, stop - start), np.int32)
     for placed in media:
-        types[0, placed.places - start] = _TYPES[placed.medium.kind]
+        types[0, placed.places - start] = _TYPE_NUMBERS[placed.medium.kind]
     return SlicedArray(mx.array(types))
 
 
-def see_blocks(network: Any) -> None:
+def install_block_masks(network: Any) -> None:
     """Let the tokens of an image attend to each other in Gemma 4's layers with a sliding window, within that window.
 
     transformers does so, whatever else is in the prompt. mlx-vlm 0.7.10 does it in all layers and beyond the window,
@@ -218,24 +218,26 @@ def see_blocks(network: Any) -> None:
     object.__setattr__(model, "_make_masks", masks)
 
 
-def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambda fraction: None) -> VisionModel:
+def load_vision_model(
+    path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambda fraction: None
+) -> VisionModel:
     """Load a model's folder: see `load_folder`. Raise NoMedia if it can only be served without media."""
     folder = Path(path)
     config = read_config(folder, _MLX_VLM.name)
-    with without_code():
-        processor = _processor(folder, config)
-        loaded = load_folder(folder, options, progress, _MLX_VLM, template=_template(folder))
+    with forbid_code():
+        processor = _load_processor(folder, config)
+        loaded = load_folder(folder, options, progress, _MLX_VLM, template=_read_chat_template(folder))
     network = loaded.network
-    cpu.adapt(network, cpu.MANY_ROWS)  # patches of an image, frames of audio, tokens of a long prompt
-    if both_ways := sees_both_ways(network.language_model):
-        see_blocks(network)
-    input_bytes, feature_bytes = _most_kept(options)
+    cpu.use_numpy(network, cpu.MANY_ROWS)  # patches of an image, frames of audio, tokens of a long prompt
+    if both_ways := attends_both_ways(network.language_model):
+        install_block_masks(network)
+    input_bytes, feature_bytes = _cache_limits(options)
     reader = MediaReader(processor, network, input_bytes)
-    if reason := UNREAD.get(config["model_type"]):
+    if reason := UNSERVED_MEDIA.get(config["model_type"]):
         log.warning("the model is served without images, audio and video: %s", reason)
-        reader.takes = frozenset()
-    elif not reader.takes:
-        raise NoMedia("mlx-vlm's model has no part for images, audio or video")
+        reader.kinds = frozenset()
+    elif not reader.kinds:
+        raise NoMediaError("mlx-vlm's model has no part for images, audio or video")
     mrope = has_mrope(network, config)
     is_ernie = config["model_type"] == "ernie4_5_moe_vl"
     model = VisionModel(
@@ -244,7 +246,7 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         reader=reader,
         encoder=MediaEncoder(network, reader.feature_ids, feature_bytes),
         mrope=mrope,
-        rotary=install(network.language_model) if mrope else None,
+        rotary=install_rotary(network.language_model) if mrope else None,
         scale=scale_by_row(network.language_model),
         tokens_per_second=_tokens_per_second(config),
         attends_both_ways=both_ways,
@@ -252,18 +254,18 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         mrope_last=is_ernie,
         # ERNIE has separate experts for images, which mlx-vlm 0.7.10 doesn't use when it generates.
         type_names=("token_type_ids",) if is_ernie else ("mm_token_type_ids",) if both_ways else (),
-        kept_bytes=input_bytes + feature_bytes if reader.takes else 0,
+        cache_bytes=input_bytes + feature_bytes if reader.kinds else 0,
     )
     return replace(model, vocab_size=model.forward(mx.array([[0]], mx.int32), model.new_cache()).shape[-1])
 
 
-def sees_both_ways(language_model: Any) -> bool:
+def attends_both_ways(language_model: Any) -> bool:
     """Return whether the tokens of an image or a video attend to each other in a network's language model."""
     config = getattr(language_model, "config", None)
     return getattr(config, "use_bidirectional_attention", None) == "vision"
 
 
-def _most_kept(options: TextOptions) -> tuple[int, int]:
+def _cache_limits(options: TextOptions) -> tuple[int, int]:
     """Return the most bytes for cached prepared media, and for cached features."""
     most = memory_limit(options)
     return min(MOST_INPUT_BYTES, int(most * _INPUT_SHARE)), min(MOST_FEATURE_BYTES, int(most * _FEATURE_SHARE))
@@ -282,7 +284,7 @@ def _tokens_per_second(config: Mapping[str, Any]) -> float:
     return float(thinker.get("position_id_per_seconds") or vision.get("tokens_per_second") or 0)
 
 
-def _processor(folder: Path, config: Mapping[str, Any]) -> Any:
+def _load_processor(folder: Path, config: Mapping[str, Any]) -> Any:
     """Load a folder's processor. Raise NoMedia if mlx-vlm doesn't know the model or the folder lacks its files.
 
     Raise OrchardError("model_failed") if a package is missing that mlx-vlm needs for this kind of model only.
@@ -296,19 +298,19 @@ def _processor(folder: Path, config: Mapping[str, Any]) -> Any:
         install = f"uv pip install {package}, or pip install {package}"
         raise OrchardError("model_failed", f"{needs}. Install it in Orchard's environment: {install}") from error
     except (ValueError, KeyError, ImportError) as error:
-        raise NoMedia(f"mlx-vlm does not know its architecture ({error})") from error
+        raise NoMediaError(f"mlx-vlm does not know its architecture ({error})") from error
     if not _has_media_weights(folder):
-        raise NoMedia("its weights are those of the language model only")
+        raise NoMediaError("its weights are those of the language model only")
     try:
         processor = mlx_vlm.utils.load_processor(folder, add_detokenizer=False, trust_remote_code=False)
         own = mlx_vlm.utils.load_image_processor(folder)
     except Exception as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise NoMedia(f"its processor can't be loaded ({first})") from error
+        raise NoMediaError(f"its processor can't be loaded ({first})") from error
     if own is not None:
         processor.image_processor = own
     if not hasattr(processor, "tokenizer"):
-        raise NoMedia("its folder has no files of a processor")
+        raise NoMediaError("its folder has no files of a processor")
     # Lazy arrays, such as the filters of Inkling's, could only be computed in this thread.
     parts = [vars(part) for part in vars(processor).values() if hasattr(part, "__dict__")]
     mx.eval([value for part in parts for value in part.values() if isinstance(value, mx.array)])
@@ -331,7 +333,7 @@ def _has_media_weights(folder: Path) -> bool:
     return not files
 
 
-def _template(folder: Path) -> str | None:
+def _read_chat_template(folder: Path) -> str | None:
     """Return the chat template in a file that only processors read; None if there is none."""
     try:
         template = folder_files.read_json(folder / "chat_template.json")["chat_template"]
@@ -344,17 +346,17 @@ def _has_key(config: Any, key: str) -> bool:
     return isinstance(config, Mapping) and (key in config or any(_has_key(value, key) for value in config.values()))
 
 
-def _load_network(folder: Path) -> tuple[Any, dict[str, Any]]:
+def _load_vision_network(folder: Path) -> tuple[Any, dict[str, Any]]:
     return mlx_vlm.utils.load_model(folder, lazy=True), mlx_vlm.utils.load_config(folder)
 
 
-def _run(network: Any) -> mx.array:
+def _read_one_token(network: Any) -> mx.array:
     cache = make_prompt_cache(network.language_model)
     logits: mx.array = network.language_model(mx.array([[0]], mx.int32), cache=cache).logits
     return logits
 
 
-def _adapt(network: Any, adapter: Path) -> set[str]:
+def _apply_vision_adapter(network: Any, adapter: Path) -> set[str]:
     """Apply an adapter to a network. Raise ValueError if its weights don't fit, which mlx-vlm doesn't check."""
     apply_lora_layers(network, str(adapter))
     file = next(adapter / name for name in _ADAPTER_WEIGHTS if (adapter / name).is_file())
@@ -363,10 +365,10 @@ def _adapt(network: Any, adapter: Path) -> set[str]:
     if missing := weights.keys() - known.keys():
         raise ValueError(f"incompatible weights\nthe model has no {min(missing)}")
     try:
-        _run(network)
+        _read_one_token(network)
     except ValueError as error:  # two shapes can't be multiplied
         raise ValueError(f"incompatible weights\n{error}") from error
     return set(weights)
 
 
-_MLX_VLM = Library("mlx-vlm", _load_network, _run, _adapt, _ADAPTER_WEIGHTS)
+_MLX_VLM = Library("mlx-vlm", _load_vision_network, _read_one_token, _apply_vision_adapter, _ADAPTER_WEIGHTS)

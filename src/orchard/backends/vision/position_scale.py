@@ -9,7 +9,7 @@ from typing import Any
 
 import mlx.core as mx
 
-_NAME = "_get_llama_4_attn_scale"
+_FUNCTION_NAME = "_get_llama_4_attn_scale"
 
 
 class PositionScale:
@@ -18,14 +18,14 @@ class PositionScale:
     `offset`: the position of each row's first token, (rows,), in the current pass; None: there is one row.
     """
 
-    def __init__(self, of_library: Callable[[int, int, float, int], mx.array]) -> None:
+    def __init__(self, original: Callable[[int, int, float, int], mx.array]) -> None:
         self.offset: mx.array | None = None
-        self._of_library = of_library
+        self._original = original
 
     def __call__(self, start: int, stop: int, beta: float, most: int) -> mx.array:
         """Return the factors for queries, (rows, 1, n, 1), or in the library's form for one row."""
         if self.offset is None:
-            return self._of_library(start, stop, beta, most)
+            return self._original(start, stop, beta, most)
         positions = self.offset[:, None] + mx.arange(stop - start)
         return (1 + beta * mx.log(1 + mx.floor(positions / most)))[:, None, :, None]
 
@@ -33,8 +33,8 @@ class PositionScale:
 def scale_by_row(language_model: Any) -> PositionScale | None:
     """Make a language model scale in this way; return None if it doesn't scale by positions."""
     module = sys.modules[type(language_model.model).__module__] if hasattr(language_model, "model") else None
-    if not hasattr(module, _NAME):
+    if not hasattr(module, _FUNCTION_NAME):
         return None
-    scale = PositionScale(getattr(module, _NAME))  # it may be another model's replacement
-    setattr(module, _NAME, scale)
+    scale = PositionScale(getattr(module, _FUNCTION_NAME))  # it may be another model's replacement
+    setattr(module, _FUNCTION_NAME, scale)
     return scale

@@ -40,16 +40,16 @@ def positions_of(length: int, grids: Sequence[TokenGrid]) -> tuple[NDArray[np.in
     pieces: list[NDArray[np.int32]] = []
     place = following = 0
     for grid in grids:
-        pieces.append(_text(following, grid.start - place))
+        pieces.append(_text_positions(following, grid.start - place))
         following += grid.start - place
         times, rows, columns = np.indices((grid.times, grid.rows, grid.columns)).reshape(3, -1)
         own = np.stack([np.floor(times * grid.time_step), rows, columns]).astype(np.int32)
         pieces.append(own + following)
         following += int(own.max()) + 1
         place = grid.start + grid.tokens
-    pieces.append(_text(following, length - place))
+    pieces.append(_text_positions(following, length - place))
     return np.concatenate(pieces, axis=1), following + length - place - length
 
 
-def _text(first: int, count: int) -> NDArray[np.int32]:
+def _text_positions(first: int, count: int) -> NDArray[np.int32]:
     return np.broadcast_to(np.arange(first, first + count, dtype=np.int32), (3, count))

@@ -11,7 +11,7 @@ import mlx.core as mx
 import numpy as np
 from mlx_vlm.models import qwen3_vl, qwen3_vl_moe
 
-from orchard.backends.vision.kept import Kept
+from orchard.backends.vision.kept import BoundedCache
 
 _MOST_PLACES_BYTES = 32 * 2**20
 _INPUTS = (("pixel_values", "image_grid_thw"), ("pixel_values_videos", "video_grid_thw"))
@@ -30,17 +30,17 @@ class _Places(NamedTuple):
 
 
 class QwenTower:
-    """Runs the encoder of a network of mlx-vlm for which `serves` returns True. Only one thread may use it.
+    """Runs the encoder of a network of mlx-vlm for which `can_run` returns True. Only one thread may use it.
 
     It caches what depends only on the size of an image, for the most recently used sizes.
     """
 
     def __init__(self, network: Any) -> None:
         self._tower = network.vision_tower
-        self._places: Kept[_Places] = Kept(_MOST_PLACES_BYTES)
+        self._places: BoundedCache[_Places] = BoundedCache(_MOST_PLACES_BYTES)
 
     @staticmethod
-    def serves(network: Any) -> bool:
+    def can_run(network: Any) -> bool:
         """Return whether a network's encoder is of this kind."""
         return isinstance(getattr(network, "vision_tower", None), qwen3_vl.VisionModel | qwen3_vl_moe.VisionModel)
 
@@ -56,7 +56,7 @@ class QwenTower:
         tower = self._tower
         pixels, grid = next((inputs[pixels], inputs[grid]) for pixels, grid in _INPUTS if grid in inputs)
         times, rows, columns = (int(size) for size in np.asarray(grid).reshape(3))
-        places = self._places.get((times, rows, columns), lambda: self._placed(times, rows, columns))
+        places = self._places.get((times, rows, columns), lambda: self._compute_places(times, rows, columns))
         hidden = tower.patch_embed(mx.array(pixels).astype(tower.patch_embed.proj.weight.dtype)) + places.embeddings
         ends = np.arange(times + 1) * rows * columns  # the patches of a time attend to each other
         deepstack = []
@@ -67,6 +67,6 @@ class QwenTower:
                 deepstack.append(merger(hidden))
         return tower.merger(hidden), deepstack
 
-    def _placed(self, times: int, rows: int, columns: int) -> _Places:
+    def _compute_places(self, times: int, rows: int, columns: int) -> _Places:
         grid = mx.array([[times, rows, columns]])
         return _Places(self._tower.fast_pos_embed_interpolate(grid), self._tower.rot_pos_emb(grid))

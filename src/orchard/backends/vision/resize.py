@@ -9,19 +9,19 @@ from orchard.core.media import MediaOptions
 LOW_DETAIL = (512, 512)
 
 
-def resized(image: Image.Image, options: MediaOptions, *, bounded: bool = True) -> Image.Image:
-    """Return an image, resized for the model's processor: see `fitted`."""
-    size = fitted((image.height, image.width), options, bounded=bounded)
+def resize_image(image: Image.Image, options: MediaOptions, *, has_bounds: bool = True) -> Image.Image:
+    """Return an image, resized for the model's processor: see `fit_size`."""
+    size = fit_size((image.height, image.width), options, has_bounds=has_bounds)
     if size == (image.height, image.width):
         return image
     return image.resize(size[::-1], Image.Resampling.BICUBIC)
 
 
-def fitted(size: tuple[int, int], options: MediaOptions, *, bounded: bool = True) -> tuple[int, int]:
+def fit_size(size: tuple[int, int], options: MediaOptions, *, has_bounds: bool = True) -> tuple[int, int]:
     """Return the (height, width) to which an image is resized before the model's processor.
 
     Proportions are kept. `resize_shape` is a box that the image fills as far as they allow, as in mlx-vlm; "low" detail
-    only makes it smaller. `bounded`: apply `min_pixels` and `max_pixels` to the result; False: the processor does.
+    only makes it smaller. `has_bounds`: apply `min_pixels` and `max_pixels` to the result; False: the processor does.
     """
     height, width = size
     ratio = 1.0
@@ -30,9 +30,9 @@ def fitted(size: tuple[int, int], options: MediaOptions, *, bounded: bool = True
     if options.detail == "low":
         ratio = min(LOW_DETAIL[0] / height, LOW_DETAIL[1] / width, ratio)
     pixels = height * width * ratio**2
-    if bounded and options.max_pixels is not None and pixels > options.max_pixels:
+    if has_bounds and options.max_pixels is not None and pixels > options.max_pixels:
         ratio *= math.sqrt(options.max_pixels / pixels)
-    elif bounded and options.min_pixels is not None and pixels < options.min_pixels:
+    elif has_bounds and options.min_pixels is not None and pixels < options.min_pixels:
         # Round up: fewer pixels would be too few.
         ratio *= math.sqrt(options.min_pixels / pixels)
         return math.ceil(height * ratio), math.ceil(width * ratio)

@@ -10,14 +10,14 @@ from orchard.backends.text.prompt.chat_template import ChatTemplate
 from orchard.backends.text.prompt.media import PromptMedia
 from orchard.backends.text.service import TextService
 from orchard.core.tasks.text_options import TextOptions
-from orchard.device.memory import recommended
+from orchard.device.memory import recommended_bytes
 
 if TYPE_CHECKING:
     from orchard.backends.vision.model import VisionModel
 
 log = logging.getLogger("orchard.worker")
 
-_INSTALLED = importlib.util.find_spec("mlx_vlm") is not None
+_HAS_MLX_VLM = importlib.util.find_spec("mlx_vlm") is not None
 
 
 class VisionService(TextService):
@@ -26,25 +26,25 @@ class VisionService(TextService):
     @staticmethod
     def prepare() -> int:
         """Import mlx-vlm if it is installed, and return the bytes that the device lets models use."""
-        if _INSTALLED:
+        if _HAS_MLX_VLM:
             import orchard.backends.vision.model  # noqa: F401
-        return recommended()
+        return recommended_bytes()
 
     def _load(self, path: str, options: TextOptions, progress: Progress) -> "TextModel | VisionModel":
-        if not _INSTALLED:
+        if not _HAS_MLX_VLM:
             log.warning("the model is served without images, audio and video: they need the extra mlx-orchard[vision]")
             return super()._load(path, options, progress)
         from orchard.backends.vision import model
 
         try:
-            return model.load(path, options, progress)
-        except model.NoMedia as error:
+            return model.load_vision_model(path, options, progress)
+        except model.NoMediaError as error:
             log.warning("the model is served without images, audio and video: %s", error)
             return super()._load(path, options, progress)
 
     def _media(self, model: "TextModel | VisionModel", template: ChatTemplate) -> PromptMedia | tuple[()] | None:
         if isinstance(model, TextModel):
-            return () if _INSTALLED else None
+            return () if _HAS_MLX_VLM else None
         if not self._engine.in_pieces:  # media are encoded and read before the text after them
             log.warning("the model is served without images, audio and video: its prompts must be read whole")
             return ()

@@ -12,16 +12,16 @@ from mlx import nn
 class QueryRotary:
     """Replaces the rotary embedding of a layer that only rotates queries."""
 
-    def __init__(self, of_library: Any) -> None:
-        self._of_library = of_library
+    def __init__(self, original: Any) -> None:
+        self._original = original
 
     def __call__(self, queries: mx.array, offset: int) -> mx.array:
         """Rotate queries (rows, heads, n, width); `offset` is the position after the last of them."""
-        rotated: mx.array = self._of_library(queries, offset=offset - queries.shape[2])
+        rotated: mx.array = self._original(queries, offset=offset - queries.shape[2])
         return rotated
 
 
-def mend(language_model: nn.Module) -> None:
+def mend_shared_keys(language_model: nn.Module) -> None:
     """Make the layers of Gemma 3n rotate in this way, if they don't yet; don't change other models."""
     for _, module in language_model.named_modules():
         shares = type(module).__name__ == "Gemma3nAttention" and module.is_kv_shared_layer

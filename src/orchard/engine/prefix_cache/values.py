@@ -12,7 +12,7 @@ import mlx.core as mx
 import numpy as np
 from msgspec import Struct
 
-from orchard.device.out_of_memory import surface
+from orchard.device.out_of_memory import raise_late_errors
 
 # By safetensors' names: MLX's type, and a type of the same width that numpy has.
 _TYPES: dict[str, tuple[Any, Any]] = {
@@ -64,7 +64,7 @@ class State:
             dtype = _NAMES[own.dtype]
             plain: Any = own.view(mx.uint16) if dtype == "BF16" else own  # a buffer has no bfloat16
             host[name] = HostArray(dtype, tuple(own.shape), memoryview(plain).tobytes())
-        surface()
+        raise_late_errors()
         return host
 
     @classmethod

@@ -137,6 +137,6 @@ def with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelS
 @functools.lru_cache(maxsize=64)
 def _read_template(path: str) -> str:
     try:
-        return folder_files.read(Path(path).expanduser()).decode(errors="replace")
+        return folder_files.read_file(Path(path).expanduser()).decode(errors="replace")
     except (OSError, ValueError, RuntimeError):  # the worker reports this when it loads the model
         return ""

@@ -70,7 +70,7 @@ def _snapshot_name(repo: str, revision: str) -> str | None:
     if not all(map(is_name, revision.split("/"))):  # as in refs/pr/1
         return None
     try:
-        commit = folder_files.read(os.path.join(repo, "refs", revision), _MAX_REPO_ID).decode("ascii").strip()
+        commit = folder_files.read_file(os.path.join(repo, "refs", revision), _MAX_REPO_ID).decode("ascii").strip()
     except (OSError, ValueError):
         return None
     return commit if is_name(commit) else None
@@ -78,7 +78,7 @@ def _snapshot_name(repo: str, revision: str) -> str | None:
 
 def _newest_snapshots(repo: str) -> list[str]:
     try:
-        inner = [os.path.join(repo, "snapshots", name) for name in folder_files.first_names(f"{repo}/snapshots")]
+        inner = [os.path.join(repo, "snapshots", name) for name in folder_files.list_first_names(f"{repo}/snapshots")]
         return sorted(filter(os.path.isdir, inner), key=os.path.getmtime, reverse=True)
     except OSError:
         return []

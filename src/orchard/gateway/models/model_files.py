@@ -95,10 +95,10 @@ class FolderReader:
 
 def _read_folder(folder: str) -> ModelFiles | str:
     try:
-        names = set(folder_files.names(folder))
+        names = set(folder_files.list_names(folder))
         if is_gguf(names):
             return GGUF
-        folder_files.check(folder)
+        folder_files.check_folder(folder)
         if "model_index.json" in names or "config.json" not in names:
             return _read_folders(folder, recognise_kind({}, names), names)
         config = _decode_file(folder, "config.json", Any)
@@ -140,10 +140,10 @@ def _weights_bytes(folder: str, names: Collection[str], kind: ModelKind) -> int:
         raise ValueError(_describe_adapter(names) or _describe_pytorch(names, kind) or "it has no model*.safetensors")
     paths = [os.path.join(folder, name) for name in sorted(found)]
     broken = len(paths) - sum(map(os.path.exists, paths))  # links that lead nowhere
-    missing, total = (broken, len(paths)) if broken else _count_missing(found, folder_files.shards(folder))
+    missing, total = (broken, len(paths)) if broken else _count_missing(found, folder_files.read_shard_names(folder))
     if missing:
         raise ValueError(f"it is not complete: {missing} of its {total} files of weights are not here")
-    if problem := folder_files.problem_of(path for path in paths if path.endswith(".safetensors")):
+    if problem := folder_files.find_weights_problem(path for path in paths if path.endswith(".safetensors")):
         raise ValueError(problem)
     return sum(map(os.path.getsize, paths))
 
@@ -201,7 +201,7 @@ def _chat_template(folder: str, names: Collection[str]) -> str:
     """Return the chat template, or all of them, as text, from where transformers reads it; empty if there is none."""
     with suppress(OSError, ValueError):
         if "chat_template.jinja" in names:
-            return folder_files.read(os.path.join(folder, "chat_template.jinja")).decode(errors="replace")
+            return folder_files.read_file(os.path.join(folder, "chat_template.jinja")).decode(errors="replace")
     for name in ("chat_template.json", "tokenizer_config.json"):
         with suppress(ValueError):
             template = _decode_file(folder, name, _Template).chat_template

@@ -24,13 +24,13 @@ class PipelineWeights(Struct, frozen=True):
 
 def read_pipeline_weights(folder: str) -> PipelineWeights:
     """Return the size of a pipeline. Raise ValueError if it has no weights, or OSError."""
-    files = sorted(Path(path) for path in folder_files.tree(folder) if path.endswith(".safetensors"))
+    files = sorted(Path(path) for path in folder_files.walk_folder(folder) if path.endswith(".safetensors"))
     if not files:
         raise ValueError("it has no weights in safetensors files")
     main = [file for file in files if file.parent == Path(folder) / _MAIN_PART]
     if main:  # then weights at the top are a copy for other programs
         files = [file for file in files if file.parent != Path(folder)]
-    if problem := folder_files.problem_of(files):
+    if problem := folder_files.find_weights_problem(files):
         raise ValueError(problem)
     size = _total_bytes(files)
     if main and _is_quantised(main[0]):

@@ -30,7 +30,7 @@ def find_subfolder(root: str, name: str) -> str | None:
 def file_names(folder: str) -> list[str]:
     """Return the names of a folder's files, or the first ones of very many; none if it can't be read."""
     try:
-        return folder_files.first_names(folder)
+        return folder_files.list_first_names(folder)
     except (OSError, ValueError):
         return []
 

@@ -75,7 +75,7 @@ class MemoryBudget:
         """
         self.looked_at = now
         try:
-            system = system_memory.read()
+            system = system_memory.read_system_memory()
         except OSError as error:  # as when connections have taken all file descriptors
             log.warning("what is free of the memory can't be read: %s", error)
             return False

@@ -156,7 +156,7 @@ class WorkerProcess:
         try:
             reader = await self._spawn()
             self._ticking.start(self._watchdog.interval)
-            while (message := await wire.read(reader)) is not None:
+            while (message := await wire.read_message(reader)) is not None:
                 self._receive(message)
         except wire.WireError as error:
             self.failure = f"it broke the protocol: {error}"
@@ -177,7 +177,7 @@ class WorkerProcess:
         self.loads += 1
         self._oom_kills = count_oom_kills()
         self._watchdog.heard()
-        self._send(wire.Load(name, path, wire.packed(options)))
+        self._send(wire.Load(name, path, wire.encode_struct(options)))
         self._become("loading")
 
     def unload(self) -> None:
@@ -202,7 +202,7 @@ class WorkerProcess:
         self._streams[request.id] = stream
         stream.on_drop = lambda: self._cancel(request.id)
         stream.on_lag = lambda lags: self._send(wire.Pause(request.id) if lags else wire.Resume(request.id))
-        self._write(wire.submission(request))
+        self._write(wire.encode_submission(request))
 
     async def cache(self, request_id: str | None) -> CacheState:
         """Return what is cached, or the report on one request. Raise OrchardError("unavailable", "worker_crashed")."""

@@ -104,7 +104,7 @@ class Model:
     def __init__(self, seconds: float) -> None:
         self.reader = Reader()
         self.tokenizer = SimpleNamespace(added_tokens_decoder={})
-        self.cost = SimpleNamespace(seconds=lambda medium: seconds, encoding=lambda medium: medium.bytes)
+        self.cost = SimpleNamespace(encoding_seconds=lambda medium: seconds, encoding_bytes=lambda medium: medium.bytes)
 
 
 def read_of(

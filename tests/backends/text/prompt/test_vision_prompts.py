@@ -20,7 +20,7 @@ from orchard.backends.text.prompt.chat_template import ChatTemplate
 from orchard.backends.text.prompt.documents import DocumentReader
 from orchard.backends.text.prompt.media import PromptMedia, mark_media
 from orchard.backends.text.prompt.prompter import Prompter
-from orchard.backends.vision.model import load
+from orchard.backends.vision.model import load_vision_model
 from orchard.core.media import MediaKind, MediaPart
 from orchard.core.tasks.generate import Generate, Message, TextPart, Tool, ToolCallPart, ToolResultPart
 from orchard.core.tasks.text_options import TextOptions
@@ -74,23 +74,23 @@ class Reader:
 
     def __init__(self, tokens: dict[str, str]) -> None:
         self._tokens = tokens
-        self.takes = frozenset(tokens)
+        self.kinds = frozenset(tokens)
 
-    def expansion(self, kind: MediaKind, placeholder: str) -> str | None:
+    def expand_placeholder(self, kind: MediaKind, placeholder: str) -> str | None:
         token = self._tokens[kind]
         return placeholder.replace(token, token * 3) if token in placeholder else None
 
-    def conventions(self, kind: MediaKind) -> Iterator[str]:
+    def usual_placeholders(self, kind: MediaKind) -> Iterator[str]:
         yield self._tokens[kind]
 
     def read(self, part: MediaPart, placeholder: str, check: Any, salt: bytes) -> Any:
-        return SimpleNamespace(text=self.expansion(part.kind, placeholder), tokens=[], bytes=0)
+        return SimpleNamespace(text=self.expand_placeholder(part.kind, placeholder), tokens=[], bytes=0)
 
 
 class Model:
     """Encodes at no cost."""
 
-    cost = SimpleNamespace(seconds=lambda medium: 0.0, encoding=lambda medium: 0)
+    cost = SimpleNamespace(encoding_seconds=lambda medium: 0.0, encoding_bytes=lambda medium: 0)
 
     def __init__(self, reader: Reader, tokenizer: Any) -> None:
         self.reader = reader
@@ -176,7 +176,7 @@ def black(size: tuple[int, int]) -> bytes:
 def test_tokens_are_those_of_transformers(name: str, vision_folder: Callable[[str], Path]) -> None:
     public = TEMPLATES[name]
     options = TextOptions(chat_template_file=str(FOLDER / f"{name}.jinja"))
-    model = load(str(vision_folder(name)), options)
+    model = load_vision_model(str(vision_folder(name)), options)
     prompter = Prompter(
         model, Vocabulary(model.tokenizer), options, lambda _, template: PromptMedia(model, template, lambda: 2**30)
     )

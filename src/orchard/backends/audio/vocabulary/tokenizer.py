@@ -15,8 +15,8 @@ SIZES = {51_864: ("gpt2", 99), 51_865: ("multilingual", 99), 51_866: ("multiling
 """By the number of tokens: the vocabulary and its number of languages (English, multilingual, large-v3)."""
 
 _END = "<|endoftext|>"
-_TASKS = ("translate", "transcribe", "startoflm", "startofprev", "nospeech", "notimestamps")
-_TIMES = 1501  # from 0 to 30 seconds
+_TASK_TOKENS = ("translate", "transcribe", "startoflm", "startofprev", "nospeech", "notimestamps")
+_TIME_TOKENS = 1501  # from 0 to 30 seconds
 
 
 def make_tokenizer(size: int) -> Any:
@@ -26,18 +26,18 @@ def make_tokenizer(size: int) -> Any:
     """
     name, languages = SIZES[size]
     with np.load(MERGES, allow_pickle=False) as arrays:
-        words, merges = spell(arrays[name].tolist())
+        words, merges = spell_tokens(arrays[name].tolist())
     if name == "multilingual":
         words.append("")  # it occurs in no text
     made = Tokenizer(models.BPE({word: number for number, word in enumerate(words)}, merges))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
-    made.add_special_tokens([AddedToken(word, special=True, normalized=False) for word in _special(languages)])
+    made.add_special_tokens([AddedToken(word, special=True, normalized=False) for word in _special_tokens(languages)])
     ends = dict.fromkeys(("bos_token", "eos_token", "unk_token", "pad_token"), _END)
     return PreTrainedTokenizerFast(tokenizer_object=made, clean_up_tokenization_spaces=False, **ends)
 
 
-def spell(merges: Sequence[Sequence[int]]) -> tuple[list[str], list[tuple[str, str]]]:
+def spell_tokens(merges: Sequence[Sequence[int]]) -> tuple[list[str], list[tuple[str, str]]]:
     """Return the tokens of a vocabulary by their numbers, and its merges, in the characters that stand for bytes."""
     words = sorted(pre_tokenizers.ByteLevel.alphabet())
     pairs = []
@@ -47,7 +47,7 @@ def spell(merges: Sequence[Sequence[int]]) -> tuple[list[str], list[tuple[str, s
     return words, pairs
 
 
-def _special(languages: int) -> list[str]:
-    times = (f"{step / 50:.2f}" for step in range(_TIMES))
-    inner = ("startoftranscript", *list(LANGUAGES)[:languages], *_TASKS, *times)
+def _special_tokens(languages: int) -> list[str]:
+    times = (f"{step / 50:.2f}" for step in range(_TIME_TOKENS))
+    inner = ("startoftranscript", *list(LANGUAGES)[:languages], *_TASK_TOKENS, *times)
     return [_END, *(f"<|{word}|>" for word in inner)]

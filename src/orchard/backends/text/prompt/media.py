@@ -22,7 +22,7 @@ from orchard.backends.text.prompt.template_probe import ROLES, Role
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaPart, refusal
 from orchard.core.tasks.generate import Generate, Part, TextPart, ToolResultPart
-from orchard.device.lane import check_given_up
+from orchard.device.lane import check_cancelled
 from orchard.engine.batching.job import MediaSpan
 from orchard.engine.batching.model import PromptEmbeddings
 
@@ -127,7 +127,7 @@ def _refuse_late(part: MediaPart, start_time: float) -> None:
 
     Raise GivenUp if its caller has left.
     """
-    check_given_up()
+    check_cancelled()
     if time.monotonic() - start_time > MOST_READING_SECONDS:
         raise refusal(part, f"what comes before it took more than {MOST_READING_SECONDS:g} seconds to read")
 
@@ -144,7 +144,7 @@ class PromptMedia:
         tokens = [token.content for token in model.tokenizer.added_tokens_decoder.values()]
         self._placeholders: dict[MediaKind, Placeholder] = {}
         blocks: dict[tuple[Role, MediaKind], Turn] = {}
-        for kind in sorted(model.reader.takes):
+        for kind in sorted(model.reader.kinds):
             blocks |= self._find_placeholder(kind, template, tokens)
         self._blocks = MediaBlocks(self._placeholders, blocks)
         log.info("besides text, the model takes %s", ", ".join(self._placeholders) or "nothing")
@@ -167,14 +167,14 @@ class PromptMedia:
         kind and by the roles of messages in which it does.
         """
         for text, block in self._placeholder_candidates(kind, template):
-            expansion = self._reader.expansion(kind, text)
+            expansion = self._reader.expand_placeholder(kind, text)
             if expansion is None:
                 continue
             placeholders = (Placeholder(*text.partition(core)) for core in (*placeholder_cores(text, tokens), text))
             matches = (
                 placeholder
                 for placeholder in placeholders
-                if placeholder.surround(self._reader.expansion(kind, placeholder.core) or "") == expansion
+                if placeholder.surround(self._reader.expand_placeholder(kind, placeholder.core) or "") == expansion
             )
             self._placeholders[kind] = placeholder = next(matches)
             role_texts = {role: template.block_text(block, role) or "" for role in ROLES} if block else {}
@@ -190,7 +190,7 @@ class PromptMedia:
         for block in ({"type": kind}, {"type": f"{kind}_url"}, {"type": kind, kind: ""}):
             if text := template.block_text(block):
                 yield text, block
-        for text in self._reader.conventions(kind):
+        for text in self._reader.usual_placeholders(kind):
             yield text, None
 
     def read(self, media_task: MediaTask, refuse: Callable[[int], None], salt: bytes = b"") -> MediaTask:
@@ -217,7 +217,7 @@ class PromptMedia:
         """Raise OrchardError if a medium is too large; the media before it have `tokens` tokens and `size` bytes."""
         model = self._model()
         assert model, "a prompt outlives its model"
-        if (seconds := model.cost.seconds(medium)) > _MOST_SECONDS:
+        if (seconds := model.cost.encoding_seconds(medium)) > _MOST_SECONDS:
             message = f"encoding this {part.kind} would take about {seconds:,.0f} seconds on this machine's CPU; "
             message += f"at most {_MOST_SECONDS} are allowed. Send a smaller one, or set `max_pixels`"
             raise OrchardError("invalid_request", message, param=part.param)
@@ -226,7 +226,7 @@ class PromptMedia:
             message = f"this {part.kind} and the media before it take {size:,} bytes for the model's encoder; "
             message += f"at most {MOST_MEDIA_BYTES:,} are allowed in a request"
             raise OrchardError("invalid_request", message, param=part.param)
-        if (encoding_bytes := model.cost.encoding(medium)) > (most := self._most_bytes()):
+        if (encoding_bytes := model.cost.encoding_bytes(medium)) > (most := self._most_bytes()):
             message = f"encoding this {part.kind} takes {encoding_bytes:,} bytes, and models may take {most:,}. "
             message += "Send a smaller one, or set `max_pixels`"
             raise OrchardError("invalid_request", message, param=part.param)
@@ -273,10 +273,10 @@ class PromptMedia:
 
         Raise OrchardError, which blames `param`, if a text of the prompt looks like media.
         """
-        from orchard.backends.vision.encoder import place
+        from orchard.backends.vision.encoder import place_media
 
         try:
-            placed_media = place(tokens, [media_task.media[number] for number in numbers], self._feature_ids)
+            placed_media = place_media(tokens, [media_task.media[number] for number in numbers], self._feature_ids)
         except ValueError as error:
             message = f"`{param}` contains text that stands for media in the model's prompts; leave it out"
             raise OrchardError("invalid_request", message, param=param) from error
@@ -287,7 +287,7 @@ class PromptMedia:
         model = self._model()
         assert model, "a prompt outlives its model"
         spans = tuple(
-            MediaSpan(item.start, item.stop, item.medium.digest, model.divides(item.medium)) for item in placed_media
+            MediaSpan(item.start, item.stop, item.medium.digest, model.can_divide(item.medium)) for item in placed_media
         )
         return JobMedia(spans, _embedder(self._model, tokens, placed_media), model.media_bytes(placed_media))
 

@@ -365,7 +365,7 @@ class Prompter:
         refuse = refuse or self._refuse_beyond
         refuse(limit, self._fewest_text_tokens([text], limit), param, at_least=True)
         beginning = read_beginning(text, limit, len(text), self._raw_prompts.encode if raw else self._encode)
-        refuse(limit, beginning.certain, param, at_least=not beginning.whole)
+        refuse(limit, beginning.least_tokens, param, at_least=not beginning.is_whole)
         return beginning.tokens
 
     def _encode(self, text: str) -> list[int]:
