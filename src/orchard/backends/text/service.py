@@ -46,7 +46,7 @@ from orchard.engine.memory import limit
 from orchard.engine.prefix_cache.values import CacheScope
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.speculation.prediction import PredictedText, PredictionUse
-from orchard.formats.families.tagged import Tagged
+from orchard.formats.families.tagged import TaggedFormat
 
 if TYPE_CHECKING:
     from orchard.backends.vision.model import VisionModel
@@ -320,7 +320,7 @@ class TextService(Service):
             return
         begin = partial(self._prompter.family.begin, prepared.text, task.tools, forced=task.must_call)
         live.answers = [
-            ChoiceOutput(self._vocabulary, begin() if task.prompt is None else Tagged(), task, choice)
+            ChoiceOutput(self._vocabulary, begin() if task.prompt is None else TaggedFormat(), task, choice)
             for choice in range(task.n if prepared.max_tokens else 0)
         ]
         if prepared.prediction:

@@ -218,12 +218,12 @@ def _allowed_host(text: str) -> str:
 
 def _format(text: str, *, option: str) -> str:
     # Imported here because there are many formats, and this setting is rarely used.
-    from orchard.formats.registry import choose, converter
+    from orchard.formats.registry import choose_family, template_converter
 
     if option == "message_converter":
-        converter(_text(text))
+        template_converter(_text(text))
     else:
-        choose("", **{option: _text(text)})
+        choose_family("", **{option: _text(text)})
     return text
 
 

@@ -238,9 +238,9 @@ def _calls(tools: tuple[Tool, ...], family: Family) -> tuple[ToolCalls, ...]:
     """Return the grammars of these tools' calls, if the family knows them. Raise what `GrammarWriter` raises."""
     found = []
     for tool in tools:
-        loose = None if tool.strict else family.calls([replace(tool, parameters=_ANY_OBJECT)])
+        loose = None if tool.strict else family.calls_grammar([replace(tool, parameters=_ANY_OBJECT)])
         try:
-            grammar = family.calls([tool if tool.input_grammar is None else input_grammar.marked(tool)])
+            grammar = family.calls_grammar([tool if tool.input_grammar is None else input_grammar.marked(tool)])
         except ValueError as error:
             if loose is None:
                 raise strict_refusal(tool.name, str(error)) from error

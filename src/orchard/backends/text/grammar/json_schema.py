@@ -12,8 +12,16 @@ from llguidance import LLMatcher
 
 from orchard.backends.text.grammar.lark import ANY, fault, fault_within, regex, text_up_to
 from orchard.backends.text.grammar.text_schema import MOMENTS, Texts
-from orchard.formats.call_grammar import JsonValue, Node, Terminal, TextValue, concatenated, one_of, replaced
-from orchard.formats.schema import resolved, type_of, values
+from orchard.formats.call_grammar import (
+    JsonValue,
+    Node,
+    Terminal,
+    TextValue,
+    alternation,
+    concatenation,
+    replace_leaves,
+)
+from orchard.formats.schema import enum_values, json_type, resolve_reference
 
 # Between the parts of JSON: a space, or a newline and an indentation.
 _WHITE_SPACE = {"whitespace_pattern": r"\x20|\n[\x20\t]{0,16}"}
@@ -70,7 +78,7 @@ def prepared_call(body: Node, tokens: Collection[str] = (), *, lenient: bool = F
                 return _prepared_text(node, tokens, lenient=lenient)
         return node
 
-    return replaced(body, made)
+    return replace_leaves(body, made)
 
 
 def _prepared_text(value: TextValue, tokens: Collection[str], *, lenient: bool) -> Node:
@@ -82,13 +90,13 @@ def _prepared_text(value: TextValue, tokens: Collection[str], *, lenient: bool) 
     if terminal.text and (reason := fault(up_to(terminal.text))):
         if not lenient:
             raise ValueError(reason)
-        return concatenated(Terminal(up_to(ANY)), tail)
+        return concatenation(Terminal(up_to(ANY)), tail)
     options = []
     if terminal.text:
-        options.append(concatenated(Terminal(up_to(terminal.text)), tail))
+        options.append(concatenation(Terminal(up_to(terminal.text)), tail))
     if terminal.json is not None:
-        options.append(concatenated(JsonValue(prepared(terminal.json, lenient=lenient)), end))
-    return one_of(options)
+        options.append(concatenation(JsonValue(prepared(terminal.json, lenient=lenient)), end))
+    return alternation(options)
 
 
 def cut_before_token(tag: str, tokens: Collection[str]) -> tuple[str, str]:
@@ -177,7 +185,7 @@ def exclusive(branches: Sequence[Any], root: dict[str, Any]) -> bool:
 
 def _apart(schemas: Sequence[Any]) -> bool:
     types = [name for schema in schemas for name in _types(schema)]
-    listed = [values(schema) for schema in schemas]
+    listed = [enum_values(schema) for schema in schemas]
     if len(types) == len(set(types)):
         return True
     if not all(listed) or any(isinstance(value, list | dict) for some in listed for value in some):
@@ -189,14 +197,14 @@ def _target(schema: Any, root: dict[str, Any]) -> Any:
     for _ in range(_MOST_REFERENCES):
         if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
             break
-        schema = resolved(schema["$ref"], root)
+        schema = resolve_reference(schema["$ref"], root)
     return schema
 
 
 def _types(schema: Any) -> set[str]:
     if not isinstance(schema, dict):
         return _EVERY_TYPE
-    given = schema.get("type") or [type_of(value) for value in values(schema)] or sorted(_EVERY_TYPE)
+    given = schema.get("type") or [json_type(value) for value in enum_values(schema)] or sorted(_EVERY_TYPE)
     names = given if isinstance(given, list) else [given]
     return {"number" if name == "integer" else name for name in names if isinstance(name, str)}
 

@@ -17,7 +17,7 @@ from llguidance import regex_to_lark
 from msgspec import Struct
 
 from orchard.backends.text.grammar.lark import ANY, literal, regex
-from orchard.formats.schema import DEFINITIONS, definitions, resolved, type_of, values
+from orchard.formats.schema import DEFINITIONS, definitions, enum_values, json_type, resolve_reference
 
 _MOST_CHOICES = 256
 _MOST_SEEN = 4096
@@ -128,7 +128,7 @@ class _ValueKind(Struct, frozen=True):
     @property
     def listed(self) -> list[Any] | None:
         """The possible values, if they are listed; else None."""
-        lists = [values(part) for part in self.parts if "enum" in part or "const" in part]
+        lists = [enum_values(part) for part in self.parts if "enum" in part or "const" in part]
         if not lists:
             return None
         return [value for value in lists[0] if all(_among(value, more) for more in lists[1:])]
@@ -137,7 +137,7 @@ class _ValueKind(Struct, frozen=True):
         """Return this kind of value, limited to these types."""
         types &= self.types
         if (listed := self.listed) is not None:
-            types &= {type_of(value) for value in listed}
+            types &= {json_type(value) for value in listed}
         return _ValueKind(self.parts, types)
 
 
@@ -203,7 +203,7 @@ class Texts:
         """Return the kinds of values that match each of the schemas that are combined in a schema."""
         found = []
         if isinstance(reference := schema.get("$ref"), str):
-            if (target := resolved(reference, self._root)) is None:
+            if (target := resolve_reference(reference, self._root)) is None:
                 raise ValueError(f"{reference} is not in the schema")
             found.append(self._of(target, depth))
         for key in ("allOf", "anyOf", "oneOf"):
@@ -270,7 +270,7 @@ class Texts:
             if any(key in part for part in choice.parts):
                 self._refuse(f"`{key}` of what may be a string as well can't be enforced")
         if (listed := choice.listed) is not None:
-            return self._ended(_any_of(literal(json.dumps(value)) for value in listed if type_of(value) == type_))
+            return self._ended(_any_of(literal(json.dumps(value)) for value in listed if json_type(value) == type_))
         return self._ended(_WRITTEN[type_])
 
     def _refuse(self, reason: str) -> None:

@@ -16,7 +16,7 @@ from orchard.backends.text.prompt.template_probe import Role, inserted, probe, u
 from orchard.backends.text.prompt.time_limit import within
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate, Message, TextPart
-from orchard.formats.registry import Family, converter
+from orchard.formats.registry import Family, template_converter
 
 log = logging.getLogger("orchard.worker")
 
@@ -59,7 +59,7 @@ class ChatTemplate:
         takes = probe(trial, self.source) if self.exists else TemplateCapabilities()
         if trial.late:
             raise OrchardError("model_failed", trial.late.message) from trial.late
-        self.takes = takes if message_converter is None else replace(takes, **converter(message_converter))
+        self.takes = takes if message_converter is None else replace(takes, **template_converter(message_converter))
         log.debug("the chat template: %s", self.takes)
 
     def _drops_texts(self, fill: Callable[..., str]) -> bool:

@@ -31,7 +31,7 @@ from orchard.core.tasks import generate
 from orchard.core.tasks.embed import MixedInput, too_long
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine.sampling.params import SamplingParams
-from orchard.formats.registry import also_hermes, choose
+from orchard.formats.registry import add_hermes, choose_family
 
 if TYPE_CHECKING:
     from orchard.backends.vision.model import VisionModel
@@ -107,7 +107,7 @@ class Prompter:
         self._raw = RawPrompts(tokenizer, model.vocab_size)
         try:
             self.template = ChatTemplate(tokenizer, options.message_converter)
-            family = choose(
+            family = choose_family(
                 self.template.source,
                 frozenset(token.content for token in tokenizer.added_tokens_decoder.values()),
                 tool_call_parser=options.tool_call_parser,
@@ -118,7 +118,7 @@ class Prompter:
         takes = self.template.takes
         # If the template can't show tools, the prompt describes them as Hermes does. Calls in the model's own format
         # are recognised, too.
-        self.family = family if takes.tools and takes.calls else also_hermes(family, described=not takes.tools)
+        self.family = family if takes.tools and takes.calls else add_hermes(family, described=not takes.tools)
         self._tell_unknown()
         texts = [read_text(Path(file), "a shared prompt") for file in options.prompt_cache_shared]
         self.shared = SharedPrompts(texts, lambda task: self.template.render(task, self._begins_thinking), self._encode)
