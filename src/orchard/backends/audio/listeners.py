@@ -24,7 +24,7 @@ from orchard.backends.audio.recognizer import Advance, Beat
 from orchard.backends.model_folder import evaluate, loading, read_config, without_code
 from orchard.backends.resampling import Samples
 from orchard.core.errors import OrchardError
-from orchard.core.model_config import listener
+from orchard.core.model_config import transcription_kind
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word
 from orchard.device.out_of_memory import in_parts
 
@@ -193,7 +193,7 @@ def load(folder: Path, progress: Callable[[float], None]) -> Listener:
     """Load a model; download nothing and run no code in its folder. Raise OrchardError("model_failed")."""
     config = read_config(folder, _LIBRARY)
     with loading(folder, _LIBRARY), without_code():
-        kind = listener(config)
+        kind = transcription_kind(config)
         if kind is None:
             raise ValueError(f"models of the type {config.get('model_type')} are not served for transcription")
         with contextlib.redirect_stdout(io.StringIO()) as said:  # the library prints what it does

@@ -134,7 +134,7 @@ class TranscriptionService(Service):
                 await live.going_on.wait()
             self._end(live, Finished((), Usage(0, live.tokens, units=live.seconds)))
         except OrchardError as error:
-            self._end(live, Failed.of(error))
+            self._end(live, Failed.from_error(error))
         except Exception as error:
             if not live.cancelled:
                 log.exception("transcribing failed")
@@ -176,6 +176,6 @@ def _events(live: _Transcribing, step: Advance) -> Iterator[Event]:
             yield Started(0)
         elif isinstance(one, Segment):
             live.tokens += len(one.tokens)
-        yield Output.of(one)
+        yield Output.from_struct(one)
     if live.seconds:
         yield Progressed(step.done, live.seconds)

@@ -59,7 +59,7 @@ class _Ranker(PassModel):
         found: list[ReadText] = []
         for number, document in enumerate(task.documents):
             give_way()
-            asked = ask(*task.query_of(number))
+            asked = ask(*task.document_query(number))
             found += [self._join(asked, piece, number) for piece in self._pieces(task, asked, document, number)]
             if len(found) > MAX_PIECES:
                 raise too_many_pieces()

@@ -12,7 +12,7 @@ from transformers import AutoTokenizer
 from orchard.backends.beginnings import AT_ONCE, MARGIN, Beginning, first_length, in_lane, next_length, read_beginning
 from orchard.backends.embeddings.service import ReadText
 from orchard.core.errors import OrchardError
-from orchard.core.tasks.embed import too_long, too_many_characters
+from orchard.core.tasks.embed import input_too_long, too_many_characters
 from orchard.device.lane import give_way
 
 _LEFT_OUT = 4  # tokenizers may leave out white space, and read any unknown word as one token
@@ -68,7 +68,7 @@ class TextTokenizer:
         if len(tokens.ids) > self.most:
             if not truncate:
                 whole = chars == length
-                raise too_long(param, len(tokens.ids) - (0 if whole else MARGIN), self.most, at_least=not whole)
+                raise input_too_long(param, len(tokens.ids) - (0 if whole else MARGIN), self.most, at_least=not whole)
             (tokens,) = self._cutter.encode_batch([text[:chars]])
         if not tokens.ids:
             raise OrchardError("invalid_request", f"`{param}` has no tokens.", param=param)

@@ -34,7 +34,7 @@ from orchard.core.media import MediaPart
 from orchard.core.request import Request
 from orchard.core.speculation_report import SourceTotals, SpeculationReport
 from orchard.core.tasks.embed import Embed
-from orchard.core.tasks.generate import Count, Generate, generation
+from orchard.core.tasks.generate import Count, Generate, generate_task
 from orchard.core.tasks.media import request_media
 from orchard.core.tasks.text_options import Batching, TextOptions
 from orchard.device.lane import Lane
@@ -91,7 +91,7 @@ class _Live:
     def finished(self) -> Finished:
         """Return the last event; a request that only wants its prompt echoed has no answers."""
         reasons: list[FinishReason] = [answer.reason for answer in self.answers if answer.reason]
-        reasons = reasons or ["length"] * generation(self.request).n
+        reasons = reasons or ["length"] * generate_task(self.request).n
         completion = sum(answer.completion_tokens for answer in self.answers)
         reasoning = sum(answer.reasoning_tokens for answer in self.answers)
         stops = tuple(answer.stops.stopped_by for answer in self.answers)
@@ -264,7 +264,7 @@ class TextService(Service):
                 live.preparing = None
                 self._embeddings.begin(request, prompts)
                 return
-            asked = generation(request)
+            asked = generate_task(request)
             task: Generate | ReadTask = asked
             if parts := list(request_media(request)):
                 task = await self._read(live, partial(self._prompter.read, asked, salt=salt), parts)
@@ -288,7 +288,7 @@ class TextService(Service):
             live.preparing = None
             self._begin(live, prepared, grammar)
         except OrchardError as error:
-            self._end(request.id, Failed.of(error))
+            self._end(request.id, Failed.from_error(error))
         except Exception as error:
             log.exception("request %s could not be prepared", request.id)
             self._end(request.id, Failed("internal", f"the prompt could not be prepared: {type(error).__name__}"))
@@ -307,7 +307,7 @@ class TextService(Service):
         return sum(live.media_bytes for live in self._live.values())
 
     def _begin(self, live: _Live, prepared: Prepared, grammar: BoundGrammar | None) -> None:
-        request, task = live.request, generation(live.request)
+        request, task = live.request, generate_task(live.request)
         live.prompt_tokens = len(prepared.tokens)
         if task.echo:
             live.echo = Echo(self._vocabulary, prepared.text, prepared.tokens, task.n, task.top_logprobs)
@@ -385,7 +385,7 @@ class TextService(Service):
                 self._embeddings.cancel(request_id)
                 other: FailureKind = "context_length_exceeded" if broken.too_large else "internal"
                 kind = "invalid_request" if broken.by_grammar else other
-                failed = Failed.of(broken.refusal) if broken.refusal else Failed(kind, broken.message)
+                failed = Failed.from_error(broken.refusal) if broken.refusal else Failed(kind, broken.message)
                 events.setdefault(request_id, []).append(failed)
         self._tell([(request_id, found) for request_id, found in events.items() if found])
 

@@ -331,4 +331,4 @@ KINDS = {
     "reasoning_parser": Kind("a name", "NAME", partial(_format, option="reasoning_parser")),
     "message_converter": Kind("a name", "NAME", partial(_format, option="message_converter")),
 }
-"""The kinds that `orchard.core.setting.written_as` names."""
+"""The kinds that `orchard.core.setting.value_kind` names."""

@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_BYTES, MediaKind, MediaPart
-from orchard.dialects.common.json_body import invalid
+from orchard.dialects.common.json_body import invalid_field
 from orchard.gateway.http.body import drain
 from orchard.gateway.http.budget import Budget, Share
 from orchard.gateway.media.errors import check_type, empty, too_large
@@ -241,7 +241,7 @@ class _Parts:
             why = (
                 f"may have {most} {plural}." if most else f"is not a field for files: send them in {self._files.words}."
             )
-            raise invalid(self._field, why)
+            raise invalid_field(self._field, why)
         media_type = self._headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
         file = MediaPart(self._files.kind, "", self._field, media_type=media_type)
         check_type(file, media_type)
@@ -274,7 +274,7 @@ class _Parts:
         try:
             value = self._data.decode()
         except UnicodeDecodeError:
-            raise invalid(self._field, "is not UTF-8.") from None
+            raise invalid_field(self._field, "is not UTF-8.") from None
         self.form.fields.setdefault(self._field, []).append(value)
 
     def _end(self) -> None:

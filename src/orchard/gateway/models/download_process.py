@@ -186,7 +186,7 @@ def main() -> None:
     try:
         folder = snapshot(repo, revision, lambda done, total: _print(Report(done, total)))
     except OrchardError as error:
-        _print(Report(failed=Failed.of(error)))
+        _print(Report(failed=Failed.from_error(error)))
     else:
         _print(Report(folder=folder))
 

@@ -20,7 +20,7 @@ from orchard.backends.text.prompt.documents import DocumentReader
 from orchard.backends.text.prompt.media_blocks import MediaBlocks, Placeholder, cores
 from orchard.backends.text.prompt.template_probe import ROLES, Role
 from orchard.core.errors import OrchardError
-from orchard.core.media import MediaKind, MediaPart, refusal
+from orchard.core.media import MediaKind, MediaPart, media_error
 from orchard.core.tasks.generate import Generate, Part, TextPart, ToolResultPart
 from orchard.device.lane import check_given_up
 from orchard.engine.batching.job import MediaSpan
@@ -127,7 +127,7 @@ def _refuse_late(part: MediaPart, begun: float) -> None:
     """
     check_given_up()
     if time.monotonic() - begun > MOST_READING_SECONDS:
-        raise refusal(part, f"what comes before it took more than {MOST_READING_SECONDS:g} seconds to read")
+        raise media_error(part, f"what comes before it took more than {MOST_READING_SECONDS:g} seconds to read")
 
 
 class PromptMedia:

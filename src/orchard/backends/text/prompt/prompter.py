@@ -26,9 +26,9 @@ from orchard.backends.text.prompt.documents import DocumentReader
 from orchard.backends.text.prompt.media import JobMedia, PromptMedia, ReadTask, mark
 from orchard.backends.text.prompt.shared_prompts import SharedPrompts
 from orchard.core.errors import OrchardError
-from orchard.core.media import MediaKind, unreadable
+from orchard.core.media import MediaKind, unreadable_error
 from orchard.core.tasks import generate
-from orchard.core.tasks.embed import MixedInput, too_long
+from orchard.core.tasks.embed import MixedInput, input_too_long
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine.sampling.params import SamplingParams
 from orchard.formats.registry import add_hermes, choose_family
@@ -166,10 +166,10 @@ class Prompter:
         `salt`: that of the request's `CacheScope`. The error blames `param` if they have many times too many tokens for
         the context window.
         """
-        found = list(generate.media_of(task))
+        found = list(generate.task_media(task))
         for medium in found:
             if medium.kind not in (*self.takes, "document"):
-                raise unreadable(medium, None if self._media is None else self.takes)
+                raise unreadable_error(medium, None if self._media is None else self.takes)
         marked = mark(task, self._documents) if found else ReadTask(task)
         if not (self._media and marked.parts):
             return marked
@@ -417,7 +417,7 @@ class Prompter:
 
 def _refuse_input(limit: int, count: int, param: str, *, at_least: bool = False, mixed: bool = False) -> None:
     if count >= limit:
-        raise too_long(param, count, limit - 1, at_least=at_least, mixed=mixed)
+        raise input_too_long(param, count, limit - 1, at_least=at_least, mixed=mixed)
 
 
 def _given(sampling: generate.Sampling | SamplingDefaults) -> dict[str, Any]:
