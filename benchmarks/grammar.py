@@ -29,7 +29,7 @@ from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.engine import Engine
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.sampling.params import SamplingParams
-from orchard.formats.registry import choose
+from orchard.formats.registry import choose_family
 from orchard.gateway.models.registry import resolve_model
 from orchard.worker.main import SWITCH_SECONDS
 
@@ -71,7 +71,7 @@ class Driven:
         """Compile, and say how many milliseconds it took."""
         begin = time.perf_counter()
         task = Generate(grammar=Wanted("json_schema", schema, "response_format"))
-        constraint = self._constraints.describe(task, choose(""), "")
+        constraint = self._constraints.describe(task, choose_family(""), "")
         grammar = constraint and self._constraints.compile(constraint)
         assert grammar
         return grammar, 1000 * (time.perf_counter() - begin)

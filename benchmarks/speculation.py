@@ -60,7 +60,7 @@ from orchard.engine.speculation.make import make_controller
 from orchard.engine.speculation.ngram import NgramProposer
 from orchard.engine.speculation.proposal import Proposal
 from orchard.engine.speculation.speculation import Speculation
-from orchard.formats.registry import choose
+from orchard.formats.registry import choose_family
 from orchard.gateway.models.registry import resolve_model
 from orchard.kinds import recognise_kind
 
@@ -349,7 +349,7 @@ def _grammar(model: TextModel) -> BoundGrammar:
     item = {name: {"enum": ["not known", "not given"]} for name in names}
     schema = {"type": "object", "properties": item, "required": names, "additionalProperties": False}
     constraint = constraints.describe(
-        Generate(grammar=Wanted("json_schema", schema, "response_format")), choose(""), ""
+        Generate(grammar=Wanted("json_schema", schema, "response_format")), choose_family(""), ""
     )
     grammar = constraint and constraints.compile(constraint)
     assert grammar

@@ -24,7 +24,7 @@ from orchard.core.tasks.generate import (
     TextPart,
     Tool,
     ToolResultPart,
-    generation,
+    generate_task,
 )
 from tests.support.streams import lawful_streams
 
@@ -99,7 +99,7 @@ def test_messages_arrive_whole_whatever_the_cuts(streams: list[list[Event]], cut
 def test_large_media_are_sent_as_they_are() -> None:
     """So that the event loop need not copy them."""
     pieces = wire.encode_submission(WITH_MEDIA)
-    sent = [message.parts[-1] for message in generation(WITH_MEDIA).messages]
+    sent = [message.parts[-1] for message in generate_task(WITH_MEDIA).messages]
     large = [sent[0], sent[1].parts[0], sent[2]]  # type: ignore[union-attr]
     assert [id(piece) for piece in pieces if len(piece) > 64 * 1024] == [id(part.data) for part in large]  # type: ignore[union-attr]
     assert len(wire.encode_submission(REQUEST)) == 1

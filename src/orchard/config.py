@@ -16,10 +16,10 @@ from orchard.core.setting import (
     Positive,
     PositiveSize,
     Seconds,
-    also,
+    other_names,
     setting,
-    unset,
-    written_as,
+    value_kind,
+    when_unset,
 )
 from orchard.core.tasks.text_options import TextOptions
 from orchard.kinds import KINDS
@@ -33,16 +33,16 @@ else:
     ModelType = Literal[tuple(name for kind in KINDS.values() for name in kind.types)]
 Grace = Annotated[float, Meta(ge=0)]
 Port = Annotated[int, Meta(ge=0, le=65535)]
-Host = Annotated[str, written_as("host")]
-Keys = Annotated[tuple[str, ...], written_as("keys")]
-KeyFile = Annotated[str, written_as("key file")]
-PromptCacheSharing = Annotated[Literal["keys", "all"] | dict[str, tuple[str, ...]], written_as("cache sharing")]
-LogFile = Annotated[str, written_as("log file")]
+Host = Annotated[str, value_kind("host")]
+Keys = Annotated[tuple[str, ...], value_kind("keys")]
+KeyFile = Annotated[str, value_kind("key file")]
+PromptCacheSharing = Annotated[Literal["keys", "all"] | dict[str, tuple[str, ...]], value_kind("cache sharing")]
+LogFile = Annotated[str, value_kind("log file")]
 Ttl = Annotated[
     Seconds | None,
     setting("memory", "Seconds without a request after which a model is unloaded."),
-    also("on_demand_idle_timeout"),
-    unset("60 for a model that is on_demand, else never", example="600"),
+    other_names("on_demand_idle_timeout"),
+    when_unset("60 for a model that is on_demand, else never", example="600"),
 ]
 
 
@@ -73,28 +73,28 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
             "'demo', 'demo-vision', 'demo-whisper', a folder with an MLX model, or a Hugging Face id; may be repeated.",
             scope="named",
         ),
-        also("PRELOAD_MODEL", "MLX_VLM_PRELOAD_MODEL", flag="model"),
-        unset("demo, unless there is a file", example="mlx-community/Qwen3-4B-4bit"),
+        other_names("PRELOAD_MODEL", "MLX_VLM_PRELOAD_MODEL", flag="model"),
+        when_unset("demo, unless there is a file", example="mlx-community/Qwen3-4B-4bit"),
     ]
     model_type: Annotated[
         ModelType | None,
         setting("models", "The type of the model.", scope="named"),
-        unset("detected from its files", example="lm"),
+        when_unset("detected from its files", example="lm"),
     ] = None
     served_model_name: Annotated[
         Name | None,
         setting("models", "The name that clients use for the model.", scope="named"),
-        unset("its id, or the name of its folder"),
+        when_unset("its id, or the name of its folder"),
     ] = None
     aliases: Annotated[Names, setting("models", "More names that clients may use for the model.")] = ()
     revision: Annotated[
         Name | None,
         setting("models", "The branch, tag or commit of a Hugging Face model."),
-        unset("main", example="main"),
+        when_unset("main", example="main"),
     ] = None
     adapters: Annotated[
         dict[str, str],
-        written_as("existing folders"),
+        value_kind("existing folders"),
         setting("models", "The names and folders of LoRA adapters that requests may select."),
     ] = {}
     on_demand: Annotated[bool, setting("models", "Load the model at its first request, not at startup.")] = False
@@ -127,7 +127,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             "A key that clients must send; may be repeated. Other users of this machine can see flags, but not "
             "environment variables.",
         ),
-        also("MLX_VLM_SERVER_API_KEY", flag="api_key"),
+        other_names("MLX_VLM_SERVER_API_KEY", flag="api_key"),
     ] = ()
     admin_keys: Annotated[
         Keys,
@@ -135,7 +135,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             "access",
             "A key that also sees what every other key has stored, and may load and unload models; may be repeated.",
         ),
-        also(flag="admin_key"),
+        other_names(flag="admin_key"),
     ] = ()
     prompt_cache_sharing: Annotated[
         PromptCacheSharing,
@@ -154,16 +154,16 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = False
     cors_origins: Annotated[
         tuple[str, ...],
-        written_as("origins"),
+        value_kind("origins"),
         setting("access", "An origin whose web pages may use the server; * allows all; may be repeated."),
-        also("allowed_origins", flag="cors_origin"),
+        other_names("allowed_origins", flag="cors_origin"),
     ] = ()
     allowed_hosts: Annotated[
         tuple[str, ...],
-        written_as("hosts"),
+        value_kind("hosts"),
         setting("access", "Another host name by which clients may reach a server without keys; may be repeated."),
-        also(flag="allowed_host"),
-        unset("localhost and the server's own addresses"),
+        other_names(flag="allowed_host"),
+        when_unset("localhost and the server's own addresses"),
     ] = ()
     models: tuple[ModelSettings, ...] = ()
     """Clients can also request every model of the local Hugging Face cache and of `model_dir`."""
@@ -177,12 +177,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_loaded_models: Annotated[
         Positive | None,
         setting("memory", "The most models in memory at once, not counting the bundled one."),
-        unset("one more than the number of configured models without on_demand", example="4"),
+        when_unset("one more than the number of configured models without on_demand", example="4"),
     ] = None
     memory_limit: Annotated[
         PositiveSize | None,
         setting("memory", "The most memory that all models together may use, such as 24GB."),
-        unset("what the device recommends"),
+        when_unset("what the device recommends"),
     ] = None
     load_under_pressure: Annotated[
         bool, setting("memory", "Load models even while the machine has no memory left, instead of a 503.")
@@ -207,7 +207,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = True
     responses_path: Annotated[
         str,
-        written_as("database"),
+        value_kind("database"),
         setting("responses", "The file for stored responses; ':memory:' keeps them only until the server stops."),
     ] = "~/.orchard/responses.db"
     responses_ttl: Annotated[
@@ -252,7 +252,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     allowed_local_media: Annotated[
         ExistingFolder | None,
         setting("media", "A folder from which requests may read images and other media with file: URLs."),
-        unset("none"),
+        when_unset("none"),
     ] = None
     head_timeout: Annotated[Seconds, setting("limits", "Seconds for a request's headers to arrive.")] = 30.0
     body_timeout: Annotated[
@@ -309,7 +309,9 @@ class IgnoredSettings(Struct):
     """
 
     trust_remote_code: Annotated[
-        bool, setting("ignored", "Orchard never runs code that comes with a model."), also("MLX_TRUST_REMOTE_CODE")
+        bool,
+        setting("ignored", "Orchard never runs code that comes with a model."),
+        other_names("MLX_TRUST_REMOTE_CODE"),
     ] = False
     enable_auto_tool_choice: Annotated[
         bool, setting("ignored", "The model may call tools unless a request says `tool_choice: none`.")

@@ -16,7 +16,7 @@ from orchard.core.device_memory import DeviceMemory
 from orchard.core.events import Event
 from orchard.core.request import Priority, Request, Sender
 from orchard.core.speculation_report import SpeculationReport
-from orchard.core.tasks.media import request_media, with_media
+from orchard.core.tasks.media import replace_request_media, request_media
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 _HEADER_BYTES = 4
@@ -230,7 +230,7 @@ def encode_submission(request: Request) -> list[bytes]:
         return [encode(Submit.from_request(request))]
     mark = secrets.token_bytes(_MARK_BYTES)  # random, so that a caller's bytes can't contain it
     marked = (replace(part, data=mark) if len(part.data) > _LARGE_BYTES else part for part in parts)
-    body = _encoder.encode(Submit.from_request(with_media(request, marked)))
+    body = _encoder.encode(Submit.from_request(replace_request_media(request, marked)))
     first, *others = body.split(b"\xc4" + bytes([_MARK_BYTES]) + mark)  # as msgpack writes it: bin 8
     rest: list[bytes] = []
     for data, after in zip(large, others, strict=True):

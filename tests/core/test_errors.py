@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchard.core.errors import tells_of_memory
+from orchard.core.errors import reports_out_of_memory
 
 
 @pytest.mark.parametrize(
@@ -20,9 +20,9 @@ from orchard.core.errors import tells_of_memory
     ],
 )
 def test_last_words_tell_that_memory_ran_out(said: str) -> None:
-    assert tells_of_memory(said)
+    assert reports_out_of_memory(said)
 
 
 @pytest.mark.parametrize("said", ["", "ValueError: [matmul] Last dimension of first input", "KeyError: 'memory'"])
 def test_last_words_tell_of_something_else(said: str) -> None:
-    assert not tells_of_memory(said)
+    assert not reports_out_of_memory(said)

@@ -87,7 +87,7 @@ def test_nothing_of_what_was_cleared_is_collected() -> None:
 def test_collect_raises_what_the_stream_failed_with() -> None:
     error = OrchardError("context_length_exceeded", "too long", param="messages", retry_after=3)
     with pytest.raises(OrchardError) as raised:
-        collect([Started(1), Text("a"), Failed.of(error)])
+        collect([Started(1), Text("a"), Failed.from_error(error)])
     assert vars(raised.value) == vars(error)
 
 

@@ -69,7 +69,7 @@ def test_who_holds_less_goes_first_and_what_comes_back_before_what_is_new() -> N
     assert "".join(queue) == "dcba"
     queue.hold("normal", Sender("ben"), 3)
     assert "".join(queue) == "dacb"
-    assert list(queue.of_each_caller(1)) == ["d", "a", "c"]
+    assert list(queue.first_items(1)) == ["d", "a", "c"]
     assert (queue.find("c"), queue.remove("c"), queue.find("c"), queue.remove("c")) == ("c", "c", None, None)
     assert list(queue.drain()) == ["d", "a", "b"]
 
@@ -106,7 +106,7 @@ def test_nothing_is_lost_and_nothing_stays(steps: list[tuple[str, int, Sender, P
         elif what == "release" and held:
             queue.hold(*held.pop(), -1)
         assert sorted(queue) == sorted(inside)
-        assert sorted(queue.of_each_caller(99)) == sorted(inside)
+        assert sorted(queue.first_items(99)) == sorted(inside)
         assert len(queue) == len(inside)
     for priority, sender in held:
         queue.hold(priority, sender, -1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchard.core.media import MediaKind, MediaPart, unreadable
+from orchard.core.media import MediaKind, MediaPart, unreadable_error
 
 
 @pytest.mark.parametrize(
@@ -14,6 +14,6 @@ from orchard.core.media import MediaKind, MediaPart, unreadable
     ],
 )
 def test_why_a_medium_is_not_read(takes: tuple[MediaKind, ...] | None, words: str) -> None:
-    error = unreadable(MediaPart("audio", "", "there"), takes)
+    error = unreadable_error(MediaPart("audio", "", "there"), takes)
     assert (error.kind, error.param) == ("invalid_request", "there")
     assert error.message == f"Audio can't be read by this model: {words}"

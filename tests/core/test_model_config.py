@@ -84,7 +84,7 @@ _NAMES = st.sampled_from(
     [
         *model_config._WINDOW_KEYS,
         *model_config._TEXT_PARTS,
-        *model_config._MOST,
+        *model_config._MAX_SIZES,
         "rope_scaling",
         "rope_parameters",
         "full_attention",
@@ -114,9 +114,9 @@ def test_no_json_object_makes_it_raise(config: dict[str, Any]) -> None:
     assert absurd_size(config) is None or " is " in str(absurd_size(config))
 
 
-@pytest.mark.parametrize("key", sorted(model_config._MOST))
+@pytest.mark.parametrize("key", sorted(model_config._MAX_SIZES))
 def test_a_size_that_no_model_has_is_named(key: str) -> None:
-    most = model_config._MOST[key]
+    most = model_config._MAX_SIZES[key]
     assert absurd_size({key: most, "other": 10**12}) is None
     said = f"{key} is {most + 1:,}, and models have at most {most:,}"
     for config in ({key: most + 1}, {"text_config": {key: most + 1}}, {key: [1, most + 1]}, {key: most + 1.0}):

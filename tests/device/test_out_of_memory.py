@@ -92,7 +92,7 @@ def test_late_errors_belong_to_the_work_before_them(monkeypatch: pytest.MonkeyPa
     late()
     with pytest.raises(RuntimeError, match="Inverse"):
         raise_late_errors()
-    monkeypatch.setattr(out_of_memory, "tells_of_memory", lambda text: "inverse" in text.lower())
+    monkeypatch.setattr(out_of_memory, "reports_out_of_memory", lambda text: "inverse" in text.lower())
     tries: list[int] = []
 
     def act() -> int:

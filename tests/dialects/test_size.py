@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchard.core.errors import OrchardError
-from orchard.core.tasks.generate import generation
+from orchard.core.tasks.generate import generate_task
 from orchard.dialects.common import json_body
 from orchard.dialects.common.json_body import MAX_VALUES, refuse_too_many_values
 from orchard.dialects.openai.chat.parse import parse
@@ -39,7 +39,7 @@ def test_the_limit_is_exact() -> None:
 
 @pytest.mark.parametrize("content", ["1," * 10**6, '{"a": [1, "b,c"], "\\\\": "\\""}' * 10**5, '\\",[' * 10**6])
 def test_what_stands_in_texts_does_not_count(content: str) -> None:
-    assert generation(parse(text(content), "r").request).messages[0].parts[0].text == content  # type: ignore[union-attr]
+    assert generate_task(parse(text(content), "r").request).messages[0].parts[0].text == content  # type: ignore[union-attr]
 
 
 HEAVY: dict[str, tuple[Callable[[], bytes], str | None]] = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchard.core.errors import OrchardError
-from orchard.core.tasks.generate import Generate, generation
+from orchard.core.tasks.generate import Generate, generate_task
 from orchard.dialects.anthropic.messages import parse as anthropic_messages
 from orchard.dialects.openai.chat import parse as openai_chat
 from orchard.dialects.openai.completions import parse as openai_completions
@@ -21,19 +21,19 @@ def body(**fields: Any) -> bytes:
 
 
 def chat(**fields: Any) -> Generate:
-    return generation(openai_chat.parse(body(messages=SAID, **fields), "req_1").request)
+    return generate_task(openai_chat.parse(body(messages=SAID, **fields), "req_1").request)
 
 
 def messages(**fields: Any) -> Generate:
-    return generation(anthropic_messages.parse(body(messages=SAID, **fields), "req_1").request)
+    return generate_task(anthropic_messages.parse(body(messages=SAID, **fields), "req_1").request)
 
 
 def completions(**fields: Any) -> Generate:
-    return generation(openai_completions.parse(body(prompt="Hi", **fields), "req_1").requests[0])
+    return generate_task(openai_completions.parse(body(prompt="Hi", **fields), "req_1").requests[0])
 
 
 def responses(**fields: Any) -> Generate:
-    return generation(openai_responses.parse(body(input="Hi", **fields)).call("req_1").request)
+    return generate_task(openai_responses.parse(body(input="Hi", **fields)).make_call("req_1").request)
 
 
 @pytest.mark.parametrize("ask", [chat, messages, completions, responses])

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 from orchard.backends.audio import listeners
-from orchard.core.model_config import LISTENERS
+from orchard.core.model_config import TRANSCRIPTION_KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "audio.md"
 HEAD = "| kind | `language` | `prompt` | `temperature` | times of segments and words |\n|---|---|---|---|---|\n"
@@ -24,5 +24,5 @@ def row(kind: str) -> str:
 
 
 def test_the_table_is_that_of_the_code() -> None:
-    kinds = sorted(set(LISTENERS.values()))
+    kinds = sorted(set(TRANSCRIPTION_KINDS.values()))
     assert f"\n{HEAD}{''.join(map(row, kinds))}\n" in PAGE.read_text()

@@ -388,7 +388,7 @@ class Singular(Other):
 def test_an_error_of_mlx_that_comes_late_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """MLX's CPU tells of a singular matrix as Metal tells of missing memory: with a later evaluation."""
     monkeypatch.setattr("orchard.engine.runner.has_late_errors", lambda: True)
-    monkeypatch.setattr(out_of_memory, "tells_of_memory", lambda text: "inverse::eval_cpu" in text.lower())
+    monkeypatch.setattr(out_of_memory, "reports_out_of_memory", lambda text: "inverse::eval_cpu" in text.lower())
     model = network("qwen3")
     jobs = [greedy("a", prompt(1, 30), 12), greedy("b", prompt(2, 9), 12)]
     told: list[Runner] = []

@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.formats.format import Content, Piece, Thought
-from orchard.formats.registry import CALLS, Family, also_hermes, choose
+from orchard.formats.registry import CALLS, Family, add_hermes, choose_family
 from tests.support.format_reading import TOOLS, Call, cut, marked, whole
 from tests.support.specimens.one import SPECIMENS, Specimen
 
-_OWN = {row.names[0] for row in CALLS if callable(row.made)}  # machines that know no tags of reasoning
+_OWN = {row.names[0] for row in CALLS if callable(row.value)}  # machines that know no tags of reasoning
 _BARE = ("json", "llama3_json", "pythonic")  # calls without tags, which are calls only where an answer begins
 _THINKING = ("think", "seed_oss", "mistral", "gemma4", "minimax_m3", "longcat", "apertus", "plamo3", "k2_horizon")
 _MARKUP = re.compile(r"[<\[]/?\|?[\w:]*(?:think|THINK|call|CALL|function|FUNCTION|channel|inner|tool|TOOL)|DSML|\|>")
 
 FORCED = [one for one in SPECIMENS if one.forced and not (one.prompt or _MARKUP.search(str(one.expected)))]
-TAGGED = [one for one in FORCED if choose("", tool_call_parser=one.parser).name not in {*_OWN, *_BARE}]
+TAGGED = [one for one in FORCED if choose_family("", tool_call_parser=one.parser).name not in {*_OWN, *_BARE}]
 words = st.text("ab .\n", max_size=6)
 
 
@@ -42,8 +42,8 @@ def clean(pieces: list[Piece]) -> bool:
 def test_tags_are_never_text(
     call: Specimen, reasoning: str, said: tuple[str, ...], way: str, cuts: tuple[int, list[int]]
 ) -> None:
-    family = choose("", tool_call_parser=call.parser, reasoning_parser=reasoning)
-    family = also_hermes(family) if cuts[0] % 2 else family
+    family = choose_family("", tool_call_parser=call.parser, reasoning_parser=reasoning)
+    family = add_hermes(family) if cuts[0] % 2 else family
     assert family.reasoning_tags
     (length, places), thoughts, texts = cuts, said[:2], said[2:]
     start, end = family.reasoning_tags
@@ -70,7 +70,7 @@ def test_tags_are_never_text(
 
 @pytest.mark.parametrize("specimen", TAGGED, ids=lambda one: f"{one.parser}-{one.text[:30]}")
 def test_unclosed_reasoning_ends_at_the_calls_of_every_family(specimen: Specimen) -> None:
-    family = choose("", tool_call_parser=specimen.parser, reasoning_parser="think")
+    family = choose_family("", tool_call_parser=specimen.parser, reasoning_parser="think")
     found = whole(read(family, "<think>\n", [f"Hm.\n{specimen.text}\nSo."], cut_off=False))
     assert found == ["[Hm.]", *specimen.expected, "So."]
     closed = whole(read(family, "<think>\n", [f"Hm.\n{specimen.text}\n</think>\n\nSo."], cut_off=False))

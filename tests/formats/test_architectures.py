@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from orchard.formats.registry import choose
+from orchard.formats.registry import choose_family
 
 _NO_FORMAT = ("base", "none", "unknown")
 _WORD = re.compile(r"[A-Za-z]{3,}")
@@ -54,13 +54,16 @@ def test_architectures_are_in_order_and_each_has_one_row() -> None:
 
 @pytest.mark.parametrize("row", FORMATS, ids=lambda row: row.architecture)
 def test_its_parsers_are_known_and_its_source_is_named(row: Row) -> None:
-    assert choose("", tool_call_parser=row.calls, reasoning_parser=row.reasoning).name
+    assert choose_family("", tool_call_parser=row.calls, reasoning_parser=row.reasoning).name
     assert re.fullmatch(r"(llama\.cpp|vLLM( recipe| docs)?): \S+", row.source)
 
 
 @pytest.mark.parametrize("row", MARKED, ids=lambda row: row.architecture)
 def test_its_template_is_recognised(row: Row) -> None:
-    found, named = choose(row.marks), choose("", tool_call_parser=row.calls, reasoning_parser=row.reasoning)
+    found, named = (
+        choose_family(row.marks),
+        choose_family("", tool_call_parser=row.calls, reasoning_parser=row.reasoning),
+    )
     assert (found.name, found.reasoning_tags) == (named.name, named.reasoning_tags)
 
 
@@ -68,5 +71,5 @@ def test_its_template_is_recognised(row: Row) -> None:
 def test_a_template_with_other_tags_is_not_taken_for_a_known_one(row: Row) -> None:
     """As the next version of a family may name its tags."""
     other = _WORD.sub(lambda word: f"{word[0][:2]}X{word[0][2:]}", row.marks)
-    found = choose(other)
+    found = choose_family(other)
     assert (found.name, found.reasoning_tags) == ("json", None), other

@@ -12,7 +12,7 @@ from llguidance import LLMatcher, LLTokenizer
 from orchard.backends.text.grammar import lark
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallsGrammar
-from orchard.formats.registry import CALLS, choose
+from orchard.formats.registry import CALLS, choose_family
 from tests.support.format_reading import TOOLS, Call, parse, prepared, whole
 from tests.support.specimens.one import SPECIMENS
 
@@ -26,7 +26,7 @@ def byte_tokens() -> Any:
 
 
 def grammar_of(parser: str, tools: list[Tool]) -> CallsGrammar:
-    return prepared(choose("", tool_call_parser=parser).calls(tools))
+    return prepared(choose_family("", tool_call_parser=parser).calls_grammar(tools))
 
 
 def accepts(grammar: CallsGrammar, text: str) -> bool:
@@ -86,4 +86,4 @@ def test_any_text_may_stand_in_a_string_and_is_read_as_it_is(parser: str, openin
     text = f"{grammar.prefix}{call.begin}{opening}{value}{close}{call.end}{grammar.suffix}"
     assert accepts(grammar, text)
     expected = Call("write", json.dumps({"content": value}))
-    assert whole(parse(choose("", tool_call_parser=parser).begin("", [STRING]), text)) == [expected]
+    assert whole(parse(choose_family("", tool_call_parser=parser).begin("", [STRING]), text)) == [expected]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.formats.format import CallArguments, CallStart, Content, Format, Piece, Thought
-from orchard.formats.registry import choose
+from orchard.formats.registry import choose_family
 from tests.formats.families.test_families import begin, family
 from tests.support.examples import some
 from tests.support.format_reading import TOOLS, Call, cut, marked, whole
@@ -97,8 +97,8 @@ def test_nothing_of_a_forced_call_is_text(specimen: Specimen) -> None:
     ],
 )
 def test_what_a_limit_leaves(text: str, expected: list[Call | str]) -> None:
-    assert whole(parse_cut(choose("<think><tool_call>").begin("", TOOLS), text)) == expected
-    assert whole(parse_cut(choose("<think><tool_call>").begin("", TOOLS), *text)) == expected
+    assert whole(parse_cut(choose_family("<think><tool_call>").begin("", TOOLS), text)) == expected
+    assert whole(parse_cut(choose_family("<think><tool_call>").begin("", TOOLS), *text)) == expected
 
 
 @pytest.mark.parametrize("parser", ["qwen3_coder", "glm45", "minimax_m2", "minimax_m3", "deepseek_v32", "kimi_k3"])
@@ -129,7 +129,7 @@ def test_reasoning_without_an_end_ends_at_the_first_call(
 ) -> None:
     """With an end it has all of it."""
     text = f"{thought}{''.join(calls)}{after}" + ("</think>Hi" if closed else "")
-    format_ = choose("<think><tool_call>").begin("<think>\n", TOOLS)
+    format_ = choose_family("<think><tool_call>").begin("<think>\n", TOOLS)
     pieces = [piece for part in cut(text, places) for piece in format_.feed(part)] + format_.finish()
     found = whole(pieces)
     if closed:
@@ -141,7 +141,7 @@ def test_reasoning_without_an_end_ends_at_the_first_call(
 
 
 def test_a_call_within_reasoning_is_held_back_until_its_end_is_known() -> None:
-    format_ = choose("<think><tool_call>").begin("<think>\n", TOOLS)
+    format_ = choose_family("<think><tool_call>").begin("<think>\n", TOOLS)
     assert format_.feed("Hm.\n") == [Thought("Hm.")]
     assert format_.feed(HERMES_NOW) == []
     assert format_.thinking

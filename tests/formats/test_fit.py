@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.fit import misfit, takes
+from orchard.formats.fit import fits_parameter, misfit
 from orchard.formats.schema import Signature
 
 EDIT = {"type": "object", "properties": {"old": {"type": "string"}, "n": {"type": "integer"}}, "required": ["old"]}
@@ -88,4 +88,4 @@ def test_names() -> None:
     ],
 )
 def test_texts(name: str, text: str, *, fits: bool) -> None:
-    assert takes(SIGNATURE, name, text) is fits
+    assert fits_parameter(SIGNATURE, name, text) is fits

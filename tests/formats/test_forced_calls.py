@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from orchard.backends.text.grammar import lark
 from orchard.core.tasks.generate import Tool
 from orchard.engine.sampling.grammar import GrammarVocabulary
-from orchard.formats.registry import choose
+from orchard.formats.registry import choose_family
 from tests.support.format_reading import TOOLS, Call, parse, prepared, whole
 from tests.support.specimens.one import SPECIMENS, Specimen
 
@@ -38,7 +38,7 @@ def tokens(text: str, tags: tuple[str, ...]) -> list[int]:
 
 
 def accepts(specimen: Specimen, text: str, tags: tuple[str, ...], tools: Sequence[Tool] = TOOLS) -> bool:
-    grammar = prepared(choose("", tool_call_parser=specimen.parser).calls(tools), tags)
+    grammar = prepared(choose_family("", tool_call_parser=specimen.parser).calls_grammar(tools), tags)
     known = lark.Tags({tag: 257 + place for place, tag in enumerate(tags)})
     matcher = LLMatcher(
         alphabet(tags).tokenizer, lark.complete_grammar("calls", lark.call_rules(grammar, known, parallel=True))
@@ -190,7 +190,7 @@ def test_many_optional_arguments_make_no_large_grammar() -> None:
     schema = {"type": "string", "description": "x" * 50}
     tool = Tool("f", parameters={"properties": {f"p{number}": schema for number in range(50)}})
     for parser in ("pythonic", "gemma4"):
-        grammar = prepared(choose("", tool_call_parser=parser).calls([tool]))
+        grammar = prepared(choose_family("", tool_call_parser=parser).calls_grammar([tool]))
         assert len(lark.call_rules(grammar, lark.Tags({}), parallel=True)) < 100_000
 
 
@@ -211,15 +211,15 @@ def test_many_optional_arguments_make_no_large_grammar() -> None:
 )
 def test_what_arguments_cannot_keep_is_refused_where_a_tool_is_strict(parser: str, more: Any, why: str) -> None:
     tool = Tool("f", parameters={"properties": {"a": {}}, **more}, strict=True)
-    family = choose("", tool_call_parser=parser)
+    family = choose_family("", tool_call_parser=parser)
     with pytest.raises(ValueError, match=why):
-        family.calls([tool])
-    assert family.calls([replace(tool, strict=False)])
+        family.calls_grammar([tool])
+    assert family.calls_grammar([replace(tool, strict=False)])
 
 
 @pytest.mark.parametrize(("value", "expected"), [("5", 5), ("five", "five")])
 def test_a_parameter_that_is_not_listed_has_the_type_of_the_others(value: str, expected: Any) -> None:
     tool = Tool("f", parameters={"properties": {}, "additionalProperties": {"type": "integer"}})
-    (call,) = whole(parse(choose("", tool_call_parser="glm47").begin("", [tool]), _pairs(x=value)))
+    (call,) = whole(parse(choose_family("", tool_call_parser="glm47").begin("", [tool]), _pairs(x=value)))
     assert isinstance(call, Call)
     assert json.loads(call.arguments) == {"x": expected}

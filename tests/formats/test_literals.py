@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.registry import choose
+from orchard.formats.registry import choose_family
 from tests.support.format_reading import Call, cut, parse, whole
 
 FREE = Tool("f", parameters={})
@@ -30,7 +30,7 @@ places = st.lists(st.integers(0, 1000), max_size=8)
 
 
 def called(parser: str, text: str, tool: Tool = FREE) -> list[Call | str]:
-    return whole(parse(choose("", tool_call_parser=parser).begin("", [tool]), text))
+    return whole(parse(choose_family("", tool_call_parser=parser).begin("", [tool]), text))
 
 
 def python(value: dict[str, Any]) -> str:
@@ -58,7 +58,7 @@ def test_python_becomes_json(value: dict[str, Any], places: list[int]) -> None:
     (call,) = called("pythonic", text)
     assert isinstance(call, Call)
     assert json.loads(call.arguments) == value
-    family = choose("", tool_call_parser="pythonic")
+    family = choose_family("", tool_call_parser="pythonic")
     assert whole(parse(family.begin("", [FREE]), *cut(text, places))) == [call]
 
 
@@ -155,6 +155,6 @@ def test_a_tool_may_have_the_name_of_the_function_that_calls_stand_in() -> None:
 def test_the_cost_is_that_of_the_text() -> None:
     """A reader that looked at everything again with each piece would take minutes."""
     long = "x" * 100_000
-    format_ = choose("", tool_call_parser="pythonic").begin("", [FREE])
+    format_ = choose_family("", tool_call_parser="pythonic").begin("", [FREE])
     found = parse(format_, "[f(a='", *long, "', b=[", *("1," * 20_000), "])]")
     assert sum(len(piece.text) for piece in found if hasattr(piece, "text")) > len(long)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats.format import CallStart
-from orchard.formats.registry import CALLS, also_hermes, choose
+from orchard.formats.registry import CALLS, add_hermes, choose_family
 from tests.support.examples import examples, some
 from tests.support.format_reading import TOOLS, Call, cut, marked, parse, whole
 from tests.support.specimens.no_calls import NO_CALLS
@@ -122,7 +122,7 @@ places = st.lists(st.integers(0, 1000), max_size=6)
 
 def read(parser: str, text: str, places: list[int] | None = None, tools: Any = (EDIT,)) -> list[Call | str]:
     """What an answer means; it is the same streamed and whole."""
-    family = choose("", tool_call_parser=parser, reasoning_parser="think")
+    family = choose_family("", tool_call_parser=parser, reasoning_parser="think")
     uncut = parse(family.begin("", tools), text)
     for texts in (cut(text, places or []), list(text)):
         pieces = parse(family.begin("", tools), *texts)
@@ -302,7 +302,7 @@ def test_hermes_calls_with_mistakes(text: str, expected: list[Call | str]) -> No
 def test_what_is_not_certain_stays_text_and_the_log_says_why(call: str, why: str) -> None:
     text = f"<tool_call>{call}</tool_call>"
     assert read("hermes", text) == [text]
-    format_ = choose("", tool_call_parser="hermes").begin("", [EDIT])
+    format_ = choose_family("", tool_call_parser="hermes").begin("", [EDIT])
     for char in text:
         format_.feed(char)
     (note,) = format_.notes  # at once, not at the answer's end
@@ -321,7 +321,7 @@ def test_a_call_with_a_mistake_whose_value_breaks_late_stays_text(value: str) ->
 
 
 def test_arguments_that_break_after_they_were_emitted_are_noted() -> None:
-    format_ = choose("", tool_call_parser="hermes").begin("", [EDIT])
+    format_ = choose_family("", tool_call_parser="hermes").begin("", [EDIT])
     parse(format_, '<tool_call>{"name": "edit", "arguments": {"path": "' + "x" * 70 + '\\d"}}</tool_call>')
     (note,) = format_.notes
     assert "passed on as they are: a backslash" in note
@@ -329,14 +329,14 @@ def test_arguments_that_break_after_they_were_emitted_are_noted() -> None:
 
 @pytest.mark.parametrize("parser", ["harmony", "functionary_v3_2"])
 def test_calls_in_messages_are_noted(parser: str) -> None:
-    format_ = choose("", tool_call_parser=parser).begin("", [EDIT])
+    format_ = choose_family("", tool_call_parser=parser).begin("", [EDIT])
     parse(format_, NAMED_FORMS[parser].format("edit").replace("@", '{"path": x}'))
     (note,) = format_.notes
     assert "a value is not JSON" in note
 
 
 def test_answers_in_json_are_not_noted() -> None:
-    format_ = choose("", tool_call_parser="json").begin("", [EDIT])
+    format_ = choose_family("", tool_call_parser="json").begin("", [EDIT])
     assert whole(parse(format_, '{"title": "x"}')) == ['{"title": "x"}']
     assert format_.notes == []
 
@@ -345,12 +345,12 @@ def test_mistakes_of_forced_calls_and_of_answers_without_tools_are_not_read_over
     text = "<tool_call>\n{'name': 'edit', 'arguments': {'path': 'x'}}\n</tool_call>"
     assert read("hermes", text, tools=()) == [text]
     for tools, forced in (((), False), ([EDIT], True)):
-        format_ = choose("", tool_call_parser="hermes").begin("", tools, forced=forced)
+        format_ = choose_family("", tool_call_parser="hermes").begin("", tools, forced=forced)
         assert not any(isinstance(piece, CallStart) for piece in parse(format_, text))
 
 
 def test_the_end_of_a_call_with_a_mistake_may_be_cut_off() -> None:
-    format_ = choose("", tool_call_parser="hermes").begin("", [EDIT])
+    format_ = choose_family("", tool_call_parser="hermes").begin("", [EDIT])
     pieces = format_.feed("<tool_call>\n{'name': 'edit', 'arguments': {'path': '" + "x" * 100)
     assert pieces == []
     (call,) = whole(format_.finish(cut_off=True))
@@ -360,8 +360,8 @@ def test_the_end_of_a_call_with_a_mistake_may_be_cut_off() -> None:
 
 @pytest.mark.parametrize("row", CALLS, ids=lambda row: row.names[0])
 def test_text_about_calls_is_none(row: Any) -> None:
-    family = choose("", tool_call_parser=row.names[0], reasoning_parser="none")
-    for known in (family, also_hermes(family)):
+    family = choose_family("", tool_call_parser=row.names[0], reasoning_parser="none")
+    for known in (family, add_hermes(family)):
         for text in some(NO_CALLS, 2):
             for texts in ([text], list(text)):
                 pieces = parse(known.begin("", TOOLS), *texts)
@@ -408,7 +408,7 @@ def test_reasoning_that_follows_reasoning(text: str, expected: list[Call | str])
 
 
 def test_a_second_reasoning_that_a_limit_cuts_off() -> None:
-    format_ = choose("", reasoning_parser="think").begin("")
+    format_ = choose_family("", reasoning_parser="think").begin("")
     assert whole(format_.feed("<think>Hm.</think><think>So") + format_.finish(cut_off=True)) == ["[Hm.\n\nSo]"]
     assert format_.thinking
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.formats.registry import Family, also_hermes, choose, converter
+from orchard.formats.registry import Family, add_hermes, choose_family, template_converter
 from tests.support.format_reading import TOOLS, Call, cut, marked, parse, whole
 
 HERMES = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
@@ -28,7 +28,7 @@ SPECIMENS: list[tuple[str, str, list[Call | str]]] = [
 
 
 def family(parser: str) -> Family:
-    return also_hermes(choose("", tool_call_parser=parser))
+    return add_hermes(choose_family("", tool_call_parser=parser))
 
 
 @pytest.mark.parametrize(("parser", "text", "expected"), SPECIMENS)
@@ -51,21 +51,23 @@ def test_damaged_answers_are_read_the_same_however_they_are_cut(
 
 
 def test_calls_are_forced_as_the_prompt_describes_them() -> None:
-    lfm = choose("", tool_call_parser="lfm2")
-    assert also_hermes(lfm).calls(TOOLS) == lfm.calls(TOOLS)
-    assert also_hermes(lfm, described=True).calls(TOOLS) == choose("", tool_call_parser="hermes").calls(TOOLS)
+    lfm = choose_family("", tool_call_parser="lfm2")
+    assert add_hermes(lfm).calls_grammar(TOOLS) == lfm.calls_grammar(TOOLS)
+    assert add_hermes(lfm, described=True).calls_grammar(TOOLS) == choose_family(
+        "", tool_call_parser="hermes"
+    ).calls_grammar(TOOLS)
 
 
 def test_harmony_is_left_as_it_is() -> None:
-    harmony = choose("", tool_call_parser="harmony")
-    assert also_hermes(harmony) is harmony
+    harmony = choose_family("", tool_call_parser="harmony")
+    assert add_hermes(harmony) is harmony
 
 
 @pytest.mark.parametrize("name", ["minimax", "MiniMax-M2", "glm4_moe", "qwen3_coder"])
 def test_most_take_arguments_as_objects(name: str) -> None:
-    assert converter(name) == {"calls": True, "text_arguments": False}
+    assert template_converter(name) == {"calls": True, "text_arguments": False}
 
 
 def test_an_unknown_name_is_refused_with_those_that_are_known() -> None:
     with pytest.raises(ValueError, match=r"'x' is not a known message_converter; the known ones are .*hermes.*minimax"):
-        converter("x")
+        template_converter("x")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.schema import Signature, fitted, loads
+from orchard.formats.schema import Signature, convert_text, load_json
 
 NUMBER: dict[str, Any] = {"type": "integer"}
 TEXT: dict[str, Any] = {"type": "string"}
@@ -39,12 +39,12 @@ def test_the_types_of_a_parameter(schema: Any, types: set[str]) -> None:
 def test_half_a_surrogate_stays_escaped(half: str) -> None:
     """A text that holds one can't be sent: it is no UTF-8."""
     text = f'["{half}é\n"]'  # with a bare newline, so that it is written anew
-    found = loads(text)
+    found = load_json(text)
     assert found
     assert found[1].encode() == f'["{half}\\u00e9\\n"]'.encode()
-    assert fitted(text, frozenset({"array"})) == found[1]
-    assert loads('["é\n"]') == (["é\n"], '["é\\n"]')
-    whole = loads('["\\ud83d\\ude00\n"]')
+    assert convert_text(text, frozenset({"array"})) == found[1]
+    assert load_json('["é\n"]') == (["é\n"], '["é\\n"]')
+    whole = load_json('["\\ud83d\\ude00\n"]')
     assert whole
     assert whole[1] == '["\U0001f600\\n"]'
 
@@ -67,4 +67,4 @@ def test_half_a_surrogate_stays_escaped(half: str) -> None:
     ],
 )
 def test_which_value_a_text_stands_for(text: str, types: set[str], fits: str | None) -> None:
-    assert fitted(text, frozenset(types)) == fits
+    assert convert_text(text, frozenset(types)) == fits

@@ -7,7 +7,7 @@ import pytest
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats.format import CallArguments, Content
-from orchard.formats.registry import choose
+from orchard.formats.registry import choose_family
 from tests.support.format_reading import TOOLS, Call, parse, whole
 
 LONG = "word " * 100
@@ -50,7 +50,7 @@ CODER = "<function=edit>\n<parameter={}>\n{}\n</parameter>\n</function>"
 
 def lags(parser: str, text: str) -> Iterator[int]:
     """How many characters stand after the last that was given out, with each of the text."""
-    format_ = choose("", tool_call_parser=parser).begin("", [EDIT, *TOOLS])
+    format_ = choose_family("", tool_call_parser=parser).begin("", [EDIT, *TOOLS])
     last = 0
     for place, char in enumerate(text):
         if any(isinstance(piece, CallArguments | Content) for piece in format_.feed(char)):
@@ -67,7 +67,7 @@ def test_arrays_are_given_out_as_they_are_written(parser: str, form: str, value:
     text = f"{before}{json.dumps(value)}"
     # The first characters of arguments are held back: the call may be none.
     assert max(list(lags(parser, text))[len(before) + 70 :]) < 10
-    (call,) = whole(parse(choose("", tool_call_parser=parser).begin("", [EDIT]), *text, after))
+    (call,) = whole(parse(choose_family("", tool_call_parser=parser).begin("", [EDIT]), *text, after))
     assert isinstance(call, Call)
     assert (json.loads(call.arguments), call.over) == ({"edits": value}, True)
 
@@ -77,7 +77,7 @@ def test_a_call_that_is_cut_off_within_an_array_is_a_part_of_one(parser: str, fo
     text = form.partition("@")[0] + '[{"old": "' + LONG + '", "new": 12'
     for cut in (len(text), len(text) - 2, len(text) - 13, len(text) - 400):
         for pieces in ([text[:cut]], text[:cut]):
-            (call,) = whole(parse(choose("", tool_call_parser=parser).begin("", [EDIT]), *pieces))
+            (call,) = whole(parse(choose_family("", tool_call_parser=parser).begin("", [EDIT]), *pieces))
             assert isinstance(call, Call)
             assert not call.over
             written = '{"edits": ' + text[text.index("[{") : cut]
@@ -88,7 +88,7 @@ def test_a_call_that_is_cut_off_within_an_array_is_a_part_of_one(parser: str, fo
 @pytest.mark.parametrize("value", ["[1, 2", "[1 2]", '{"a" 1}', '[{"a": x}]'])
 def test_what_breaks_early_is_taken_back(parser: str, form: str, value: str) -> None:
     text = form.replace("@", value)
-    found = whole(parse(choose("", tool_call_parser=parser).begin("", [EDIT]), text))
+    found = whole(parse(choose_family("", tool_call_parser=parser).begin("", [EDIT]), text))
     # What is between tags is a string then.
     kept = text.partition("<|message|>")[2].removesuffix("<|call|>") if parser == "harmony" else text
     assert found == ([Call("edit", json.dumps({"edits": value}))] if parser in TAGGED else [kept])
@@ -97,7 +97,7 @@ def test_what_breaks_early_is_taken_back(parser: str, form: str, value: str) -> 
 def test_what_breaks_early_behind_a_long_call_is_taken_back() -> None:
     broken = '[TOOL_CALLS]edit[ARGS]{"note" 1}'
     text = FORMS["mistral"].replace("@", json.dumps(EDITS)) + broken
-    found = whole(parse(choose("", tool_call_parser="mistral").begin("", [EDIT]), text))
+    found = whole(parse(choose_family("", tool_call_parser="mistral").begin("", [EDIT]), text))
     assert found == [Call("edit", json.dumps({"edits": EDITS})), broken]
 
 
@@ -129,7 +129,7 @@ def test_what_breaks_early_behind_a_long_call_is_taken_back() -> None:
 )
 def test_values_between_tags(name: str, value: str, given: object) -> None:
     for pieces in ([CODER.format(name, value)], CODER.format(name, value)):
-        (call,) = whole(parse(choose("", tool_call_parser="qwen3_coder").begin("", [EDIT]), *pieces))
+        (call,) = whole(parse(choose_family("", tool_call_parser="qwen3_coder").begin("", [EDIT]), *pieces))
         assert isinstance(call, Call)
         assert json.loads(call.arguments) == {name: given}
 
@@ -148,7 +148,7 @@ def test_values_between_tags(name: str, value: str, given: object) -> None:
 def test_a_value_that_breaks_late_goes_on_raw(value: str, given: str) -> None:
     text = CODER.format("edits", value).replace("</function>", "<parameter=note>\nso\n</parameter>\n</function> After")
     for pieces in ([text], text):
-        found = whole(parse(choose("", tool_call_parser="qwen3_coder").begin("", [EDIT]), *pieces))
+        found = whole(parse(choose_family("", tool_call_parser="qwen3_coder").begin("", [EDIT]), *pieces))
         assert found == [Call("edit", f'{{"edits": {given}, "note": "so"}}'), " After"]
 
 
@@ -178,7 +178,7 @@ def test_an_answer_in_json_is_given_out_as_it_is_written(parser: str, text: str)
 def test_nothing_of_a_forced_call_is_held_back(parser: str, form: str) -> None:
     """A grammar keeps the answer, so what begins as a call is never text, however early it is cut off."""
     text = form.split("@", maxsplit=1)[0] + '[{"old": "ab'
-    (call,) = whole(parse(choose("", tool_call_parser=parser).begin("", [EDIT], forced=True), *text))
+    (call,) = whole(parse(choose_family("", tool_call_parser=parser).begin("", [EDIT], forced=True), *text))
     assert isinstance(call, Call)
     assert (call.name, call.arguments) == ("edit", '{"edits": [{"old": "ab')
 
@@ -186,6 +186,6 @@ def test_nothing_of_a_forced_call_is_held_back(parser: str, form: str) -> None:
 @pytest.mark.parametrize("parser", TAGGED)
 def test_tags_that_are_cut_off_are_no_arguments(parser: str) -> None:
     text = FORMS[parser].split("@", maxsplit=1)[0][:-4]
-    (call,) = whole(parse(choose("", tool_call_parser=parser).begin("", [EDIT], forced=True), *text))
+    (call,) = whole(parse(choose_family("", tool_call_parser=parser).begin("", [EDIT], forced=True), *text))
     assert isinstance(call, Call)
     assert (call.name, call.arguments, call.over) == ("edit", "", False)

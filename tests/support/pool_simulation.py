@@ -15,7 +15,7 @@ from orchard.core.cache_report import CacheState
 from orchard.core.device_memory import DeviceMemory
 from orchard.core.events import Event, Failed, Finished, Started, Text, Usage
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Generate, generation
+from orchard.core.tasks.generate import Generate, generate_task
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.pool.worker_process import WorkerProcess
 from orchard.kinds import Backend
@@ -349,7 +349,7 @@ class Process:
             return
         if request.id in self.paused or self._waits(request):
             self.world.soon(0, 1, self._go_on, request, piece)
-        elif piece < generation(request).sampling.top_k:  # type: ignore[operator]  # set by the walk
+        elif piece < generate_task(request).sampling.top_k:  # type: ignore[operator]  # set by the walk
             self._step(request.id, [Text(f"{piece} ")])
             self.world.soon(0, 1, self._go_on, request, piece + 1)
         elif not self.hangs:

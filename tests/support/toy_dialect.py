@@ -9,7 +9,7 @@ from starlette.responses import Response
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected
 from orchard.core.request import Request
-from orchard.dialects.common.json_body import decode
+from orchard.dialects.common.json_body import decode_body
 from orchard.gateway.routes.app_state import AppState
 from tests.support.toy_kind import ToyEmbed, ToyVector
 
@@ -37,7 +37,7 @@ def add(routes: APIRouter, site: AppState) -> None:
 
     @routes.post("/toy/{name:path}/vectors")
     async def vectors(http: HttpRequest, name: str) -> Response:
-        body = decode(_decoder, await site.bodies.read(http))
+        body = decode_body(_decoder, await site.bodies.read(http))
         model = body.model or site.pool.only(ToyEmbed) or ""
         return await site.answer(http, Request(http.state.id, model, ToyEmbed(body.texts)), _complete)
 

@@ -63,7 +63,9 @@ class ToyService(Service):
         if not all(task.texts):
             self._emit([(request.id, [Failed("invalid_request", "a text is empty", "texts")])], 0, 0)
             return
-        made = [Output.of(ToyVector((float(len(text)),) * self._size), at) for at, text in enumerate(task.texts)]
+        made = [
+            Output.from_struct(ToyVector((float(len(text)),) * self._size), at) for at, text in enumerate(task.texts)
+        ]
         tokens = sum(map(len, task.texts))
         self._emit([(request.id, [Started(tokens), *made, Finished((), Usage(tokens, 0, units=len(made) / 2))])], 0, 0)
 

@@ -23,7 +23,7 @@ from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, Started, Text, Usage
 from orchard.core.media import MediaPart
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Part, TextPart, ToolResultPart, generation
+from orchard.core.tasks.generate import Part, TextPart, ToolResultPart, generate_task
 from orchard.core.tasks.text_options import TextOptions
 
 T = TypeVar("T")
@@ -181,7 +181,7 @@ class FakeService(Service):
         if script.refuse:
             self._end(request.id, Failed(script.refuse, "the script refuses this request"))
             return
-        self._push(request.id, Started(prompt_tokens=len(generation(request).messages)))
+        self._push(request.id, Started(prompt_tokens=len(generate_task(request).messages)))
         begin = loop.time()
         for piece in range(script.pieces):
             # Due times count from the start, so that a late step doesn't delay all later ones.
@@ -196,7 +196,7 @@ class FakeService(Service):
         if script.fail:
             self._end(request.id, Failed(script.fail, "the script fails this request"))
         else:
-            self._end(request.id, Finished(("stop",), Usage(len(generation(request).messages), script.pieces)))
+            self._end(request.id, Finished(("stop",), Usage(len(generate_task(request).messages), script.pieces)))
 
     def _push(self, request_id: str, event: Event) -> None:
         if self._hangs_since is not None:
@@ -231,7 +231,7 @@ def _has_happened(once: str | None) -> bool:
 
 
 def _prompt_text(request: Request) -> str:
-    task = generation(request)
+    task = generate_task(request)
     if task.prompt is None:
         earlier = (part for message in task.messages[:-1] for part in message.parts if isinstance(part, MediaPart))
         return "".join(map(_describe_part, (*earlier, *task.messages[-1].parts)))

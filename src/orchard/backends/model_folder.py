@@ -20,7 +20,7 @@ from orchard import folder_files
 from orchard.backends.checkpoint import UnusableWeightsError
 from orchard.backends.kernels import cpu, fused, gated_delta, quantized
 from orchard.backends.output_layer import OutputLayer
-from orchard.core.errors import OrchardError, without_panics
+from orchard.core.errors import OrchardError, catch_panics
 from orchard.core.model_config import absurd_size, context_window
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.device.out_of_memory import is_out_of_memory
@@ -324,7 +324,7 @@ def read_text(file: Path, what: str) -> str:
 def _load_tokenizer(folder: Path, template: str | None) -> Any:
     """Load a tokenizer; replace its chat template if one is given."""
     try:
-        with without_panics():
+        with catch_panics():
             return _read_tokenizer(folder, template)
     except Exception as error:
         why = (

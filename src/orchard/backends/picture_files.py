@@ -7,8 +7,8 @@ from pathlib import Path
 from PIL import Image, ImageOps
 from PIL.TiffImagePlugin import TiffImageFile
 
-from orchard.core.errors import brief
-from orchard.core.media import MAX_PIXELS, MediaPart, refusal
+from orchard.core.errors import short_message
+from orchard.core.media import MAX_PIXELS, MediaPart, media_error
 
 _FORMAT_NAMES = {"WEBP": "WebP"}
 _TILE_SIDES = (322, 323)  # TIFF 6.0, section 15
@@ -36,21 +36,21 @@ def open_picture(
         tile_pixels = _tile_pixels(image)
     except Exception as error:  # broken headers raise all kinds of errors
         *names, last = (_FORMAT_NAMES.get(name, name) for name in formats)
-        raise refusal(part, f"it is no {', '.join(names)} or {last} image, or it is broken") from error
+        raise media_error(part, f"it is no {', '.join(names)} or {last} image, or it is broken") from error
     width, height = image.size
     if width * height > MAX_PIXELS:
-        raise refusal(part, f"it has {width:,} x {height:,} pixels, and at most {MAX_PIXELS:,} are allowed")
+        raise media_error(part, f"it has {width:,} x {height:,} pixels, and at most {MAX_PIXELS:,} are allowed")
     if tile_pixels > MAX_PIXELS:
-        raise refusal(part, f"its tiles have {tile_pixels:,} pixels, and at most {MAX_PIXELS:,} are allowed")
+        raise media_error(part, f"its tiles have {tile_pixels:,} pixels, and at most {MAX_PIXELS:,} are allowed")
     # Bytes that only look like the beginning of a scan count, too; they are rare.
     if image.format in ("JPEG", "MPO") and data.count(_SCAN) * width * height > MOST_SCANNED:
-        raise refusal(part, f"its scans have more than {MOST_SCANNED:,} pixels together")
+        raise media_error(part, f"its scans have more than {MOST_SCANNED:,} pixels together")
     if min(image.size) < least_side:
-        raise refusal(part, f"it has {width:,} x {height:,} pixels, and each side needs at least {least_side}")
+        raise media_error(part, f"it has {width:,} x {height:,} pixels, and each side needs at least {least_side}")
     if max(image.size) > most_ratio * min(image.size):  # a processor that widens it would make it huge
-        raise refusal(part, f"one side is more than {most_ratio} times the other")
+        raise media_error(part, f"one side is more than {most_ratio} times the other")
     if image.mode in ("I", "F"):  # it is unknown which numbers are black and white
-        raise refusal(part, "its pixels are numbers of 32 bits; send it with 8 or 16 bits for each colour")
+        raise media_error(part, "its pixels are numbers of 32 bits; send it with 8 or 16 bits for each colour")
     try:
         image.load()
         upright = _to_eight_bits(ImageOps.exif_transpose(image))
@@ -58,7 +58,7 @@ def open_picture(
             upright = upright.convert("RGBA")  # Pillow warns of palettes with transparency that become RGB at once
         return upright.convert(mode) if mode else upright  # not every mode can be converted
     except Exception as error:
-        raise refusal(part, f"it is broken or truncated ({brief(error)})") from error
+        raise media_error(part, f"it is broken or truncated ({short_message(error)})") from error
 
 
 def _to_eight_bits(image: Image.Image) -> Image.Image:

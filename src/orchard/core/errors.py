@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 # Of MLX on Metal, CUDA and the CPU, of cuBLAS and cuDNN, of C++, C and Python.
-_OF_MEMORY = re.compile(
+_OUT_OF_MEMORY = re.compile(
     r"out of memory|OutOfMemory|insufficient memory|unable to allocate|attempting to allocate|\[metal::malloc\]"
     r"|cannot allocate memory|alloc_failed|bad_alloc|MemoryError",
     re.IGNORECASE,
@@ -61,7 +61,7 @@ class OrchardError(Exception):
 
 
 @contextmanager
-def without_panics() -> Iterator[None]:
+def catch_panics() -> Iterator[None]:
     """Raise OrchardError("internal") in place of a panic of a library in Rust, such as the tokenizers.
 
     In Python, panics are no `Exception`, so that handlers of exceptions would let a request wait forever.
@@ -71,14 +71,14 @@ def without_panics() -> Iterator[None]:
     except BaseException as error:
         if type(error).__module__ != "pyo3_runtime":
             raise
-        raise OrchardError("internal", f"a library failed: {brief(error)}") from error
+        raise OrchardError("internal", f"a library failed: {short_message(error)}") from error
 
 
-def brief(error: BaseException) -> str:
+def short_message(error: BaseException) -> str:
     """Return the first line of an error, or the name of its class if it has no message."""
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
-def tells_of_memory(text: str) -> bool:
+def reports_out_of_memory(text: str) -> bool:
     """Return whether a message, or the last words of a process, say that memory ran out."""
-    return _OF_MEMORY.search(text) is not None
+    return _OUT_OF_MEMORY.search(text) is not None

@@ -133,9 +133,9 @@ class Output(Struct, frozen=True, array_like=True, tag="output"):
     choice: int = 0
 
     @classmethod
-    def of(cls, made: Struct, choice: int = 0) -> "Output":
+    def from_struct(cls, value: Struct, choice: int = 0) -> "Output":
         """Return the event that carries a struct."""
-        return cls(msgpack.encode(made), choice)
+        return cls(msgpack.encode(value), choice)
 
     def read(self, kind: type[S]) -> S:
         """Return the struct, which must be of that type."""
@@ -169,7 +169,7 @@ class Failed(Struct, frozen=True, array_like=True, tag="failed"):
     retry_after: int | None = None
 
     @classmethod
-    def of(cls, error: OrchardError) -> "Failed":
+    def from_error(cls, error: OrchardError) -> "Failed":
         """Return the event that reports an error."""
         return cls(error.kind, error.message, error.param, error.retry_after)
 
@@ -222,7 +222,7 @@ class Collected(Struct):
     outputs: list[Output] = field(default_factory=list)
 
 
-class _Gathered(Struct):
+class _PartialChoice(Struct):
     """A choice so far: for each part, what makes it and the pieces of its text; and the log-probabilities."""
 
     parts: list[tuple[Callable[[str], Text | Reasoning | ToolCall], list[str]]] = field(default_factory=list)
@@ -254,7 +254,7 @@ class Collector:
 
     def clear(self) -> None:
         """Forget all events."""
-        self._choices: defaultdict[int, _Gathered] = defaultdict(_Gathered)
+        self._choices: defaultdict[int, _PartialChoice] = defaultdict(_PartialChoice)
         self._outputs: list[Output] = []
         self._summary: Summary | None = None
 

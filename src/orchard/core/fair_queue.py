@@ -68,7 +68,7 @@ class FairQueue(Generic[T]):
         """Yield the items in their order."""
         return self._root.items()
 
-    def of_each_caller(self, most: int) -> Iterator[T]:
+    def first_items(self, most: int) -> Iterator[T]:
         """Yield the first items of each caller, at most `most` of each priority."""
         for priority in self._root.line:
             for caller in priority[-1].line:
@@ -90,14 +90,14 @@ class FairQueue(Generic[T]):
         above = self._conversation(priority, sender)
         node = self._items[item_id] = above.children[item_id] = _Node(above, item_id, next(self._numbers))
         node.item, node.size, node.order = item, size, order
-        self._place(node)
+        self._sort_node(node)
 
     def remove(self, item_id: str) -> T | None:
         """Remove an item and return it; None if it isn't in the queue."""
         if not (node := self._items.pop(item_id, None)):
             return None
         item, node.item = node.item, None
-        self._place(node)
+        self._sort_node(node)
         return item
 
     def drain(self) -> Iterator[T]:
@@ -121,7 +121,7 @@ class FairQueue(Generic[T]):
             node.tag += amount / node.weight
             above.now = max(above.now, node.tag)
             node = above
-        self._place(leaf)
+        self._sort_node(leaf)
 
     def hold(self, priority: Priority, sender: Sender, amount: int) -> None:
         """Count what a sender holds: callers, connections and conversations that hold less go first."""
@@ -129,7 +129,7 @@ class FairQueue(Generic[T]):
         while above := node.parent:
             node.held += amount
             node = above
-        self._place(conversation)
+        self._sort_node(conversation)
 
     def _conversation(self, priority: Priority, sender: Sender) -> _Node[T]:
         node, weight = self._root, WEIGHTS[priority]
@@ -139,7 +139,7 @@ class FairQueue(Generic[T]):
             node, weight = below, 1
         return node
 
-    def _place(self, node: _Node[T]) -> None:
+    def _sort_node(self, node: _Node[T]) -> None:
         """Put a node and those above it into their places; drop those that have no items and hold nothing."""
         while above := node.parent:
             if node.line:

@@ -72,7 +72,7 @@ def is_data_url(text: str) -> bool:
     return text[:5].lower() == "data:"
 
 
-def unreadable(part: MediaPart, takes: Collection[MediaKind] | None = None) -> OrchardError:
+def unreadable_error(part: MediaPart, takes: Collection[MediaKind] | None = None) -> OrchardError:
     """Return the error of a medium that a model can't read; `takes`: the kinds that a vision model can read."""
     words = " and ".join(_WORDS[kind].lower() for kind in takes or ())
     other = _READERS if takes is None else f"besides text it takes only {words}" if takes else _TEXTS_ONLY
@@ -80,6 +80,6 @@ def unreadable(part: MediaPart, takes: Collection[MediaKind] | None = None) -> O
     return OrchardError("invalid_request", message, param=part.param)
 
 
-def refusal(part: MediaPart, why: str) -> OrchardError:
+def media_error(part: MediaPart, why: str) -> OrchardError:
     """Return the error of a medium that can't be read because of `why`."""
     return OrchardError("invalid_request", f"`{part.param}` can't be read: {why}", param=part.param)

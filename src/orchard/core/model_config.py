@@ -11,7 +11,7 @@ from typing import Any, Literal
 Capability = Literal["vision", "tools", "thinking"]
 
 _NEMO = "nemo.collections.asr."
-LISTENERS = {
+TRANSCRIPTION_KINDS = {
     "canary": "canary",
     "cohere_asr": "cohere_asr",
     "fireredasr2": "fireredasr2",
@@ -53,14 +53,14 @@ _MAX_NESTING = 4
 # transformers writes 10^30 if a tokenizer or a configuration has no limit.
 _NO_LIMIT = 2**31
 # transformers omits a type's defaults, and so do Google's own files for Gemma 3.
-_UNSAID_WINDOWS = {"gemma3": 131_072, "gemma3_text": 131_072}
+_DEFAULT_WINDOWS = {"gemma3": 131_072, "gemma3_text": 131_072}
 
 _SCALES_ORIGINAL = {"yarn", "deepseek_yarn", "telechat3-yarn", "linear", "dynamic"}
 
 _NEVER_NEGATIVE = {"num_hidden_layers", "num_layers", "n_layers", "n_layer", "hidden_size", "d_model", "vocab_size"}
 # Several times the sizes of the largest models.
 _MOST_LAYERS, _MOST_WIDTH, _MOST_HEADS, _MOST_EXPERTS, _MOST_WORDS = 2048, 2**20, 4096, 2**16, 2**24
-_MOST = {
+_MAX_SIZES = {
     **dict.fromkeys(
         ("num_hidden_layers", "num_layers", "n_layers", "n_layer", "num_nextn_predict_layers"), _MOST_LAYERS
     ),
@@ -94,12 +94,12 @@ def context_window(config: Mapping[str, Any]) -> int | None:
     A nested configuration of the text model takes precedence over the whole.
     """
     for part in _text_parts(config):
-        said = next((value for key in _WINDOW_KEYS if (value := _tokens(part.get(key)))), None)
+        said = next((value for key in _WINDOW_KEYS if (value := _valid_tokens(part.get(key)))), None)
         model_type = part.get("model_type")
         if said is None and isinstance(model_type, str):
-            said = _UNSAID_WINDOWS.get(model_type)
+            said = _DEFAULT_WINDOWS.get(model_type)
         if said:
-            return _scaled(said, part)
+            return _scaled_window(said, part)
     return None
 
 
@@ -112,30 +112,30 @@ def _text_parts(config: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[s
     yield config
 
 
-def _scaled(said: int, config: Mapping[str, Any]) -> int:
+def _scaled_window(length: int, config: Mapping[str, Any]) -> int:
     """Return the context window, in tokens, that results from RoPE scaling.
 
-    With YaRN and linear scaling it is the original length, if the file has it, times the factor, as in vLLM: `said` may
-    be the original or the scaled length. With dynamic scaling, the original length is `said` by default, as in
-    transformers and mlx-lm. In all other cases, such as llama3 and longrope, it is `said`, which may be the scaled
+    With YaRN and linear scaling it is the original length, if the file has it, times the factor, as in vLLM: `length`
+    may be the original or the scaled length. With dynamic scaling, the original length is `length` by default, as in
+    transformers and mlx-lm. In all other cases, such as llama3 and longrope, it is `length`, which may be the scaled
     length already.
     """
-    rope = _rope(config)
+    rope = _rope_parameters(config)
     kind = rope.get("rope_type") or rope.get("type")
     factor = rope.get("factor")
     if not isinstance(kind, str) or kind not in _SCALES_ORIGINAL:
-        return said
+        return length
     if not isinstance(factor, int | float) or isinstance(factor, bool) or not 1 <= factor < _NO_LIMIT:
-        return said
-    original = _tokens(rope.get("original_max_position_embeddings"))
+        return length
+    original = _valid_tokens(rope.get("original_max_position_embeddings"))
     if original is None:
-        original = _tokens(config.get("original_max_position_embeddings"))
+        original = _valid_tokens(config.get("original_max_position_embeddings"))
     if kind == "dynamic":
-        original = original or said
-    return _tokens(int(original * factor)) or said if original else said
+        original = original or length
+    return _valid_tokens(int(original * factor)) or length if original else length
 
 
-def _rope(config: Mapping[str, Any]) -> Mapping[str, Any]:
+def _rope_parameters(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the parameters of RoPE scaling: those of full attention, if kinds of layers differ."""
     for key in ("rope_parameters", "rope_scaling"):
         rope = config.get(key)
@@ -145,7 +145,7 @@ def _rope(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-def _tokens(value: object) -> int | None:
+def _valid_tokens(value: object) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _NO_LIMIT:
         return value
     return None
@@ -163,7 +163,7 @@ def _absurd_sizes(config: Mapping[str, Any], depth: int) -> Iterator[str]:
     for key, value in config.items():
         if isinstance(value, dict) and depth < _MAX_NESTING:
             yield from _absurd_sizes(value, depth + 1)
-        if (most := _MOST.get(key)) is None:
+        if (most := _MAX_SIZES.get(key)) is None:
             continue
         for size in value if isinstance(value, list) else [value]:
             if key in _NEVER_NEGATIVE and isinstance(size, int | float) and size < 0:
@@ -186,9 +186,9 @@ def capabilities(kind: str, template: str) -> tuple[Capability, ...]:
     return tuple(found)
 
 
-def listener(config: Mapping[str, Any]) -> str | None:
+def transcription_kind(config: Mapping[str, Any]) -> str | None:
     """Return mlx-audio's name of a transcription model's kind; None for Whisper and for all other models."""
     kind = config.get("model_type")
     if kind is None and str(config.get("target")).startswith(_NEMO):
         return "parakeet"
-    return LISTENERS.get(kind) if isinstance(kind, str) else None
+    return TRANSCRIPTION_KINDS.get(kind) if isinstance(kind, str) else None

@@ -58,12 +58,12 @@ class LoadOptions(Struct, frozen=True, kw_only=True):
         """Return the bytes in memory of weights of `size_bytes` on disk, of which `kept_bytes` are never quantised."""
         return size_bytes
 
-    def halved(self, tokens: int) -> int:
+    def halve_tokens(self, tokens: int) -> int:
         """Return the most tokens of a pass that may have `tokens` as long as memory has not run out."""
         return max(min(tokens, _LEAST_TOKENS), tokens >> self.halvings)
 
     @property
-    def saves(self) -> bool:
+    def saves_files(self) -> bool:
         """Whether a model writes files when it is unloaded."""
         return False
 

@@ -34,7 +34,7 @@ def setting(group: str, help: str, *, scope: Scope | None = None, zero_is_none: 
     return Meta(description=help, extra={"group": group, "scope": scope, "zero_is_none": zero_is_none})
 
 
-def also(*names: str, flag: str = "") -> Meta:
+def other_names(*names: str, flag: str = "") -> Meta:
     """Give a setting more names: lower-case ones are valid everywhere, upper-case ones are environment variables.
 
     `flag`: its name in --help, if that is not the field's name.
@@ -42,12 +42,12 @@ def also(*names: str, flag: str = "") -> Meta:
     return Meta(extra={"also": names, "flag": flag})
 
 
-def unset(words: str = "", *, example: str = "") -> Meta:
+def when_unset(words: str = "", *, example: str = "") -> Meta:
     """Describe what happens without a setting that has no default, and give an example of a value, as in YAML."""
     return Meta(extra={"unset": words, "example": example})
 
 
-def written_as(kind: str) -> Meta:
+def value_kind(kind: str) -> Meta:
     """Mark a type whose values are written and checked as `orchard.cli.settings.values.KINDS` says."""
     return Meta(extra={"kind": kind})
 
@@ -55,12 +55,12 @@ def written_as(kind: str) -> Meta:
 Positive = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0)]
-Size = Annotated[int, Meta(ge=0), written_as("size")]
-PositiveSize = Annotated[int, Meta(ge=1), written_as("positive size")]
-Name = Annotated[str, written_as("name")]
-Names = Annotated[tuple[str, ...], written_as("names")]
-Folder = Annotated[str, written_as("folder")]
-ExistingFolder = Annotated[str, written_as("existing folder")]
+Size = Annotated[int, Meta(ge=0), value_kind("size")]
+PositiveSize = Annotated[int, Meta(ge=1), value_kind("positive size")]
+Name = Annotated[str, value_kind("name")]
+Names = Annotated[tuple[str, ...], value_kind("names")]
+Folder = Annotated[str, value_kind("folder")]
+ExistingFolder = Annotated[str, value_kind("existing folder")]
 EmbeddingsTruncate = Annotated[
     bool,
     setting(

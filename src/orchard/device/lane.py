@@ -10,7 +10,7 @@ from concurrent.futures import Future, wait
 from functools import partial
 from typing import Any, TypeVar
 
-from orchard.core.errors import without_panics
+from orchard.core.errors import catch_panics
 
 T = TypeVar("T")
 
@@ -135,7 +135,7 @@ class Lane:
 def _outcome(future: "Future[Any]", call: Callable[[], Any]) -> Callable[[], None]:
     """Call a function, and return another one that gives its result or its error to a future."""
     try:
-        with without_panics():
+        with catch_panics():
             return partial(future.set_result, call())
     except BaseException as error:
         return partial(future.set_exception, error)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import mlx.core as mx
 
-from orchard.core.errors import OrchardError, tells_of_memory
+from orchard.core.errors import OrchardError, reports_out_of_memory
 
 log = logging.getLogger("orchard.worker")
 
@@ -25,7 +25,7 @@ def is_out_of_memory(error: BaseException | None) -> bool:
         return False
     if isinstance(error, MemoryError):
         return True
-    if isinstance(error, RuntimeError) and tells_of_memory(str(error)):
+    if isinstance(error, RuntimeError) and reports_out_of_memory(str(error)):
         return True
     return is_out_of_memory(error.__cause__)
 

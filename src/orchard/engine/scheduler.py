@@ -397,7 +397,7 @@ class Scheduler:
         if (heir := self._waiting.find(self._heir)) and not use.lack(heir):
             return heir
         passed: list[Ticket] = []
-        for ticket in islice(self._waiting.of_each_caller(_LOOK_AHEAD), _MOST_CANDIDATES):
+        for ticket in islice(self._waiting.first_items(_LOOK_AHEAD), _MOST_CANDIDATES):
             if not use.lack(ticket):
                 for other in passed:
                     other.overtaken += 1
@@ -409,7 +409,7 @@ class Scheduler:
 
     def _displace(self, use: Occupancy) -> list[str]:
         """Stop requests of callers that exceed their share until another caller's fits; return their ids."""
-        for ticket in islice(self._waiting.of_each_caller(1), _LOOK_AHEAD):
+        for ticket in islice(self._waiting.first_items(1), _LOOK_AHEAD):
             if victims := use.victims(ticket):
                 self._heir = ticket.id
                 for victim in victims:

@@ -134,7 +134,7 @@ def _complete_calibration(
 
 def _make_limits(options: TextOptions, row_bytes: int, chunk: int, pieces: int) -> Limits:
     """Return the limits that the options set; take `chunk` and `pieces` for those that they don't set."""
-    chunk = options.halved(options.prefill_step_size or chunk)
+    chunk = options.halve_tokens(options.prefill_step_size or chunk)
     idle_chunk = max(chunk, min(4 * chunk, _MOST_TOKENS_A_STEP))
     pieces = options.prompt_concurrency or pieces
     return Limits(options.decode_concurrency, row_bytes, chunk, idle_chunk, pieces=pieces)

@@ -92,19 +92,19 @@ class CallsGrammar(Struct, frozen=True):
     suffix: str
 
 
-def concatenated(*parts: Node | str) -> Node:
+def concatenation(*parts: Node | str) -> Node:
     """Return the node for parts one after the other; a string becomes a literal."""
     return Concatenation(tuple(Literal(part) if isinstance(part, str) else part for part in parts if part != ""))
 
 
-def one_of(options: list[Node]) -> Node:
+def alternation(options: list[Node]) -> Node:
     """Return the node for one of at least one option."""
     return options[0] if len(options) == 1 else Alternation(tuple(options))
 
 
-def optional(part: Node | str) -> Node:
+def optional_part(part: Node | str) -> Node:
     """Return the node for a part that may be missing."""
-    return Repetition(concatenated(part), 1)
+    return Repetition(concatenation(part), 1)
 
 
 def leaves(node: Node) -> Iterator[Node]:
@@ -119,15 +119,15 @@ def leaves(node: Node) -> Iterator[Node]:
             yield node
 
 
-def replaced(node: Node, leaf: Callable[[Node], Node]) -> Node:
+def replace_leaves(node: Node, leaf: Callable[[Node], Node]) -> Node:
     """Return a tree in which `leaf` has replaced every node without parts."""
     match node:
         case Concatenation(parts):
-            return Concatenation(tuple(replaced(part, leaf) for part in parts))
+            return Concatenation(tuple(replace_leaves(part, leaf) for part in parts))
         case Alternation(options):
-            return Alternation(tuple(replaced(option, leaf) for option in options))
+            return Alternation(tuple(replace_leaves(option, leaf) for option in options))
         case Repetition(part, most):
-            return Repetition(replaced(part, leaf), most)
+            return Repetition(replace_leaves(part, leaf), most)
         case _:
             return leaf(node)
 

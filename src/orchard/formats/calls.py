@@ -13,7 +13,7 @@ from orchard.formats.format import CallArguments, CallEnd, CallStart, Piece
 from orchard.formats.schema import Signature, Signatures
 from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser, TextReader
 
-CERTAIN = 64
+MAX_HELD_CHARS = 64
 """After so many characters of arguments, a call is not taken back."""
 
 
@@ -33,10 +33,10 @@ class CallEmitter:
         """
         self.reader = reader
         self.tools = tools
-        self.made = False  # a call was completed
-        self.between = False  # the current text is not part of the arguments
+        self.has_calls = False  # a call was completed
+        self.between_values = False  # the current text is not part of the arguments
         self._out = out
-        self._least = -1 if forced else math.inf if in_code else CERTAIN
+        self._certain_chars = -1 if forced else math.inf if in_code else MAX_HELD_CHARS
         self._lenient = not (forced or in_code)
         self._in_code = in_code
         self._start: CallStart | None = None  # of a call that is held back, with its arguments
@@ -49,19 +49,19 @@ class CallEmitter:
         reader.allows = self.allows
 
     @property
-    def certain(self) -> bool:
+    def is_certain(self) -> bool:
         """Whether the current call can't be taken back any more."""
-        return self._open and self._length > self._least and not (self._mistake and self._start)
+        return self._open and self._length > self._certain_chars and not (self._mistake and self._start)
 
     @property
-    def lenient(self) -> bool:
+    def is_lenient(self) -> bool:
         """Whether mistakes in the current call, or before its name is known, may be read over."""
         return self._lenient and not (self._open and self._signature is None)
 
     def allows(self, mistake: str) -> bool:
         """Return whether a mistake is read over. If so, the call has to fit its tool, where it isn't certain yet."""
-        self._mistake = mistake if self.lenient else self._mistake
-        return self.lenient
+        self._mistake = mistake if self.is_lenient else self._mistake
+        return self.is_lenient
 
     def start(self, name: str, id_: str | None = None) -> Signature | None:
         """Begin a call. Return its tool's signature; None if the tool is unknown.
@@ -76,15 +76,15 @@ class CallEmitter:
         self._held.clear()
         self._length = 0
         self._open = True
-        if self.certain:
+        if self.is_certain:
             self._release()
         return self._signature
 
-    def arguments(self, text: str) -> None:
+    def add_arguments(self, text: str) -> None:
         """Add a piece of the arguments. Once the call is certain, drop the model's text up to here."""
         self._length += len(text)
         self._held.append(text)
-        if self.certain:
+        if self.is_certain:
             self._release()
 
     def end(self) -> None:
@@ -99,7 +99,7 @@ class CallEmitter:
         self._release()
         self._out.append(CallEnd())
         self._open, self._mistake = False, ""
-        self.made = True
+        self.has_calls = True
 
     def close(self, *tags: str) -> Parser[str | None]:
         """Read the tag that follows, end the call after it, and return the tag.
@@ -107,75 +107,77 @@ class CallEmitter:
         If none of `tags` follows, end the call here, since its arguments are complete, and return None.
         """
         reader = self.reader
-        tag = yield from reader.leading(tags)
+        tag = yield from reader.accept_spaced(tags)
         if not tag and reader.final:
             rest = reader.text[reader.at :].lstrip()
             if any(tag.startswith(rest) for tag in tags):  # the end has cut the tag off
                 reader.at = len(reader.text)
         self.end()
-        return tag or (yield from self.following(*tags))
+        return tag or (yield from self.read_following_tag(*tags))
 
-    def following(self, *tags: str) -> Parser[str | None]:
+    def read_following_tag(self, *tags: str) -> Parser[str | None]:
         """Read the tag that follows a call that has ended; return None and read nothing if none does.
 
         Braces that close nothing are read over where one of the tags or the answer's end follows them.
         """
         reader, surplus = self.reader, self._lenient and self._signature is not None
-        if (tag := (yield from reader.leading(tags))) or not (surplus and (yield from reader.leading(("}",)))):
+        if (tag := (yield from reader.accept_spaced(tags))) or not (
+            surplus and (yield from reader.accept_spaced(("}",)))
+        ):
             return tag
-        while (yield from reader.leading(("}",))):
+        while (yield from reader.accept_spaced(("}",))):
             pass
-        tag = yield from reader.leading(tags)
+        tag = yield from reader.accept_spaced(tags)
         if reader.final and not reader.text[reader.at :].strip():
             reader.mark()
         elif not tag:
-            reader.back()
+            reader.rewind()
         return tag
 
     @property
-    def named(self) -> bool:
+    def has_known_tool(self) -> bool:
         """Whether the current call is one of a tool that there is."""
         return self._open and self._signature is not None
 
-    def failure(self, broken: MalformedOutput) -> str:
+    def describe_failure(self, broken: MalformedOutput) -> str:
         """Describe why there is no call, or why its arguments are broken, without the model's text."""
         tool = f"a call of '{self._signature.tool.name}'" if self._signature else "a call"
         why = str(broken) or "it doesn't go on as calls do"
         if isinstance(broken, OutputEnded):
             why = "the answer ends within it"
         why += f", after {self._mistake}" if self._mistake else ""
-        then = "its arguments are passed on as they are" if self.certain else "it stays text"
+        then = "its arguments are passed on as they are" if self.is_certain else "it stays text"
         return f"{tool} breaks after {self.reader.place - self._begin} characters, and {then}: {why}"
 
-    def cut_off(self) -> bool:
+    def emit_unfinished(self) -> bool:
         """Emit the part of a call that a limit has cut off. Return whether there is one."""
         if self._open:
             self._release()
         return self._open
 
-    def raw(self, text: str) -> None:
+    def emit_raw(self, text: str) -> None:
         """Emit the rest of a broken call as the model wrote it."""
         if text:
             self._out.append(CallArguments(text))
 
-    def rest(self, closes: str) -> Parser[None]:
+    def read_rest(self, closes: str) -> Parser[None]:
         """Emit a broken call's text up to the tag `closes`, "" for the end of the answer, and end the call."""
         reader = self.reader
 
         def emit(text: str) -> None:
-            self.raw(text)
+            self.emit_raw(text)
             reader.mark()
 
-        self.raw(reader.kept())
+        self.emit_raw(reader.take_text())
         try:
             while not closes:
                 reader.at = len(reader.text)
-                self.raw(reader.kept())
-                yield from reader.more()
-            yield from reader.until(closes, emit)
+                self.emit_raw(reader.take_text())
+                yield from reader.wait_for_text()
+            yield from reader.read_until(closes, emit)
         except OutputEnded:
             reader.at = len(reader.text)
-            self.raw(reader.kept())
+            self.emit_raw(reader.take_text())
             raise
         self.end()
 
@@ -183,7 +185,7 @@ class CallEmitter:
         if self._start:
             self._out.append(self._start)
             self._start = None
-        self.raw("".join(self._held))
+        self.emit_raw("".join(self._held))
         self._held.clear()
         self.reader.mark()
 
@@ -207,36 +209,37 @@ class CallSyntax(Struct, frozen=True, kw_only=True):
     def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read calls from after their `opener` to their end, inclusive. What follows is text.
 
-        For each call: `calls.start`, `calls.arguments` as they come, `calls.end`. Raise MalformedOutput (or let
+        For each call: `calls.start`, `calls.add_arguments` as they come, `calls.end`. Raise MalformedOutput (or let
         `TextReader` raise it) if there is no call.
         """
         raise NotImplementedError
 
-    def call(self, tool: Tool) -> CallGrammar:
+    def call_grammar(self, tool: Tool) -> CallGrammar:
         """Return the grammar of a tool's calls. Raise ValueError if a strict tool's schema can't be enforced."""
         raise NotImplementedError
 
     def grammar(self, tools: Sequence[Tool]) -> CallsGrammar:
-        """Return the grammar of one or more calls of these tools. Raise what `call` raises."""
+        """Return the grammar of one or more calls of these tools. Raise what `call_grammar` raises."""
         if self.writes:
             return self.writes.grammar(tools)
-        calls = tuple(map(self.call, tools))
+        calls = tuple(map(self.call_grammar, tools))
         trigger = next((opener for opener in self.opens if (self.prefix + calls[0].begin).startswith(opener)), "")
         return CallsGrammar(trigger, self.prefix, calls, self.separator, self.suffix)
 
 
 class SectionSyntax(CallSyntax, frozen=True, kw_only=True):
-    """Calls in a section: the first of `opens` opens it (a model may leave it out), `each` a call; `closes` ends it.
+    """Calls in a section. The first of `opens` opens the section, `call_opener` a call, and `closes` ends the section.
 
-    If `each` is the first of `opens`, there is no section, and calls are read one by one.
+    A model may leave out the section's opener. If `call_opener` is the first of `opens`, there is no section, and calls
+    are read one by one.
     """
 
-    each: str
+    call_opener: str
 
     @property
     def section(self) -> str:
         """The text that opens a section; "" if there is none."""
-        return self.opens[0] if self.opens[0] != self.each else ""
+        return self.opens[0] if self.opens[0] != self.call_opener else ""
 
     def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read calls, and the tag that ends them all."""
@@ -245,12 +248,12 @@ class SectionSyntax(CallSyntax, frozen=True, kw_only=True):
             yield from self.read_call(calls)
             return
         if opener == self.section:
-            yield from reader.expect(self.each)
+            yield from reader.expect_spaced(self.call_opener)
         yield from self.read_call(calls)
-        while (yield from reader.leading((self.each,))):
+        while (yield from reader.accept_spaced((self.call_opener,))):
             yield from self.read_call(calls)
-        yield from reader.leading((self.closes,))
+        yield from reader.accept_spaced((self.closes,))
 
     def read_call(self, calls: CallEmitter) -> Parser[None]:
-        """Read a call from after `each` to its end, inclusive."""
+        """Read a call from after `call_opener` to its end, inclusive."""
         raise NotImplementedError

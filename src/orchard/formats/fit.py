@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from orchard.formats.schema import Signature, fitted, resolved, type_of, values
+from orchard.formats.schema import Signature, convert_text, enum_values, json_type, resolve_reference
 
 _MOST_STEPS = 10_000  # more than these nothing is worth: alternatives within each other multiply
 
@@ -14,23 +14,25 @@ def misfit(signature: Signature, arguments: dict[str, Any]) -> str | None:
         if name not in arguments:
             return f"the parameter '{name}' is missing"
     for name, value in arguments.items():
-        if name not in signature.properties and not signature.open_ended:
+        if name not in signature.properties and not signature.is_open_ended:
             return "the tool has no such parameter"
-        if not _fits(signature, name, value):
+        if not _fits_schema(signature, name, value):
             told = f"the value of '{name}'" if name in signature.properties else "a value"
             return f"{told} doesn't fit its schema"
     return None
 
 
-def takes(signature: Signature, name: str, text: str) -> bool:
+def fits_parameter(signature: Signature, name: str, text: str) -> bool:
     """Return whether a text is a value of a parameter, as a string or as another type."""
-    found = fitted(text, signature.types(name))
-    return _fits(signature, name, text) or (found is not None and _fits(signature, name, json.loads(found)))
+    found = convert_text(text, signature.types(name))
+    return _fits_schema(signature, name, text) or (
+        found is not None and _fits_schema(signature, name, json.loads(found))
+    )
 
 
-def _fits(signature: Signature, name: str, value: Any) -> bool:
+def _fits_schema(signature: Signature, name: str, value: Any) -> bool:
     try:
-        return _Fit(signature.schema).fits(value, signature.properties.get(name, signature.others))
+        return _Fit(signature.schema).fits(value, signature.properties.get(name, signature.other_schema))
     except RecursionError:  # references that lead to each other
         return False
 
@@ -41,24 +43,24 @@ class _Fit:
     def __init__(self, root: dict[str, Any]) -> None:
         """`root`: the schema in which references are resolved."""
         self._root = root
-        self._left = _MOST_STEPS
+        self._steps_left = _MOST_STEPS
 
     def fits(self, value: Any, schema: Any) -> bool:
         """Return whether a value fits a part of the schema; what would take too many steps doesn't."""
         if not isinstance(schema, dict):
             return schema is not False
-        self._left -= 1
-        if self._left < 0:
+        self._steps_left -= 1
+        if self._steps_left < 0:
             return False
         if isinstance(reference := schema.get("$ref"), str):
-            return self.fits(value, resolved(reference, self._root))
+            return self.fits(value, resolve_reference(reference, self._root))
         return (
             self._is_listed(value, schema) and self._fits_branches(value, schema) and self._fits_inside(value, schema)
         )
 
     def _is_listed(self, value: Any, schema: dict[str, Any]) -> bool:
         """Return whether a value has one of the types and is one of the values that a schema lists."""
-        given, kind, listed = schema.get("type"), type_of(value), values(schema)
+        given, kind, listed = schema.get("type"), json_type(value), enum_values(schema)
         types = set(given if isinstance(given, list) else [given] if given else [])
         types |= {"integer"} if "number" in types else set()
         types |= {"null"} if types and schema.get("nullable") is True else set()

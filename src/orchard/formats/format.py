@@ -78,7 +78,7 @@ class Format:
         if text:
             self._reader.append(text)
             next(self._parser)
-        return self._taken()
+        return self._take_pieces()
 
     def finish(self, *, cut_off: bool = False) -> list[Piece]:
         """End the text; return the pieces that were held back.
@@ -89,19 +89,19 @@ class Format:
         self._reader.final, self._reader.cut_off = True, cut_off
         with suppress(OutputEnded):
             next(self._parser, None)
-        return self._taken()
+        return self._take_pieces()
 
-    def _content(self, text: str) -> None:
+    def _emit_content(self, text: str) -> None:
         """Emit a piece of the answer that ends where the reader is now."""
         if text:
             self._out.append(Content(text, self._reader.place - len(text)))
 
-    def _thought(self, text: str) -> None:
+    def _emit_thought(self, text: str) -> None:
         """Emit a piece of the reasoning."""
         if text:
             self._out.append(Thought(text))
 
-    def _taken(self) -> list[Piece]:
+    def _take_pieces(self) -> list[Piece]:
         taken: list[Piece] = []
         for of_arguments, run in groupby(self._out, lambda piece: isinstance(piece, CallArguments)):
             if of_arguments:

@@ -8,12 +8,12 @@ import re
 from collections.abc import Sequence
 
 from orchard.formats import literals
-from orchard.formats.schema import Signature, encodable, fitted, loads
-from orchard.formats.text_reader import DEEPEST, Emit, MalformedOutput, OutputEnded, Parser, TextReader
+from orchard.formats.schema import Signature, convert_text, is_encodable, load_json
+from orchard.formats.text_reader import MAX_DEPTH, Emit, MalformedOutput, OutputEnded, Parser, TextReader
 
 # Characters and whole escapes, as they may stand in a JSON string.
 _RUN = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))++')
-_BEGUN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
+_PARTIAL_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
 _SCALAR = re.compile(r"[-+.\w]*")
 _CLOSING = {"[": "]", "{": "}"}
 _PYTHON = {"True": "true", "False": "false", "None": "null"}
@@ -21,7 +21,7 @@ _QUOTES = "\"'"
 _NO_BRACE = "a missing brace"
 
 
-def string(reader: TextReader, emit: Emit) -> Parser[None]:
+def read_json_string_rest(reader: TextReader, emit: Emit) -> Parser[None]:
     """Read a string from after its opening quote to its closing one, inclusive; `emit` gets its JSON text."""
     while True:
         text, at = reader.text, reader.at
@@ -29,70 +29,72 @@ def string(reader: TextReader, emit: Emit) -> Parser[None]:
             reader.at = run.end()
             emit(run[0])
         elif at == len(text):
-            yield from reader.more()
+            yield from reader.wait_for_text()
         elif text[at] == '"':
             reader.at += 1
             return
         elif text[at] != "\\":
             reader.at += 1
             emit(json.dumps(text[at])[1:-1])
-        elif _BEGUN_ESCAPE.fullmatch(text, at):
-            yield from reader.more()
+        elif _PARTIAL_ESCAPE.fullmatch(text, at):
+            yield from reader.wait_for_text()
         else:
             raise MalformedOutput("a backslash begins no escape of JSON")
 
 
-def quoted(reader: TextReader, emit: Emit) -> Parser[None]:
+def read_json_string(reader: TextReader, emit: Emit) -> Parser[None]:
     """Read a string with its quotes; `emit` gets its JSON text without quotes."""
     quote = yield from reader.peek()
     if quote != '"' and not (quote == "'" and reader.allows("single quotes")):
         raise MalformedOutput("a string is missing")
     reader.at += 1
     if quote == '"':
-        yield from string(reader, emit)
+        yield from read_json_string_rest(reader, emit)
     else:
-        yield from literals.string(reader, literals.PYTHON_OR_JSON, quote, lambda text: emit(literals.inner(text)))
+        yield from literals.read_literal_string_rest(
+            reader, literals.PYTHON_OR_JSON, quote, lambda text: emit(literals.escape_json(text))
+        )
 
 
-def _quoted(reader: TextReader) -> Parser[str]:
+def _collect_json_string(reader: TextReader) -> Parser[str]:
     found: list[str] = []
-    yield from quoted(reader, found.append)
+    yield from read_json_string(reader, found.append)
     return "".join(found)
 
 
-def plain(reader: TextReader) -> Parser[str]:
+def read_decoded_string(reader: TextReader) -> Parser[str]:
     """Read a string. Return its value. Raise MalformedOutput if that is not valid text."""
-    found: str = json.loads(f'"{(yield from _quoted(reader))}"')
-    if not encodable(found):
+    found: str = json.loads(f'"{(yield from _collect_json_string(reader))}"')
+    if not is_encodable(found):
         raise MalformedOutput("a text is not valid Unicode")
     return found
 
 
-def value(reader: TextReader, emit: Emit) -> Parser[None]:
+def read_json_value(reader: TextReader, emit: Emit) -> Parser[None]:
     """Read a value of any kind; `emit` gets its JSON text piece by piece."""
     opened: list[str] = []  # the closing brackets of the open arrays and objects
     while True:
         char = yield from reader.peek()
         first = char in _CLOSING  # of what stands in one
         if first:
-            if len(opened) == DEEPEST:
+            if len(opened) == MAX_DEPTH:
                 raise MalformedOutput("a value is nested too deeply")
             reader.at += 1
             opened.append(_CLOSING[char])
             emit(char)
         elif char in _QUOTES:
             emit('"')
-            yield from quoted(reader, emit)
+            yield from read_json_string(reader, emit)
             emit('"')
         else:
-            word = yield from reader.run_of(_SCALAR)
+            word = yield from reader.read_run(_SCALAR)
             if word in _PYTHON and reader.allows("a constant of Python"):
                 word = _PYTHON[word]
-            if loads(word) is None:
+            if load_json(word) is None:
                 raise MalformedOutput("a value is not JSON")
             emit(word)
         while opened:
-            before = yield from reader.spaces()
+            before = yield from reader.read_spaces()
             if reader.text[reader.at] != opened[-1]:
                 break
             reader.at += 1
@@ -101,76 +103,78 @@ def value(reader: TextReader, emit: Emit) -> Parser[None]:
         else:
             return
         if not first:
-            yield from reader.literal(",")
-            before += "," + (yield from reader.spaces())
+            yield from reader.expect(",")
+            before += "," + (yield from reader.read_spaces())
         emit(before)
         if opened[-1] == "}":
-            yield from _key(reader, emit)
+            yield from _read_json_key(reader, emit)
 
 
-def _key(reader: TextReader, emit: Emit) -> Parser[str]:
+def _read_json_key(reader: TextReader, emit: Emit) -> Parser[str]:
     """Read an object's key, the colon and the white space around it. Return the key's JSON text."""
-    key = yield from _quoted(reader)
-    between = yield from reader.spaces()
-    yield from reader.literal(":")
-    emit(f'"{key}"{between}:{(yield from reader.spaces())}')
+    key = yield from _collect_json_string(reader)
+    between = yield from reader.read_spaces()
+    yield from reader.expect(":")
+    emit(f'"{key}"{between}:{(yield from reader.read_spaces())}')
     return key
 
 
-def after_member(reader: TextReader, ends: Sequence[str], *, complete: bool = True) -> Parser[str]:
+def read_member_end(reader: TextReader, ends: Sequence[str], *, complete: bool = True) -> Parser[str]:
     """Read white space, and the comma or the brace after an object's member. Return what was read.
 
     Where it is allowed, the brace may be missing before one of `ends`, and if the object is `complete` at the end of an
     answer that isn't cut off.
     """
     try:
-        before = yield from reader.spaces()
+        before = yield from reader.read_spaces()
     except OutputEnded:
         if reader.cut_off or not (complete and reader.allows(_NO_BRACE)):
             raise
         return "}"
-    found = yield from reader.choice((",", "}"))
+    found = yield from reader.accept((",", "}"))
     if not found:
-        end = yield from reader.choice(ends)
+        end = yield from reader.accept(ends)
         reader.at -= len(end or "")
         if not (end and reader.allows(_NO_BRACE)):
             raise MalformedOutput("a comma or a brace is missing")
     return before + (found or "}")
 
 
-def arguments(reader: TextReader, signature: Signature | None, emit: Emit, ends: Sequence[str] = ()) -> Parser[None]:
+def read_json_arguments(
+    reader: TextReader, signature: Signature | None, emit: Emit, ends: Sequence[str] = ()
+) -> Parser[None]:
     """Read white space and an object of arguments; `ends`: the tags that may follow it.
 
     `emit` gets the object piece by piece, each value of a type that its parameter may have.
     """
-    yield from reader.expect("{")
-    before = "{" + (yield from reader.spaces())
+    yield from reader.expect_spaced("{")
+    before = "{" + (yield from reader.read_spaces())
     if reader.text[reader.at] == "}":
         reader.at += 1
         emit(before + "}")
         return
     while True:
         emit(before)
-        key = yield from _key(reader, emit)
+        key = yield from _read_json_key(reader, emit)
         types = signature.types(json.loads(f'"{key}"')) if signature else frozenset()
         if reader.text[reader.at] not in _QUOTES or not types or "string" in types:
-            yield from value(reader, emit)
+            yield from read_json_value(reader, emit)
         else:
-            text = yield from _quoted(reader)
-            emit(fitted(json.loads(f'"{text}"'), types) or f'"{text}"')
-        before = yield from after_member(reader, ends)
+            text = yield from _collect_json_string(reader)
+            emit(convert_text(json.loads(f'"{text}"'), types) or f'"{text}"')
+        before = yield from read_member_end(reader, ends)
         if before.endswith("}"):
             emit(before)
             return
-        before += yield from reader.spaces()
+        before += yield from reader.read_spaces()
 
 
-def whole(text: str, signature: Signature | None) -> str:
+def parse_json_arguments(text: str, signature: Signature | None) -> str:
     """Read a text that is an object of arguments. Raise MalformedOutput if it is not."""
     reader = TextReader(text.strip(), final=True)
     found: list[str] = []
     try:
-        list(arguments(reader, signature, found.append))  # it never waits for more of a text that is final
+        list(read_json_arguments(reader, signature, found.append))  # it never waits for more of a text that is final
     except OutputEnded:
         raise MalformedOutput from None
     if reader.at < len(reader.text):

@@ -16,11 +16,11 @@ Parser = Generator[None, None, T]
 """A parser; it returns what it has read."""
 
 _SPACE = " \t\r\n"
-_LONGEST_NAME = 256
+_MAX_NAME_CHARS = 256
 _NAME = re.compile(r"[\w.:/$-]*")
 _SPACES = re.compile(r"[ \t\r\n]*")
 MOST_SPACES = 64  # more than these aren't held back for what may follow them
-DEEPEST = 200
+MAX_DEPTH = 200
 """The deepest nesting of arrays and objects."""
 
 
@@ -68,24 +68,24 @@ class TextReader:
         self._kept.clear()
         self._mark = self.at
 
-    def kept(self) -> str:
+    def take_text(self) -> str:
         """Return what was read since the last mark, as the model wrote it, and forget it."""
         kept = "".join(self._kept) + self.text[self._mark : self.at]
         self.mark()
         return kept
 
-    def back(self) -> None:
+    def rewind(self) -> None:
         """Go back to the last mark."""
-        place, kept = self.place, self.kept()
+        place, kept = self.place, self.take_text()
         self.text, self._before = kept + self.text[self.at :], place - len(kept)
         self.at = self._mark = 0
 
-    def back_to(self, place: int) -> None:
+    def rewind_to(self, place: int) -> None:
         """Go back to a place after the last mark."""
-        self.back()
+        self.rewind()
         self.at = place - self._before
 
-    def more(self) -> Parser[None]:
+    def wait_for_text(self) -> Parser[None]:
         """Wait for more text. Raise OutputEnded if the text has ended."""
         if self.final:
             raise OutputEnded
@@ -94,7 +94,7 @@ class TextReader:
     def peek(self) -> Parser[str]:
         """Return the next character without reading it."""
         while self.at >= len(self.text):
-            yield from self.more()
+            yield from self.wait_for_text()
         return self.text[self.at]
 
     def skip(self, chars: str = _SPACE) -> Parser[str]:
@@ -103,7 +103,7 @@ class TextReader:
             self.at += 1
         return found
 
-    def run_of(self, pattern: re.Pattern[str], most: float = math.inf) -> Parser[str]:
+    def read_run(self, pattern: re.Pattern[str], most: float = math.inf) -> Parser[str]:
         """Read as far as a pattern of any number of single characters goes. Return what was read, which may be nothing.
 
         Raise MalformedOutput where that is more than `most` characters.
@@ -118,13 +118,13 @@ class TextReader:
             self.at = match.end()
             if self.at < len(self.text):
                 return found
-            yield from self.more()
+            yield from self.wait_for_text()
 
-    def spaces(self) -> Parser[str]:
+    def read_spaces(self) -> Parser[str]:
         """Read white space and return it."""
-        return (yield from self.run_of(_SPACES))
+        return (yield from self.read_run(_SPACES))
 
-    def choice(self, tags: Iterable[str], ends: Collection[str] = ()) -> Parser[str | None]:
+    def accept(self, tags: Iterable[str], ends: Collection[str] = ()) -> Parser[str | None]:
         """Read the longest of the tags that is next; return None and read nothing if none is.
 
         One of `ends` also counts if the end of the text has cut it off. Raise OutputEnded if a limit has cut it off.
@@ -143,9 +143,9 @@ class TextReader:
                     raise OutputEnded
                 self.at = min(self.at + len(found or ""), len(self.text))
                 return found
-            yield from self.more()
+            yield from self.wait_for_text()
 
-    def leading(self, tags: Iterable[str]) -> Parser[str | None]:
+    def accept_spaced(self, tags: Iterable[str]) -> Parser[str | None]:
         """Read white space and the tag after it; return None and read nothing if another text follows.
 
         A tag that a limit has cut off is removed from the text.
@@ -163,21 +163,21 @@ class TextReader:
                 if self.cut_off and begun and rest:
                     self.text = self.text[: self.at]
                 return None
-            yield from self.more()
+            yield from self.wait_for_text()
 
-    def literal(self, tag: str) -> Parser[None]:
+    def expect(self, tag: str) -> Parser[None]:
         """Read a tag. Raise MalformedOutput if something else comes next."""
-        if not (yield from self.choice((tag,))):
+        if not (yield from self.accept((tag,))):
             if self.final and tag.startswith(self.text[self.at :]):
                 raise OutputEnded
             raise MalformedOutput(f"{tag!r} is missing")
 
-    def expect(self, tag: str) -> Parser[None]:
+    def expect_spaced(self, tag: str) -> Parser[None]:
         """Read white space and the tag after it. Raise MalformedOutput if something else comes there."""
         yield from self.skip()
-        yield from self.literal(tag)
+        yield from self.expect(tag)
 
-    def first_of(self, tags: Sequence[str]) -> tuple[int, str]:
+    def find_first(self, tags: Sequence[str]) -> tuple[int, str]:
         """Find the first of the tags; if there is none, return the place up to which none begins, and "".
 
         At the end none begins, unless a limit has cut it off.
@@ -189,47 +189,47 @@ class TextReader:
             return place, tag
         if (self.final and not self.cut_off) or not tags:
             return len(text), ""
-        return len(text) - max([begun(text, tag, at) for tag in tags]), ""
+        return len(text) - max([partial_tag_length(text, tag, at) for tag in tags]), ""
 
-    def until(self, tag: str, emit: Emit) -> Parser[None]:
+    def read_until(self, tag: str, emit: Emit) -> Parser[None]:
         """Read up to a tag and the tag itself; `emit` gets the text before it as it arrives."""
         while True:
             end = self.text.find(tag, self.at)
-            stop = end if end >= 0 else len(self.text) - begun(self.text, tag, self.at)
+            stop = end if end >= 0 else len(self.text) - partial_tag_length(self.text, tag, self.at)
             if stop > self.at:
                 found, self.at = self.text[self.at : stop], stop
                 emit(found)
             if end >= 0:
                 self.at += len(tag)
                 return
-            yield from self.more()
+            yield from self.wait_for_text()
 
-    def name(self) -> Parser[str]:
+    def read_name(self) -> Parser[str]:
         """Read the name of a function. Raise MalformedOutput if there is none, or if it is too long."""
-        name = yield from self.run_of(_NAME, _LONGEST_NAME)
+        name = yield from self.read_run(_NAME, _MAX_NAME_CHARS)
         if not name:
             raise MalformedOutput
         return name
 
-    def name_before(self, tag: str, stops: str) -> Parser[str]:
+    def read_name_before(self, tag: str, stops: str) -> Parser[str]:
         """Read a name and the tag after it. Return the name without the white space and the quotes around it.
 
-        Raise MalformedOutput if there is no name, and what `word` raises.
+        Raise MalformedOutput if there is no name, and what `read_word` raises.
         """
-        name = (yield from self.word(tag, stops)).strip().strip("\"'")
+        name = (yield from self.read_word(tag, stops)).strip().strip("\"'")
         if not name:
             raise MalformedOutput
         return name
 
-    def word(self, tag: str, stops: str) -> Parser[str]:
+    def read_word(self, tag: str, stops: str) -> Parser[str]:
         """Read up to a tag and the tag itself. Return the text before it.
 
         Raise MalformedOutput if a character of `stops` comes before it, or the text is too long for a name.
         """
         while True:
-            end = self.text.find(tag, self.at, self.at + _LONGEST_NAME + len(tag))
-            whole = len(self.text) - begun(self.text, tag, self.at)
-            edge = end if end >= 0 else min(whole, self.at + _LONGEST_NAME)
+            end = self.text.find(tag, self.at, self.at + _MAX_NAME_CHARS + len(tag))
+            whole = len(self.text) - partial_tag_length(self.text, tag, self.at)
+            edge = end if end >= 0 else min(whole, self.at + _MAX_NAME_CHARS)
             bad = [place for stop in stops if (place := self.text.find(stop, self.at, edge)) >= 0]
             if bad:
                 self.at = min(bad)
@@ -237,12 +237,12 @@ class TextReader:
             if end >= 0:
                 found, self.at = self.text[self.at : end], end + len(tag)
                 return found
-            if whole > self.at + _LONGEST_NAME:
+            if whole > self.at + _MAX_NAME_CHARS:
                 raise MalformedOutput
-            yield from self.more()
+            yield from self.wait_for_text()
 
 
-def begun(text: str, tag: str, start: int = 0) -> int:
+def partial_tag_length(text: str, tag: str, start: int = 0) -> int:
     """Count the last characters of a text, from `start` on, that may be the beginning of a tag."""
     first = tag[0]
     place = text.find(first, max(start, len(text) - len(tag) + 1))

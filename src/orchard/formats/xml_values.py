@@ -10,30 +10,54 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from orchard.formats import json_text, literals
-from orchard.formats.call_grammar import JsonValue, Node, Repetition, TextValue, concatenated, one_of, optional
-from orchard.formats.calls import CERTAIN, CallEmitter
-from orchard.formats.fit import takes
-from orchard.formats.schema import PARAMETER_NAME, WORDS, Signature, fitted, type_of, values, within
-from orchard.formats.text_reader import MOST_SPACES, Emit, MalformedOutput, OutputEnded, Parser, TextReader, begun
+from orchard.formats.call_grammar import (
+    JsonValue,
+    Node,
+    Repetition,
+    TextValue,
+    alternation,
+    concatenation,
+    optional_part,
+)
+from orchard.formats.calls import MAX_HELD_CHARS, CallEmitter
+from orchard.formats.fit import fits_parameter
+from orchard.formats.schema import (
+    CONSTANT_WORDS,
+    PARAMETER_NAME,
+    Signature,
+    convert_text,
+    enum_values,
+    json_type,
+    standalone_schema,
+)
+from orchard.formats.text_reader import (
+    MOST_SPACES,
+    Emit,
+    MalformedOutput,
+    OutputEnded,
+    Parser,
+    TextReader,
+    partial_tag_length,
+)
 
 Types = frozenset[str]
 _ANY_NAME = "{}"
 _DIGITS = "-0123456789"
 # The first characters of values, by type, except for strings.
 _BEGINNINGS = {"array": "[(", "object": "{", "null": "nN", "boolean": "tTfF", "integer": _DIGITS, "number": _DIGITS}
-OTHERS = Types(_BEGINNINGS)
+NON_TEXT_TYPES = Types(_BEGINNINGS)
 """The types of values that are not strings."""
 _NUMBER = re.compile(r"[-+.0-9eE]*")
-_CONSTANTS = tuple(form(word) for word in WORDS for form in (str, str.title, str.upper))
-TEXT = Types({"string"})
+_CONSTANTS = tuple(form(word) for word in CONSTANT_WORDS for form in (str, str.title, str.upper))
+TEXT_TYPES = Types({"string"})
 """The type of values that are strings."""
 _NAME_IN_TAG = re.compile(r"""\s*(?:key=)?["']?([^"'<>=\n]+)["'<>\n]""")  # of a parameter, behind what opens it
-_LONGEST_HEAD = 300  # characters that are waited for, to find such a name
+_MAX_HEAD_CHARS = 300  # characters that are waited for, to find such a name
 Opening = Callable[[str, Types], Sequence[str]]
 """Returns the texts before the value of a parameter, by its name and the types that it may have, if they are known."""
 Tags = tuple[str, ...]
 _Ends = dict[str, tuple[Tags, ...]]  # by the tag that ends a value: what must follow it
-UNTOLD = Types({"string", "array", "object", "null"})
+UNSPECIFIED_TYPES = Types({"string", "array", "object", "null"})
 """The types of a parameter whose schema doesn't say them."""
 
 
@@ -47,13 +71,13 @@ class TypedValueParser:
     def __init__(self, types: Types, emit: Emit) -> None:
         """`types`: those that the value may have. `emit` gets its JSON text piece by piece."""
         self._types = types
-        self._give = emit
+        self._emit = emit
         self._reader = TextReader()
         self._held: list[str] = []
         self._found: list[str] = []  # its JSON text, as something else than a string
         self._length = 0
-        self._whole = False  # an array or an object was read to its end
-        self._certain = False  # it is not a string
+        self._is_complete = False  # an array or an object was read to its end
+        self._is_certain = False  # it is not a string
         self._parser = self._read() if types - {"string"} else None
         if not self._parser:
             emit('"')
@@ -61,7 +85,7 @@ class TypedValueParser:
     def add(self, text: str) -> None:
         """Take the next characters."""
         if not self._parser:
-            self._give(text if self._certain else _inner(text))
+            self._emit(text if self._is_certain else _escape_json(text))
             return
         self._held.append(text)
         self._reader.append(text)
@@ -69,29 +93,29 @@ class TypedValueParser:
             next(self._parser)
         except MalformedOutput:
             self._parser = None
-            self._give(self._rest() if self._certain else f'"{_inner("".join(self._held))}')
-        if self._certain:
+            self._emit(self._take_rest() if self._is_certain else f'"{_escape_json("".join(self._held))}')
+        if self._is_certain:
             self._held.clear()
 
     def end(self) -> None:
         """End the value."""
-        if self._certain:
+        if self._is_certain:
             self.cut()
         elif not self._parser:
-            self._give('"')
-        elif self._whole:
-            self._give("".join(self._found))
+            self._emit('"')
+        elif self._is_complete:
+            self._emit("".join(self._found))
         else:
             text = "".join(self._held)
-            self._give(fitted(text, self._types) or json.dumps(text, ensure_ascii=False))
+            self._emit(convert_text(text, self._types) or json.dumps(text, ensure_ascii=False))
 
     def cut(self) -> None:
         """End the text inside the value. If the value is certain, emit what is held back as it is."""
-        if self._certain and self._parser:
-            self._give(self._rest())
+        if self._is_certain and self._parser:
+            self._emit(self._take_rest())
 
-    def _rest(self) -> str:
-        return self._reader.kept() + self._reader.text[self._reader.at :]
+    def _take_rest(self) -> str:
+        return self._reader.take_text() + self._reader.text[self._reader.at :]
 
     def _read(self) -> Parser[None]:
         """Read a value other than a string, and white space after it. Raise MalformedOutput if there is none."""
@@ -101,13 +125,13 @@ class TypedValueParser:
             raise MalformedOutput
         if first in "[({":
             if "string" in self._types:
-                yield from json_text.value(reader, self._take)
+                yield from json_text.read_json_value(reader, self._take)
             else:
-                yield from literals.value(reader, literals.PYTHON_OR_JSON, self._take)
-            self._whole = True
+                yield from literals.read_literal(reader, literals.PYTHON_OR_JSON, self._take)
+            self._is_complete = True
         elif first in _DIGITS:
-            yield from reader.run_of(_NUMBER)
-        elif not (yield from reader.choice(_CONSTANTS)):
+            yield from reader.read_run(_NUMBER)
+        elif not (yield from reader.accept(_CONSTANTS)):
             raise MalformedOutput
         yield from reader.skip()
         raise MalformedOutput
@@ -116,27 +140,27 @@ class TypedValueParser:
         self._reader.mark()
         self._found.append(text)
         self._length += len(text)
-        if self._length > CERTAIN and "string" not in self._types:
-            self._certain = True
-            self._give("".join(self._found))
+        if self._length > MAX_HELD_CHARS and "string" not in self._types:
+            self._is_certain = True
+            self._emit("".join(self._found))
             self._found.clear()
 
 
-def _inner(text: str) -> str:
+def _escape_json(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def typed_value(calls: CallEmitter, types: Types, text: Callable[[Emit], Parser[None]]) -> Parser[None]:
+def read_typed_value(calls: CallEmitter, types: Types, text: Callable[[Emit], Parser[None]]) -> Parser[None]:
     """Read a value of one of the types; `text` reads its text over the tag that ends it."""
-    value = TypedValueParser(types, calls.arguments)
-    calls.between = False
+    value = TypedValueParser(types, calls.add_arguments)
+    calls.between_values = False
     try:
         yield from text(value.add)
     except OutputEnded:
         value.cut()
         raise
     value.end()
-    calls.between = True
+    calls.between_values = True
 
 
 class TaggedArguments:
@@ -166,40 +190,40 @@ class TaggedArguments:
         self._head = head
         self._line = line
         # The parameters that the call doesn't have yet, if a value without an end tag may end before them.
-        self._missing = set(signature.properties) if signature and calls.lenient else set()
-        self._sure = False  # they don't stand within values
+        self._missing = set(signature.properties) if signature and calls.is_lenient else set()
+        self._is_checked = False  # they don't stand within values
         self._signature = signature
         self._opens = opens
         self._ends = ends
         self._newlines = newlines
         self._before = "{"
-        calls.between = True
+        calls.between_values = True
 
-    def tag(self) -> Parser[str]:
+    def read_tag(self) -> Parser[str]:
         """Read the tag that begins a parameter, or one that ends them all; return it.
 
         Raise MalformedOutput where another text stands.
         """
         reader = self._calls.reader
         yield from reader.skip()
-        tag = yield from reader.choice((self._opens, *self._ends), ends=self._ends)
+        tag = yield from reader.accept((self._opens, *self._ends), ends=self._ends)
         if tag is None:
             raise MalformedOutput
         if tag != self._opens:
-            self._calls.arguments("{}" if self._before == "{" else "}")
+            self._calls.add_arguments("{}" if self._before == "{" else "}")
         return tag
 
-    def read(self, name: str, close: str, without: Tags = (), said: Types = frozenset()) -> Parser[None]:
-        """Read a value and its end tag. An end tag that is followed by none of the tags of `tag` is part of the value.
+    def read_value(self, name: str, close: str, without: Tags = (), said: Types = frozenset()) -> Parser[None]:
+        """Read a value and its end tag. An end tag is part of the value unless a tag that `read_tag` takes follows it.
 
-        `without`: tags that end the value where its own is missing, if they stand there one after the other, and behind
-        them the end of the answer, or the last of them. They are not read. `said`: the types that the model says the
-        value may have, which tell where the schema leaves it open.
+        `without`: the tags that end the value if its own end tag is missing. They must stand there one after the other,
+        before the end of the answer, or before the last of them. They are not read. `said`: the types that the model
+        says the value has. They decide where the schema allows several types.
         """
-        reader, emit = self._calls.reader, self._calls.arguments
+        reader, emit = self._calls.reader, self._calls.add_arguments
         self._missing.discard(name)
         known = self._signature.types(name) if self._signature else frozenset()
-        types = (known or TEXT | OTHERS) & said or known or UNTOLD
+        types = (known or TEXT_TYPES | NON_TEXT_TYPES) & said or known or UNSPECIFIED_TYPES
         own_lines = self._newlines and (yield from reader.peek()) == "\n"
         reader.at += own_lines
         emit(f"{self._before}{json.dumps(name, ensure_ascii=False)}: ")
@@ -207,16 +231,18 @@ class TaggedArguments:
         ends: _Ends = {close: ((self._opens, *self._ends),)}
         if without:
             ends[without[0]] = tuple((tag,) for tag in without[1:])
-        yield from typed_value(self._calls, types, lambda emit: self._text(reader, ends, emit, own_lines=own_lines))
+        yield from read_typed_value(
+            self._calls, types, lambda emit: self._read_text(reader, ends, emit, own_lines=own_lines)
+        )
 
-    def _text(self, reader: TextReader, ends: _Ends, emit: Emit, *, own_lines: bool) -> Parser[None]:
+    def _read_text(self, reader: TextReader, ends: _Ends, emit: Emit, *, own_lines: bool) -> Parser[None]:
         """Read a value up to the first of the tags that is followed as it must be; the first of all is read too."""
         close = next(iter(ends))
         while True:
             text, at = reader.text, reader.at
             tags = (*ends, self._opens) if self._missing else tuple(ends)
             found = [(place, tag) for tag in tags if (place := text.find(tag, at)) >= 0]
-            end, tag = min(found, default=(len(text) - max([begun(text, tag, at) for tag in tags]), ""))
+            end, tag = min(found, default=(len(text) - max([partial_tag_length(text, tag, at) for tag in tags]), ""))
             on_line = end > at and text[end - 1] == "\n"
             stop = end - 1 if on_line and (own_lines or self._line) else end
             if stop > at:
@@ -225,12 +251,12 @@ class TaggedArguments:
             over: bool | None = None
             if tag == self._opens:
                 rest = end - reader.at
-                over = (on_line or not self._line) and (yield from self._begins(rest + len(tag), close))
+                over = (on_line or not self._line) and (yield from self._parameter_begins(rest + len(tag), close))
                 text, stop, end = reader.text, reader.at, reader.at + rest
             elif tag:
-                over = _followed(text[end + len(tag) :], ends[tag], final=reader.final)
+                over = _is_followed(text[end + len(tag) :], ends[tag], final=reader.final)
             if over is None:
-                yield from reader.more()
+                yield from reader.wait_for_text()
             elif over:
                 if tag == close and not own_lines:
                     emit(text[stop:end])
@@ -240,7 +266,7 @@ class TaggedArguments:
                 reader.at = end + len(tag)
                 emit(text[stop : reader.at])
 
-    def _begins(self, offset: int, close: str) -> Parser[bool]:
+    def _parameter_begins(self, offset: int, close: str) -> Parser[bool]:
         """Return whether a parameter begins here, whose name stands `offset` characters further, and no value goes on.
 
         Then the name is one that the call doesn't have yet, and so is every other one up to the call's end, and all
@@ -248,24 +274,24 @@ class TaggedArguments:
         """
         reader, calls = self._calls.reader, self._calls
         while True:
-            head = reader.text[reader.at + offset : reader.at + offset + _LONGEST_HEAD]
+            head = reader.text[reader.at + offset : reader.at + offset + _MAX_HEAD_CHARS]
             found = _NAME_IN_TAG.match(head)
-            if found or len(head) == _LONGEST_HEAD or reader.final:
+            if found or len(head) == _MAX_HEAD_CHARS or reader.final:
                 break
-            yield from reader.more()
+            yield from reader.wait_for_text()
         if not found or found[1].strip() not in self._missing:
             return False
-        if not self._sure:
+        if not self._is_checked:
             place = reader.place
             reader.at += offset
             try:
-                self._sure = yield from self._rest_fits(close)
+                self._is_checked = yield from self._rest_fits(close)
             except MalformedOutput:
-                self._sure = False
-            reader.back_to(place)
-        if not self._sure:
+                self._is_checked = False
+            reader.rewind_to(place)
+        if not self._is_checked:
             self._missing.clear()
-        return self._sure and calls.allows("a parameter without an end tag")
+        return self._is_checked and calls.allows("a parameter without an end tag")
 
     def _rest_fits(self, close: str) -> Parser[bool]:
         """Read parameters from behind what opens the first one, up to the call's end. Return whether they all fit."""
@@ -273,30 +299,30 @@ class TaggedArguments:
         assert signature
         missing = set(self._missing)
         while True:
-            found = _NAME_IN_TAG.match((yield from reader.word(self._head, "")) + "<")
+            found = _NAME_IN_TAG.match((yield from reader.read_word(self._head, "")) + "<")
             name = found[1].strip() if found else ""
             if name not in missing:
                 return False
             missing.discard(name)
-            value, tag = yield from self._value_ahead(close, missing)
-            if not takes(signature, name, value.strip() if self._newlines else value):
+            value, tag = yield from self._read_ahead(close, missing)
+            if not fits_parameter(signature, name, value.strip() if self._newlines else value):
                 return False
             if tag != self._opens:
                 return missing.isdisjoint(signature.required)
 
-    def _value_ahead(self, close: str, missing: set[str]) -> Parser[tuple[str, str]]:
+    def _read_ahead(self, close: str, missing: set[str]) -> Parser[tuple[str, str]]:
         """Read a value, and the tag behind it, over what opens the next parameter. Return both."""
         reader, tags = self._calls.reader, (self._opens, close, *self._ends)
         read = [""]
         while True:
-            place, tag = reader.first_of(tags)
+            place, tag = reader.find_first(tags)
             if place > reader.at:
                 read.append(reader.text[reader.at : place])
             reader.at = place + len(tag)
             if not tag:
-                yield from reader.more()
+                yield from reader.wait_for_text()
             elif tag == close:
-                after = yield from reader.leading((self._opens, *self._ends))
+                after = yield from reader.accept_spaced((self._opens, *self._ends))
                 if after:
                     return "".join(read), after
                 read.append(tag)
@@ -306,7 +332,7 @@ class TaggedArguments:
                 read.append(tag)
 
 
-def _followed(rest: str, tags: tuple[Tags, ...], *, final: bool) -> bool | None:
+def _is_followed(rest: str, tags: tuple[Tags, ...], *, final: bool) -> bool | None:
     """Return whether a text goes on with one of each of these tags, or the end cuts that off; None: not known yet.
 
     Where very much white space stands before one, it doesn't: a model that writes it is not waited for.
@@ -333,21 +359,21 @@ def arguments_grammar(
     """
 
     def parameter(name: str, schema: Any) -> Node:
-        part = within(schema, signature.schema)
+        part = standalone_schema(schema, signature.schema)
         found = []
-        for types, value in _values(part, signature.types(name), close, kinds):
+        for types, value in _value_grammars(part, signature.types(name), close, kinds):
             texts = opening(name, types)
-            before = [_named(text, signature) if name == _ANY_NAME else text for text in texts]
-            found.append(concatenated(*before, value))
-        return one_of(found)
+            before = [_name_grammar(text, signature) if name == _ANY_NAME else text for text in texts]
+            found.append(concatenation(*before, value))
+        return alternation(found)
 
     found = []
-    for name, schema in signature.listed().items():
+    for name, schema in signature.parameter_schemas().items():
         one = parameter(name, schema)
-        found.append(one if name in signature.required else optional(one))
-    if signature.open_ended:
-        found.append(Repetition(parameter(_ANY_NAME, signature.others)))
-    return concatenated(*found)
+        found.append(one if name in signature.required else optional_part(one))
+    if signature.is_open_ended:
+        found.append(Repetition(parameter(_ANY_NAME, signature.other_schema)))
+    return concatenation(*found)
 
 
 def may_be_text(types: Types) -> bool:
@@ -355,22 +381,24 @@ def may_be_text(types: Types) -> bool:
     return not types or "string" in types
 
 
-def _named(text: str, signature: Signature) -> Node:
+def _name_grammar(text: str, signature: Signature) -> Node:
     """Return the grammar of a text in which there is the name of a parameter that isn't listed."""
     before, any_name, after = text.partition(_ANY_NAME)
     if not any_name:
-        return concatenated(text)
+        return concatenation(text)
     name = TextValue("", {**PARAMETER_NAME, "not": {"enum": list(signature.properties)}})
-    return concatenated(before, name, after)
+    return concatenation(before, name, after)
 
 
-def _values(schema: Any, types: Types, close: Sequence[str], kinds: Sequence[Types]) -> Iterator[tuple[Types, Node]]:
+def _value_grammars(
+    schema: Any, types: Types, close: Sequence[str], kinds: Sequence[Types]
+) -> Iterator[tuple[Types, Node]]:
     """Return the grammars of a parameter's value and the texts behind it, each with the types that it is for."""
     if not may_be_text(types):
-        yield types, concatenated(JsonValue(schema), *close)
+        yield types, concatenation(JsonValue(schema), *close)
         return
     # What the parameter may be of each of these kinds: none where its schema lists values of others.
-    listed_types = {type_of(value) for value in values(schema)}
-    told = [kind & (types or TEXT | OTHERS) for kind in kinds if not listed_types or kind & listed_types]
+    listed_types = {json_type(value) for value in enum_values(schema)}
+    told = [kind & (types or TEXT_TYPES | NON_TEXT_TYPES) for kind in kinds if not listed_types or kind & listed_types]
     for one in list(filter(None, told)) or [types]:
-        yield one, concatenated(TextValue(close[0], schema, tuple(sorted(one or UNTOLD))), *close[1:])
+        yield one, concatenation(TextValue(close[0], schema, tuple(sorted(one or UNSPECIFIED_TYPES))), *close[1:])

@@ -17,7 +17,14 @@ from orchard.backends.audio.transcription import TranscriptionService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output
 from orchard.core.request import Request
-from orchard.core.tasks.transcribe import Recording, Segment, SpeechDetection, Transcribe, TranscribeOptions, made
+from orchard.core.tasks.transcribe import (
+    Recording,
+    Segment,
+    SpeechDetection,
+    Transcribe,
+    TranscribeOptions,
+    decode_transcription,
+)
 from orchard.gateway.models.registry import resolve_model
 from tests.support.listener_models import make_moonshine, make_parakeet, make_qwen3_asr
 from tests.support.sounds import noise, wav
@@ -237,7 +244,7 @@ async def test_the_service_runs_it(models: dict[str, Listener], folder: Path, so
     service.submit(Request("r", "m", Transcribe(sound)))
     await asyncio.wait_for(ended.wait(), 60)
     await service.close(0)
-    _, segment = (made(event) for event in events if isinstance(event, Output))
+    _, segment = (decode_transcription(event) for event in events if isinstance(event, Output))
     assert [segment] == transcribed(models["qwen3_asr"], sound)[1]
 
 

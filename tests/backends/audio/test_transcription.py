@@ -12,7 +12,7 @@ from orchard.backends.audio.transcription import TranscriptionService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Progressed, Started, Usage
 from orchard.core.request import Priority, Request, Sender
-from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, TranscribeOptions, made
+from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, TranscribeOptions, decode_transcription
 from tests.support.sounds import noise, wav
 from tests.support.whisper_models import make_whisper
 
@@ -94,11 +94,11 @@ async def test_a_recording_brings_its_segments_and_how_much_is_done(caller: Call
     await caller.ended(caller.submit("a:2"))
     assert caller.events["a:2"] == [
         Started(0),
-        Output.of(Recording(2.0)),
+        Output.from_struct(Recording(2.0)),
         Progressed(0.0, 2.0),
-        Output.of(Segment(0, 1, "a", tokens=(1, 2))),
+        Output.from_struct(Segment(0, 1, "a", tokens=(1, 2))),
         Progressed(1, 2.0),
-        Output.of(Segment(1, 2, "a", tokens=(1, 2))),
+        Output.from_struct(Segment(1, 2, "a", tokens=(1, 2))),
         Progressed(2, 2.0),
         Finished((), Usage(0, 4, units=2.0)),
     ]
@@ -204,7 +204,7 @@ async def test_a_real_model_is_loaded_and_transcribes(tmp_path: Path) -> None:
     service.submit(Request("r", "m", Transcribe(str(tmp_path / "a.wav"), temperature=0.01)))
     events = await done
     assert isinstance(events[-1], Finished)
-    assert isinstance(next(made(event) for event in events if isinstance(event, Output)), Recording)
+    assert isinstance(next(decode_transcription(event) for event in events if isinstance(event, Output)), Recording)
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1.0
     await service.close(0)

@@ -21,7 +21,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Progressed, Started, Usage
 from orchard.core.media import MediaPart
 from orchard.core.request import Priority, Request, Sender
-from orchard.core.tasks.images import EditImages, GenerateImages, Image, ImageOptions, PartialImage, made
+from orchard.core.tasks.images import EditImages, GenerateImages, Image, ImageOptions, PartialImage, decode_image
 
 STEPS = 4
 CAT = GenerateImages(prompt="a cat", width=64, height=32, steps=STEPS, seed=5)
@@ -110,7 +110,7 @@ class Running:
         self.brush.permits.release(steps)
 
     def outputs(self, request_id: str) -> list[tuple[int, Image | PartialImage]]:
-        return [(event.choice, made(event)) for event in self.events[request_id] if isinstance(event, Output)]
+        return [(event.choice, decode_image(event)) for event in self.events[request_id] if isinstance(event, Output)]
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from orchard.core.events import Event, Reasoning, Text, ToolArgs, ToolStart, mer
 from orchard.core.tasks.generate import Generate, Tool
 from orchard.engine.batching.job import DrawnToken, EndReason
 from orchard.engine.sampling.params import Sample
-from orchard.formats.families.tagged import Tagged
+from orchard.formats.families.tagged import TaggedFormat
 from orchard.formats.format import Format
-from orchard.formats.registry import choose
+from orchard.formats.registry import choose_family
 from tests.support.models import make_tokenizer
 
 
@@ -121,7 +121,7 @@ def test_added_tokens_are_literal() -> None:
 
 
 def qwen(prompt: str = "") -> Format:
-    return choose("<think><tool_call>").begin(prompt, [Tool("f")])
+    return choose_family("<think><tool_call>").begin(prompt, [Tool("f")])
 
 
 def reference_stop(text: str, stops: list[str]) -> str:
@@ -190,7 +190,7 @@ def answer(
         ids += tokenizer.convert_tokens_to_ids(["<|im_end|>"])
     answer_ = ChoiceOutput(
         Vocabulary(tokenizer),
-        format_ or Tagged(),
+        format_ or TaggedFormat(),
         Generate(
             stop=tuple(stop),
             tools=(Tool("f"),) if format_ else (),
@@ -242,7 +242,7 @@ def test_what_only_began_a_stop_string_is_not_lost() -> None:
 
 def test_a_character_that_never_ends() -> None:
     tokenizer = byte_level()
-    found = ChoiceOutput(Vocabulary(tokenizer), Tagged(), Generate())
+    found = ChoiceOutput(Vocabulary(tokenizer), TaggedFormat(), Generate())
     (first, *_) = tokenizer.encode("😀", add_special_tokens=False)
     assert found.feed(DrawnToken("a", 0, Sample(first), "length")) == [Text("\ufffd")]
 
@@ -291,14 +291,14 @@ def test_arguments_come_while_they_are_written() -> None:
 
 
 def test_a_models_own_id_of_a_call_is_kept() -> None:
-    format_ = choose("[TOOL_CALLS][ARGS]").begin("", [Tool("f")])
+    format_ = choose_family("[TOOL_CALLS][ARGS]").begin("", [Tool("f")])
     _, events = answer("[TOOL_CALLS]f[CALL_ID]a1b2c3d4e[ARGS]{}", format_=format_, reason="stop")
     assert events == [ToolStart(0, "a1b2c3d4e", "f"), ToolArgs(0, "{}")]
 
 
 def test_one_call_of_a_list_ends_the_answer() -> None:
     calls = '[{"name": "f", "arguments": {}}, {"name": "f", "arguments": {}}]'
-    format_ = choose("<TOOLCALL>").begin("", [Tool("f")])
+    format_ = choose_family("<TOOLCALL>").begin("", [Tool("f")])
     found, events = answer(f"<TOOLCALL>{calls}</TOOLCALL>", format_=format_, one_call=True)
     assert [type(event) for event in events] == [ToolStart, ToolArgs]
     assert found.reason == "tool_calls"
@@ -361,7 +361,7 @@ UNKNOWN = 10**6
 
 
 def feed_tokens(tokens: Sequence[int], reason: EndReason, format_: Format | None = None) -> list[Event]:
-    found = ChoiceOutput(Vocabulary(byte_level()), format_ or Tagged(), Generate())
+    found = ChoiceOutput(Vocabulary(byte_level()), format_ or TaggedFormat(), Generate())
     drawn = [
         DrawnToken("a", 0, Sample(id_, -1.0), reason if n == len(tokens) else None) for n, id_ in enumerate(tokens, 1)
     ]
@@ -415,7 +415,7 @@ def test_an_answer_that_is_nothing_but_blank_stays() -> None:
 
 
 def test_blank_text_is_not_held_back_where_no_call_can_follow() -> None:
-    found = ChoiceOutput(Vocabulary(byte_level()), Tagged(), Generate())
+    found = ChoiceOutput(Vocabulary(byte_level()), TaggedFormat(), Generate())
     (space,) = byte_level().encode(" ", add_special_tokens=False)
     assert found.feed(DrawnToken("a", 0, Sample(space))) == [Text(" ")]
 

@@ -20,7 +20,7 @@ from orchard.cli.settings.layers import Mistakes
 from orchard.cli.settings.table import TABLE, build_table, flag_of, settings_by_name, settings_by_variable, settings_of
 from orchard.cli.settings.values import format_size, parse_size
 from orchard.config import IgnoredSettings, ModelSettings, Settings, Shorthands
-from orchard.core.setting import Names, also, setting, unset
+from orchard.core.setting import Names, other_names, setting, when_unset
 from orchard.core.tasks.embed import EmbeddingOptions
 from orchard.core.tasks.images import ImageOptions
 from orchard.core.tasks.rerank import RerankOptions
@@ -573,22 +573,22 @@ class PictureOptions(msgspec.Struct, frozen=True, tag="picture"):
     steps: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=50)] | None,
         setting("concurrency", "The steps in which a picture is made.", zero_is_none=True),
-        also("num_steps", "PICTURE_STEPS"),
-        unset("chosen for the model", example="20"),
+        other_names("num_steps", "PICTURE_STEPS"),
+        when_unset("chosen for the model", example="20"),
     ] = None
     cropping: Cropping = Cropping()
     max_batch: int = 1
     """No setting."""
 
 
-Count = Annotated[int, msgspec.Meta(ge=0), unset("none", example="0")]
+Count = Annotated[int, msgspec.Meta(ge=0), when_unset("none", example="0")]
 
 
 class SoundOptions(msgspec.Struct, frozen=True, tag="sound"):
     """The options of another kind."""
 
-    voices: Annotated[Names, setting("models", "The voices.", scope="named"), also(flag="voice")] = ()
-    echoes: Annotated[Count | None, setting("models", "The echoes."), unset("as many as fit", example="7")] = None
+    voices: Annotated[Names, setting("models", "The voices.", scope="named"), other_names(flag="voice")] = ()
+    echoes: Annotated[Count | None, setting("models", "The echoes."), when_unset("as many as fit", example="7")] = None
 
 
 class AnyModel(msgspec.Struct, frozen=True):

@@ -8,12 +8,12 @@ import pytest
 from anthropic.types import ErrorResponse
 
 from orchard.core.errors import FailureKind, OrchardError
-from orchard.dialects.anthropic.errors import fail
+from orchard.dialects.anthropic.errors import anthropic_error_answer
 
 
 @pytest.mark.parametrize("kind", get_args(FailureKind))
 def test_every_kind_has_the_shape(kind: FailureKind) -> None:
-    status, headers, body = fail(OrchardError(kind, "It \udcff broke."), "req_1")
+    status, headers, body = anthropic_error_answer(OrchardError(kind, "It \udcff broke."), "req_1")
     assert 400 <= status < 600
     assert headers["content-type"] == "application/json"
     error = json.loads(body)
@@ -35,7 +35,7 @@ def test_every_kind_has_the_shape(kind: FailureKind) -> None:
     ],
 )
 def test_the_message_names_the_block(message: str, param: str | None, told: str) -> None:
-    _, _, body = fail(OrchardError("invalid_request", message, param=param), "req_1")
+    _, _, body = anthropic_error_answer(OrchardError("invalid_request", message, param=param), "req_1")
     assert json.loads(body)["error"]["message"] == told
 
 
@@ -56,24 +56,24 @@ def test_the_message_names_the_block(message: str, param: str | None, told: str)
     ],
 )
 def test_the_sdk_knows_them(kind: FailureKind, status: int, name: str, error: type[anthropic.APIStatusError]) -> None:
-    found, _, body = fail(OrchardError(kind, "broken"), "req_1")
+    found, _, body = anthropic_error_answer(OrchardError(kind, "broken"), "req_1")
     assert found == status
     assert json.loads(body)["error"]["type"] == name
     assert getattr(error, "status_code", status) == status
 
 
 def test_a_prompt_that_is_too_long_is_called_so() -> None:
-    _, _, body = fail(OrchardError("context_length_exceeded", "The window has 5 tokens."), "req_1")
+    _, _, body = anthropic_error_answer(OrchardError("context_length_exceeded", "The window has 5 tokens."), "req_1")
     assert json.loads(body)["error"]["message"] == "prompt is too long: The window has 5 tokens."
 
 
 def test_a_thread_that_is_not_here_is_called_so() -> None:
-    _, _, body = fail(OrchardError("response_not_found", "no"), "req_1")
+    _, _, body = anthropic_error_answer(OrchardError("response_not_found", "no"), "req_1")
     assert json.loads(body)["error"]["details"] == {"error_code": "thread_not_found"}
 
 
 def test_when_to_try_again() -> None:
-    assert fail(OrchardError("overloaded", "full"), "r")[1]["retry-after"] == "1"
-    assert fail(OrchardError("shutting_down", "bye", retry_after=5), "r")[1]["retry-after"] == "5"
-    assert "retry-after" not in fail(OrchardError("internal", "a bug"), "r")[1]
-    assert fail(OrchardError("model_failed", "no"), "r")[1]["x-should-retry"] == "false"
+    assert anthropic_error_answer(OrchardError("overloaded", "full"), "r")[1]["retry-after"] == "1"
+    assert anthropic_error_answer(OrchardError("shutting_down", "bye", retry_after=5), "r")[1]["retry-after"] == "5"
+    assert "retry-after" not in anthropic_error_answer(OrchardError("internal", "a bug"), "r")[1]
+    assert anthropic_error_answer(OrchardError("model_failed", "no"), "r")[1]["x-should-retry"] == "false"

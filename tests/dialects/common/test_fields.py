@@ -28,7 +28,7 @@ def _completion(body: bytes, default: str | None) -> Request:
 
 
 def _response(body: bytes, default: str | None) -> Request:
-    return openai_responses.parse(body, default=default).call("req_1").request
+    return openai_responses.parse(body, default=default).make_call("req_1").request
 
 
 def _message(body: bytes, default: str | None) -> Request:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from orchard.core.errors import OrchardError
-from orchard.dialects.common.json_body import MAX_DEPTH, check_free_form, decode
+from orchard.dialects.common.json_body import MAX_DEPTH, check_free_form, decode_body
 
 
 class Inner(msgspec.Struct):
@@ -47,13 +47,13 @@ decoder = msgspec.json.Decoder(Sample)
 )
 def test_a_bad_body_is_explained(body: bytes, param: str | None, words: str) -> None:
     with pytest.raises(OrchardError) as caught:
-        decode(decoder, body)
+        decode_body(decoder, body)
     assert (caught.value.kind, caught.value.param) == ("invalid_request", param)
     assert words in caught.value.message
 
 
 def test_null_is_absent_and_unknown_fields_are_ignored() -> None:
-    assert decode(decoder, b'{"items": null, "unknown": {"deep": [1e999]}}') == Sample()
+    assert decode_body(decoder, b'{"items": null, "unknown": {"deep": [1e999]}}') == Sample()
 
 
 @pytest.mark.parametrize("opening", [b'{"anything": ', b'{"unknown": ', b'{"items": [{"name": "a", "x": '])
@@ -63,7 +63,7 @@ def test_deep_nesting_is_refused(opening: bytes, unit: bytes, end: bytes) -> Non
     closed = opening + unit * 100_000 + b"1" + end * 100_000 + b"}"
     for body in (closed, opening + unit * 100_000):
         with pytest.raises(OrchardError, match="nested too deeply"):
-            decode(decoder, body)
+            decode_body(decoder, body)
 
 
 def nested(depth: int) -> object:

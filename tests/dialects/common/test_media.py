@@ -8,9 +8,9 @@ import pytest
 
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_FRAMES, MAX_PIXELS, MediaOptions, MediaPart
-from orchard.core.tasks.generate import Generate, Part, ToolResultPart, generation
+from orchard.core.tasks.generate import Generate, Part, ToolResultPart, generate_task
 from orchard.dialects.anthropic.messages import parse as anthropic_messages
-from orchard.dialects.common.media import MAX_FPS, MAX_SIDE, KeptMedium
+from orchard.dialects.common.media import MAX_FPS, MAX_SIDE, MediaReference
 from orchard.dialects.openai.chat import parse as openai_chat
 from orchard.dialects.openai.responses import parse as openai_responses
 
@@ -22,17 +22,17 @@ PNG = "data:image/png;base64,AA=="
 
 def chat(*parts: Fields, **fields: Any) -> Generate:
     body = {"model": "m", "messages": [{"role": "user", "content": list(parts)}], **fields}
-    return generation(openai_chat.parse(json.dumps(body).encode(), "r").request)
+    return generate_task(openai_chat.parse(json.dumps(body).encode(), "r").request)
 
 
 def responses(*parts: Fields, **fields: Any) -> Generate:
     body = {"model": "m", "input": [{"role": "user", "content": list(parts)}], **fields}
-    return generation(openai_responses.parse(json.dumps(body).encode()).call("r").request)
+    return generate_task(openai_responses.parse(json.dumps(body).encode()).make_call("r").request)
 
 
 def anthropic(*parts: Fields, **fields: Any) -> Generate:
     body = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": list(parts)}], **fields}
-    return generation(anthropic_messages.parse(json.dumps(body).encode(), "r").request)
+    return generate_task(anthropic_messages.parse(json.dumps(body).encode(), "r").request)
 
 
 PICTURES: dict[Read, Fields] = {
@@ -302,8 +302,8 @@ def test_in_results_of_tools() -> None:
 
 def test_media_that_are_kept() -> None:
     """What stands in stored items takes the place of every URL and of base64."""
-    kept = KeptMedium("0" * 64, "image/gif", "https://x/a b.gif")
-    assert KeptMedium.of(kept.url) == kept
+    kept = MediaReference("0" * 64, "image/gif", "https://x/a b.gif")
+    assert MediaReference.parse(kept.url) == kept
     found = [
         *shown(chat({"type": "image_url", "image_url": kept.url})),
         *shown(responses({"type": "input_image", "image_url": kept.url})),
@@ -324,5 +324,5 @@ def test_media_that_are_kept() -> None:
 
 @pytest.mark.parametrize("value", ["orchard-media:", "orchard-media:0 a b", f"orchard-media:{'g' * 64} a b", "x"])
 def test_what_is_none(value: str) -> None:
-    assert KeptMedium.of(value) is None
+    assert MediaReference.parse(value) is None
     assert refused(chat, {"type": "image_url", "image_url": value})

@@ -139,7 +139,7 @@ VECTORS = st.lists(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=
 
 @given(VECTORS)
 def test_vectors_are_the_same_in_both_formats(vectors: list[list[float]]) -> None:
-    made = [Output.of(Embedding(np.array(one, "<f4").tobytes()), index) for index, one in enumerate(vectors)]
+    made = [Output.from_struct(Embedding(np.array(one, "<f4").tobytes()), index) for index, one in enumerate(vectors)]
     result = Collected([], Usage(7, 0), outputs=made[::-1])  # batches end in any order
     plain = json.loads(read(encoding_format="float").complete(result))
     coded = json.loads(read(encoding_format="base64").complete(result))

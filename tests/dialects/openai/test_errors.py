@@ -4,7 +4,7 @@ from typing import Any, get_args
 import pytest
 
 from orchard.core.errors import FailureKind, OrchardError
-from orchard.dialects.openai.errors import fail
+from orchard.dialects.openai.errors import openai_error_answer
 
 STATUS = {
     "invalid_request": 400,
@@ -35,7 +35,7 @@ STATUS = {
 
 
 def answer(kind: FailureKind, **more: Any) -> tuple[int, dict[str, str], dict[str, Any]]:
-    status, headers, body = fail(OrchardError(kind, "What went wrong.", **more))
+    status, headers, body = openai_error_answer(OrchardError(kind, "What went wrong.", **more))
     return status, headers, json.loads(body)
 
 
@@ -80,5 +80,5 @@ def test_retrying_is_steered_by_headers() -> None:
 
 
 def test_a_message_that_is_no_unicode_is_told_all_the_same() -> None:
-    _, _, body = fail(OrchardError("model_failed", "no such folder: \udcff/model"))
+    _, _, body = openai_error_answer(OrchardError("model_failed", "no such folder: \udcff/model"))
     assert json.loads(body)["error"]["message"] == "no such folder: ?/model"

@@ -9,7 +9,7 @@ from orchard.core.tasks.rerank import Relevance, Rerank
 from orchard.dialects.openai.rerank import RerankCall, parse
 
 RESULT = Collected(
-    [], Usage(9, 0), outputs=[Output.of(Relevance(score), at) for at, score in ((2, 0.5), (0, 0.1), (1, 0.5))]
+    [], Usage(9, 0), outputs=[Output.from_struct(Relevance(score), at) for at, score in ((2, 0.5), (0, 0.1), (1, 0.5))]
 )
 
 
@@ -110,7 +110,7 @@ def test_as_many_as_wanted_with_their_documents() -> None:
 def test_coheres_meta() -> None:
     body = json.loads(read().complete(RESULT))
     assert body["meta"] == {"api_version": {"version": "1"}, "billed_units": {"search_units": 1}}
-    many = Collected([], Usage(9, 0), outputs=[Output.of(Relevance(0.5), at) for at in range(101)])
+    many = Collected([], Usage(9, 0), outputs=[Output.from_struct(Relevance(0.5), at) for at in range(101)])
     given = json.dumps({"model": "m", "query": "q", "documents": ["a"] * 101}).encode()
     body = json.loads(parse(given, "req_1", version="2").complete(many))
     assert body["meta"] == {"api_version": {"version": "2"}, "billed_units": {"search_units": 2}}
@@ -118,7 +118,7 @@ def test_coheres_meta() -> None:
 
 def test_the_best_piece_of_a_document_counts() -> None:
     scores = ((0, 0.2), (1, 0.4), (0, 0.7), (2, 0.1), (1, 0.3))
-    result = Collected([], Usage(9, 0), outputs=[Output.of(Relevance(score), at) for at, score in scores])
+    result = Collected([], Usage(9, 0), outputs=[Output.from_struct(Relevance(score), at) for at, score in scores])
     body = json.loads(read(max_chunks_per_doc=2).complete(result))
     assert [(one["index"], one["relevance_score"]) for one in body["results"]] == [(0, 0.7), (1, 0.4), (2, 0.1)]
 

@@ -95,7 +95,7 @@ def test_4096_characters_are_not_too_many() -> None:
 
 def test_a_file_is_the_pieces() -> None:
     encoder = SoundFile("audio/wav")
-    assert encoder.encode([Started(3), Output.of(Sound(b"RI")), Output.of(Sound(b"FF"))]) == b"RIFF"
+    assert encoder.encode([Started(3), Output.from_struct(Sound(b"RI")), Output.from_struct(Sound(b"FF"))]) == b"RIFF"
     assert encoder.encode([Finished(("stop",), Usage(3, 5))]) == b""
 
 
@@ -105,8 +105,8 @@ def _events(data: bytes) -> list[Any]:
 
 def test_events_carry_the_pieces_and_the_usage() -> None:
     encoder = SpeechEvents()
-    told = encoder.encode([Started(3), Output.of(Sound(b"\x00\xff"))]) + encoder.encode(
-        [Output.of(Sound(b"end")), Finished(("stop",), Usage(3, 5))]
+    told = encoder.encode([Started(3), Output.from_struct(Sound(b"\x00\xff"))]) + encoder.encode(
+        [Output.from_struct(Sound(b"end")), Finished(("stop",), Usage(3, 5))]
     )
     assert _events(told) == [
         {"type": "speech.audio.delta", "audio": base64.b64encode(b"\x00\xff").decode()},

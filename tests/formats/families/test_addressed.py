@@ -1,11 +1,11 @@
 """Models that say to whom each message goes, beyond what every family is tested for."""
 
 from orchard.formats.format import Thought
-from orchard.formats.registry import choose
+from orchard.formats.registry import choose_family
 from tests.support.format_reading import TOOLS, Call, parse, whole
 
-MUSE = choose("", tool_call_parser="muse_glimmer")
-FUNCTIONARY = choose("", tool_call_parser="functionary_v3_2")
+MUSE = choose_family("", tool_call_parser="muse_glimmer")
+FUNCTIONARY = choose_family("", tool_call_parser="functionary_v3_2")
 PROMPT = "<|start|>user<|message|>Hi<|eot|><|start|>assistant"
 LONG = "x" * 80
 CALL = f' to=write<|message|><atem:invoke name="write">\n<atem:parameter name="content">{LONG}</atem:parameter>\n'

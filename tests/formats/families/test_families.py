@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from orchard.formats.calls import CallSyntax
 from orchard.formats.format import CallStart, Content, Format, Piece
-from orchard.formats.registry import CALLS, Family, choose
+from orchard.formats.registry import CALLS, Family, choose_family
 from tests.support.examples import some
 from tests.support.format_reading import TOOLS, Call, cut, marked, parse, whole
 from tests.support.specimens.one import SPECIMENS, TEMPLATES, Specimen
@@ -21,7 +21,7 @@ _FRAGMENT = re.compile(r"<[^<>\n]*>|\[[A-Z_/]+\]|[\w.]+|\s+|.")
 
 
 def family(specimen: Specimen) -> Family:
-    return choose("", tool_call_parser=specimen.parser, reasoning_parser=specimen.reasoning)
+    return choose_family("", tool_call_parser=specimen.parser, reasoning_parser=specimen.reasoning)
 
 
 def specimens(parser: str) -> list[Specimen]:
@@ -110,7 +110,7 @@ def in_order(text: str, pieces: list[Piece]) -> None:
 
 
 def what_is_no_content_is_a_call(specimen: Specimen, text: str, pieces: list[Piece]) -> None:
-    made = next(row.made for row in CALLS if specimen.parser in row.names)
+    made = next(row.value for row in CALLS if specimen.parser in row.names)
     if not isinstance(made, CallSyntax):  # a machine of its own
         return
     openers = (*made.opens, *made.leads)
@@ -133,7 +133,7 @@ def test_without_tools_calls_are_text(parser: str) -> None:
 def test_the_family_is_found_by_the_template(
     template: str, tokens: set[str], calls: str, reasoning: tuple[str, str] | None
 ) -> None:
-    found = choose(template, tokens)
+    found = choose_family(template, tokens)
     assert (found.name, found.reasoning_tags) == (calls, reasoning)
 
 
@@ -141,7 +141,7 @@ def test_the_family_is_found_by_the_template(
 def test_every_family_is_known_by_its_names_and_has_a_specimen(row: object) -> None:
     names = row.names  # type: ignore[attr-defined]
     assert all(
-        choose("<tool_call>", tool_call_parser=name.upper().replace("_", "-")).name == names[0] for name in names
+        choose_family("<tool_call>", tool_call_parser=name.upper().replace("_", "-")).name == names[0] for name in names
     )
     assert any(specimen.parser in names for specimen in SPECIMENS)
 
@@ -160,7 +160,7 @@ def test_every_family_is_known_by_its_names_and_has_a_specimen(row: object) -> N
     ],
 )
 def test_tags_around_an_answer_are_found_by_the_template(template: str, prompt: str, text: str) -> None:
-    assert whole(parse(choose(template).begin(prompt), text)) == ["[Hm.]", "Hi"]
+    assert whole(parse(choose_family(template).begin(prompt), text)) == ["[Hm.]", "Hi"]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_tags_around_an_answer_are_found_by_the_template(template: str, prompt: 
     ],
 )
 def test_names_of_other_servers(name: str, calls: str, reasoning: str | None) -> None:
-    found = choose("", tool_call_parser=name, reasoning_parser=name)
+    found = choose_family("", tool_call_parser=name, reasoning_parser=name)
     assert (found.name, found.reasoning_tags and found.reasoning_tags[0]) == (calls, reasoning)
 
 
@@ -195,8 +195,8 @@ MLX_OPENAI_SERVERS = """
 
 @pytest.mark.parametrize("name", MLX_OPENAI_SERVERS.split())
 def test_every_parser_of_mlx_openai_server_is_one_of_calls_and_of_reasoning(name: str) -> None:
-    assert choose("", tool_call_parser=name).name
-    choose("", reasoning_parser=name)
+    assert choose_family("", tool_call_parser=name).name
+    choose_family("", reasoning_parser=name)
 
 
 # The names of vLLM 0.33.0 whose formats are read. Others name formats that aren't read yet, and a parser that leaves
@@ -219,12 +219,12 @@ VLLM_REASONING = """
 @pytest.mark.parametrize(("option", "names"), [("tool_call_parser", VLLM_CALLS), ("reasoning_parser", VLLM_REASONING)])
 def test_parsers_of_vllm_are_known_by_their_names(option: str, names: str) -> None:
     for name in names.split():
-        assert choose("", **{option: name}).name
+        assert choose_family("", **{option: name}).name
 
 
 @pytest.mark.parametrize("tag", ["think", "thinking"])
 def test_mixed_tags(tag: str) -> None:
-    family = choose("", tool_call_parser="hermes", reasoning_parser="mixed_think_tool_handoff")
+    family = choose_family("", tool_call_parser="hermes", reasoning_parser="mixed_think_tool_handoff")
     assert whole(parse(family.begin(""), f"<{tag}>Hm.</{tag}>Hi")) == ["[Hm.]", "Hi"]
 
 
@@ -232,6 +232,6 @@ def test_unknown_names_are_refused_with_those_that_are_known() -> None:
     with pytest.raises(
         ValueError, match=r"'x' is not a known tool_call_parser; the known ones are .*hermes.*qwen3_coder"
     ):
-        choose("", tool_call_parser="x")
+        choose_family("", tool_call_parser="x")
     with pytest.raises(ValueError, match=r"'x' is not a known reasoning_parser; the known ones are .*qwen3"):
-        choose("", reasoning_parser="x")
+        choose_family("", reasoning_parser="x")

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats.format import Thought
-from orchard.formats.registry import choose
+from orchard.formats.registry import choose_family
 from tests.support.format_reading import TOOLS, Call, cut, parse, whole
 
-FAMILY = choose("", tool_call_parser="harmony")
+FAMILY = choose_family("", tool_call_parser="harmony")
 PROMPT = "<|start|>user<|message|>Hi<|end|><|start|>assistant"
 PARIS = Call("weather", '{"city": "Paris"}')
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.formats.families.tagged import Tagged
+from orchard.formats.families.tagged import TaggedFormat
 from orchard.formats.format import CallArguments, Content, Format
-from orchard.formats.registry import choose
+from orchard.formats.registry import choose_family
 from tests.support.examples import some
 from tests.support.format_reading import TOOLS, Call, cut, marked, parse, whole
 
@@ -48,7 +48,7 @@ settings = st.sampled_from([{"prompt": prompt, "calls": calls} for prompt in (""
 
 
 def begin(prompt: str = "", *, calls: bool = True) -> Format:
-    return choose("<think><tool_call>").begin(prompt, TOOLS if calls else ())
+    return choose_family("<think><tool_call>").begin(prompt, TOOLS if calls else ())
 
 
 @pytest.mark.parametrize(
@@ -220,12 +220,12 @@ def test_tags_that_no_text_has_are_left_out_wherever_they_stand(text: str, expec
     for parts in ([text], list(text)):
         for tools in (TOOLS, ()):
             if tools or "tool_call" not in text:
-                format_ = choose("", tool_call_parser="gemma4", reasoning_parser="gemma4").begin("", tools)
+                format_ = choose_family("", tool_call_parser="gemma4", reasoning_parser="gemma4").begin("", tools)
                 assert whole(parse(format_, *parts)) == expected
 
 
 def test_reasoning_that_nobody_opened_by_a_parser_that_assumes_it() -> None:
-    family = choose("", reasoning_parser="deepseek_r1")
+    family = choose_family("", reasoning_parser="deepseek_r1")
     assert whole(parse(family.begin("assistant\n"), "Hm.\n</think>\n\nHello")) == ["[Hm.]", "Hello"]
     assert whole(parse(family.begin("<think></think>"), "Hello")) == ["Hello"]
     assert whole(parse(family.begin("assistant\n"), "<think>\nHm.\n</think>\n\nHello")) == ["[Hm.]", "Hello"]
@@ -258,7 +258,7 @@ def test_content_says_where_it_stood(text: str, options: dict[str, Any], places:
 
 @pytest.mark.parametrize("parser", ["hermes", "json"])
 def test_newlines_that_end_reasoning_are_none_of_it_whether_or_not_calls_have_tags(parser: str) -> None:
-    family = choose("", tool_call_parser=parser, reasoning_parser="think")
+    family = choose_family("", tool_call_parser=parser, reasoning_parser="think")
     assert whole(parse(family.begin("", TOOLS), *"<think>Hm.\n</think>\nHi")) == ["[Hm.]", "Hi"]
 
 
@@ -271,7 +271,7 @@ def test_text_without_tags_is_the_answer(text: str) -> None:
 
 @given(text=st.text(), places=cuts)
 def test_plain_passes_everything_through(text: str, places: list[int]) -> None:
-    for format_ in (Tagged(), choose("").begin("", ())):
+    for format_ in (TaggedFormat(), choose_family("").begin("", ())):
         pieces = parse(format_, *cut(text, places))
         assert "".join(str(piece) for piece in whole(pieces)) == text
         assert marked(pieces) == set(enumerate(text))
@@ -311,7 +311,7 @@ LONG_ANSWERS = [
 
 @pytest.mark.parametrize(("parser", "text"), some(LONG_ANSWERS, 2), ids=lambda value: value[:60])
 def test_the_cost_is_that_of_the_text(parser: str, text: str) -> None:
-    format_ = choose("<think>", tool_call_parser=parser).begin("", TOOLS)
+    format_ = choose_family("<think>", tool_call_parser=parser).begin("", TOOLS)
     taken: list[float] = []
     for place in range(0, len(text), 10):
         begun = time.perf_counter()

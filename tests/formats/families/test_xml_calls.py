@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.registry import choose
+from orchard.formats.registry import choose_family
 from tests.support.format_reading import Call, parse, whole
 
 UNIONS = Tool(
@@ -28,8 +28,8 @@ UNIONS = Tool(
 
 def read(elements: str) -> list[Call | str]:
     text = f'~<invoke name="f">{elements}~</invoke>'.replace("~", "]<]minimax[>[")
-    found = whole(parse(choose("", tool_call_parser="minimax_m3").begin("", [UNIONS]), *text))
-    assert found == whole(parse(choose("", tool_call_parser="minimax_m3").begin("", [UNIONS]), text))
+    found = whole(parse(choose_family("", tool_call_parser="minimax_m3").begin("", [UNIONS]), *text))
+    assert found == whole(parse(choose_family("", tool_call_parser="minimax_m3").begin("", [UNIONS]), text))
     return found
 
 

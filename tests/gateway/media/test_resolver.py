@@ -13,9 +13,9 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_BYTES, MediaKind, MediaOptions, MediaPart
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Count, Generate, Message, Part, TextPart, ToolResultPart, generation
+from orchard.core.tasks.generate import Count, Generate, Message, Part, TextPart, ToolResultPart, generate_task
 from orchard.core.tasks.images import EditImages
-from orchard.dialects.common.media import KeptMedium
+from orchard.dialects.common.media import MediaReference
 from orchard.gateway.http.budget import Budget
 from orchard.gateway.media import data_urls, resolver
 from orchard.gateway.media.errors import MAX_REQUEST_BYTES
@@ -85,7 +85,7 @@ class Bench:
         found = (await self.resolver.resolve(request(*parts))).request
         assert not list(unresolved_media(found))
         assert self.budget.left == BUDGET
-        return generation(found).messages[0].parts
+        return generate_task(found).messages[0].parts
 
     async def refused(self, *parts: Part) -> OrchardError:
         with pytest.raises(OrchardError) as caught:
@@ -117,7 +117,7 @@ async def test_everything_else_stays_as_it_is() -> None:
     for counted in (False, True):
         given = request(*parts, counted=counted)
         found = (await Bench(Site()).resolver.resolve(given)).request
-        task = replace(generation(given), messages=(Message("user", expected),))
+        task = replace(generate_task(given), messages=(Message("user", expected),))
         assert found == replace(given, task=Count(task) if counted else task)
 
 
@@ -264,12 +264,12 @@ async def test_a_pdf_by_its_type_and_pictures_of_text_stay() -> None:
 
 async def test_kept_media() -> None:
     digest = "0" * 64
-    given = image(KeptMedium(digest, "image/gif", "https://x/a").url)
-    document = MediaPart("document", KeptMedium(digest, "image/gif", "https://x/b").url, "p")
-    bare = MediaPart("audio", KeptMedium(digest, "", "").url, "p", media_type="audio/wav")
+    given = image(MediaReference(digest, "image/gif", "https://x/a").url)
+    document = MediaPart("document", MediaReference(digest, "image/gif", "https://x/b").url, "p")
+    bare = MediaPart("audio", MediaReference(digest, "", "").url, "p", media_type="audio/wav")
     resolver = Bench(Site()).resolver
     found = await resolver.resolve(request(given, document, bare), {digest: b"ABC"})
-    assert generation(found.request).messages[0].parts == (
+    assert generate_task(found.request).messages[0].parts == (
         MediaPart("image", "", "p", b"ABC", "image/gif"),
         MediaPart("image", "", "p", b"ABC", "image/gif"),
         MediaPart("audio", "", "p", b"ABC", "audio/wav"),

@@ -13,7 +13,7 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed, Finished, Started, Text
 from orchard.core.request import Adapter, Request
-from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart, generation
+from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart, generate_task
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.models.registry import Registry
 from orchard.gateway.pool import lifecycle, processes, worker_process
@@ -267,7 +267,7 @@ class Walk:
                         case Finished(_, usage):
                             ended = True
                             assert text == "".join(f"{piece} " for piece in range(usage.completion_tokens))
-                            assert usage.completion_tokens == generation(request).sampling.top_k
+                            assert usage.completion_tokens == generate_task(request).sampling.top_k
                         case Failed(kind, message):
                             ended = True
                             assert kind in _FAILURES | _LACKS, message

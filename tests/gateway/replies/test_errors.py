@@ -106,8 +106,8 @@ def test_a_route_of_the_method_goes_before_one_of_another() -> None:
         return Response()
 
     dialects = Dialects()
-    dialects.add([Route("/{name}", nothing, methods=["POST"])], openai_errors.fail_azure)
-    dialects.add([Route("/one", nothing, methods=["GET"])], anthropic_errors.fail)
+    dialects.add([Route("/{name}", nothing, methods=["POST"])], openai_errors.azure_error_answer)
+    dialects.add([Route("/one", nothing, methods=["GET"])], anthropic_errors.anthropic_error_answer)
     about = {"type": "http", "path": "/one", "headers": []}
-    assert dialects.fail_of(about | {"method": "GET"}) is anthropic_errors.fail
-    assert dialects.fail_of(about | {"method": "DELETE"}) is openai_errors.fail_azure
+    assert dialects.fail_of(about | {"method": "GET"}) is anthropic_errors.anthropic_error_answer
+    assert dialects.fail_of(about | {"method": "DELETE"}) is openai_errors.azure_error_answer

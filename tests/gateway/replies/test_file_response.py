@@ -19,7 +19,7 @@ FAILED = Failed("invalid_request", "no such voice", "voice")
 
 
 def _sound(data: bytes) -> Output:
-    return Output.of(Sound(data))
+    return Output.from_struct(Sound(data))
 
 
 class Client:

@@ -20,7 +20,7 @@ from orchard.gateway.store.responses import ResponseRecord
 
 
 async def test_the_end_is_told_when_it_can_be_found() -> None:
-    call = read(b'{"model": "m", "input": "Hi", "background": true}').call("req_1")
+    call = read(b'{"model": "m", "input": "Hi", "background": true}').make_call("req_1")
     stream, kept, may_keep = EventStream(), asyncio.Event(), asyncio.Event()
     stream.push([Started(1), Text("a"), Finished(("stop",), Usage(1, 1))])
 
@@ -51,7 +51,7 @@ async def test_the_end_is_told_when_it_can_be_found() -> None:
 
 
 async def test_a_run_that_is_followed_before_its_work_begins_does_not_begin_anew() -> None:
-    call = read(b'{"model": "m", "input": "Hi", "background": true}').call("req_1")
+    call = read(b'{"model": "m", "input": "Hi", "background": true}').make_call("req_1")
     stream, may_begin = EventStream(), asyncio.Event()
 
     async def begin() -> EventStream:
@@ -74,7 +74,7 @@ async def test_a_run_that_is_followed_before_its_work_begins_does_not_begin_anew
 
 
 async def test_a_run_restarts_until_somebody_follows_it() -> None:
-    call = read(b'{"model": "m", "input": "Hi", "background": true}').call("req_1")
+    call = read(b'{"model": "m", "input": "Hi", "background": true}').make_call("req_1")
     stream = EventStream()
 
     async def begin() -> EventStream:
@@ -104,7 +104,7 @@ async def test_a_run_restarts_until_somebody_follows_it() -> None:
 
 
 async def test_a_whole_response_has_nothing_of_what_came_before_a_restart() -> None:
-    call = read(b'{"model": "m", "input": "Hi"}').call("req_1")
+    call = read(b'{"model": "m", "input": "Hi"}').make_call("req_1")
     stream = EventStream()
 
     async def keep(*_: object) -> None:
@@ -122,7 +122,7 @@ async def test_a_whole_response_has_nothing_of_what_came_before_a_restart() -> N
 
 
 async def test_nothing_is_begun_that_cannot_be_stored() -> None:
-    call = read(b'{"model": "m", "input": "Hi", "background": true}').call("req_1")
+    call = read(b'{"model": "m", "input": "Hi", "background": true}').make_call("req_1")
     began: list[str] = []
 
     async def begin() -> EventStream:
@@ -140,7 +140,7 @@ async def test_nothing_is_begun_that_cannot_be_stored() -> None:
 
 
 async def test_whoever_waits_for_a_run_hears_of_a_bug_in_storing_it() -> None:
-    call = read(b'{"model": "m", "input": "Hi", "background": true}').call("req_1")
+    call = read(b'{"model": "m", "input": "Hi", "background": true}').make_call("req_1")
 
     async def begin() -> EventStream:
         raise AssertionError("it must not begin")
@@ -157,9 +157,9 @@ async def test_whoever_waits_for_a_run_hears_of_a_bug_in_storing_it() -> None:
 
 @pytest.mark.parametrize("background", [False, True])
 async def test_what_nobody_waits_for_any_more_is_stored_only_in_the_background(background: bool) -> None:
-    call = read(json.dumps({"model": "m", "input": "Hi", "background": background}).encode()).call("req_1")
+    call = read(json.dumps({"model": "m", "input": "Hi", "background": background}).encode()).make_call("req_1")
     encoder = ResponseEncoder(call)
-    encoder.each([Started(1), Failed("cancelled", "gone")])
+    encoder.encode_list([Started(1), Failed("cancelled", "gone")])
     kept: list[ResponseRecord] = []
 
     async def unkept(_: object, record: ResponseRecord) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart
-from orchard.dialects.common.media import KeptMedium
+from orchard.dialects.common.media import MediaReference
 from orchard.gateway.caller import ANYONE, Caller
 from orchard.gateway.store import completions as store_completions
 from orchard.gateway.store import conversations as store_conversations
@@ -79,9 +79,9 @@ class TestPacking:
 
     def test_what_is_known_of_it(self) -> None:
         (link, data, bare) = pack_item(message(PARTS[2], PARTS[0], PARTS[6]), FETCHED)[0]["content"]
-        assert KeptMedium.of(link["image_url"]) == KeptMedium(DIGEST, "image/png", URL)
-        assert KeptMedium.of(data["image_url"]) == KeptMedium(DIGEST, "image/png", "data:image/png;base64,")
-        assert KeptMedium.of(bare["file_data"]) == KeptMedium(DIGEST, "", "")
+        assert MediaReference.parse(link["image_url"]) == MediaReference(DIGEST, "image/png", URL)
+        assert MediaReference.parse(data["image_url"]) == MediaReference(DIGEST, "image/png", "data:image/png;base64,")
+        assert MediaReference.parse(bare["file_data"]) == MediaReference(DIGEST, "", "")
 
     @pytest.mark.parametrize(
         "part",
@@ -95,7 +95,7 @@ class TestPacking:
             {"type": "input_file", "file_data": ""},
             {"type": "input_image", "image_url": 5},
             {"type": "input_image", "image_url": None, "input_audio": {"data": None}},
-            {"type": "input_image", "image_url": KeptMedium(DIGEST, "image/png", URL).url},
+            {"type": "input_image", "image_url": MediaReference(DIGEST, "image/png", URL).url},
             "x",
         ],
     )
@@ -104,11 +104,11 @@ class TestPacking:
         assert pack_item(item, FETCHED) == (item, {})
 
     def test_one_that_was_kept_before_is_referred_to(self) -> None:
-        item = message({"type": "input_image", "image_url": KeptMedium(DIGEST, "image/png", URL).url})
+        item = message({"type": "input_image", "image_url": MediaReference(DIGEST, "image/png", URL).url})
         assert pack_item(item, KnownMedia(kept={DIGEST: PNG})) == (item, {DIGEST: PNG})
 
     def test_one_that_is_not_known_is_not_put_back(self) -> None:
-        item = msgspec.json.encode(message({"type": "input_image", "image_url": KeptMedium(DIGEST, "", URL).url}))
+        item = msgspec.json.encode(message({"type": "input_image", "image_url": MediaReference(DIGEST, "", URL).url}))
         assert restore_item(item, {}) == item
 
     @given(CONTENTS)
@@ -224,7 +224,7 @@ def test_more_than_a_request_may_have_is_refused(store: Kept, monkeypatch: pytes
 
 def test_nobody_reads_a_medium_by_its_digest(store: Kept) -> None:
     store.answer("resp_1", message(PARTS[0]))
-    thief = message({"type": "x", "image_url": KeptMedium(DIGEST, "", "").url}) | {"type": "web_search_call"}
+    thief = message({"type": "x", "image_url": MediaReference(DIGEST, "", "").url}) | {"type": "web_search_call"}
     store.answer("resp_2", thief, known=store_media.NO_MEDIA)
     assert store.listed("resp_2") == [thief]
     assert store.past("resp_2").media == {}

@@ -19,7 +19,7 @@ from orchard.core.tasks.generate import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    generation,
+    generate_task,
 )
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.pool.pool import Pool
@@ -95,7 +95,7 @@ class WordPool:
 
 
 def words(request: Request) -> int:
-    return sum(len(said.split()) for message in generation(request).messages for said in map(shown, message.parts))
+    return sum(len(said.split()) for message in generate_task(request).messages for said in map(shown, message.parts))
 
 
 def shown(part: Part) -> str:
@@ -114,7 +114,7 @@ def text_of(message: Message) -> str:
 
 
 def is_summariser(request: Request) -> bool:
-    return isinstance(request.task, Generate) and "<conversation>" in text_of(generation(request).messages[-1])
+    return isinstance(request.task, Generate) and "<conversation>" in text_of(generate_task(request).messages[-1])
 
 
 def talk(turns: int, size: int = 18) -> list[Message]:
@@ -201,7 +201,7 @@ async def test_what_is_counted_must_fit_where_nothing_would_be_summarised(pool: 
         (Settings(context_overflow="summarize"), "error", True),
     ]
     for settings, own, must_fit in cases:
-        task = generation(asks(talk(2)))
+        task = generate_task(asks(talk(2)))
         counting = Request("req_1", "model", Count(task), overflow=own)
         assert Overflow(cast(Pool, pool), settings).limit_count(counting).task == Count(task, must_fit=must_fit)
 
@@ -216,7 +216,7 @@ async def test_older_messages_are_summarised(pool: WordPool) -> None:
     spent = pool.summarisers
     assert started.summary.prompt_tokens == sum(map(words, spent))
     assert started.summary.completion_tokens == 5 * len(spent)
-    rules, summary, *kept = generation(pool.answered).messages
+    rules, summary, *kept = generate_task(pool.answered).messages
     assert (rules, kept) == (RULES, messages[-6:])
     assert f"number {len(spent)}." in text_of(summary)
     assert pool.answered.id == "req_1"  # the id by which the caller knows it
@@ -225,7 +225,7 @@ async def test_older_messages_are_summarised(pool: WordPool) -> None:
 
 async def test_what_does_not_fit_is_summarised_in_pieces(pool: WordPool, overflow: Overflow) -> None:
     assert await made(overflow, talk(60))
-    seen = [text_of(generation(request).messages[0]) for request in pool.summarisers]
+    seen = [text_of(generate_task(request).messages[0]) for request in pool.summarisers]
     assert len(seen) > 2
     for i in range(54):
         assert sum(f"turn-{i}. " in text for text in seen) == 1
@@ -233,14 +233,14 @@ async def test_what_does_not_fit_is_summarised_in_pieces(pool: WordPool, overflo
     for before, text in enumerate(seen):
         assert (f"number {before}." in text) == (before > 0)  # the summary so far
     for request in pool.summarisers:
-        assert words(request) + (generation(request).max_tokens or 0) <= WINDOW
+        assert words(request) + (generate_task(request).max_tokens or 0) <= WINDOW
         assert request.priority == "interactive"
 
 
 async def test_a_message_longer_than_the_window_is_cut(pool: WordPool, overflow: Overflow) -> None:
     messages = [Message("user", (TextPart(" ".join(f"w{i}" for i in range(1000))),)), *talk(7)]
     assert await made(overflow, messages)
-    seen = " ".join(text_of(generation(request).messages[0]) for request in pool.summarisers)
+    seen = " ".join(text_of(generate_task(request).messages[0]) for request in pool.summarisers)
     assert "w0 " in seen
     assert "w500 " in seen
     assert "w999" in seen
@@ -248,12 +248,12 @@ async def test_a_message_longer_than_the_window_is_cut(pool: WordPool, overflow:
 
 async def test_the_next_turn_pays_nothing_and_keeps_the_cut(pool: WordPool, overflow: Overflow) -> None:
     assert await made(overflow, talk(25))
-    first, spent = generation(pool.answered).messages, len(pool.summarisers)
+    first, spent = generate_task(pool.answered).messages, len(pool.summarisers)
     assert await made(overflow, talk(27), "req_2") == Summary(19, 0, 0)
     assert len(pool.summarisers) == spent
     # What was the prompt is its beginning still.
-    assert generation(pool.answered).messages[: len(first)] == first
-    assert len(generation(pool.answered).messages) == len(first) + 2
+    assert generate_task(pool.answered).messages[: len(first)] == first
+    assert len(generate_task(pool.answered).messages) == len(first) + 2
 
 
 async def test_summaries_are_not_shared_with_other_scopes(pool: WordPool, overflow: Overflow) -> None:
@@ -272,7 +272,7 @@ async def test_a_summary_goes_on_from_the_one_before(pool: WordPool, overflow: O
     summary = await made(overflow, talk(40), "req_2")
     assert summary
     assert summary.messages == 34
-    news = [text_of(generation(request).messages[0]) for request in pool.summarisers[spent:]]
+    news = [text_of(generate_task(request).messages[0]) for request in pool.summarisers[spent:]]
     assert f"number {spent}." in news[0]
     assert not any("turn-18. " in text for text in news)
     assert all(any(f"turn-{i}. " in text for text in news) for i in range(19, 34))
@@ -304,7 +304,7 @@ async def test_two_share_what_they_need_at_once(pool: WordPool, overflow: Overfl
     assert second
     assert first.prompt_tokens == sum(map(words, pool.summarisers))
     assert second == Summary(19, 0, 0)
-    seen = [text_of(generation(request).messages[0]) for request in pool.summarisers]
+    seen = [text_of(generate_task(request).messages[0]) for request in pool.summarisers]
     assert len(seen) == len(set(seen))
 
 
@@ -452,7 +452,7 @@ async def test_a_part_that_is_known_may_end_within_a_call(pool: WordPool, overfl
     pool.fails = lambda _: None
     again = [*messages[:16], *talk(6)]
     assert await made(overflow, again)
-    assert not any(isinstance(part, ToolResultPart) for part in generation(pool.answered).messages[2].parts)
+    assert not any(isinstance(part, ToolResultPart) for part in generate_task(pool.answered).messages[2].parts)
 
 
 async def test_a_part_of_a_message_is_not_kept(pool: WordPool, overflow: Overflow) -> None:
@@ -463,7 +463,7 @@ async def test_a_part_of_a_message_is_not_kept(pool: WordPool, overflow: Overflo
     pool.fails = lambda _: None
     failed = len(pool.summarisers)
     assert await made(overflow, messages)
-    retried = text_of(generation(pool.summarisers[failed]).messages[0])
+    retried = text_of(generate_task(pool.summarisers[failed]).messages[0])
     assert "number 1." in retried  # the summary of what comes before the long message
     assert "w0 " in retried
 
@@ -498,9 +498,9 @@ async def test_a_failure_is_not_kept() -> None:
 async def test_a_whole_conversation_is_summarised_as_its_system_says(pool: WordPool, overflow: Overflow) -> None:
     made = await overflow.summarise(asks(talk(30)))
     assert len(pool.summarisers) > 1
-    assert all(text_of(generation(one).messages[0]) == "Be brief." for one in pool.summarisers)
+    assert all(text_of(generate_task(one).messages[0]) == "Be brief." for one in pool.summarisers)
     assert all(words(one) < pool.window for one in pool.summarisers)
-    assert "turn-29" in text_of(generation(pool.summarisers[-1]).messages[1])
+    assert "turn-29" in text_of(generate_task(pool.summarisers[-1]).messages[1])
     assert made.text == pool.summary.format(len(pool.summarisers))
     assert made.completion_tokens == 5 * len(pool.summarisers)
     again = await overflow.summarise(asks(talk(30)))

@@ -24,7 +24,7 @@ from orchard.backends.audio.recognizer import Advance, Beat
 from orchard.backends.model_folder import evaluate_weights, explain_load_errors, forbid_code, read_config
 from orchard.backends.resampling import Samples
 from orchard.core.errors import OrchardError
-from orchard.core.model_config import listener
+from orchard.core.model_config import transcription_kind
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word
 from orchard.device.out_of_memory import run_in_parts
 
@@ -193,7 +193,7 @@ def load_listener(folder: Path, progress: Callable[[float], None]) -> Listener:
     """Load a model; download nothing and run no code in its folder. Raise OrchardError("model_failed")."""
     config = read_config(folder, _LIBRARY)
     with explain_load_errors(folder, _LIBRARY), forbid_code():
-        kind = listener(config)
+        kind = transcription_kind(config)
         if kind is None:
             raise ValueError(f"models of the type {config.get('model_type')} are not served for transcription")
         with contextlib.redirect_stdout(io.StringIO()) as said:  # the library prints what it does

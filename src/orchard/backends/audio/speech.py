@@ -144,7 +144,7 @@ class SpeechService(TurnService[_Speech]):
         try:
             voice = self._check_request(request, task, speaker)
         except OrchardError as error:
-            self._tell((request.id, [Failed.of(error)]))
+            self._tell((request.id, [Failed.from_error(error)]))
             return
         self._add(_Speech(request, task, speaker, voice))
         self._tell()
@@ -214,7 +214,7 @@ class SpeechService(TurnService[_Speech]):
             speech.begun = True
             events.append(Started(speech.text_tokens, voice=speech.voice.name))
         if piece:
-            events.append(Output.of(Sound(piece)))
+            events.append(Output.from_struct(Sound(piece)))
         elif piece is None:
             self._forget(speech.id)
             events.append(speech.final_event)
@@ -225,7 +225,7 @@ class SpeechService(TurnService[_Speech]):
         if not self._forget(speech.id):
             return
         if isinstance(error, OrchardError):
-            self._tell((speech.id, [Failed.of(error)]))
+            self._tell((speech.id, [Failed.from_error(error)]))
         else:
             log.error("speaking failed", exc_info=error)
             what = f"the sound can't be encoded: {error}" if isinstance(error, FfmpegError) else "speaking failed"

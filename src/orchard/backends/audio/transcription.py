@@ -135,7 +135,7 @@ class TranscriptionService(Service):
                 await live.can_continue.wait()
             self._end(live, Finished((), Usage(0, live.tokens, units=live.seconds)))
         except OrchardError as error:
-            self._end(live, Failed.of(error))
+            self._end(live, Failed.from_error(error))
         except Exception as error:
             if not live.cancelled:
                 log.exception("transcribing failed")
@@ -177,6 +177,6 @@ def _events_of_advance(live: _TranscriptionRequest, step: Advance) -> Iterator[E
             yield Started(0)
         elif isinstance(one, Segment):
             live.tokens += len(one.tokens)
-        yield Output.of(one)
+        yield Output.from_struct(one)
     if live.seconds:
         yield Progressed(step.done_seconds, live.seconds)

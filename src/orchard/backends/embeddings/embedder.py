@@ -14,16 +14,16 @@ from orchard.backends.embeddings.service import BatchService, PassModel, Tokeniz
 from orchard.backends.embeddings.texts import TextTokenizer
 from orchard.backends.model_folder import Progress, read_config
 from orchard.core.errors import OrchardError
-from orchard.core.media import unreadable
+from orchard.core.media import unreadable_error
 from orchard.core.model_config import context_window
 from orchard.core.tasks.embed import (
     Embed,
     Embedding,
     EmbeddingOptions,
     MixedInput,
-    too_long,
-    unknown_prompt,
-    wrong_dimensions,
+    dimensions_error,
+    input_too_long,
+    unknown_prompt_error,
 )
 from orchard.core.tasks.generate import Generate
 from orchard.core.tasks.media import input_media
@@ -107,7 +107,7 @@ class Embedder(PassModel):
     def _prompt(self, name: str | None) -> str:
         prompts = self._recipe.prompts
         if name is not None and name not in prompts:
-            raise unknown_prompt(prompts)
+            raise unknown_prompt_error(prompts)
         name = name or self._recipe.prompt
         return prompts[name] if name else ""
 
@@ -124,21 +124,21 @@ class Embedder(PassModel):
             why = f"must be {self.width} or one of {sizes}, the `matryoshka_dimensions` that the model was trained for"
         else:
             return
-        raise wrong_dimensions(why)
+        raise dimensions_error(why)
 
     def _read_tokens(
         self, tokens: tuple[int, ...] | MixedInput | Generate, param: str, truncate: bool
     ) -> TokenizedText:
         if not isinstance(tokens, tuple):
             for part in input_media(tokens):
-                raise unreadable(part)
+                raise unreadable_error(part)
             message = "`messages` must be left out: only models that generate text make embeddings of conversations."
             raise OrchardError("invalid_request", message, param=param)
         if wrong := next((token for token in tokens if token >= self._vocabulary), None):
             message = f"`{param}` has the token {wrong}; this model's tokens are 0 to {self._vocabulary - 1}."
             raise OrchardError("invalid_request", message, param=param)
         if len(tokens) > self._texts.most and not truncate:
-            raise too_long(param, len(tokens), self._texts.most)
+            raise input_too_long(param, len(tokens), self._texts.most)
         return TokenizedText(tokens[: self._texts.most])
 
 

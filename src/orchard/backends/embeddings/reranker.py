@@ -59,7 +59,7 @@ class _Ranker(PassModel):
         found: list[TokenizedText] = []
         for number, document in enumerate(task.documents):
             give_way()
-            asked = ask(*task.query_of(number))
+            asked = ask(*task.document_query(number))
             found += [
                 self._join(asked, piece, number) for piece in self._document_pieces(task, asked, document, number)
             ]

@@ -248,7 +248,7 @@ class BatchService(Service, Generic[B]):
             )
             live.needed_bytes = self._needed_bytes(live.texts)
         except OrchardError as error:
-            self._end(request.id, Failed.of(error))
+            self._end(request.id, Failed.from_error(error))
         except Exception as error:
             log.exception("the texts of request %s could not be read", request.id)
             self._end(request.id, Failed("internal", f"the texts could not be read: {type(error).__name__}"))
@@ -287,7 +287,7 @@ class BatchService(Service, Generic[B]):
                 passes = 0
 
     def _fits(self, rows: int, length: int) -> bool:
-        tokens = self._options.halved(self._options.batch_tokens or _TOKENS[mx.default_device().type.name])
+        tokens = self._options.halve_tokens(self._options.batch_tokens or _TOKENS[mx.default_device().type.name])
         return (
             rows * length <= tokens
             and rows * self._model.result_bytes <= _MOST_BYTES
@@ -318,11 +318,11 @@ class BatchService(Service, Generic[B]):
                 continue
             if isinstance(result, OrchardError):
                 made.pop(place.request_id, None)
-                self._end(place.request_id, Failed.of(result))
+                self._end(place.request_id, Failed.from_error(result))
             else:
                 found = self._model.result(still.request.task, result)
                 choice = still.texts[place.number].choice
-                output = Output.of(found, place.number if choice is None else choice)
+                output = Output.from_struct(found, place.number if choice is None else choice)
                 made.setdefault(place.request_id, []).append(output)
                 still.texts_left -= 1
         for request_id, outputs in made.items():

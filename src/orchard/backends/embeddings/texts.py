@@ -20,7 +20,7 @@ from orchard.backends.beginnings import (
 )
 from orchard.backends.embeddings.service import TokenizedText
 from orchard.core.errors import OrchardError
-from orchard.core.tasks.embed import too_long, too_many_characters
+from orchard.core.tasks.embed import input_too_long, too_many_characters
 from orchard.device.lane import give_way
 
 _CHARS_FACTOR = 4  # tokenizers may leave out white space, and read any unknown word as one token
@@ -76,7 +76,9 @@ class TextTokenizer:
         if len(tokens.ids) > self.most:
             if not truncate:
                 whole = chars == length
-                raise too_long(param, len(tokens.ids) - (0 if whole else MARGIN_TOKENS), self.most, at_least=not whole)
+                raise input_too_long(
+                    param, len(tokens.ids) - (0 if whole else MARGIN_TOKENS), self.most, at_least=not whole
+                )
             (tokens,) = self._cutter.encode_batch([text[:chars]])
         if not tokens.ids:
             raise OrchardError("invalid_request", f"`{param}` has no tokens.", param=param)

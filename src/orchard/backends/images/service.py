@@ -216,7 +216,7 @@ class ImageService(TurnService[_Order]):
                 data = encode(image, task.format, task.compression)
                 unfinished = PartialImage(data, image.width, image.height, len(sent))
                 sent.add(done)
-                images.append(Output.of(unfinished, index))
+                images.append(Output.from_struct(unfinished, index))
             self._loop.call_soon_threadsafe(self._report_step, order, images, progressed)
             began = time.monotonic()
 
@@ -253,7 +253,7 @@ class ImageService(TurnService[_Order]):
 
     def _finish_image(self, order: _Order, image: Image) -> None:
         """Send a finished image; the last one ends its request."""
-        events: list[Event] = [Output.of(image, order.images)]
+        events: list[Event] = [Output.from_struct(image, order.images)]
         order.images += 1
         if order.images == order.task.n:
             reason: FinishReason = "stop"
@@ -266,7 +266,7 @@ class ImageService(TurnService[_Order]):
             return
         self._forget(order.id)
         if isinstance(error, OrchardError):
-            self._tell((order.id, [Failed.of(error)]))
+            self._tell((order.id, [Failed.from_error(error)]))
         else:
             log.error("request %s: %s", order.id, what, exc_info=error)
             self._tell((order.id, [Failed("internal", f"{what}: {type(error).__name__}")]))

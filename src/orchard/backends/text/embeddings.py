@@ -19,7 +19,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Finished, Output, Started, Usage
 from orchard.core.media import MediaPart
 from orchard.core.request import Request
-from orchard.core.tasks.embed import Embed, Embedding, EmbedInput, MixedInput, wrong_dimensions
+from orchard.core.tasks.embed import Embed, Embedding, EmbedInput, MixedInput, dimensions_error
 from orchard.core.tasks.generate import Generate
 from orchard.core.tasks.media import input_media
 from orchard.device.lane import Lane
@@ -102,7 +102,7 @@ class TextEmbeddings:
             message = "`prompt_name` must be left out: models that generate text have no prompts for embeddings."
             raise OrchardError("invalid_request", message, param="prompt_name")
         if task.dimensions not in (None, self._width):
-            raise wrong_dimensions(f"must be {self._width}: this model gives no fewer and no more")
+            raise dimensions_error(f"must be {self._width}: this model gives no fewer and no more")
         # One at a time, so that the prompts of other requests can go in between.
         truncate = self._truncate if task.truncate is None else task.truncate
         prompts: list[InputTokens] = []
@@ -186,7 +186,7 @@ class TextEmbeddings:
         live.begun_inputs.remove(number)
         live.unfinished_inputs -= 1
         unit = vector / max(float(np.linalg.norm(vector)), 1e-12)
-        yield Output.of(Embedding(unit.astype("<f4").tobytes()), number)
+        yield Output.from_struct(Embedding(unit.astype("<f4").tobytes()), number)
         self._add_next_jobs(live)
         if not live.unfinished_inputs:
             del self._live[live.id]

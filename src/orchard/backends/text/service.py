@@ -34,7 +34,7 @@ from orchard.core.media import MediaPart
 from orchard.core.request import Request
 from orchard.core.speculation_report import SourceTotals, SpeculationReport
 from orchard.core.tasks.embed import Embed
-from orchard.core.tasks.generate import Count, Generate, generation
+from orchard.core.tasks.generate import Count, Generate, generate_task
 from orchard.core.tasks.media import request_media
 from orchard.core.tasks.text_options import Batching, TextOptions
 from orchard.device.lane import Lane
@@ -46,7 +46,7 @@ from orchard.engine.memory import memory_limit
 from orchard.engine.prefix_cache.values import CacheScope
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.speculation.prediction import PredictedText, PredictionUse
-from orchard.formats.families.tagged import Tagged
+from orchard.formats.families.tagged import TaggedFormat
 
 if TYPE_CHECKING:
     from orchard.backends.vision.model import VisionModel
@@ -91,7 +91,7 @@ class _LiveRequest:
     def finished_event(self) -> Finished:
         """Return the last event; a request that only wants its prompt echoed has no answers."""
         reasons: list[FinishReason] = [answer.reason for answer in self.answers if answer.reason]
-        reasons = reasons or ["length"] * generation(self.request).n
+        reasons = reasons or ["length"] * generate_task(self.request).n
         completion_tokens = sum(answer.completion_tokens for answer in self.answers)
         reasoning_tokens = sum(answer.reasoning_tokens for answer in self.answers)
         stops = tuple(answer.stops.stopped_by for answer in self.answers)
@@ -265,7 +265,7 @@ class TextService(Service):
                 live.preparing = None
                 self._embeddings.begin(request, prompts)
                 return
-            generate = generation(request)
+            generate = generate_task(request)
             task: Generate | MediaTask = generate
             if parts := list(request_media(request)):
                 task = await self._read_media(live, partial(self._prompter.read_media, generate, salt=salt), parts)
@@ -291,7 +291,7 @@ class TextService(Service):
             live.preparing = None
             self._begin(live, prepared, grammar)
         except OrchardError as error:
-            self._end(request.id, Failed.of(error))
+            self._end(request.id, Failed.from_error(error))
         except Exception as error:
             log.exception("request %s could not be prepared", request.id)
             self._end(request.id, Failed("internal", f"the prompt could not be prepared: {type(error).__name__}"))
@@ -312,7 +312,7 @@ class TextService(Service):
         return sum(live.media_bytes for live in self._live.values())
 
     def _begin(self, live: _LiveRequest, prepared: PreparedPrompt, grammar: BoundGrammar | None) -> None:
-        request, task = live.request, generation(live.request)
+        request, task = live.request, generate_task(live.request)
         live.prompt_tokens = len(prepared.tokens)
         if task.echo:
             live.echo = Echo(self._vocabulary, prepared.text, prepared.tokens, task.n, task.top_logprobs)
@@ -325,7 +325,7 @@ class TextService(Service):
             return
         begin_format = partial(self._prompter.family.begin, prepared.text, task.tools, forced=task.must_call)
         live.answers = [
-            ChoiceOutput(self._vocabulary, begin_format() if task.prompt is None else Tagged(), task, choice)
+            ChoiceOutput(self._vocabulary, begin_format() if task.prompt is None else TaggedFormat(), task, choice)
             for choice in range(task.n if prepared.max_tokens else 0)
         ]
         if prepared.prediction:
@@ -391,7 +391,7 @@ class TextService(Service):
                 self._embeddings.cancel(request_id)
                 failure: FailureKind = "context_length_exceeded" if broken.too_large else "internal"
                 kind = "invalid_request" if broken.by_grammar else failure
-                failed = Failed.of(broken.refusal) if broken.refusal else Failed(kind, broken.message)
+                failed = Failed.from_error(broken.refusal) if broken.refusal else Failed(kind, broken.message)
                 events.setdefault(request_id, []).append(failed)
         self._emit_events([(request_id, found) for request_id, found in events.items() if found])
 

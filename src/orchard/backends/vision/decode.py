@@ -24,8 +24,8 @@ from orchard.backends.picture_files import open_picture
 from orchard.backends.resampling import Samples, resample
 from orchard.backends.sound_files import UnfitSoundError, check_wav, read_sound_info
 from orchard.backends.vision.film import LIMITS, MOST_RATIO, FilmHead, FilmRequest, FrameSampling
-from orchard.core.errors import brief
-from orchard.core.media import MediaPart, refusal
+from orchard.core.errors import short_message
+from orchard.core.media import MediaPart, media_error
 
 MOST_SOUND_SECONDS = 1800
 MOST_SOUND_SAMPLES = MOST_SOUND_SECONDS * 48_000  # of each channel: a few bytes of FLAC may be gigabytes
@@ -65,7 +65,7 @@ def decode_audio(part: MediaPart, sample_rate: int) -> Samples:
             data = data[: size.place] + size.content + data[size.place + 4 :]
         info = _sound_info(part, data)
     except UnfitSoundError as error:
-        raise refusal(part, str(error)) from error
+        raise media_error(part, str(error)) from error
     return np.concatenate(list(resample(_decode_sound_blocks(part, data, info), info.sample_rate, sample_rate)))
 
 
@@ -74,7 +74,7 @@ def _sound_info(part: MediaPart, data: bytes) -> Any:
     for reader in (miniaudio.wav_get_info, miniaudio.flac_get_info, miniaudio.mp3_get_info):
         if info := read_sound_info(reader, data):
             return info
-    raise refusal(part, "it is not WAV, MP3 or FLAC audio, or it is broken")
+    raise media_error(part, "it is not WAV, MP3 or FLAC audio, or it is broken")
 
 
 def _decode_sound_blocks(part: MediaPart, data: bytes, info: Any) -> Iterator[Samples]:
@@ -89,12 +89,12 @@ def _decode_sound_blocks(part: MediaPart, data: bytes, info: Any) -> Iterator[Sa
             channels = np.array(piece, np.int16).reshape(-1, info.nchannels)
             taken += len(channels)
             if taken > most:
-                raise refusal(part, f"it lasts more than {most / info.sample_rate:,.0f} seconds")
+                raise media_error(part, f"it lasts more than {most / info.sample_rate:,.0f} seconds")
             yield (channels.astype(np.float32) / 32768).mean(axis=1)
     except miniaudio.MiniaudioError as error:
-        raise refusal(part, f"it is broken ({brief(error)})") from error
+        raise media_error(part, f"it is broken ({short_message(error)})") from error
     if taken < max(info.num_frames, 1):
-        raise refusal(part, f"it is truncated: it has {taken:,} of {info.num_frames:,} samples")
+        raise media_error(part, f"it is truncated: it has {taken:,} of {info.num_frames:,} samples")
 
 
 class FilmDecoder:
@@ -117,12 +117,12 @@ class FilmDecoder:
             try:
                 return self._read_film(FilmRequest(str(file), sampled, part.options))
             except ValueError as error:
-                raise refusal(part, str(error)) from error
+                raise media_error(part, str(error)) from error
             except TooSlowError as error:
                 slow = f"its frames could not be decoded within {self._process.limits.seconds:g} seconds"
-                raise refusal(part, f"{slow}; send a shorter or smaller video") from error
+                raise media_error(part, f"{slow}; send a shorter or smaller video") from error
             except TooLargeError as error:
-                raise refusal(part, "it is broken, or decoding it takes too much memory") from error
+                raise media_error(part, "it is broken, or decoding it takes too much memory") from error
 
     def _read_film(self, request: FilmRequest) -> Film:
         pieces = self._process.ask(msgspec.msgpack.encode(request))

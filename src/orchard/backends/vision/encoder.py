@@ -11,7 +11,7 @@ from orchard.backends.vision.inputs import Medium
 from orchard.backends.vision.kept import BoundedCache
 from orchard.backends.vision.positions import TokenGrid, positions_of
 from orchard.backends.vision.qwen_tower import QwenTower
-from orchard.core.errors import OrchardError, brief
+from orchard.core.errors import OrchardError, short_message
 from orchard.device.out_of_memory import is_out_of_memory
 from orchard.engine.batching.model import PlacedRows, PromptEmbeddings, SlicedArray
 
@@ -103,7 +103,7 @@ class MediaEncoder:
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            message = f"the model can't encode this {placed.medium.kind}: {brief(error)}"
+            message = f"the model can't encode this {placed.medium.kind}: {short_message(error)}"
             raise OrchardError("invalid_request", message, param=placed.param) from error
 
     def _encode_medium(self, medium: Medium) -> Features:

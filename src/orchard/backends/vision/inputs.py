@@ -20,7 +20,7 @@ from orchard.backends.vision.decode import FilmDecoder, decode_audio, decode_ima
 from orchard.backends.vision.kept import BoundedCache
 from orchard.backends.vision.resize import resize_image
 from orchard.core.errors import OrchardError
-from orchard.core.media import MAX_PIXELS, MediaKind, MediaOptions, MediaPart, refusal
+from orchard.core.media import MAX_PIXELS, MediaKind, MediaOptions, MediaPart, media_error
 
 log = logging.getLogger("orchard.worker")
 
@@ -175,11 +175,11 @@ class MediaReader:
             raise
         except Exception as error:
             log.info("the model's processor rejects a medium", exc_info=error)
-            raise refusal(part, f"the model's processor rejects it: {error or type(error).__name__}") from error
+            raise media_error(part, f"the model's processor rejects it: {error or type(error).__name__}") from error
         text, tokens, inputs = made
         features = self._count_features(tokens)
         if not features or not inputs:
-            raise refusal(part, "it is too short or too small for the model")
+            raise media_error(part, "it is too short or too small for the model")
         grid = self._grid(inputs)
         shapes = {name: value.shape for name, value in inputs.items() if hasattr(value, "shape")}
         told = f"{decoded.description}; it takes {features} tokens, in a grid of {grid}, and is encoded from {shapes}"

@@ -218,12 +218,12 @@ def _parse_allowed_host(text: str) -> str:
 
 def _check_format_name(text: str, *, option: str) -> str:
     # Imported here because there are many formats, and this setting is rarely used.
-    from orchard.formats.registry import choose, converter
+    from orchard.formats.registry import choose_family, template_converter
 
     if option == "message_converter":
-        converter(_parse_text(text))
+        template_converter(_parse_text(text))
     else:
-        choose("", **{option: _parse_text(text)})
+        choose_family("", **{option: _parse_text(text)})
     return text
 
 
@@ -331,4 +331,4 @@ KINDS = {
     "reasoning_parser": Kind("a name", "NAME", partial(_check_format_name, option="reasoning_parser")),
     "message_converter": Kind("a name", "NAME", partial(_check_format_name, option="message_converter")),
 }
-"""The kinds that `orchard.core.setting.written_as` names."""
+"""The kinds that `orchard.core.setting.value_kind` names."""

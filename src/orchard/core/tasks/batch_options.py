@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from orchard.core.request import LoadOptions
-from orchard.core.setting import Positive, QueueSize, setting, unset
+from orchard.core.setting import Positive, QueueSize, setting, when_unset
 
 
 class BatchOptions(LoadOptions, frozen=True, kw_only=True):
@@ -13,5 +13,5 @@ class BatchOptions(LoadOptions, frozen=True, kw_only=True):
     batch_tokens: Annotated[
         Positive | None,
         setting("concurrency", "The most tokens, with padding, in a batch of texts to embed or rank."),
-        unset("chosen for the device", example="8192"),
+        when_unset("chosen for the device", example="8192"),
     ] = None

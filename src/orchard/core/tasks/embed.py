@@ -8,7 +8,7 @@ from msgspec import Struct
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart
 from orchard.core.request import JSON_BODY, Task
-from orchard.core.setting import EmbeddingsTruncate, setting, unset
+from orchard.core.setting import EmbeddingsTruncate, setting, when_unset
 from orchard.core.tasks.batch_options import BatchOptions
 from orchard.core.tasks.generate import Generate, TextPart
 
@@ -67,11 +67,11 @@ class EmbeddingOptions(BatchOptions, frozen=True, kw_only=True, forbid_unknown_f
     matryoshka: Annotated[
         bool | None,
         setting("models", "Whether requests may ask an embedding model for fewer `dimensions` than it has."),
-        unset("only if the model is known to be trained for it", example="true"),
+        when_unset("only if the model is known to be trained for it", example="true"),
     ] = None
 
 
-def unknown_prompt(known: Iterable[str]) -> OrchardError:
+def unknown_prompt_error(known: Iterable[str]) -> OrchardError:
     """Return the error of a `prompt_name` that a model doesn't have."""
     names = ", ".join(map(repr, sorted(known)))
     what = f"one of {names}, which are" if names else "left out: there are none"
@@ -79,12 +79,12 @@ def unknown_prompt(known: Iterable[str]) -> OrchardError:
     return OrchardError("invalid_request", message, param="prompt_name")
 
 
-def wrong_dimensions(why: str) -> OrchardError:
+def dimensions_error(why: str) -> OrchardError:
     """Return the error of `dimensions` that a model doesn't support; `why` completes the sentence."""
     return OrchardError("invalid_request", f"`dimensions` {why}.", param="dimensions")
 
 
-def too_long(param: str, length: int, most: int, *, at_least: bool = False, mixed: bool = False) -> OrchardError:
+def input_too_long(param: str, length: int, most: int, *, at_least: bool = False, mixed: bool = False) -> OrchardError:
     """Return the error of an input with more tokens than a model reads; `mixed`: it has media, so it can't be cut."""
     message = f"`{param}` has {'at least ' if at_least else ''}{length} tokens; this model reads at most {most}. "
     message += f"Send a shorter text, or {'fewer or smaller media; what has media is never cut.' if mixed else _CUT}"

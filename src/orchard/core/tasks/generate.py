@@ -12,7 +12,7 @@ from orchard.core.request import JSON_BODY, Request, Task
 from orchard.core.tasks.text_options import SamplingDefaults
 
 # A user message, which every template accepts first. It must not look like what the user says now.
-_SHOWN = (
+_SUMMARY_TEXT = (
     "[The earlier part of this conversation was too long to be kept. This summary of it takes its place; "
     "it tells what was said and done so far.]\n\n{summary}"
 )
@@ -181,14 +181,14 @@ class Count(Task, frozen=True, tag="count"):
     must_fit: bool = False
 
 
-def generation(request: Request) -> Generate:
+def generate_task(request: Request) -> Generate:
     """Return the task of a request to generate text, or the task whose prompt a request counts."""
     task = request.task.of if isinstance(request.task, Count) else request.task
     assert isinstance(task, Generate), f"a text model is asked for {task.gives}"
     return task
 
 
-def media_of(task: Generate) -> Iterator[MediaPart]:
+def task_media(task: Generate) -> Iterator[MediaPart]:
     """Yield the media of a conversation, in order."""
     for message in task.messages:
         for part in message.parts:
@@ -197,19 +197,19 @@ def media_of(task: Generate) -> Iterator[MediaPart]:
                     yield piece
 
 
-def changed_media(task: Generate, found: Iterator[MediaPart | TextPart]) -> Generate:
+def replace_task_media(task: Generate, found: Iterator[MediaPart | TextPart]) -> Generate:
     """Return a task with its media, in the order of `media_of`, replaced by `found`."""
 
-    def changed(part: Part) -> Part:
+    def replace_in(part: Part) -> Part:
         if isinstance(part, ToolResultPart):
             pieces = (next(found) if isinstance(piece, MediaPart) else piece for piece in part.parts)
             return replace(part, parts=tuple(pieces))
         return next(found) if isinstance(part, MediaPart) else part
 
-    messages = (replace(message, parts=tuple(map(changed, message.parts))) for message in task.messages)
+    messages = (replace(message, parts=tuple(map(replace_in, message.parts))) for message in task.messages)
     return replace(task, messages=tuple(messages))
 
 
 def summary_message(summary: str) -> Message:
     """Return the message that gives the model a summary."""
-    return Message("user", (TextPart(_SHOWN.format(summary=summary)),))
+    return Message("user", (TextPart(_SUMMARY_TEXT.format(summary=summary)),))

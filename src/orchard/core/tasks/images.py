@@ -8,7 +8,7 @@ from msgspec import Struct
 from orchard.core.events import Output
 from orchard.core.media import MediaPart
 from orchard.core.request import JSON_BODY, LoadOptions, Task
-from orchard.core.setting import Name, Names, QueueSize, setting, unset, written_as
+from orchard.core.setting import Name, Names, QueueSize, setting, value_kind, when_unset
 
 ImageFormat = Literal["png", "jpeg", "webp"]
 Quantize = Literal[3, 4, 5, 6, 8, 16]
@@ -98,7 +98,7 @@ class PartialImage(Struct, frozen=True, array_like=True, tag="partial_image"):
 _decoder: msgspec.msgpack.Decoder[Image | PartialImage] = msgspec.msgpack.Decoder(Image | PartialImage)
 
 
-def made(output: Output) -> Image | PartialImage:
+def decode_image(output: Output) -> Image | PartialImage:
     """Return what an `Output` event of these tasks carries."""
     return _decoder.decode(output.data)
 
@@ -109,7 +109,7 @@ class ImageOptions(LoadOptions, frozen=True, kw_only=True):
     config_name: Annotated[
         Name | None,
         setting("models", "The preset of an image model, such as flux-dev or qwen-image-edit.", scope="named"),
-        unset("detected from its files and its name", example="flux2-klein-4b"),
+        when_unset("detected from its files and its name", example="flux2-klein-4b"),
     ] = None
     quantize: Annotated[
         Quantize | None,
@@ -118,7 +118,7 @@ class ImageOptions(LoadOptions, frozen=True, kw_only=True):
             "Quantise the weights of an image model to this many bits; 16 leaves them unchanged.",
             scope="named",
         ),
-        unset("as they are stored", example="8"),
+        when_unset("as they are stored", example="8"),
     ] = None
     lora_paths: Annotated[
         Names,
@@ -130,9 +130,9 @@ class ImageOptions(LoadOptions, frozen=True, kw_only=True):
     ] = ()
     lora_scales: Annotated[
         tuple[float, ...],
-        written_as("numbers"),
+        value_kind("numbers"),
         setting("models", "The strength of each file in lora_paths.", scope="named"),
-        unset("1 each", example="[0.8]"),
+        when_unset("1 each", example="[0.8]"),
     ] = ()
     queue_size: QueueSize = 1024
 

@@ -39,7 +39,7 @@ class Rerank(Task, frozen=True, tag="rerank"):
     query_param: str = "query"
     document_param: str = "documents"
 
-    def query_of(self, number: int) -> tuple[str, str]:
+    def document_query(self, number: int) -> tuple[str, str]:
         """Return the query of a document, and the path of the field that holds it."""
         if len(self.queries) == 1:
             return self.queries[0], self.query_param

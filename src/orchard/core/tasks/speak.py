@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Struct, field
 
 from orchard.core.request import JSON_BODY, LoadOptions, Task
-from orchard.core.setting import setting, unset, written_as
+from orchard.core.setting import setting, value_kind, when_unset
 
 SoundFormat = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
 
@@ -45,12 +45,12 @@ class SpeechOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_field
 
     voices: Annotated[
         dict[str, str],
-        written_as("voices"),
+        value_kind("voices"),
         setting(
             "models",
             "More names of a speech model's voices, each with one of the model's voices or, if its voice is a "
             "description, with a description.",
             scope="entry",
         ),
-        unset(example="{alloy: ryan}"),
+        when_unset(example="{alloy: ryan}"),
     ] = field(default_factory=dict)

@@ -14,17 +14,17 @@ from orchard.core.setting import (
     Positive,
     QueueSize,
     Size,
-    also,
+    other_names,
     setting,
-    unset,
-    written_as,
+    value_kind,
+    when_unset,
 )
 
 Share = Annotated[float, Meta(ge=0, le=1)]
-Penalty = Annotated[float, Meta(ge=-2, le=2), unset(example="0")]
-Window = Annotated[int, Meta(ge=0), unset(example="0")]
-ExistingFile = Annotated[str, written_as("existing file")]
-ExistingFiles = Annotated[tuple[str, ...], written_as("existing files")]
+Penalty = Annotated[float, Meta(ge=-2, le=2), when_unset(example="0")]
+Window = Annotated[int, Meta(ge=0), when_unset(example="0")]
+ExistingFile = Annotated[str, value_kind("existing file")]
+ExistingFiles = Annotated[tuple[str, ...], value_kind("existing files")]
 
 
 Batching = Literal["together", "by_length", "in_turn"]
@@ -40,28 +40,28 @@ class SamplingDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     temperature: Annotated[
         Annotated[float, Meta(ge=0, le=2)] | None,
         setting("requests", "How random answers are; 0 always picks the most likely token."),
-        also("temp"),
-        unset(example="0.7"),
+        other_names("temp"),
+        when_unset(example="0.7"),
     ] = None
     top_p: Annotated[
         Share | None,
         setting("requests", "Sample only from the most likely tokens that together have this probability."),
-        unset(example="0.95"),
+        when_unset(example="0.95"),
     ] = None
     top_k: Annotated[
         Natural | None,
         setting("requests", "Sample only from this many of the most likely tokens; 0 means all."),
-        unset(example="20"),
+        when_unset(example="20"),
     ] = None
     min_p: Annotated[
         Share | None,
         setting("requests", "Sample only from tokens that are at least this fraction as likely as the top token."),
-        unset(example="0"),
+        when_unset(example="0"),
     ] = None
     repetition_penalty: Annotated[
         Annotated[float, Meta(gt=0, le=10)] | None,
         setting("requests", "A value above 1 makes tokens that occurred before less likely."),
-        unset(example="1.05"),
+        when_unset(example="1.05"),
     ] = None
     repetition_context_size: Annotated[
         Window | None,
@@ -84,17 +84,17 @@ class SamplingDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     xtc_probability: Annotated[
         Share | None,
         setting("requests", "The probability that XTC drops all likely tokens except the least likely of them."),
-        unset(example="0"),
+        when_unset(example="0"),
     ] = None
     xtc_threshold: Annotated[
         Annotated[float, Meta(ge=0, le=0.5)] | None,
         setting("requests", "The smallest probability at which XTC counts a token as likely."),
-        unset(example="0.1"),
+        when_unset(example="0.1"),
     ] = None
     seed: Annotated[
         int | None,
         setting("requests", "The seed of the random numbers; a request with the same seed gets the same answer."),
-        unset(example="1"),
+        when_unset(example="1"),
     ] = None
 
 
@@ -108,7 +108,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
             "A folder with LoRA weights for the model, in the format of mlx-lm (or of mlx-vlm for vision models).",
             scope="named",
         ),
-        also("PRELOAD_ADAPTER", "MLX_VLM_PRELOAD_ADAPTER"),
+        other_names("PRELOAD_ADAPTER", "MLX_VLM_PRELOAD_ADAPTER"),
     ] = None
     embeddings: Annotated[
         bool,
@@ -118,7 +118,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
     context_length: Annotated[
         Positive | None,
         setting("prompts", "The most tokens that a prompt and its answer together may have."),
-        unset("the model's own limit", example="32768"),
+        when_unset("the model's own limit", example="32768"),
     ] = None
     chat_template_file: Annotated[
         ExistingFile | None, setting("prompts", "A file with a chat template to use instead of the model's own.")
@@ -126,55 +126,55 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
     enable_thinking: Annotated[
         bool | None,
         setting("requests", "Whether the model reasons (thinks) before it answers."),
-        also("MLX_VLM_ENABLE_THINKING"),
-        unset("the default of its chat template", example="true"),
+        other_names("MLX_VLM_ENABLE_THINKING"),
+        when_unset("the default of its chat template", example="true"),
     ] = None
     thinking_budget: Annotated[
         Natural | None,
         setting("requests", "The most tokens of reasoning before the answer must begin; 0 turns reasoning off."),
-        also("MLX_VLM_THINKING_BUDGET"),
-        unset("no limit", example="2048"),
+        other_names("MLX_VLM_THINKING_BUDGET"),
+        when_unset("no limit", example="2048"),
     ] = None
     max_tokens: Annotated[
         Positive | None,
         setting("requests", "The most tokens in an answer."),
-        also("MLX_VLM_MAX_TOKENS"),
-        unset("the model's, or the rest of the context length", example="4096"),
+        other_names("MLX_VLM_MAX_TOKENS"),
+        when_unset("the model's, or the rest of the context length", example="4096"),
     ] = None
     defaults: SamplingDefaults = SamplingDefaults()
     """How tokens are sampled if a request does not say."""
     tool_call_parser: Annotated[
-        Annotated[str, written_as("tool_call_parser")] | None,
+        Annotated[str, value_kind("tool_call_parser")] | None,
         setting("prompts", "The format in which the model writes tool calls, such as qwen3_coder or mistral."),
-        unset("detected from the chat template", example="hermes"),
+        when_unset("detected from the chat template", example="hermes"),
     ] = None
     reasoning_parser: Annotated[
-        Annotated[str, written_as("reasoning_parser")] | None,
+        Annotated[str, value_kind("reasoning_parser")] | None,
         setting("prompts", "The format of the model's reasoning, such as qwen3; none leaves reasoning in the answer."),
-        unset("detected from the chat template", example="qwen3"),
+        when_unset("detected from the chat template", example="qwen3"),
     ] = None
     message_converter: Annotated[
-        Annotated[str, written_as("message_converter")] | None,
+        Annotated[str, value_kind("message_converter")] | None,
         setting("prompts", "The form in which the chat template expects tool calls, such as glm4_moe or mistral."),
-        unset("detected from the chat template", example="qwen3"),
+        when_unset("detected from the chat template", example="qwen3"),
     ] = None
     decode_concurrency: Annotated[
         Positive,
         setting("concurrency", "The most answers that a model generates at once; further requests wait."),
-        also("batch_completion_size", "max_num_seqs", "MLX_VLM_MAX_NUM_SEQS"),
+        other_names("batch_completion_size", "max_num_seqs", "MLX_VLM_MAX_NUM_SEQS"),
     ] = 64
     queue_size: QueueSize = 1024
     prefill_step_size: Annotated[
         Positive | None,
         setting("concurrency", "The most prompt tokens to prefill in a step while answers are being generated."),
-        also("batch_prefill_step_size", "PREFILL_STEP_SIZE"),
-        unset("chosen for the device", example="512"),
+        other_names("batch_prefill_step_size", "PREFILL_STEP_SIZE"),
+        when_unset("chosen for the device", example="512"),
     ] = None
     prompt_concurrency: Annotated[
         Positive | None,
         setting("concurrency", "The most prompts to prefill at once."),
-        also("batch_prefill_size"),
-        unset("chosen for the device", example="4"),
+        other_names("batch_prefill_size"),
+        when_unset("chosen for the device", example="4"),
     ] = None
     speculation: Annotated[
         Literal["auto", "off"],
@@ -192,13 +192,13 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
             "with the model's MTP head. A folder or a Hugging Face id.",
             scope="named",
         ),
-        also("draft_model"),
-        unset("no draft model", example="mlx-community/Qwen3-0.6B-4bit"),
+        other_names("draft_model"),
+        when_unset("no draft model", example="mlx-community/Qwen3-0.6B-4bit"),
     ] = None
     num_draft_tokens: Annotated[
         Annotated[int, Meta(ge=1, le=15)] | None,
         setting("models", "The most tokens that the draft model or the MTP head guesses in a step.", scope="named"),
-        unset("2", example="4"),
+        when_unset("2", example="4"),
     ] = None
     max_kv_size: Annotated[
         Annotated[int, Meta(ge=5)] | None,
@@ -208,8 +208,8 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
             "0 means no limit. It can't be combined with kv_bits.",
             zero_is_none=True,
         ),
-        also("MAX_KV_SIZE"),
-        unset("no limit", example="8192"),
+        other_names("MAX_KV_SIZE"),
+        when_unset("no limit", example="8192"),
     ] = None
     kv_bits: Annotated[
         Literal[2, 3, 4, 6, 8] | None,
@@ -219,30 +219,30 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
             "max_kv_size. If a model can't use a quantised KV cache, its cache is not quantised, and the log says why.",
             zero_is_none=True,
         ),
-        also("KV_BITS"),
-        unset("not quantised", example="8"),
+        other_names("KV_BITS"),
+        when_unset("not quantised", example="8"),
     ] = None
     kv_group_size: Annotated[
         Literal[32, 64, 128],
         setting("cache", "How many values of the KV cache are quantised as one group."),
-        also("KV_GROUP_SIZE"),
+        other_names("KV_GROUP_SIZE"),
     ] = 64
     quantized_kv_start: Annotated[
         Natural,
         setting("cache", "Quantise the KV cache only in sequences of at least this many tokens."),
-        also("QUANTIZED_KV_START"),
+        other_names("QUANTIZED_KV_START"),
     ] = 0
     prompt_cache_bytes: Annotated[
         Size | None,
         setting("cache", "The most memory for a model's cached prompts; 0 turns the prompt cache off."),
-        also("prompt_cache_max_bytes", "max_bytes"),
-        unset("a quarter of the memory that the weights leave", example="4GB"),
+        other_names("prompt_cache_max_bytes", "max_bytes"),
+        when_unset("a quarter of the memory that the weights leave", example="4GB"),
     ] = None
     """At most half of the memory that the weights leave."""
     prompt_cache_size: Annotated[
         Positive | None,
         setting("cache", "The most cached prompts in memory; prompts that continue one another count as one."),
-        unset("as many as fit", example="100"),
+        when_unset("as many as fit", example="100"),
     ] = None
     prompt_cache_shared: Annotated[
         ExistingFiles,
@@ -265,7 +265,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         return None if self.speculation == "off" else self.draft_model_path
 
     @property
-    def saves(self) -> bool:
+    def saves_files(self) -> bool:
         """Whether prompts are written to files when the model is unloaded."""
         return self.prompt_cache_dir is not None
 

@@ -88,6 +88,6 @@ class Recording(Struct, frozen=True, array_like=True, tag="recording"):
 _decoder: msgspec.msgpack.Decoder[Segment | Recording] = msgspec.msgpack.Decoder(Segment | Recording)
 
 
-def made(output: Output) -> Segment | Recording:
+def decode_transcription(output: Output) -> Segment | Recording:
     """Return what an `Output` event of a transcription carries: first the `Recording`, then each `Segment`."""
     return _decoder.decode(output.data)

@@ -18,7 +18,7 @@ _TYPES = {
 }
 
 
-def error_body(error: OrchardError, request_id: str) -> dict[str, Any]:
+def anthropic_error_body(error: OrchardError, request_id: str) -> dict[str, Any]:
     """Return the error as Anthropic's object: `{"type": "error", "error": {"type", "message"}, "request_id"}`."""
     message = message_of(error)
     if error.kind == "context_length_exceeded":
@@ -31,6 +31,6 @@ def error_body(error: OrchardError, request_id: str) -> dict[str, Any]:
     return {"type": "error", "error": told, "request_id": request_id}
 
 
-def fail(error: OrchardError, request_id: str) -> ErrorAnswer:
+def anthropic_error_answer(error: OrchardError, request_id: str) -> ErrorAnswer:
     """Return the response that reports an error."""
-    return error_answer(error, error_body(error, request_id), _STATUSES[error.kind])
+    return error_answer(error, anthropic_error_body(error, request_id), _STATUSES[error.kind])

@@ -4,20 +4,22 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from orchard.dialects.common.json_body import invalid
+from orchard.dialects.common.json_body import invalid_field
 
 MAX_LIMIT = 1000
 _DEFAULT_LIMIT = 20
 
 
-def describe(model_id: str, context_window: int | None, created: int = 0, able: Collection[str] = ()) -> dict[str, Any]:
+def describe_model(
+    model_id: str, context_window: int | None, created: int = 0, capabilities: Collection[str] = ()
+) -> dict[str, Any]:
     """Return one model.
 
-    `context_window` is in tokens, None if unknown; `created` is in seconds since the epoch, 0 if unknown; `able` has
-    its capabilities, of which only "thinking" and "vision" matter here.
+    `context_window` is in tokens, None if unknown; `created` is in seconds since the epoch, 0 if unknown. Of the
+    `capabilities`, only "thinking" and "vision" matter here.
     """
     yes, no = {"supported": True}, {"supported": False}
-    thinks = {"supported": "thinking" in able}
+    thinks = {"supported": "thinking" in capabilities}
     return {
         "type": "model",
         "id": model_id,
@@ -37,7 +39,7 @@ def describe(model_id: str, context_window: int | None, created: int = 0, able: 
                 "compact_20260112": yes,
             },
             "effort": {**thinks, **dict.fromkeys(("low", "medium", "high", "xhigh", "max"), thinks)},
-            "image_input": {"supported": "vision" in able},
+            "image_input": {"supported": "vision" in capabilities},
             "pdf_input": no,
             "server_tools": {**no, "code_execution": no, "web_search": no},
             "structured_outputs": yes,
@@ -50,19 +52,19 @@ def describe(model_id: str, context_window: int | None, created: int = 0, able: 
     }
 
 
-def page(models: Sequence[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
+def page_of_models(models: Sequence[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
     """Return the page of the list that a query requests. Raise OrchardError (invalid_request)."""
     asked = query.get("limit", str(_DEFAULT_LIMIT))
     if not (asked.isascii() and asked.isdigit() and len(asked) <= 4 and 1 <= int(asked) <= MAX_LIMIT):
-        raise invalid("limit", f"must be an integer from 1 to {MAX_LIMIT}.")
+        raise invalid_field("limit", f"must be an integer from 1 to {MAX_LIMIT}.")
     limit, after, before = int(asked), query.get("after_id"), query.get("before_id")
     if after and before:
-        raise invalid("before_id", "and `after_id` can't be used together.")
+        raise invalid_field("before_id", "and `after_id` can't be used together.")
     if before:
-        rest = models[: _place(models, before, "before_id")]
+        rest = models[: _find_model(models, before, "before_id")]
         shown = rest[-limit:]
     else:
-        rest = models[_place(models, after, "after_id") + 1 :] if after else models
+        rest = models[_find_model(models, after, "after_id") + 1 :] if after else models
         shown = rest[:limit]
     return {
         "data": shown,
@@ -72,8 +74,8 @@ def page(models: Sequence[dict[str, Any]], query: Mapping[str, str]) -> dict[str
     }
 
 
-def _place(models: Sequence[dict[str, Any]], model_id: str, param: str) -> int:
+def _find_model(models: Sequence[dict[str, Any]], model_id: str, param: str) -> int:
     for place, model in enumerate(models):
         if model["id"] == model_id:
             return place
-    raise invalid(param, "must be the id of a model in the list.")
+    raise invalid_field(param, "must be the id of a model in the list.")

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from orchard.core.errors import OrchardError
 from orchard.core.request import Adapter, Overflow, Priority, Request, Task
-from orchard.dialects.common.json_body import decode, invalid
+from orchard.dialects.common.json_body import decode_body, invalid_field
 
 PRIORITY_HEADER = "X-Priority"
 MAX_STOP_CHARS = 1024
@@ -69,13 +69,13 @@ class BodyType(Generic[B]):
     error if no model is named.
     """
 
-    def __init__(self, body: type[B], ignored: tuple[str, ...] = (), asked: str = "text model") -> None:
+    def __init__(self, body: type[B], ignored: tuple[str, ...] = (), model_kind: str = "text model") -> None:
         # A deployment's URL names the model, so the body's `model` may be anything.
         doc = {"__doc__": "A request to a deployment, which names the model instead of the body."}
         model: list[tuple[str, type, Any]] = [("model", Any, None)]
         deployed = msgspec.defstruct("DeploymentBody", model, bases=(body,), kw_only=True, namespace=doc)
         self._ignored = ignored
-        self._asked = asked
+        self._model_kind = model_kind
         self._decoder = msgspec.json.Decoder(body)
         self._deployment_decoder: msgspec.json.Decoder[B] = msgspec.json.Decoder(deployed)
 
@@ -84,40 +84,40 @@ class BodyType(Generic[B]):
 
         Raise OrchardError (invalid_request) if it is not of this type, or there is no model.
         """
-        decoded = decode(self._decoder if model is None else self._deployment_decoder, body)
+        decoded = decode_body(self._decoder if model is None else self._deployment_decoder, body)
         decoded.model = model or decoded.model or default
         if decoded.model is None:
-            message = f"is required, unless the server has exactly one {self._asked}. "
+            message = f"is required, unless the server has exactly one {self._model_kind}. "
             message += "`GET /v1/models` lists the models that it has, with their kinds; "
-            raise invalid("model", message + "`orchard serve FOLDER` serves the model in a folder.")
+            raise invalid_field("model", message + "`orchard serve FOLDER` serves the model in a folder.")
         return decoded
 
     def schema(self, *, deployment: bool = False) -> dict[str, Any]:
         """Return the JSON schema of a body, or of that of a request to a deployment."""
-        return schema((self._deployment_decoder if deployment else self._decoder).type, self._ignored)
+        return body_schema((self._deployment_decoder if deployment else self._decoder).type, self._ignored)
 
 
 @cache
-def schema(body: type[Struct], ignored: tuple[str, ...] = ()) -> dict[str, Any]:
+def body_schema(body: type[Struct], ignored: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return the JSON schema of a body without any `$ref`, including the fields that are accepted and ignored.
 
     It is cached, because several routes use it and making one takes milliseconds.
     """
     found = msgspec.json.schema(body)
     definitions = found.pop("$defs")
-    whole: dict[str, Any] = _inlined(found, definitions)
+    whole: dict[str, Any] = _inline_references(found, definitions)
     whole["properties"].update({name: {"description": "Accepted and ignored."} for name in ignored})
     return whole
 
 
-def _inlined(node: Any, definitions: dict[str, Any]) -> Any:
+def _inline_references(node: Any, definitions: dict[str, Any]) -> Any:
     match node:
         case {"$ref": str(reference)}:
-            return _inlined(definitions[reference.rsplit("/", 1)[-1]], definitions)
+            return _inline_references(definitions[reference.rsplit("/", 1)[-1]], definitions)
         case dict():
-            return {key: _inlined(value, definitions) for key, value in node.items()}
+            return {key: _inline_references(value, definitions) for key, value in node.items()}
         case list():
-            return [_inlined(value, definitions) for value in node]
+            return [_inline_references(value, definitions) for value in node]
     return node
 
 
@@ -126,7 +126,7 @@ def make_request(
 ) -> Request:
     """Return the request of a decoded body. Raise OrchardError if the body names two adapters."""
     if body.adapters and body.adapter_path not in (None, body.adapters):
-        raise invalid("adapter_path", "and `adapters` name two different adapters; give only one of them.")
+        raise invalid_field("adapter_path", "and `adapters` name two different adapters; give only one of them.")
     name, param = (body.adapters, "adapters") if body.adapters else (body.adapter_path, "adapter_path")
     adapter = Adapter(name, param) if name else None
     return Request(request_id, body.model_name, task, priority, adapter, body.ttl, overflow, cache_salt=body.cache_salt)
@@ -143,6 +143,6 @@ def header_priority(header: str | None) -> Priority:
     raise OrchardError("invalid_request", message, param=PRIORITY_HEADER)
 
 
-def asks_for(edits: object, kind: str) -> bool:
+def has_edit(edits: object, kind: str) -> bool:
     """Return whether `edits`, an unchecked list of changes to the context, has one of this type."""
     return isinstance(edits, list) and any(isinstance(edit, dict) and edit.get("type") == kind for edit in edits)

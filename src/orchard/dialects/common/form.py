@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from orchard.dialects.common.json_body import invalid
+from orchard.dialects.common.json_body import invalid_field
 
 _PART = re.compile(r"(\w+)\[(\w*)\]")
 
 
-def typed(
+def parse_form_fields(
     fields: Mapping[str, Sequence[str]],
     *,
     numbers: Collection[str] = (),
@@ -33,15 +33,15 @@ def typed(
         if part and part[2]:
             inner = found.setdefault(part[1], {})
             if isinstance(inner, dict):
-                inner[part[2]] = _value(part[2], kept[-1], numbers, objects)
+                inner[part[2]] = _form_value(part[2], kept[-1], numbers, objects)
         elif (name := part[1] if part else given) in lists:
             found[name] = [*found.get(name, ()), *kept]
         else:
-            found[name] = _value(name, kept[-1], numbers, objects)
+            found[name] = _form_value(name, kept[-1], numbers, objects)
     return found
 
 
-def _value(name: str, text: str, numbers: Collection[str], objects: Collection[str]) -> Any:
+def _form_value(name: str, text: str, numbers: Collection[str], objects: Collection[str]) -> Any:
     if name == "stream":
         return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
     if name in objects and text.startswith("{"):
@@ -58,4 +58,4 @@ def _json_object(text: str, name: str) -> dict[str, msgspec.Raw]:
     try:
         return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except RecursionError:
-        raise invalid(name, "is nested too deeply.") from None
+        raise invalid_field(name, "is nested too deeply.") from None

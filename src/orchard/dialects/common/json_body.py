@@ -44,12 +44,12 @@ _GOT_VALUE = re.compile(r"Invalid enum value '(.*)'\Z", re.DOTALL)
 T = TypeVar("T")
 
 
-def called(text: str) -> Meta:
+def type_words(text: str) -> Meta:
     """Return an annotation that makes errors call a type `text`, instead of describing its parts."""
     return Meta(extra={"words": text})
 
 
-def invalid(param: str | None, message: str) -> OrchardError:
+def invalid_field(param: str | None, message: str) -> OrchardError:
     """Return the error of a bad field: `message` says what is wrong with the field whose path is `param`.
 
     The path, such as `messages[0].content`, is the subject of the sentence; without one it is the body.
@@ -57,49 +57,49 @@ def invalid(param: str | None, message: str) -> OrchardError:
     return OrchardError("invalid_request", f"{_subject(param)} {message}", param=param)
 
 
-def required(value: T | None, param: str, *, empty: bool = True) -> T:
+def require(value: T | None, param: str, *, empty: bool = True) -> T:
     """Return a field's value. Raise OrchardError if it is absent or, with `empty` false, an empty string."""
     if value is None or (value == "" and not empty):
-        raise invalid(param, "is required." if value is None else "is required and must not be empty.")
+        raise invalid_field(param, "is required." if value is None else "is required and must not be empty.")
     return value
 
 
-def refuse_set(body: Struct, reasons: dict[str, str]) -> None:
+def refuse_fields(body: Struct, reasons: dict[str, str]) -> None:
     """Raise OrchardError (invalid_request) if an unsupported field is set; `reasons` maps these fields to reasons."""
     for param, reason in reasons.items():
         if getattr(body, param) is not None:
-            raise invalid(param, f"is not supported: {reason}.")
+            raise invalid_field(param, f"is not supported: {reason}.")
 
 
-def not_one_of(param: str, names: Iterable[str], where: str = "") -> OrchardError:
+def invalid_choice(param: str, names: Iterable[str], where: str = "") -> OrchardError:
     """Return the error of a field whose value is not one of these names."""
-    return invalid(param, f"must be one of {', '.join(map(repr, names))}{where}.")
+    return invalid_field(param, f"must be one of {', '.join(map(repr, names))}{where}.")
 
 
 def _subject(param: str | None) -> str:
     return f"`{param}`" if param else "The body"
 
 
-def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+def decode_body(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     """Decode a body. Raise OrchardError (invalid_request) if it is not JSON or not of the decoder's type."""
     if not body.strip():
-        raise invalid(None, "is empty; it must be a JSON object.")
+        raise invalid_field(None, "is empty; it must be a JSON object.")
     refuse_too_many_values(decoder.type, body)
     try:
         # msgspec doesn't check strings that it skips, so check that the whole body is UTF-8.
         return decoder.decode(body.decode())
     except UnicodeDecodeError as error:
-        raise invalid(None, f"is not valid UTF-8: byte {error.start} can't be decoded.") from None
+        raise invalid_field(None, f"is not valid UTF-8: byte {error.start} can't be decoded.") from None
     except RecursionError:
-        raise invalid(None, "is nested too deeply.") from None
+        raise invalid_field(None, "is nested too deeply.") from None
     except msgspec.ValidationError as error:
-        raise _explain(decoder.type, str(error)) from None
+        raise _explain_error(decoder.type, str(error)) from None
     except msgspec.DecodeError as error:
         detail = str(error).removeprefix("JSON is malformed: ")
         if "truncated" in detail:
             # msgspec reports the same error for a body that ends too early and for half of a surrogate pair at its end.
             detail = r"it ends too early, or a \u escape in it is half of a surrogate pair"
-        raise invalid(None, f"is not valid JSON: {detail}.") from None
+        raise invalid_field(None, f"is not valid JSON: {detail}.") from None
 
 
 def refuse_too_many_values(expected: type, body: bytes) -> None:
@@ -109,24 +109,24 @@ def refuse_too_many_values(expected: type, body: bytes) -> None:
     """
     # msgspec checks the length of an array after decoding it, and 32 MB can hold ten million empty objects. Counting
     # inside strings too is cheaper than skipping them, and rarely exceeds the limit.
-    if _openers(body) < MAX_VALUES or not _has_too_many(body):
+    if _count_openers(body) < MAX_VALUES or not _has_too_many_values(body):
         return
     message = f"holds too many values: a body may hold at most {MAX_VALUES} in all."
-    raise invalid(_largest_field(expected, body), message)
+    raise invalid_field(_largest_field(expected, body), message)
 
 
-def _openers(text: bytes) -> int:
+def _count_openers(text: bytes) -> int:
     """Count the bytes that open or separate values: every value except the first follows one."""
     return len(text.translate(None, _NO_OPENERS))
 
 
-def _has_too_many(body: bytes) -> bool:
+def _has_too_many_values(body: bytes) -> bool:
     if b"\\" in body:
         body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     if body.count(b'"') // 2 > 2 * MAX_VALUES:  # each string is a value or the key of one
         return True
     between_strings = body.split(b'"')[::2]
-    return _openers(b" ".join(between_strings)) >= MAX_VALUES
+    return _count_openers(b" ".join(between_strings)) >= MAX_VALUES
 
 
 def _largest_field(expected: type, body: bytes) -> str | None:
@@ -137,9 +137,9 @@ def _largest_field(expected: type, body: bytes) -> str | None:
         found = msgspec.json.decode(body, type=fields)
     except (msgspec.DecodeError, RecursionError):
         return None
-    sizes = {name: _openers(bytes(getattr(found, name))) for name in names}
+    sizes = {name: _count_openers(bytes(getattr(found, name))) for name in names}
     largest = max(sizes, key=sizes.__getitem__)
-    return largest if sizes[largest] > _openers(body) // 2 else None
+    return largest if sizes[largest] > _count_openers(body) // 2 else None
 
 
 class FreeForm:
@@ -152,14 +152,14 @@ class FreeForm:
         """Return a value as JSON of at most `limit` bytes. Raise OrchardError (invalid_request) if a check fails."""
         check_free_form(value, param)
         encoded = msgspec.json.encode(value)
-        self._add(len(encoded), param, limit)
+        self._count_bytes(len(encoded), param, limit)
         return encoded
 
     def check_text(self, text: str, param: str) -> None:
         """Check the length of a call's arguments that came as text. They are not parsed."""
-        self._add(len(text.encode()), param, MAX_ARGUMENTS_BYTES)
+        self._count_bytes(len(text.encode()), param, MAX_ARGUMENTS_BYTES)
 
-    def arguments(self, given: str | dict[str, Any] | None, param: str) -> str:
+    def arguments_json(self, given: str | dict[str, Any] | None, param: str) -> str:
         """Return a call's arguments as JSON text. Raise OrchardError (invalid_request) if a check fails."""
         if isinstance(given, dict):
             return self.check(given, param, MAX_ARGUMENTS_BYTES).decode()
@@ -167,13 +167,13 @@ class FreeForm:
         self.check_text(text, param)
         return text
 
-    def _add(self, size: int, param: str, limit: int) -> None:
+    def _count_bytes(self, size: int, param: str, limit: int) -> None:
         if size > limit:
-            raise invalid(param, f"is too long: it has {size} bytes of JSON; at most {limit} are allowed.")
+            raise invalid_field(param, f"is too long: it has {size} bytes of JSON; at most {limit} are allowed.")
         self._bytes += size
         if self._bytes > MAX_FREE_BYTES:
             what = "schemas, template variables and arguments of calls"
-            raise invalid(param, f"is too long: {what} may have {MAX_FREE_BYTES} bytes of JSON in all.")
+            raise invalid_field(param, f"is too long: {what} may have {MAX_FREE_BYTES} bytes of JSON in all.")
 
 
 def check_free_form(value: Any, param: str) -> None:
@@ -186,27 +186,27 @@ def check_free_form(value: Any, param: str) -> None:
         item, depth = pending.pop()
         if isinstance(item, dict | list):
             if depth > MAX_DEPTH:
-                raise invalid(param, f"is nested too deeply: at most {MAX_DEPTH} levels are allowed.")
+                raise invalid_field(param, f"is nested too deeply: at most {MAX_DEPTH} levels are allowed.")
             children = item.values() if isinstance(item, dict) else item
             pending.extend((child, depth + 1) for child in children)
         elif isinstance(item, int) and not -(2**63) <= item < 2**64:
-            raise invalid(param, "holds an integer that doesn't fit into 64 bits.")
+            raise invalid_field(param, "holds an integer that doesn't fit into 64 bits.")
 
 
-def _explain(expected: type, message: str) -> OrchardError:
+def _explain_error(expected: type, message: str) -> OrchardError:
     """Turn msgspec's message, such as "Expected `int`, got `str` - at `$.n`", into a sentence for an API user."""
     match = _LOCATION.match(message)
     what, path = (match["what"], match["path"].removeprefix(".")) if match else (message, "")
     param = path.split("[...]")[0] or None
     if missing := _MISSING.match(what):
-        return invalid(f"{path}.{missing[1]}".removeprefix("."), "is required.")
-    kind = _resolve(inspect.type_info(expected), match["path"] if match else "")
+        return invalid_field(f"{path}.{missing[1]}".removeprefix("."), "is required.")
+    kind = _type_at(inspect.type_info(expected), match["path"] if match else "")
     if what.endswith("out of range") and isinstance(kind, inspect.AnyType):
-        return invalid(param, "holds a number that is out of range.")
+        return invalid_field(param, "holds a number that is out of range.")
     subject = _subject(param)
     if match and match["key"]:
         subject = f"Each key of {subject}"
-        kind = next((member.key_type for member in _members(kind) if isinstance(member, inspect.DictType)), kind)
+        kind = next((member.key_type for member in _union_members(kind) if isinstance(member, inspect.DictType)), kind)
     elif path.endswith("[...]"):
         subject = f"Each value of {subject}"
     received = ""
@@ -214,26 +214,26 @@ def _explain(expected: type, message: str) -> OrchardError:
         received = f", got {_JSON_TYPES.get(got[1], got[1])}"
     elif (got := _GOT_VALUE.match(what)) and len(got[1]) <= _SHOWN_CHARS:
         received = f", got '{got[1]}'"
-    return OrchardError("invalid_request", f"{subject} must be {_describe(kind)}{received}.", param=param)
+    return OrchardError("invalid_request", f"{subject} must be {_describe_type(kind)}{received}.", param=param)
 
 
-def _members(kind: inspect.Type) -> tuple[inspect.Type, ...]:
-    kind = _plain(kind)
+def _union_members(kind: inspect.Type) -> tuple[inspect.Type, ...]:
+    kind = _bare_type(kind)
     if not isinstance(kind, inspect.UnionType):
         return (kind,)
-    return tuple(member for one in kind.types for member in _members(one))
+    return tuple(member for one in kind.types for member in _union_members(one))
 
 
-def _plain(kind: inspect.Type) -> inspect.Type:
+def _bare_type(kind: inspect.Type) -> inspect.Type:
     """Return a type without the description around it."""
-    return _plain(kind.type) if isinstance(kind, inspect.Metadata) else kind
+    return _bare_type(kind.type) if isinstance(kind, inspect.Metadata) else kind
 
 
-def _resolve(kind: inspect.Type, path: str) -> inspect.Type:
+def _type_at(kind: inspect.Type, path: str) -> inspect.Type:
     """Return the type at a path such as `.messages[0].role`."""
     for step in _STEP.finditer(path):
         children: list[inspect.Type] = []
-        for member in _members(kind):
+        for member in _union_members(kind):
             match member:
                 case inspect.StructType():
                     children += [field.type for field in member.fields if field.encode_name == step["name"]]
@@ -245,30 +245,32 @@ def _resolve(kind: inspect.Type, path: str) -> inspect.Type:
     return kind
 
 
-def _describe(kind: inspect.Type) -> str:
+def _describe_type(kind: inspect.Type) -> str:
     if isinstance(kind, inspect.Metadata) and kind.extra and "words" in kind.extra:
         return str(kind.extra["words"])
     words = "an object"
-    match kind := _plain(kind):
+    match kind := _bare_type(kind):
         case inspect.UnionType():
-            words = " or ".join(_describe(t) for t in kind.types if not isinstance(t, inspect.NoneType))
+            words = " or ".join(_describe_type(t) for t in kind.types if not isinstance(t, inspect.NoneType))
         case inspect.LiteralType():
             one_of = "one of " if len(kind.values) > 1 else ""
             words = one_of + ", ".join(repr(value) for value in kind.values)
         case inspect.IntType():
-            words = "an integer" + _range(kind)
+            words = "an integer" + _range_words(kind)
         case inspect.FloatType():
-            words = "a number" + _range(kind)
+            words = "a number" + _range_words(kind)
         case inspect.StrType():
-            words = ("a non-empty string" if kind.min_length else "a string") + _limit(kind.max_length, "characters")
+            words = ("a non-empty string" if kind.min_length else "a string") + _limit_words(
+                kind.max_length, "characters"
+            )
         case inspect.ListType():
-            words = ("a non-empty array" if kind.min_length else "an array") + _limit(kind.max_length, "items")
+            words = ("a non-empty array" if kind.min_length else "an array") + _limit_words(kind.max_length, "items")
         case inspect.BoolType():
             words = "true or false"
     return words
 
 
-def _range(kind: inspect.IntType | inspect.FloatType) -> str:
+def _range_words(kind: inspect.IntType | inspect.FloatType) -> str:
     if kind.ge is not None and kind.le is not None:
         return f" from {kind.ge} to {kind.le}"
     if kind.gt is not None and kind.le is not None:
@@ -276,5 +278,5 @@ def _range(kind: inspect.IntType | inspect.FloatType) -> str:
     return ""
 
 
-def _limit(most: int | None, unit: str) -> str:
+def _limit_words(most: int | None, unit: str) -> str:
     return f" of at most {most} {unit}" if most else ""

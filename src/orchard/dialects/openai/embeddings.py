@@ -26,7 +26,7 @@ from orchard.dialects.common.fields import (
     header_priority,
     make_request,
 )
-from orchard.dialects.common.json_body import FreeForm, called, invalid, required
+from orchard.dialects.common.json_body import FreeForm, invalid_field, require, type_words
 from orchard.dialects.common.media import Detail
 from orchard.dialects.openai.chat.messages import MessageReader
 from orchard.dialects.openai.chat.schema import Messages
@@ -37,7 +37,7 @@ MAX_MIXED = 64
 """The most inputs with media, because the media of all of them are in memory."""
 _MAX_ITEMS = 2**19
 
-_WORDS = (
+_INPUT_WORDS = (
     f"a string, up to {MAX_INPUTS} strings, a list of token ids, up to {MAX_INPUTS} lists of token ids, "
     "or parts of text and images"
 )
@@ -55,9 +55,11 @@ class InputPart(Struct):
 Items = list[Natural | InputPart]
 Item = Annotated[
     str | Natural | InputPart | Items,
-    called("a string, a token id, a list of token ids, or parts of text and images"),
+    type_words("a string, a token id, a list of token ids, or parts of text and images"),
 ]
-Input = Annotated[str | InputPart | Annotated[list[Item], Meta(min_length=1, max_length=_MAX_ITEMS)], called(_WORDS)]
+Input = Annotated[
+    str | InputPart | Annotated[list[Item], Meta(min_length=1, max_length=_MAX_ITEMS)], type_words(_INPUT_WORDS)
+]
 
 _json = msgspec.json.Encoder().encode
 
@@ -91,7 +93,7 @@ class EmbeddingsCall(Struct, frozen=True):
     base64: bool
 
     @property
-    def of_tokens(self) -> bool:
+    def has_tokens(self) -> bool:
         """Whether inputs are token ids."""
         task = self.request.task
         return isinstance(task, Embed) and any(isinstance(one, tuple) for one in task.inputs)
@@ -99,7 +101,7 @@ class EmbeddingsCall(Struct, frozen=True):
     def complete(self, result: Collected) -> bytes:
         """Return the body of the response."""
         made = sorted(result.outputs, key=lambda output: output.choice)
-        write = _base64 if self.base64 else _floats
+        write = _vector_base64 if self.base64 else _vector_floats
         data = [
             {"object": "embedding", "index": output.choice, "embedding": write(output.read(Embedding).vector)}
             for output in made
@@ -118,35 +120,37 @@ def parse(
     whose `param` names the field to blame.
     """
     decoded = BODY.decode(body, model, default)
-    inputs = _inputs(decoded.input) if decoded.messages is None else (_conversation(decoded),)
+    inputs = _embedding_inputs(decoded.input) if decoded.messages is None else (_conversation_input(decoded),)
     task = Embed(inputs, decoded.dimensions, decoded.prompt_name, decoded.truncate)
     turn = decoded.priority or header_priority(priority)
     return EmbeddingsCall(make_request(decoded, request_id, task, turn), decoded.encoding_format == "base64")
 
 
-def _conversation(body: EmbeddingsBody) -> Generate:
+def _conversation_input(body: EmbeddingsBody) -> Generate:
     if body.input is not None:
-        raise invalid("messages", "and `input` can't be combined: give only one of them.")
+        raise invalid_field("messages", "and `input` can't be combined: give only one of them.")
     messages = MessageReader(FreeForm(), MediaOptions()).read(body.messages or ())
     return Generate(messages, continue_last=bool(body.continue_final_message))
 
 
-def _inputs(given: Input | None) -> tuple[str | tuple[int, ...] | MixedInput, ...]:
+def _embedding_inputs(given: Input | None) -> tuple[str | tuple[int, ...] | MixedInput, ...]:
     """Return the inputs: one text, one list of tokens, several of either, or several texts and images."""
     if given is None:
-        raise invalid("input", f"is required: {_WORDS}.")
+        raise invalid_field("input", f"is required: {_INPUT_WORDS}.")
     if isinstance(given, str | InputPart):
-        return (_input(given, "input", "input"),)
+        return (_embedding_input(given, "input", "input"),)
     if all(isinstance(item, int) for item in given):
         return (tuple(item for item in given if isinstance(item, int)),)
     if len(given) > MAX_INPUTS:
-        raise invalid("input", f"holds {len(given)} inputs; at most {MAX_INPUTS} are allowed.")
+        raise invalid_field("input", f"holds {len(given)} inputs; at most {MAX_INPUTS} are allowed.")
     if len({_is_tokens(item) for item in given}) > 1:
-        raise invalid("input", f"must be {_WORDS}; tokens don't mix with other items.")
+        raise invalid_field("input", f"must be {_INPUT_WORDS}; tokens don't mix with other items.")
     paths = [f"input[{index}]" for index in range(len(given))]
-    found = tuple(_input(item, path, path if given[1:] else "input") for item, path in zip(given, paths, strict=True))
+    found = tuple(
+        _embedding_input(item, path, path if given[1:] else "input") for item, path in zip(given, paths, strict=True)
+    )
     if (mixed := sum(isinstance(one, MixedInput) for one in found)) > MAX_MIXED:
-        raise invalid("input", f"holds {mixed} inputs with images; at most {MAX_MIXED} are allowed.")
+        raise invalid_field("input", f"holds {mixed} inputs with images; at most {MAX_MIXED} are allowed.")
     return found
 
 
@@ -154,46 +158,48 @@ def _is_tokens(item: str | int | InputPart | Items) -> bool:
     return isinstance(item, list) and all(isinstance(one, int) for one in item)
 
 
-def _input(item: str | int | InputPart | Items, path: str, param: str) -> str | tuple[int, ...] | MixedInput:
+def _embedding_input(item: str | int | InputPart | Items, path: str, param: str) -> str | tuple[int, ...] | MixedInput:
     """Return an input. `path` is its path in the body; `param` is the field that errors of the whole input name."""
     if isinstance(item, int):
-        raise invalid("input", f"must be {_WORDS}; tokens don't mix with other items.")
+        raise invalid_field("input", f"must be {_INPUT_WORDS}; tokens don't mix with other items.")
     found: str | tuple[int, ...] | MixedInput
     if isinstance(item, str):
         found = item
     elif isinstance(item, InputPart):
-        found = _joined([_part(item, path)])
+        found = _join_parts([_input_part(item, path)])
     elif tokens := tuple(one for one in item if isinstance(one, int)):
         if len(tokens) < len(item):
-            raise invalid(path, "must hold token ids or parts, not both.")
+            raise invalid_field(path, "must hold token ids or parts, not both.")
         found = tokens
     else:
-        found = _joined([_part(one, f"{path}[{n}]") for n, one in enumerate(item) if isinstance(one, InputPart)])
+        found = _join_parts(
+            [_input_part(one, f"{path}[{n}]") for n, one in enumerate(item) if isinstance(one, InputPart)]
+        )
     if not found:
-        raise invalid(param, "must not be empty.")
+        raise invalid_field(param, "must not be empty.")
     return found
 
 
-def _joined(parts: Sequence[TextPart | MediaPart]) -> str | MixedInput:
+def _join_parts(parts: Sequence[TextPart | MediaPart]) -> str | MixedInput:
     """Return parts as one input: a text if none of them is an image."""
     if any(isinstance(part, MediaPart) for part in parts):
         return MixedInput(tuple(parts))
     return "".join(part.text for part in parts if isinstance(part, TextPart))
 
 
-def _part(part: InputPart, path: str) -> TextPart | MediaPart:
+def _input_part(part: InputPart, path: str) -> TextPart | MediaPart:
     if part.type in ("text", "input_text") or (part.type is None and part.text is not None):
-        return TextPart(required(part.text, f"{path}.text"))
+        return TextPart(require(part.text, f"{path}.text"))
     if part.type is None and part.image_url is None:
-        raise invalid(path, "must have `text` or `image_url`.")
+        raise invalid_field(path, "must have `text` or `image_url`.")
     return image_part(part.image_url, part.detail, f"{path}.image_url", MediaOptions())
 
 
-def _base64(vector: bytes) -> str:
+def _vector_base64(vector: bytes) -> str:
     return base64.b64encode(vector).decode()
 
 
-def _floats(vector: bytes) -> list[float]:
+def _vector_floats(vector: bytes) -> list[float]:
     found: array[Any] = array("f", vector)
     if sys.byteorder == "big":
         found.byteswap()

@@ -27,7 +27,7 @@ _AZURE_CODES: dict[FailureKind, str] = {
 }
 
 
-def error_body(error: OrchardError) -> dict[str, Any]:
+def openai_error_body(error: OrchardError) -> dict[str, Any]:
     """Return the error as OpenAI's object: `{"error": {"message", "type", "param", "code"}}`."""
     status = STATUSES[error.kind]
     type_ = "rate_limit_error" if status == 429 else "server_error" if status >= 500 else "invalid_request_error"
@@ -38,13 +38,13 @@ def error_body(error: OrchardError) -> dict[str, Any]:
     return {"error": {"message": message_of(error), "type": type_, "param": param, "code": code}}
 
 
-def fail(error: OrchardError, request_id: str = "") -> ErrorAnswer:
+def openai_error_answer(error: OrchardError, request_id: str = "") -> ErrorAnswer:
     """Return the response that reports an error; the request's id is in a header, not in OpenAI's body."""
-    return error_answer(error, error_body(error), STATUSES[error.kind])
+    return error_answer(error, openai_error_body(error), STATUSES[error.kind])
 
 
-def fail_azure(error: OrchardError, request_id: str = "") -> ErrorAnswer:
+def azure_error_answer(error: OrchardError, request_id: str = "") -> ErrorAnswer:
     """Return the response that reports an error as Azure OpenAI does, with its own codes."""
-    body = error_body(error)
+    body = openai_error_body(error)
     body["error"]["code"] = _AZURE_CODES.get(error.kind, body["error"]["code"])
     return error_answer(error, body, STATUSES[error.kind])

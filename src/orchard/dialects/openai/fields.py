@@ -17,8 +17,8 @@ from orchard.dialects.common.fields import (
     ServingFields,
     Speculation,
 )
-from orchard.dialects.common.json_body import FreeForm, invalid, required
-from orchard.dialects.common.media import Detail, Frames, FramesPerSecond, Pixels, ResizeShape, detailed, media_part
+from orchard.dialects.common.json_body import FreeForm, invalid_field, require
+from orchard.dialects.common.media import Detail, Frames, FramesPerSecond, Pixels, ResizeShape, media_part, with_detail
 
 MAX_CHOICES = 16
 MAX_STOPS = 16
@@ -105,17 +105,17 @@ class VideoUrl(Struct):
     url: NonEmpty
 
 
-def address(given: str | ImageUrl | VideoUrl | None, param: str) -> tuple[str, str]:
+def url_and_param(given: str | ImageUrl | VideoUrl | None, param: str) -> tuple[str, str]:
     """Return a URL, and the path of its field. Raise OrchardError if there is none."""
     if isinstance(given, ImageUrl | VideoUrl):
         return given.url, f"{param}.url"
-    return required(given, param), param
+    return require(given, param), param
 
 
 def image_part(given: str | ImageUrl | None, detail: Detail | None, param: str, options: MediaOptions) -> MediaPart:
     """Return an image. Its own `detail` overrides that of its part. Raise OrchardError if a field is wrong."""
     own = given.detail if isinstance(given, ImageUrl) else None
-    return media_part("image", *address(given, param), detailed(options, own or detail, param))
+    return media_part("image", *url_and_param(given, param), with_detail(options, own or detail, param))
 
 
 class InputAudio(Struct):
@@ -128,11 +128,11 @@ class InputAudio(Struct):
 def include_usage(stream: bool | None, options: StreamOptions | None) -> bool:
     """Return whether a stream ends with the usage. Raise OrchardError if there are options without a stream."""
     if options and not stream:
-        raise invalid("stream_options", "is only allowed when `stream` is true.")
+        raise invalid_field("stream_options", "is only allowed when `stream` is true.")
     return bool(options and options.include_usage)
 
 
-def sampling(body: GenerationFields) -> Sampling:
+def answer_sampling(body: GenerationFields) -> Sampling:
     """Return how tokens are sampled; the fields of the body have the same names."""
     given = {name: getattr(body, name) for name in Sampling.__struct_fields__}
     if body.repetition_penalty == 0:  # mlx_lm.server's way to turn it off
@@ -140,35 +140,37 @@ def sampling(body: GenerationFields) -> Sampling:
     return Sampling(**given | {"top_k": 0 if body.top_k == -1 else body.top_k, "logit_bias": body.logit_bias or {}})
 
 
-def stops(body: GenerationFields) -> tuple[str, ...]:
+def stop_texts(body: GenerationFields) -> tuple[str, ...]:
     """Return the texts that end the answer, without empty ones, which some clients send for none."""
     given = [body.stop] if isinstance(body.stop, str) else body.stop or []
     return tuple(stop for stop in given if stop)
 
 
-def limit(name: str, value: int | None, least: int) -> int | None:
+def token_limit(name: str, value: int | None, least: int) -> int | None:
     """Return the most tokens of an answer; None: no limit. Raise OrchardError if it is below `least`."""
     if value is not None and -1 < value < least:
-        raise invalid(name, f"must be an integer from {least} to {INT64_MAX}, or -1 for no limit.")
+        raise invalid_field(name, f"must be an integer from {least} to {INT64_MAX}, or -1 for no limit.")
     return None if value == -1 else value
 
 
-def grammar(body: GenerationFields, own: Grammar | None, free_form: FreeForm) -> Grammar | None:
+def answer_grammar(body: GenerationFields, own: Grammar | None, free_form: FreeForm) -> Grammar | None:
     """Return the grammar of the answer; `own` is that of the dialect's own field.
 
     Raise OrchardError if several fields set a grammar, or one has no valid schema.
     """
     guided = StructuredOutputs(body.guided_json, body.guided_regex, body.guided_choice, body.guided_grammar)
     given = [own] if own else []
-    given += _given(guided, "guided_", free_form)
+    given += _structured_grammars(guided, "guided_", free_form)
     if body.structured_outputs:
-        given += _given(body.structured_outputs, "structured_outputs.", free_form)
+        given += _structured_grammars(body.structured_outputs, "structured_outputs.", free_form)
     if len(given) > 1:
-        raise invalid(given[1].param, f"and `{given[0].param}` both set the form of the answer; give only one of them.")
+        raise invalid_field(
+            given[1].param, f"and `{given[0].param}` both set the form of the answer; give only one of them."
+        )
     return given[0] if given else None
 
 
-def json_schema(value: Any, param: str, field: str, free_form: FreeForm, *, strict: bool = True) -> Grammar:
+def json_schema_grammar(value: Any, param: str, field: str, free_form: FreeForm, *, strict: bool = True) -> Grammar:
     """Return the grammar of a JSON schema; None: any JSON object.
 
     `field` is the path of the schema, `param` the field to blame if it can't be enforced, `strict` as in `Grammar`.
@@ -179,12 +181,12 @@ def json_schema(value: Any, param: str, field: str, free_form: FreeForm, *, stri
     return Grammar("json_schema", value, param, strict)
 
 
-def _given(wanted: StructuredOutputs, prefix: str, free_form: FreeForm) -> list[Grammar]:
+def _structured_grammars(wanted: StructuredOutputs, prefix: str, free_form: FreeForm) -> list[Grammar]:
     given = []
     if wanted.json is not None:
         field = prefix + "json"
-        value = _parsed(wanted.json, field) if isinstance(wanted.json, str) else wanted.json
-        given.append(json_schema(value, field, field, free_form))
+        value = _parse_schema(wanted.json, field) if isinstance(wanted.json, str) else wanted.json
+        given.append(json_schema_grammar(value, field, field, free_form))
     if wanted.regex is not None:
         given.append(Grammar("regex", wanted.regex, prefix + "regex"))
     if wanted.choice is not None:
@@ -195,15 +197,17 @@ def _given(wanted: StructuredOutputs, prefix: str, free_form: FreeForm) -> list[
     if wanted.json_object:
         given.append(Grammar("json_object", None, prefix + "json_object"))
     if wanted.structural_tag is not None:
-        raise invalid(prefix + "structural_tag", "is not supported: give json, regex, choice, grammar or json_object.")
+        raise invalid_field(
+            prefix + "structural_tag", "is not supported: give json, regex, choice, grammar or json_object."
+        )
     return given
 
 
-def _parsed(text: str, param: str) -> Any:
+def _parse_schema(text: str, param: str) -> Any:
     try:
         return msgspec.json.decode(text, type=dict[str, Any] | bool)
     except (msgspec.DecodeError, RecursionError):
-        raise invalid(param, "must be a JSON schema, or one as JSON text.") from None
+        raise invalid_field(param, "must be a JSON schema, or one as JSON text.") from None
 
 
 def template_args(
@@ -223,7 +227,7 @@ def template_args(
     free_form.check(args, "chat_template_kwargs")
     for name, value in {"enable_thinking": thinking, "reasoning_effort": effort, "thinking_budget": budget}.items():
         if value is not None and args.setdefault(name, value) != value:
-            raise invalid(name, "and `chat_template_kwargs` contradict each other.")
+            raise invalid_field(name, "and `chat_template_kwargs` contradict each other.")
     if effort is not None:
         args.setdefault("enable_thinking", effort != "none")
     if budget is not None:

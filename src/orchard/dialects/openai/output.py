@@ -7,7 +7,7 @@ import msgspec
 
 from orchard import __version__
 from orchard.core.events import Failed, Logprob, Summary, TokenLogprob, Usage
-from orchard.dialects.openai.errors import error_body
+from orchard.dialects.openai.errors import openai_error_body
 
 Fields = dict[str, Any]
 SYSTEM_FINGERPRINT = f"fp_orchard_{__version__}"
@@ -15,14 +15,14 @@ SYSTEM_FINGERPRINT = f"fp_orchard_{__version__}"
 DONE = b"data: [DONE]\n\n"
 """The end of every stream of chunks."""
 
-_LEAST_LOGPROB = -9999.0  # what OpenAI writes for an almost impossible token; JSON has no -Infinity
+_MIN_LOGPROB = -9999.0  # what OpenAI writes for an almost impossible token; JSON has no -Infinity
 _json = msgspec.json.Encoder().encode
 
 
-def logprob(token: TokenLogprob) -> float | None:
+def finite_logprob(token: TokenLogprob) -> float | None:
     """Return a token's log-probability as a finite number; None for the first token of a prompt."""
     # No comparison holds for NaN, so max() turns it into the least value, too.
-    return None if token.logprob is None else max(_LEAST_LOGPROB, token.logprob)
+    return None if token.logprob is None else max(_MIN_LOGPROB, token.logprob)
 
 
 def logprob_entries(sampled: Iterable[Logprob], *, named: bool = False, with_bytes: bool = True) -> list[Fields]:
@@ -33,18 +33,18 @@ def logprob_entries(sampled: Iterable[Logprob], *, named: bool = False, with_byt
     """
 
     def entry(token: TokenLogprob, named: bool) -> Fields:
-        fields = {"token": token.text if named or token.bytes else "", "logprob": logprob(token)}
+        fields = {"token": token.text if named or token.bytes else "", "logprob": finite_logprob(token)}
         return {**fields, "bytes": list(token.bytes)} if with_bytes else fields
 
     return [entry(one.token, False) | {"top_logprobs": [entry(token, named) for token in one.top]} for one in sampled]
 
 
-def overflow(summary: Summary | None) -> Fields:
+def overflow_fields(summary: Summary | None) -> Fields:
     """Return the field with the number of messages that a summary replaced; empty without a summary."""
     return {"context_overflow": {"summarized_messages": summary.messages}} if summary else {}
 
 
-def usage(used: Usage, summary: Summary | None = None) -> Fields:
+def usage_fields(used: Usage, summary: Summary | None = None) -> Fields:
     """Return the usage in the form of Chat Completions and Completions; its sums exclude a summary's tokens."""
     found: Fields = {
         "prompt_tokens": used.prompt_tokens,
@@ -67,18 +67,18 @@ def usage(used: Usage, summary: Summary | None = None) -> Fields:
 class ChunkFrame:
     """The parts of a chunk before and after its choices, `head` and `tail`, encoded once for a stream."""
 
-    def __init__(self, about: Fields, *, include_usage: bool) -> None:
+    def __init__(self, fields: Fields, *, include_usage: bool) -> None:
         self._include_usage = include_usage
-        self.head = b"data: " + _json(about)[:-1] + b',"choices":['
+        self.head = b"data: " + _json(fields)[:-1] + b',"choices":['
         self.tail = b'],"usage":null}\n\n' if include_usage else b"]}\n\n"
 
     def end(self, used: Usage, summary: Summary | None = None) -> bytes:
         """Return the end of a stream, after the last choice's chunk, with the usage if it is requested."""
         if not self._include_usage:
             return DONE
-        return self.head + b'],"usage":' + _json(usage(used, summary)) + b"}\n\n" + DONE
+        return self.head + b'],"usage":' + _json(usage_fields(used, summary)) + b"}\n\n" + DONE
 
 
 def failed_chunk(event: Failed) -> bytes:
     """Return the end of a stream that failed."""
-    return b"data: " + _json(error_body(event.error())) + b"\n\n" + DONE
+    return b"data: " + _json(openai_error_body(event.error())) + b"\n\n" + DONE

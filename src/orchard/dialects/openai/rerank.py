@@ -27,7 +27,7 @@ from orchard.dialects.common.fields import (
     header_priority,
     make_request,
 )
-from orchard.dialects.common.json_body import invalid, refuse_set, required
+from orchard.dialects.common.json_body import invalid_field, refuse_fields, require
 from orchard.dialects.common.output import hex_id
 
 MAX_DOCUMENTS = 2048
@@ -62,7 +62,7 @@ class SetField(NamedTuple):
     value: Any
 
 
-def _as(name: str) -> Meta:
+def _synonym(name: str) -> Meta:
     return Meta(description=f"`{name}` by another name.")
 
 
@@ -94,7 +94,7 @@ class RerankBody(ServingFields, kw_only=True):
     priority: Priority | None = None
     rank_fields: Refused | None = None
     texts: Annotated[Documents | None, Meta(description="`documents`; the answer is TEI's.")] = None
-    return_text: Annotated[bool | None, _as("return_documents")] = None
+    return_text: Annotated[bool | None, _synonym("return_documents")] = None
     raw_scores: Annotated[bool | None, Meta(description="Only false: scores are from 0 to 1.")] = None
     truncation_direction: Annotated[
         Literal["right", "Right"] | None, Meta(description="The end of a text is cut off.")
@@ -104,8 +104,8 @@ class RerankBody(ServingFields, kw_only=True):
     text_1: Annotated[
         Queries | None, Meta(description="`query`, or one for each document; the answer is vLLM's of /score.")
     ] = None
-    text_2: Annotated[NonEmpty | Documents | None, _as("documents")] = None
-    queries: Annotated[Queries | None, _as("text_1")] = None
+    text_2: Annotated[NonEmpty | Documents | None, _synonym("documents")] = None
+    queries: Annotated[Queries | None, _synonym("text_1")] = None
     truncate_prompt_tokens: Annotated[Literal[-1] | None, Meta(description="-1: cut texts, as without it.")] = None
     truncation_side: Annotated[Literal["right"] | None, Meta(description="The end of a text is cut off.")] = None
     use_activation: Annotated[bool | None, Meta(description="Only true: scores are from 0 to 1.")] = None
@@ -123,7 +123,7 @@ class RerankCall(Struct, frozen=True):
 
     request: Request
     top_n: int
-    shown: list[dict[str, Any]] | None
+    returned_documents: list[dict[str, Any]] | None
     form: Form = "cohere"
     version: str = "1"
 
@@ -139,25 +139,27 @@ class RerankCall(Struct, frozen=True):
         best = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[: self.top_n]
         match self.form:
             case "tei":
-                return _json([{"index": at, "score": scores[at]} | self._text(at, "text") for at in best])
+                return _json([{"index": at, "score": scores[at]} | self._document_field(at, "text") for at in best])
             case "vllm":
                 data = [{"index": at, "object": "score", "score": scores[at]} for at in sorted(scores)]
-                return self._list(result, "score", data=data, created=int(time.time()))
+                return self._encode_list(result, "score", data=data, created=int(time.time()))
             case "voyage":
-                data = [{"index": at, "relevance_score": scores[at]} | self._text(at, "document") for at in best]
-                return self._list(result, "rerank", data=data)
+                data = [
+                    {"index": at, "relevance_score": scores[at]} | self._document_field(at, "document") for at in best
+                ]
+                return self._encode_list(result, "rerank", data=data)
         results: list[dict[str, Any]] = [{"index": at, "relevance_score": scores[at]} for at in best]
-        if self.shown is not None:
+        if self.returned_documents is not None:
             for one in results:
-                one["document"] = self.shown[one["index"]]
+                one["document"] = self.returned_documents[one["index"]]
         billed = {"search_units": -(-len(scores) // _DOCUMENTS_PER_UNIT)}
         meta = {"api_version": {"version": self.version}, "billed_units": billed}
-        return self._list(result, "rerank", results=results, meta=meta)
+        return self._encode_list(result, "rerank", results=results, meta=meta)
 
-    def _text(self, index: int, name: str) -> dict[str, Any]:
-        return {} if self.shown is None else {name: self.shown[index]["text"]}
+    def _document_field(self, index: int, name: str) -> dict[str, Any]:
+        return {} if self.returned_documents is None else {name: self.returned_documents[index]["text"]}
 
-    def _list(self, result: Collected, kind: str, **content: Any) -> bytes:
+    def _encode_list(self, result: Collected, kind: str, **content: Any) -> bytes:
         tokens = result.usage.prompt_tokens
         about = {"id": f"{kind}-{hex_id(self.request.id)}", "object": "list", "model": self.request.model}
         return _json(about | content | {"usage": {"prompt_tokens": tokens, "total_tokens": tokens}})
@@ -178,37 +180,39 @@ def parse(
     whose `param` names the field to blame.
     """
     decoded = BODY.decode(body, model, default)
-    refuse_set(decoded, _REFUSED)
+    refuse_fields(decoded, _REFUSED)
     _check_scores(decoded)
-    given = {names[0]: _given(decoded, names) for names in _SYNONYMS}
+    given = {names[0]: _pick_field(decoded, names) for names in _SYNONYMS}
     (query, asked), (field, documents), truncate = given["query"], given["documents"], given["truncate"].value
-    documents = [documents] if isinstance(documents, str) else required(documents, field)
-    texts = tuple(_text(document, f"{field}[{index}]") for index, document in enumerate(documents))
+    documents = [documents] if isinstance(documents, str) else require(documents, field)
+    texts = tuple(_document_text(document, f"{field}[{index}]") for index, document in enumerate(documents))
     queries = _queries(asked, query, len(texts))
     limit, pieces = _max_tokens(decoded, truncate), decoded.max_chunks_per_doc or 1
     task = Rerank(queries, texts, decoded.instruction, truncate, limit, pieces, query, field)
     request = make_request(decoded, request_id, task, decoded.priority or header_priority(priority))
     shown = [one if isinstance(one, dict) else {"text": one} for one in documents]
     top_n, wanted = given["top_n"].value or len(texts), given["return_documents"].value
-    return RerankCall(request, top_n, shown if wanted else None, _form(given), version)
+    return RerankCall(request, top_n, shown if wanted else None, _answer_form(given), version)
 
 
-def _given(body: RerankBody, names: tuple[str, ...]) -> SetField:
+def _pick_field(body: RerankBody, names: tuple[str, ...]) -> SetField:
     """Return the field that is set among those of the same meaning, else the first of them."""
     first, *others = [name for name in names if getattr(body, name) is not None] or names[:1]
     if others:
-        raise invalid(others[0], f"and `{first}` mean the same: give only one of them.")
+        raise invalid_field(others[0], f"and `{first}` mean the same: give only one of them.")
     return SetField(first, getattr(body, first))
 
 
-def _form(given: Mapping[str, SetField]) -> Form:
+def _answer_form(given: Mapping[str, SetField]) -> Form:
     """Return whose answer is expected."""
     if given["documents"].name == "texts":
         return "tei"
     if given["query"].name != "query" or given["documents"].name == "text_2":
         for left_out in (given["top_n"], given["return_documents"]):
             if left_out.value:
-                raise invalid(left_out.name, f"must be left out beside `{given['query'].name}`: all texts get a score.")
+                raise invalid_field(
+                    left_out.name, f"must be left out beside `{given['query'].name}`: all texts get a score."
+                )
         return "vllm"
     return "voyage" if {given["top_n"].name, given["truncate"].name} & {"top_k", "truncation"} else "cohere"
 
@@ -216,13 +220,13 @@ def _form(given: Mapping[str, SetField]) -> Form:
 def _check_scores(body: RerankBody) -> None:
     for name, wrong in (("raw_scores", True), ("use_activation", False)):
         if getattr(body, name) is wrong:
-            raise invalid(name, f"must be {str(not wrong).lower()}: scores are always from 0 to 1.")
+            raise invalid_field(name, f"must be {str(not wrong).lower()}: scores are always from 0 to 1.")
 
 
 def _queries(asked: str | list[str] | None, param: str, documents: int) -> tuple[str, ...]:
-    queries = (asked,) if isinstance(asked, str) else tuple(required(asked, param))
+    queries = (asked,) if isinstance(asked, str) else tuple(require(asked, param))
     if len(queries) not in (1, documents):
-        raise invalid(param, f"must hold one text, or as many as there are documents ({documents}).")
+        raise invalid_field(param, f"must hold one text, or as many as there are documents ({documents}).")
     return queries
 
 
@@ -233,11 +237,11 @@ def _max_tokens(body: RerankBody, truncate: bool | None) -> int | None:
     return _MAX_TOKENS
 
 
-def _text(document: str | dict[str, Any], param: str) -> str:
+def _document_text(document: str | dict[str, Any], param: str) -> str:
     if isinstance(document, dict):
         if not isinstance(found := document.get("text"), str):
-            raise invalid(param, "must be a string, or an object with a string `text`.")
+            raise invalid_field(param, "must be a string, or an object with a string `text`.")
         document = found
     if not document:
-        raise invalid(param, "must not be empty.")
+        raise invalid_field(param, "must not be empty.")
     return document

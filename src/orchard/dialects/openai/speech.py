@@ -12,8 +12,8 @@ from orchard.core.request import Request
 from orchard.core.tasks.speak import MAX_INPUT_CHARS, Sound, SoundFormat, Speak
 from orchard.core.voices import OPENAI_VOICES
 from orchard.dialects.common.fields import BodyType, ServingFields, header_priority, make_request
-from orchard.dialects.common.json_body import invalid
-from orchard.dialects.openai.errors import error_body
+from orchard.dialects.common.json_body import invalid_field
+from orchard.dialects.openai.errors import openai_error_body
 
 VoiceName = Annotated[str, Meta(min_length=1, max_length=256)]
 
@@ -46,7 +46,7 @@ class SpeechBody(ServingFields, kw_only=True):
     stream_format: Literal["audio", "sse"] | None = None
 
 
-BODY = BodyType(SpeechBody, asked="speech model")
+BODY = BodyType(SpeechBody, model_kind="speech model")
 
 
 class SpeechCall(Struct, frozen=True):
@@ -67,7 +67,7 @@ def parse(
     """Turn a body into a call for `model`, else its own model, else `default`. Raise OrchardError (invalid_request)."""
     asked = BODY.decode(body, model, default)
     if not asked.input.strip():
-        raise invalid("input", "must have more than white space.")
+        raise invalid_field("input", "must have more than white space.")
     voice = asked.voice.id if isinstance(asked.voice, VoiceId) else asked.voice
     format = asked.response_format or "mp3"
     speed = 1.0 if asked.speed is None else asked.speed
@@ -92,26 +92,26 @@ class SpeechEvents:
 
     def encode(self, events: Sequence[Event]) -> bytes:
         """Return the server-sent events for these events."""
-        return b"".join(b"data: " + _json(told) + b"\n\n" for event in events for told in _told(event))
+        return b"".join(b"data: " + _json(told) + b"\n\n" for event in events for told in _speech_events(event))
 
 
-def _told(event: Event) -> Iterator[dict[str, Any]]:
+def _speech_events(event: Event) -> Iterator[dict[str, Any]]:
     match event:
         case Output():
             data = base64.b64encode(event.read(Sound).data).decode()
             yield {"type": "speech.audio.delta", "audio": data}
         case Finished():
-            yield {"type": "speech.audio.done", "usage": _usage(event.usage)}
+            yield {"type": "speech.audio.done", "usage": _speech_usage(event.usage)}
         case Failed():
-            yield error_body(event.error())
+            yield openai_error_body(event.error())
 
 
-def _usage(used: Usage) -> dict[str, int]:
+def _speech_usage(used: Usage) -> dict[str, int]:
     total = used.prompt_tokens + used.completion_tokens
     return {"input_tokens": used.prompt_tokens, "output_tokens": used.completion_tokens, "total_tokens": total}
 
 
-def listed_voices(models: Sequence[tuple[str, Sequence[str]]], is_known: bool) -> dict[str, Any]:
+def voice_list(models: Sequence[tuple[str, Sequence[str]]], is_known: bool) -> dict[str, Any]:
     """Return the list of voices; `models` are pairs of a model's id and its voices.
 
     `voices`, which Open WebUI reads, has names that requests may use. A caller without a key (`is_known` False) sees

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from orchard.dialects.common.json_body import decode
+from orchard.dialects.common.json_body import decode_body
 
 MAX_PAGE = 100
 DEFAULT_PAGE = 20
@@ -23,15 +23,15 @@ class MetadataUpdate(Struct):
     metadata: Metadata | None
 
 
-_update = msgspec.json.Decoder(MetadataUpdate)
+_update_decoder = msgspec.json.Decoder(MetadataUpdate)
 
 
-def new_metadata(body: bytes) -> dict[str, str]:
+def parse_metadata(body: bytes) -> dict[str, str]:
     """Return the new metadata of a stored object from a request body. Raise OrchardError if it is wrong."""
-    return dict(decode(_update, body).metadata or {})
+    return dict(decode_body(_update_decoder, body).metadata or {})
 
 
-def page(items: Sequence[tuple[str, bytes]], more: bool = False) -> bytes:
+def page_of_objects(items: Sequence[tuple[str, bytes]], more: bool = False) -> bytes:
     """Return one page of stored objects; `items` are pairs of an id and JSON, `more`: others follow."""
     return _json(
         {
@@ -44,6 +44,6 @@ def page(items: Sequence[tuple[str, bytes]], more: bool = False) -> bytes:
     )
 
 
-def deleted(id_: str, kind: str) -> bytes:
+def deletion_body(id_: str, kind: str) -> bytes:
     """Return the response body for a deleted object."""
     return _json({"id": id_, "object": kind, "deleted": True})

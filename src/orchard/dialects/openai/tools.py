@@ -18,7 +18,7 @@ class InputGrammar(Struct):
     definition: NonEmpty
 
 
-def add_custom(tools: Tools, where: str, name: str, description: str | None, grammar: InputGrammar | None) -> None:
+def add_custom_tool(tools: Tools, where: str, name: str, description: str | None, grammar: InputGrammar | None) -> None:
     """Add the custom tool at the path `where`; `grammar` is enforced for its input."""
     text: dict[str, Any] = {"type": "string"}
     if grammar:

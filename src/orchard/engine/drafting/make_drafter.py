@@ -45,7 +45,7 @@ def make_drafter(
     `footprint`: a row's footprint in the model alone. `cache_bytes`: for the cached prompts of both.
     """
     most = options.num_draft_tokens or DRAFT_TOKENS
-    chunk = options.halved(options.prefill_step_size or _CHUNK)
+    chunk = options.halve_tokens(options.prefill_step_size or _CHUNK)
     try:
         cache = draft.new_cache()
         draft.forward(mx.array([[0]], mx.uint32), cache)

@@ -19,7 +19,7 @@ from orchard.formats.call_grammar import CallGrammar, CallsGrammar, json_argumen
 from orchard.formats.calls import CallEmitter
 from orchard.formats.families.xml_calls import ATEM
 from orchard.formats.format import Format, Headers
-from orchard.formats.json_text import arguments
+from orchard.formats.json_text import read_json_arguments
 from orchard.formats.schema import Signatures, signatures
 from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser
 
@@ -29,9 +29,10 @@ _NO_NAME = "<> \n"
 class AddressedFamily(Struct, frozen=True):
     """How a family addresses its messages. A header is `role`, `to`, the recipient and `body`.
 
-    `ends` are what a message ends with, beside the next header. `user` and `own` are the recipients of answers and of
-    reasoning. `named`: only these and tools are recipients; what else looks like a header is text. `call` reads the
-    call, or the calls, of a message to a tool; `grammar` is what one looks like, `trigger` a text that only calls have.
+    `ends`: the tags that end a message, besides the next header. `answer_recipient` and `reasoning_recipient`: who
+    gets the answer and the reasoning. `known_only`: only these two and tools are recipients; another header is text.
+    `read_calls` reads the calls in a message to a tool. `call_grammar` returns the grammar of one call. `trigger`: a
+    text that only calls contain.
     """
 
     name: str
@@ -39,22 +40,22 @@ class AddressedFamily(Struct, frozen=True):
     to: str
     body: str
     ends: tuple[str, ...]
-    user: str
-    own: str | None
-    named: bool
-    call: Callable[[CallEmitter, str], Parser[None]]
-    grammar: Callable[[Tool], CallGrammar]
+    answer_recipient: str
+    reasoning_recipient: str | None
+    known_only: bool
+    read_calls: Callable[[CallEmitter, str], Parser[None]]
+    call_grammar: Callable[[Tool], CallGrammar]
     trigger: str = ""
 
     @property
     def reasoning_tags(self) -> tuple[str, str] | None:
         """The texts that open and end the reasoning."""
-        return (self.header(self.own), self.ends[0]) if self.own else None
+        return (self.header(self.reasoning_recipient), self.ends[0]) if self.reasoning_recipient else None
 
     @property
     def headers(self) -> Headers:
         """What the model writes before its answer, and between two messages."""
-        return Headers(self.header(self.user), f"{self.ends[0]}{self.role}" if self.ends else self.role)
+        return Headers(self.header(self.answer_recipient), f"{self.ends[0]}{self.role}" if self.ends else self.role)
 
     def header(self, recipient: str) -> str:
         """Return what the model writes before a message where the prompt has opened it."""
@@ -65,139 +66,143 @@ class AddressedFamily(Struct, frozen=True):
         _, started, last = prompt.rpartition(self.role)
         recipient, opened, _ = last.partition(self.body)
         begun = recipient.removeprefix(self.to) if started and opened else None
-        return Addressed(self, signatures(tools), begun, forced=forced)
+        return AddressedFormat(self, signatures(tools), begun, forced=forced)
 
-    def calls(self, tools: Sequence[Tool]) -> CallsGrammar:
+    def calls_grammar(self, tools: Sequence[Tool]) -> CallsGrammar:
         """Return what the model would write for calls of these tools, where the prompt has opened a header."""
-        return CallsGrammar(self.trigger, "", tuple(map(self.grammar, tools)), self.headers.between, "")
+        return CallsGrammar(self.trigger, "", tuple(map(self.call_grammar, tools)), self.headers.between, "")
 
 
-class Addressed(Format):
+class AddressedFormat(Format):
     """One answer."""
 
     def __init__(
-        self, family: AddressedFamily, tools: Signatures, begun: str | None = None, *, forced: bool = False
+        self, family: AddressedFamily, tools: Signatures, recipient: str | None = None, *, forced: bool = False
     ) -> None:
-        """`begun`: the recipient of the message in which the prompt ends."""
+        """`recipient`: the recipient of the message in which the prompt ends."""
         super().__init__(tools, forced=forced)
-        self.thinking = begun is not None and begun == family.own
+        self.thinking = recipient is not None and recipient == family.reasoning_recipient
         self._family = family
-        self._begun = begun
-        names = (family.user, *([family.own] if family.own else []), *tools)
-        self._known = {family.header(name): name for name in names} | ({} if family.named else {family.body: ""})
+        self._first_recipient = recipient
+        names = (family.answer_recipient, *([family.reasoning_recipient] if family.reasoning_recipient else []), *tools)
+        self._recipients = {family.header(name): name for name in names} | (
+            {} if family.known_only else {family.body: ""}
+        )
 
     def _read(self) -> Parser[None]:
         """Read the answer, message by message. It ends with OutputEnded only."""
-        recipient = self._begun
+        recipient = self._first_recipient
         if recipient is None:
-            recipient = yield from self._recipient()
+            recipient = yield from self._read_recipient()
         while True:
-            recipient = yield from self._message(recipient)
-            if recipient is None and (yield from self._reader.leading((self._family.role,))):
-                recipient = yield from self._recipient()
+            recipient = yield from self._read_message(recipient)
+            if recipient is None and (yield from self._reader.accept_spaced((self._family.role,))):
+                recipient = yield from self._read_recipient()
 
-    def _recipient(self) -> Parser[str | None]:
+    def _read_recipient(self) -> Parser[str | None]:
         """Read a header from behind its role; return the recipient, or None where none stands here.
 
         What was read until then, the role included, is still to be given out.
         """
         reader, family = self._reader, self._family
-        if found := (yield from reader.choice(self._known, ends=self._known)):
-            return self._known[found]
-        if family.named or not (yield from reader.choice((family.to,))):
+        if found := (yield from reader.accept(self._recipients, ends=self._recipients)):
+            return self._recipients[found]
+        if family.known_only or not (yield from reader.accept((family.to,))):
             return None
         try:
-            return (yield from reader.word(family.body, _NO_NAME))
+            return (yield from reader.read_word(family.body, _NO_NAME))
         except OutputEnded:
             raise
         except MalformedOutput:
             return None
 
-    def _message(self, recipient: str | None) -> Parser[str | None]:
+    def _read_message(self, recipient: str | None) -> Parser[str | None]:
         """Read a message, over what ends it; return the recipient of the next one, where that is its header."""
         if recipient is None:
-            self._content(self._reader.kept())
+            self._emit_content(self._reader.take_text())
         self._reader.mark()
-        if recipient == self._family.own and recipient:
+        if recipient == self._family.reasoning_recipient and recipient:
             self.thinking = True
-            following = yield from self._text(self._thought)
+            following = yield from self._read_text(self._emit_thought)
             self.thinking = following == recipient
             return following
-        if recipient and recipient != self._family.user and self._tools:
-            return (yield from self._calls(recipient))
-        return (yield from self._text(self._content))
+        if recipient and recipient != self._family.answer_recipient and self._tools:
+            return (yield from self._read_calls(recipient))
+        return (yield from self._read_text(self._emit_content))
 
-    def _calls(self, name: str) -> Parser[str | None]:
+    def _read_calls(self, name: str) -> Parser[str | None]:
         reader = self._reader
         calls = CallEmitter(reader, self._tools, self._out, forced=self._forced)
         try:
-            yield from self._family.call(calls, name)
+            yield from self._family.read_calls(calls, name)
             yield from reader.skip()
             reader.mark()
         except MalformedOutput as broken:
             if isinstance(broken, OutputEnded):
                 reader.at = len(reader.text)
                 if reader.cut_off:
-                    calls.cut_off()
+                    calls.emit_unfinished()
                     raise
-            self.notes.append(calls.failure(broken))
-            if calls.certain:
-                calls.raw(reader.kept())
-                following = yield from self._text(calls.raw)
+            self.notes.append(calls.describe_failure(broken))
+            if calls.is_certain:
+                calls.emit_raw(reader.take_text())
+                following = yield from self._read_text(calls.emit_raw)
                 calls.end()
                 return following
-            self._content(reader.kept())
-        return (yield from self._text(self._content))
+            self._emit_content(reader.take_text())
+        return (yield from self._read_text(self._emit_content))
 
-    def _text(self, emit: Callable[[str], object]) -> Parser[str | None]:
+    def _read_text(self, emit: Callable[[str], object]) -> Parser[str | None]:
         """Read up to a message's end, over it; `emit` gets what stands before. Return the recipient of the next one."""
         reader, role = self._reader, self._family.role
         while True:
-            place, tag = reader.first_of((*self._family.ends, role))
+            place, tag = reader.find_first((*self._family.ends, role))
             if place > reader.at:
                 text, reader.at = reader.text[reader.at : place], place
                 emit(text)
             reader.mark()
             if not tag:
-                yield from reader.more()
+                yield from reader.wait_for_text()
                 continue
             reader.at += len(tag)
             if tag != role:
                 reader.mark()
                 return None
-            if (recipient := (yield from self._recipient())) is not None:
+            if (recipient := (yield from self._read_recipient())) is not None:
                 return recipient
-            emit(reader.kept())
+            emit(reader.take_text())
 
 
-def _json(calls: CallEmitter, name: str) -> Parser[None]:
+def _read_json_call(calls: CallEmitter, name: str) -> Parser[None]:
     """Read a call's arguments."""
     yield from calls.reader.skip()
-    yield from arguments(calls.reader, calls.start(name), calls.arguments, (">>>",))
+    yield from read_json_arguments(calls.reader, calls.start(name), calls.add_arguments, (">>>",))
     calls.end()
-    yield from calls.following()
+    yield from calls.read_following_tag()
 
 
-def _json_grammar(tool: Tool) -> CallGrammar:
+def _json_call_grammar(tool: Tool) -> CallGrammar:
     return CallGrammar(tool.name, f"{tool.name}\n", json_arguments(tool), "")
 
 
-def _atem(calls: CallEmitter, name: str) -> Parser[None]:
+def _read_atem_calls(calls: CallEmitter, name: str) -> Parser[None]:
     """Read calls in tags, which name their tools themselves."""
-    opener = yield from calls.reader.leading(ATEM.opens)
+    opener = yield from calls.reader.accept_spaced(ATEM.opens)
     if opener is None:
         raise MalformedOutput
     while opener:
         yield from ATEM.read(calls, opener)
-        opener = yield from calls.reader.leading(ATEM.opens)
+        opener = yield from calls.reader.accept_spaced(ATEM.opens)
 
 
-def _atem_grammar(tool: Tool) -> CallGrammar:
-    call = ATEM.call(tool)
+def _atem_call_grammar(tool: Tool) -> CallGrammar:
+    call = ATEM.call_grammar(tool)
     return replace(call, begin=f" to={tool.name}<|message|>{ATEM.prefix}{call.begin}", end=f"{call.end}{ATEM.suffix}")
 
 
-FUNCTIONARY_3_2 = AddressedFamily("functionary_v3_2", ">>>", "", "\n", (), "all", None, True, _json, _json_grammar)
+FUNCTIONARY_3_2 = AddressedFamily(
+    "functionary_v3_2", ">>>", "", "\n", (), "all", None, True, _read_json_call, _json_call_grammar
+)
 MUSE = AddressedFamily(
     "muse_glimmer",
     "<|start|>assistant",
@@ -207,7 +212,7 @@ MUSE = AddressedFamily(
     "user",
     "self",
     False,
-    _atem,
-    _atem_grammar,
+    _read_atem_calls,
+    _atem_call_grammar,
     ATEM.opens[0],
 )

@@ -41,9 +41,9 @@ class BlocksFamily(Struct, frozen=True):
     def begin(self, prompt: str, tools: Sequence[Tool] = (), *, forced: bool = False) -> Format:
         """Make the format of one answer to a rendered prompt."""
         kind = max(_TAGS, key=prompt.rfind)
-        return Blocks(signatures(tools), kind if kind in _KINDS else None, forced=forced)
+        return BlocksFormat(signatures(tools), kind if kind in _KINDS else None, forced=forced)
 
-    def calls(self, tools: Sequence[Tool]) -> CallsGrammar:
+    def calls_grammar(self, tools: Sequence[Tool]) -> CallsGrammar:
         """Return what the model would write for calls of these tools, behind `<|message_model|>`."""
         calls = tuple(
             CallGrammar(
@@ -54,7 +54,7 @@ class BlocksFamily(Struct, frozen=True):
         return CallsGrammar(_CALL, "", calls, self.headers.between, "")
 
 
-class Blocks(Format):
+class BlocksFormat(Format):
     """One answer."""
 
     def __init__(self, tools: Signatures, kind: str | None = None, *, forced: bool = False) -> None:
@@ -68,19 +68,19 @@ class Blocks(Format):
         kind = self._kind
         while True:
             if kind is None:
-                kind = yield from self._header()
+                kind = yield from self._read_header()
             self.thinking = kind == _THINKING
             if kind == _CALL and self._tools:
-                kind = yield from self._call()
+                kind = yield from self._read_call()
             else:
-                kind = yield from self._text(self._thought if self.thinking else self._content)
+                kind = yield from self._read_text(self._emit_thought if self.thinking else self._emit_content)
             self.thinking = False
 
-    def _header(self) -> Parser[str]:
+    def _read_header(self) -> Parser[str]:
         """Read what stands before a block's text; return its kind. Text without a tag is not read."""
         reader = self._reader
         while True:
-            place, tag = reader.first_of(_TAGS)
+            place, tag = reader.find_first(_TAGS)
             name = reader.text[reader.at : place].strip()
             if name and (not _NAME.fullmatch(name) or (tag and tag not in _KINDS)):
                 return _TEXT
@@ -92,9 +92,9 @@ class Blocks(Format):
             elif reader.final and name and not reader.cut_off:
                 return _TEXT
             else:
-                yield from reader.more()
+                yield from reader.wait_for_text()
 
-    def _call(self) -> Parser[str | None]:
+    def _read_call(self) -> Parser[str | None]:
         """Read a call, over what ends it; return the kind of the block that begins there."""
         reader = self._reader
         calls = CallEmitter(reader, self._tools, self._out, forced=self._forced)
@@ -106,23 +106,23 @@ class Blocks(Format):
             if isinstance(broken, OutputEnded):
                 reader.at = len(reader.text)
                 if reader.cut_off:
-                    calls.cut_off()
+                    calls.emit_unfinished()
                     raise
-            self.notes.append(calls.failure(broken))
-            if calls.certain:
-                calls.raw(reader.kept())
-                following = yield from self._text(calls.raw)
+            self.notes.append(calls.describe_failure(broken))
+            if calls.is_certain:
+                calls.emit_raw(reader.take_text())
+                following = yield from self._read_text(calls.emit_raw)
                 calls.end()
                 return following
-            reader.back()
-            return (yield from self._text(self._content))
-        return None if ended else (yield from self._text(self._content))
+            reader.rewind()
+            return (yield from self._read_text(self._emit_content))
+        return None if ended else (yield from self._read_text(self._emit_content))
 
-    def _text(self, emit: Callable[[str], object]) -> Parser[str | None]:
+    def _read_text(self, emit: Callable[[str], object]) -> Parser[str | None]:
         """Read a block's text, over what ends it; return the kind of the block that begins there."""
         reader = self._reader
         while True:
-            place, tag = reader.first_of(_TAGS)
+            place, tag = reader.find_first(_TAGS)
             if place > reader.at:
                 text, reader.at = reader.text[reader.at : place], place
                 emit(text)
@@ -130,4 +130,4 @@ class Blocks(Format):
             reader.mark()
             if tag:
                 return tag if tag in _KINDS else None
-            yield from reader.more()
+            yield from reader.wait_for_text()

@@ -21,14 +21,14 @@ from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import (
     CallGrammar,
     CallsGrammar,
-    concatenated,
+    alternation,
+    concatenation,
     json_arguments,
-    one_of,
-    optional,
+    optional_part,
 )
 from orchard.formats.calls import CallEmitter
 from orchard.formats.format import Format, Headers
-from orchard.formats.json_text import arguments
+from orchard.formats.json_text import read_json_arguments
 from orchard.formats.schema import Signature, Signatures, signatures
 from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser
 
@@ -38,29 +38,29 @@ _TO, _FUNCTIONS = "to=", "functions."
 _ENDS = ("<|end|>", "<|call|>", "<|return|>")
 _STRAY = (_MESSAGE, _CONSTRAIN)  # they mean nothing inside a message
 _BEGINNINGS = (_START, _CHANNEL, _TO, *_STRAY)  # what a header may begin with
-_LONGEST_HEADER = 400
+_MAX_HEADER_CHARS = 400
 _READER = (None, "user", "all", "assistant")
 
 
 class Header(Struct, frozen=True):
-    """A message's channel and recipient. `own`: the model itself is the author."""
+    """A message's channel and recipient. `by_model`: the model itself is the author."""
 
     channel: str | None
     recipient: str | None = None
-    own: bool = True
+    by_model: bool = True
 
     @property
-    def thought(self) -> bool:
+    def is_thought(self) -> bool:
         """Whether the message is reasoning, where it calls no function."""
-        if not self.own:
+        if not self.by_model:
             return True
         if self.recipient in _READER:
             return self.channel == _ANALYSIS
         return self.channel != _FINAL and not (self.recipient or "").startswith(_FUNCTIONS)
 
-    def function(self, tools: Signatures) -> str | None:
+    def function_name(self, tools: Signatures) -> str | None:
         """Return the name of the function that the message calls."""
-        if not (tools and self.own and self.recipient):
+        if not (tools and self.by_model and self.recipient):
             return None
         name = self.recipient.removeprefix(_FUNCTIONS)
         return name if name and (name != self.recipient or name in tools) else None
@@ -77,52 +77,52 @@ class HarmonyFamily(Struct, frozen=True):
         """Make the format of one answer to a rendered prompt."""
         _, started, last = prompt.rpartition(_START)
         header, opened, _ = last.partition(_MESSAGE)
-        begun = _header(_START + header) if started and opened else None
-        return Harmony(signatures(tools), begun, forced=forced)
+        begun = _parse_header(_START + header) if started and opened else None
+        return HarmonyFormat(signatures(tools), begun, forced=forced)
 
-    def calls(self, tools: Sequence[Tool]) -> CallsGrammar:
+    def calls_grammar(self, tools: Sequence[Tool]) -> CallsGrammar:
         """Return what the model would write for calls of these tools, behind `<|start|>assistant`."""
         # Without a space or a tag before it, "json" would belong to the name.
-        plain, constrained = concatenated(" ", optional(_CONSTRAIN), "json"), concatenated(_CONSTRAIN, "json")
-        in_channel = concatenated(_CHANNEL, _COMMENTARY, optional(one_of([plain, constrained])))
-        kind = optional(one_of([in_channel, concatenated(optional(" "), constrained)]))
+        plain, constrained = concatenation(" ", optional_part(_CONSTRAIN), "json"), concatenation(_CONSTRAIN, "json")
+        in_channel = concatenation(_CHANNEL, _COMMENTARY, optional_part(alternation([plain, constrained])))
+        kind = optional_part(alternation([in_channel, concatenation(optional_part(" "), constrained)]))
         to = f" {_TO}{_FUNCTIONS}"
         calls = tuple(
-            CallGrammar(tool.name, f"{to}{tool.name}", concatenated(kind, _MESSAGE, json_arguments(tool)), "")
+            CallGrammar(tool.name, f"{to}{tool.name}", concatenation(kind, _MESSAGE, json_arguments(tool)), "")
             for tool in tools
         )
         return CallsGrammar(to, "", calls, self.headers.between, "")
 
 
-class Harmony(Format):
+class HarmonyFormat(Format):
     """One answer."""
 
     def __init__(self, tools: Signatures, header: Header | None = None, *, forced: bool = False) -> None:
         """`header`: of the message in which the prompt ends."""
         super().__init__(tools, forced=forced)
-        self.thinking = header is not None and header.thought
+        self.thinking = header is not None and header.is_thought
         self._header = header
-        self._begun = header is not None  # a message
+        self._has_message = header is not None  # a message
 
     def _read(self) -> Parser[None]:
         """Read the answer, message by message. It ends with OutputEnded only."""
         if self._header:
-            yield from self._body(self._header)
+            yield from self._read_body(self._header)
         while True:
-            yield from self._message()
+            yield from self._read_message()
 
-    def _message(self) -> Parser[None]:
+    def _read_message(self) -> Parser[None]:
         """Read a message, whose header begins here."""
         reader = self._reader
         reader.mark()
-        if (yield from reader.leading(_ENDS)):
+        if (yield from reader.accept_spaced(_ENDS)):
             return
-        found = yield from self._header_text()
+        found = yield from self._read_header_text()
         if found is None:
             rest = reader.text[reader.at :].lstrip()
             begun = rest.startswith(_BEGINNINGS) or any(tag.startswith(rest) for tag in (*_BEGINNINGS, *_ENDS))
             # White space behind a message, or the beginning of a header, is all that the end has left.
-            if reader.final and ((self._begun and not rest) or (reader.cut_off and begun)):
+            if reader.final and ((self._has_message and not rest) or (reader.cut_off and begun)):
                 reader.at = len(reader.text)
                 reader.mark()
                 raise OutputEnded
@@ -132,13 +132,13 @@ class Harmony(Format):
             if reader.final and lost.end() == len(reader.text) and lost["to"]:
                 found = lost[0]
             reader.at += len(found)
-        yield from self._body(_header(found))
+        yield from self._read_body(_parse_header(found))
 
-    def _header_text(self) -> Parser[str | None]:
+    def _read_header_text(self) -> Parser[str | None]:
         """Read a header. Return it without its `<|message|>`; None, and nothing is read, where none stands."""
         reader = self._reader
         while True:
-            text = reader.text[reader.at : reader.at + _LONGEST_HEADER]
+            text = reader.text[reader.at : reader.at + _MAX_HEADER_CHARS]
             spaces = len(text) - len(text.lstrip())
             if not any(text.startswith(tag, spaces) or tag.startswith(text[spaces:]) for tag in _BEGINNINGS):
                 return None
@@ -149,62 +149,62 @@ class Harmony(Format):
             if end >= 0:
                 reader.at += end + len(_MESSAGE)
                 return text[:end]
-            if stop < len(text) or len(text) == _LONGEST_HEADER or (reader.final and text):
+            if stop < len(text) or len(text) == _MAX_HEADER_CHARS or (reader.final and text):
                 return None
-            yield from reader.more()
+            yield from reader.wait_for_text()
 
-    def _body(self, header: Header) -> Parser[None]:
+    def _read_body(self, header: Header) -> Parser[None]:
         """Read a message from behind its header."""
-        self._begun = True
+        self._has_message = True
         self._reader.mark()
-        if name := header.function(self._tools):
-            yield from self._call(name)
-        elif header.thought:
+        if name := header.function_name(self._tools):
+            yield from self._read_call(name)
+        elif header.is_thought:
             self.thinking = True
-            yield from self._text(self._thought)
+            yield from self._read_text(self._emit_thought)
             self.thinking = False
         else:
-            yield from self._text(self._content)
+            yield from self._read_text(self._emit_content)
 
-    def _call(self, name: str) -> Parser[None]:
+    def _read_call(self, name: str) -> Parser[None]:
         reader = self._reader
         calls = CallEmitter(reader, self._tools, self._out, forced=self._forced)
         try:
-            yield from self._arguments(calls, calls.start(name))
+            yield from self._read_arguments(calls, calls.start(name))
         except MalformedOutput as broken:
             if isinstance(broken, OutputEnded):
                 reader.at = len(reader.text)
-                if reader.cut_off and calls.cut_off():
+                if reader.cut_off and calls.emit_unfinished():
                     reader.mark()
                     return
-            self.notes.append(calls.failure(broken))
-            if calls.certain:
-                calls.raw(reader.kept())
-                yield from self._text(calls.raw)
+            self.notes.append(calls.describe_failure(broken))
+            if calls.is_certain:
+                calls.emit_raw(reader.take_text())
+                yield from self._read_text(calls.emit_raw)
                 if not isinstance(broken, OutputEnded):  # else it isn't complete
                     calls.end()
             else:
-                reader.back()
-                yield from self._text(self._content)
+                reader.rewind()
+                yield from self._read_text(self._emit_content)
 
-    def _arguments(self, calls: CallEmitter, signature: Signature | None) -> Parser[None]:
+    def _read_arguments(self, calls: CallEmitter, signature: Signature | None) -> Parser[None]:
         reader = self._reader
-        ended = yield from reader.leading(_ENDS)
+        ended = yield from reader.accept_spaced(_ENDS)
         if ended or (reader.final and not reader.text[reader.at :].strip()):
             if signature is None or signature.required:
                 raise MalformedOutput
-            calls.arguments("{}")
+            calls.add_arguments("{}")
             calls.end()
         else:
-            yield from arguments(reader, signature, calls.arguments, _ENDS)
+            yield from read_json_arguments(reader, signature, calls.add_arguments, _ENDS)
             yield from calls.close(*_ENDS)
 
-    def _text(self, emit: Callable[[str], object]) -> Parser[None]:
+    def _read_text(self, emit: Callable[[str], object]) -> Parser[None]:
         """Read up to a message's end, over the tag that ends it; `emit` gets what is read, but for stray tags."""
         reader = self._reader
         tags = (*_ENDS, _START, _CHANNEL, *_STRAY)
         while True:
-            place, tag = reader.first_of(tags)
+            place, tag = reader.find_first(tags)
             if place > reader.at:
                 text, reader.at = reader.text[reader.at : place], place
                 emit(text)
@@ -217,7 +217,7 @@ class Harmony(Format):
             if over or (tag and tag not in _STRAY):
                 return
             if not tag:
-                yield from reader.more()
+                yield from reader.wait_for_text()
 
 
 _ROLES = rf"(?:{_ROLE}|user|system|developer|tool|functions\.[\w.-]+)"
@@ -229,7 +229,7 @@ _LOST = re.compile(
 """A header from which the model has left out the end."""
 
 
-def _header(text: str) -> Header:
+def _parse_header(text: str) -> Header:
     """Read a header's text, as far as it can be read."""
     author, _, rest = text.replace(_CONSTRAIN, " ").rpartition(_CHANNEL) if _CHANNEL in text else (text, "", "")
     started = author.lstrip().startswith(_START)

@@ -23,7 +23,7 @@ class HermesCalls(JsonCalls, frozen=True, kw_only=True):
 HERMES = HermesCalls(opens=("<tool_call>",), closes="</tool_call>", begin="<tool_call>\n", end="\n</tool_call>")
 
 
-class AlsoHermes(CallSyntax, frozen=True, kw_only=True):
+class OwnOrHermesCalls(CallSyntax, frozen=True, kw_only=True):
     """A family's own calls and Hermes'.
 
     `closes` is the family's own: Hermes' broken calls are read to their end in `read`.
@@ -41,6 +41,6 @@ class AlsoHermes(CallSyntax, frozen=True, kw_only=True):
         try:
             yield from HERMES.read(calls, opener)
         except MalformedOutput as broken:
-            if isinstance(broken, OutputEnded) or not calls.certain:
+            if isinstance(broken, OutputEnded) or not calls.is_certain:
                 raise
-            yield from calls.rest(HERMES.closes)
+            yield from calls.read_rest(HERMES.closes)

@@ -19,8 +19,14 @@ from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallGrammar, json_arguments
-from orchard.formats.calls import CERTAIN, CallEmitter, CallSyntax
-from orchard.formats.json_text import after_member, arguments, plain, value, whole
+from orchard.formats.calls import MAX_HELD_CHARS, CallEmitter, CallSyntax
+from orchard.formats.json_text import (
+    parse_json_arguments,
+    read_decoded_string,
+    read_json_arguments,
+    read_json_value,
+    read_member_end,
+)
 from orchard.formats.schema import Signature
 from orchard.formats.text_reader import MalformedOutput, Parser, TextReader
 
@@ -51,7 +57,7 @@ class JsonCalls(CallSyntax, frozen=True, kw_only=True):
         ends = (_FENCE,) if opener.startswith(_FENCE) else (self.closes,) if self.closes else ()
         fenced = (yield from reader.skip()) == "`"
         if fenced:
-            yield from _fence(reader)
+            yield from _read_fence(reader)
             ends = (_FENCE, *ends)
         in_list = (yield from reader.skip()) == "["
         reader.at += in_list
@@ -59,27 +65,27 @@ class JsonCalls(CallSyntax, frozen=True, kw_only=True):
             yield from read_call(calls, ("]", *ends) if in_list else ends, only_known=only_known)
             if in_list:
                 calls.end()
-                tag = yield from calls.following(",", "]")
+                tag = yield from calls.read_following_tag(",", "]")
                 if tag == "]":
-                    tag = yield from reader.leading(ends)
+                    tag = yield from reader.accept_spaced(ends)
             elif not (tag := (yield from calls.close(*ends))):
                 # Another one may follow, Llama's behind a semicolon or a comma.
-                tag = yield from reader.leading(("{", ";", ","))
+                tag = yield from reader.accept_spaced(("{", ";", ","))
                 reader.at -= tag == "{"
             if tag in (None, *ends):
                 break
         if fenced:
-            yield from reader.leading(ends)
+            yield from reader.accept_spaced(ends)
 
-    def call(self, tool: Tool) -> CallGrammar:
+    def call_grammar(self, tool: Tool) -> CallGrammar:
         """Return the grammar of one call of a tool."""
         begin = f'{self.begin}{{"{self.name}": {json.dumps(tool.name)}, "{self.key}": '
         return CallGrammar(tool.name, begin, json_arguments(tool), f"}}{self.end}")
 
 
-def _fence(reader: TextReader) -> Parser[None]:
+def _read_fence(reader: TextReader) -> Parser[None]:
     """Read what opens a code block."""
-    if not (reader.allows("a code block") and (yield from reader.choice(_FENCE_OPENS))):
+    if not (reader.allows("a code block") and (yield from reader.accept(_FENCE_OPENS))):
         raise MalformedOutput("JSON is missing")
 
 
@@ -89,56 +95,56 @@ def read_call(calls: CallEmitter, ends: Sequence[str], *, only_known: bool = Fal
     Raise MalformedOutput where it has no name or, with `only_known`, there is no such tool.
     """
     reader = calls.reader
-    yield from reader.expect("{")
+    yield from reader.expect_spaced("{")
     name, id_, late, started = "", None, "", False
     before = 0  # characters that no call needs, where a name is waited for
     while True:
         yield from reader.skip()
-        key = yield from plain(reader)
-        yield from reader.expect(":")
+        key = yield from read_decoded_string(reader)
+        yield from reader.expect_spaced(":")
         first = yield from reader.skip()
         if key in _NAMES:
-            name = yield from plain(reader)
+            name = yield from read_decoded_string(reader)
             if not name or (only_known and name not in calls.tools):
                 raise MalformedOutput("the request has no tool of this name")
         elif key == "id" and first == '"':
-            id_ = yield from plain(reader)
+            id_ = yield from read_decoded_string(reader)
         elif key in _ARGUMENTS and name and not started:
             started = True
             signature = calls.start(name, id_)
             if first == "{":
-                yield from arguments(reader, signature, calls.arguments, ends)
+                yield from read_json_arguments(reader, signature, calls.add_arguments, ends)
             else:
-                calls.arguments(_whole((yield from _collected(reader)), signature))
+                calls.add_arguments(_arguments_json((yield from _collect_value(reader)), signature))
         elif key in _ARGUMENTS and not started:
-            late = yield from _collected(reader)
+            late = yield from _collect_value(reader)
         else:
             # An answer in JSON mustn't wait for its end.
-            most = CERTAIN - before if only_known and not name else None
-            before += len((yield from _collected(reader, most)))
-        if (yield from after_member(reader, ends, complete=started or late != "")).endswith("}"):
+            most = MAX_HELD_CHARS - before if only_known and not name else None
+            before += len((yield from _collect_value(reader, most)))
+        if (yield from read_member_end(reader, ends, complete=started or late != "")).endswith("}"):
             break
     if not name:
         raise MalformedOutput("the name is missing")
     if not started:
-        calls.arguments(_whole(late, calls.start(name, id_)))
+        calls.add_arguments(_arguments_json(late, calls.start(name, id_)))
 
 
-def read_arguments(calls: CallEmitter, name: str, end: str) -> Parser[None]:
+def read_call_arguments(calls: CallEmitter, name: str, end: str) -> Parser[None]:
     """Read the rest of a call whose name stands before it: JSON arguments, in a fenced block or not, and `end`."""
     reader = calls.reader
     if not name:
         raise MalformedOutput
     yield from reader.skip()
-    fence = yield from reader.choice(_FENCE_OPENS)
+    fence = yield from reader.accept(_FENCE_OPENS)
     yield from reader.skip()
-    yield from arguments(reader, calls.start(name), calls.arguments, (_FENCE, end))
+    yield from read_json_arguments(reader, calls.start(name), calls.add_arguments, (_FENCE, end))
     if fence:
-        yield from reader.leading((_FENCE,))
+        yield from reader.accept_spaced((_FENCE,))
     yield from calls.close(end)
 
 
-def _collected(reader: TextReader, most: int | None = None) -> Parser[str]:
+def _collect_value(reader: TextReader, most: int | None = None) -> Parser[str]:
     """Read a value of any kind. Raise MalformedOutput where it has more than `most` characters."""
     found: list[str] = []
     left = most
@@ -149,30 +155,30 @@ def _collected(reader: TextReader, most: int | None = None) -> Parser[str]:
         if left is not None and (left := left - len(text)) < 0:
             raise MalformedOutput
 
-    yield from value(reader, take)
+    yield from read_json_value(reader, take)
     return "".join(found)
 
 
-def _whole(text: str, signature: Signature | None) -> str:
+def _arguments_json(text: str, signature: Signature | None) -> str:
     """Return a call's arguments from a JSON text: some models write them as a string, or null for none."""
     found = json.loads(text) if text and text[0] != "{" else text
     if not found:
         return "{}"
     if not isinstance(found, str):
         raise MalformedOutput("the arguments are no object")
-    return whole(found, signature)
+    return parse_json_arguments(found, signature)
 
 
-def _list(begin: str, end: str, name: str = "name", key: str = "arguments") -> JsonCalls:
+def _list_syntax(begin: str, end: str, name: str = "name", key: str = "arguments") -> JsonCalls:
     """Return the syntax of calls that stand as a list between two tags."""
     prefix, suffix = f"{begin}[", f"]{end}"
     return JsonCalls(opens=(begin,), closes=end, name=name, key=key, prefix=prefix, separator=", ", suffix=suffix)
 
 
-NEMOTRON = _list("<TOOLCALL>", "</TOOLCALL>")
-TOOL_CALLS = _list("<tool_calls>", "</tool_calls>")
-COHERE = _list("<|START_ACTION|>", "<|END_ACTION|>", "tool_name", "parameters")
-GRANITE = replace(_list("<|tool_call|>", ""), opens=("<|tool_call|>", "<tool_call>"), closes="</tool_call>")
+NEMOTRON = _list_syntax("<TOOLCALL>", "</TOOLCALL>")
+TOOL_CALLS = _list_syntax("<tool_calls>", "</tool_calls>")
+COHERE = _list_syntax("<|START_ACTION|>", "<|END_ACTION|>", "tool_name", "parameters")
+GRANITE = replace(_list_syntax("<|tool_call|>", ""), opens=("<|tool_call|>", "<tool_call>"), closes="</tool_call>")
 PHI = JsonCalls(
     opens=("functools[", "<|tool_call|>"),
     closes="<|/tool_call|>",
@@ -217,24 +223,24 @@ class ApertusCalls(CallSyntax, frozen=True, kw_only=True):
     def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read a list of calls, and the tag that ends it."""
         reader = calls.reader
-        yield from reader.expect("[")
+        yield from reader.expect_spaced("[")
         while True:
-            yield from reader.expect("{")
+            yield from reader.expect_spaced("{")
             yield from reader.skip()
-            name = yield from plain(reader)
+            name = yield from read_decoded_string(reader)
             if not name:
                 raise MalformedOutput
-            yield from reader.expect(":")
+            yield from reader.expect_spaced(":")
             yield from reader.skip()
-            yield from arguments(reader, calls.start(name), calls.arguments)
+            yield from read_json_arguments(reader, calls.start(name), calls.add_arguments)
             yield from calls.close("}")
-            mark = yield from calls.following(",", "]")
+            mark = yield from calls.read_following_tag(",", "]")
             if mark == "]":
-                yield from reader.leading((self.closes,))
+                yield from reader.accept_spaced((self.closes,))
             if mark != ",":
                 return
 
-    def call(self, tool: Tool) -> CallGrammar:
+    def call_grammar(self, tool: Tool) -> CallGrammar:
         """Return the grammar of one call of a tool."""
         return CallGrammar(tool.name, f"{{{json.dumps(tool.name)}: ", json_arguments(tool), "}")
 

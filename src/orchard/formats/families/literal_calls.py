@@ -21,14 +21,21 @@ from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallGrammar
 from orchard.formats.calls import CallEmitter, CallSyntax
 from orchard.formats.families.json_calls import JsonCalls
-from orchard.formats.literals import PYTHON, Notation, arguments, keywords, python_value, quoted_value
+from orchard.formats.literals import (
+    PYTHON,
+    Notation,
+    gemma_value_grammar,
+    keywords_grammar,
+    python_value_grammar,
+    read_literal_arguments,
+)
 from orchard.formats.text_reader import MalformedOutput, Parser
 
 _NAME_CHARS = re.compile(r"[\w.\-]*")
 _NAME = re.compile(r"[^\W\d][\w.\-]*")
 
 
-class Pythonic(CallSyntax, frozen=True, kw_only=True):
+class PythonicCalls(CallSyntax, frozen=True, kw_only=True):
     """Calls as Python. Read are one call or several, in a list or not; between tags as JSON, too.
 
     In a list without a tag, only tools that there are can be called. `wrapper` is a function that a call may stand in,
@@ -45,65 +52,65 @@ class Pythonic(CallSyntax, frozen=True, kw_only=True):
         """Read the calls after an opener, which may itself be a list's bracket."""
         reader = calls.reader
         bare = opener.endswith("[")
-        lead = None if bare else (yield from reader.leading(("[{", "{")))
+        lead = None if bare else (yield from reader.accept_spaced(("[{", "{")))
         if lead or (not bare and (yield from reader.skip()) == "`"):
             yield from JsonCalls(closes=self.closes).read(calls, lead or "")
             return
-        in_list = bare or (yield from reader.leading(("[",))) is not None
+        in_list = bare or (yield from reader.accept_spaced(("[",))) is not None
         ends = (self.closes,) if self.closes and not bare else ()
         while True:
-            yield from self._call(calls, known=bare)
+            yield from self._read_call(calls, only_known=bare)
             tag = yield from calls.close(",", "]") if in_list else calls.close(",", *ends)
-            if tag == "]" or (tag and in_list and (yield from reader.leading(("]",)))):
-                yield from reader.leading(ends)
+            if tag == "]" or (tag and in_list and (yield from reader.accept_spaced(("]",)))):
+                yield from reader.accept_spaced(ends)
             elif tag == "," or (tag is None and not in_list and reader.at < len(reader.text)):
                 continue
             return
 
-    def _call(self, calls: CallEmitter, *, known: bool) -> Parser[None]:
+    def _read_call(self, calls: CallEmitter, *, only_known: bool) -> Parser[None]:
         """Read a call, all but its end."""
         reader = calls.reader
-        name = yield from self._opened(calls)
+        name = yield from self._read_name(calls)
         wrapped = name == self.wrapper and name not in calls.tools
         if wrapped:
-            name = yield from self._opened(calls)
+            name = yield from self._read_name(calls)
         if (short := name.removeprefix(self.module)) in calls.tools:
             name = short
-        if not _NAME.fullmatch(name) or (known and name not in calls.tools):
+        if not _NAME.fullmatch(name) or (only_known and name not in calls.tools):
             raise MalformedOutput
         signature = calls.start(name)
-        yield from arguments(reader, PYTHON, signature, calls.arguments)
+        yield from read_literal_arguments(reader, PYTHON, signature, calls.add_arguments)
         if wrapped:
-            yield from reader.expect(")")
+            yield from reader.expect_spaced(")")
 
-    def _opened(self, calls: CallEmitter) -> Parser[str]:
+    def _read_name(self, calls: CallEmitter) -> Parser[str]:
         """Read a name and the bracket behind it."""
         reader = calls.reader
         yield from reader.skip()
-        name = yield from reader.run_of(_NAME_CHARS)
-        yield from reader.expect("(")
+        name = yield from reader.read_run(_NAME_CHARS)
+        yield from reader.expect_spaced("(")
         return name
 
-    def call(self, tool: Tool) -> CallGrammar:
+    def call_grammar(self, tool: Tool) -> CallGrammar:
         """Return the grammar of one call of a tool."""
-        return CallGrammar(tool.name, f"{tool.name}(", keywords(tool, "=", ", ", python_value), ")")
+        return CallGrammar(tool.name, f"{tool.name}(", keywords_grammar(tool, "=", ", ", python_value_grammar), ")")
 
 
-PYTHONIC = Pythonic(opens=("<|python_start|>", "\n["), leads=("[",), closes="<|python_end|>")
-OLMO = Pythonic(
+PYTHONIC = PythonicCalls(opens=("<|python_start|>", "\n["), leads=("[",), closes="<|python_end|>")
+OLMO = PythonicCalls(
     opens=("<function_calls>",),
     closes="</function_calls>",
     prefix="<function_calls>",
     separator="\n",
     suffix="</function_calls>",
 )
-LFM = Pythonic(
+LFM = PythonicCalls(
     opens=("<|tool_call_start|>",),
     closes="<|tool_call_end|>",
     prefix="<|tool_call_start|>[",
     suffix="]<|tool_call_end|>",
 )
-GEMMA3 = Pythonic(
+GEMMA3 = PythonicCalls(
     opens=("```tool_code",),
     closes="```",
     prefix="```tool_code\n",
@@ -124,17 +131,17 @@ class GemmaCalls(CallSyntax, frozen=True, kw_only=True):
     def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read a call and its end tag."""
         reader = calls.reader
-        yield from reader.expect(_CALL)
-        name = (yield from reader.word("{", "\n<}")).strip()
+        yield from reader.expect_spaced(_CALL)
+        name = (yield from reader.read_word("{", "\n<}")).strip()
         if not name:
             raise MalformedOutput
         notation = Notation((self.quote, '"'), ":", "}", words=True)
-        yield from arguments(reader, notation, calls.start(name), calls.arguments)
+        yield from read_literal_arguments(reader, notation, calls.start(name), calls.add_arguments)
         yield from calls.close(self.closes)
 
-    def call(self, tool: Tool) -> CallGrammar:
+    def call_grammar(self, tool: Tool) -> CallGrammar:
         """Return the grammar of one call of a tool."""
-        body = keywords(tool, ":", ",", partial(quoted_value, self.quote))
+        body = keywords_grammar(tool, ":", ",", partial(gemma_value_grammar, self.quote))
         return CallGrammar(tool.name, f"{self.opens[0]}{_CALL}{tool.name}{{", body, f"}}{self.closes}")
 
 

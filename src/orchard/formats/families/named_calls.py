@@ -24,17 +24,17 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallGrammar, Node, Terminal, concatenated, json_arguments
+from orchard.formats.call_grammar import CallGrammar, Node, Terminal, concatenation, json_arguments
 from orchard.formats.calls import CallEmitter, CallSyntax, SectionSyntax
-from orchard.formats.families.json_calls import TOOL_CALLS, JsonCalls, read_arguments
-from orchard.formats.json_text import arguments
+from orchard.formats.families.json_calls import TOOL_CALLS, JsonCalls, read_call_arguments
+from orchard.formats.json_text import read_json_arguments
 from orchard.formats.text_reader import MalformedOutput, Parser, TextReader
 
 _KIMI_ID = re.compile(r"(?:functions\.)?(.+?)(?::[0-9]+)?", re.DOTALL)
 
 
 class NamedCalls(SectionSyntax, frozen=True, kw_only=True):
-    """Calls as names. `head` reads what stands between `each` and the arguments; it returns the name and the id.
+    """Calls as names. `head` reads what stands between `call_opener` and the arguments; it returns the name and the id.
 
     `begin` is what the model writes before the arguments, with `{}` in the name's place, or before the id; `id_grammar`
     is that of the rest of the head, by the name. `end_call` is the tag behind the arguments, and `fence` what the model
@@ -52,15 +52,15 @@ class NamedCalls(SectionSyntax, frozen=True, kw_only=True):
         reader = calls.reader
         name, id_ = yield from self.head(reader)
         if not self.id_grammar:
-            yield from read_arguments(calls, name, self.end_call)
+            yield from read_call_arguments(calls, name, self.end_call)
             return
-        yield from arguments(reader, calls.start(name, id_), calls.arguments, (self.end_call,))
+        yield from read_json_arguments(reader, calls.start(name, id_), calls.add_arguments, (self.end_call,))
         yield from calls.close(self.end_call)
 
-    def call(self, tool: Tool) -> CallGrammar:
+    def call_grammar(self, tool: Tool) -> CallGrammar:
         """Return the grammar of one call of a tool; the model chooses its id."""
         head = self.id_grammar(tool.name) if self.id_grammar else ""
-        body = concatenated(head, json_arguments(tool))
+        body = concatenation(head, json_arguments(tool))
         return CallGrammar(tool.name, self.begin.format(tool.name), body, f"{self.fence}{self.end_call}")
 
 
@@ -75,73 +75,73 @@ class HunyuanCalls(NamedCalls, frozen=True, kw_only=True):
             yield from TOOL_CALLS.read(calls, opener)
 
 
-def _deepseek_head(reader: TextReader) -> Parser[tuple[str, None]]:
-    name = (yield from reader.word(_SEPARATOR, "\n{")).strip()
+def _read_deepseek_head(reader: TextReader) -> Parser[tuple[str, None]]:
+    name = (yield from reader.read_word(_SEPARATOR, "\n{")).strip()
     if (yield from reader.skip()) != "{":
-        name = (yield from reader.word("\n", "{<")).strip()
+        name = (yield from reader.read_word("\n", "{<")).strip()
     return name, None
 
 
-def _functionary_head(reader: TextReader) -> Parser[tuple[str, None]]:
-    return (yield from reader.name_before(">", "<\n{")), None
+def _read_functionary_head(reader: TextReader) -> Parser[tuple[str, None]]:
+    return (yield from reader.read_name_before(">", "<\n{")), None
 
 
-def _hunyuan_head(reader: TextReader) -> Parser[tuple[str, None]]:
-    return (yield from reader.word("\n", "{<")).strip(), None
+def _read_hunyuan_head(reader: TextReader) -> Parser[tuple[str, None]]:
+    return (yield from reader.read_word("\n", "{<")).strip(), None
 
 
-def _kimi_head(reader: TextReader) -> Parser[tuple[str, str]]:
-    id_ = (yield from reader.word(_KIMI_ARGUMENTS, "\n{")).strip()
+def _read_kimi_head(reader: TextReader) -> Parser[tuple[str, str]]:
+    id_ = (yield from reader.read_word(_KIMI_ARGUMENTS, "\n{")).strip()
     found = _KIMI_ID.fullmatch(id_)
     if not found or found[1].isdecimal():  # a number names no tool
         raise MalformedOutput
     return found[1], id_
 
 
-def _plamo_head(reader: TextReader) -> Parser[tuple[str, None]]:
-    yield from reader.expect(_PLAMO_NAME)
-    name = (yield from reader.word(_PLAMO_END_NAME, "\n{<")).strip()
-    yield from reader.expect(_PLAMO_ARGUMENTS)
-    yield from reader.leading((_PLAMO_KIND,))
-    yield from reader.expect(_PLAMO_TEXT)
+def _read_plamo_head(reader: TextReader) -> Parser[tuple[str, None]]:
+    yield from reader.expect_spaced(_PLAMO_NAME)
+    name = (yield from reader.read_word(_PLAMO_END_NAME, "\n{<")).strip()
+    yield from reader.expect_spaced(_PLAMO_ARGUMENTS)
+    yield from reader.accept_spaced((_PLAMO_KIND,))
+    yield from reader.expect_spaced(_PLAMO_TEXT)
     return name, None
 
 
-def _solar_head(reader: TextReader) -> Parser[tuple[str, str | None]]:
-    id_ = (yield from reader.word(_SOLAR_NAME, "\n{")).strip()
-    name = (yield from reader.word(_SOLAR_ARGUMENTS, "\n{")).strip()
+def _read_solar_head(reader: TextReader) -> Parser[tuple[str, str | None]]:
+    id_ = (yield from reader.read_word(_SOLAR_NAME, "\n{")).strip()
+    name = (yield from reader.read_word(_SOLAR_ARGUMENTS, "\n{")).strip()
     if not name:
         raise MalformedOutput
     return name, id_ or None
 
 
-_SECTION, _EACH, _END_CALL = "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"
+_SECTION, _CALL_OPENER, _END_CALL = "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"
 _SEPARATOR = "<｜tool▁sep｜>"
 V31 = NamedCalls(
-    opens=(_SECTION, _EACH),
-    each=_EACH,
+    opens=(_SECTION, _CALL_OPENER),
+    call_opener=_CALL_OPENER,
     end_call=_END_CALL,
     closes="<｜tool▁calls▁end｜>",
-    head=_deepseek_head,
+    head=_read_deepseek_head,
     prefix=_SECTION,
-    begin=f"{_EACH}{{}}{_SEPARATOR}",
+    begin=f"{_CALL_OPENER}{{}}{_SEPARATOR}",
     suffix="<｜tool▁calls▁end｜>",
 )
-V3 = replace(V31, begin=f"{_EACH}function{_SEPARATOR}{{}}\n```json\n", fence="\n```", separator="\n")
+V3 = replace(V31, begin=f"{_CALL_OPENER}function{_SEPARATOR}{{}}\n```json\n", fence="\n```", separator="\n")
 FUNCTIONARY = NamedCalls(
     opens=("<function=",),
-    each="<function=",
+    call_opener="<function=",
     end_call="</function>",
     closes="</function>",
-    head=_functionary_head,
+    head=_read_functionary_head,
     begin="<function={}>",
 )
 HUNYUAN = HunyuanCalls(
     opens=("<tool_calls>",),
-    each="<tool_call>",
+    call_opener="<tool_call>",
     end_call="</tool_call>",
     closes="</tool_calls>",
-    head=_hunyuan_head,
+    head=_read_hunyuan_head,
     prefix="<tool_calls>",
     begin="<tool_call>{}\n```json\n",
     fence="\n```",
@@ -152,45 +152,45 @@ HUNYUAN_LIST = replace(HUNYUAN, writes=TOOL_CALLS)
 _KIMI_ARGUMENTS = "<|tool_call_argument_begin|>"
 KIMI = NamedCalls(
     opens=("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
-    each="<|tool_call_begin|>",
+    call_opener="<|tool_call_begin|>",
     end_call="<|tool_call_end|>",
     closes="<|tool_calls_section_end|>",
-    head=_kimi_head,
+    head=_read_kimi_head,
     prefix="<|tool_calls_section_begin|>",
     begin="<|tool_call_begin|>functions.{}:",
-    id_grammar=lambda name: concatenated(Terminal("/[0-9]{1,4}/"), _KIMI_ARGUMENTS),
+    id_grammar=lambda name: concatenation(Terminal("/[0-9]{1,4}/"), _KIMI_ARGUMENTS),
     suffix="<|tool_calls_section_end|>",
 )
 
 
-def _plamo(tag: str) -> str:
+def _plamo_tag(tag: str) -> str:
     return f"<|plamo:{tag}:plamo|>"
 
 
-_PLAMO_NAME, _PLAMO_END_NAME = _plamo("begin_tool_name"), _plamo("end_tool_name")
-_PLAMO_ARGUMENTS, _PLAMO_END_ARGUMENTS = _plamo("begin_tool_arguments"), _plamo("end_tool_arguments")
+_PLAMO_NAME, _PLAMO_END_NAME = _plamo_tag("begin_tool_name"), _plamo_tag("end_tool_name")
+_PLAMO_ARGUMENTS, _PLAMO_END_ARGUMENTS = _plamo_tag("begin_tool_arguments"), _plamo_tag("end_tool_arguments")
 _PLAMO_KIND, _PLAMO_TEXT = "<|plamo:constrain|>json", "<|plamo:msg|>"
 PLAMO = NamedCalls(
-    opens=(_plamo("begin_tool_requests"), _plamo("begin_tool_request")),
-    each=_plamo("begin_tool_request"),
-    end_call=_PLAMO_END_ARGUMENTS + _plamo("end_tool_request"),
-    closes=_plamo("end_tool_requests"),
-    head=_plamo_head,
-    prefix=_plamo("begin_tool_requests"),
-    begin=_plamo("begin_tool_request")
+    opens=(_plamo_tag("begin_tool_requests"), _plamo_tag("begin_tool_request")),
+    call_opener=_plamo_tag("begin_tool_request"),
+    end_call=_PLAMO_END_ARGUMENTS + _plamo_tag("end_tool_request"),
+    closes=_plamo_tag("end_tool_requests"),
+    head=_read_plamo_head,
+    prefix=_plamo_tag("begin_tool_requests"),
+    begin=_plamo_tag("begin_tool_request")
     + f"{_PLAMO_NAME}{{}}{_PLAMO_END_NAME}{_PLAMO_ARGUMENTS}{_PLAMO_KIND}{_PLAMO_TEXT}",
-    suffix=_plamo("end_tool_requests"),
+    suffix=_plamo_tag("end_tool_requests"),
 )
 _SOLAR_NAME, _SOLAR_ARGUMENTS = "<|tool_call:name|>", "<|tool_call:args|>"
 SOLAR = NamedCalls(
     opens=("<|tool_calls|>", "<|tool_call:begin|>"),
-    each="<|tool_call:begin|>",
+    call_opener="<|tool_call:begin|>",
     end_call="<|tool_call:end|>",
     closes="<|calls|>",
-    head=_solar_head,
+    head=_read_solar_head,
     prefix="<|tool_calls|>",
     begin="<|tool_call:begin|>",
-    id_grammar=lambda name: concatenated(Terminal(r"/[0-9A-Za-z_\-]{1,40}/"), _SOLAR_NAME, name, _SOLAR_ARGUMENTS),
+    id_grammar=lambda name: concatenation(Terminal(r"/[0-9A-Za-z_\-]{1,40}/"), _SOLAR_NAME, name, _SOLAR_ARGUMENTS),
 )
 
 _CALLS, _ID, _ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
@@ -208,21 +208,21 @@ class MistralCalls(CallSyntax, frozen=True, kw_only=True):
             yield from _MISTRAL_JSON.read(calls, opener)
             return
         while True:
-            name = yield from reader.name()
+            name = yield from reader.read_name()
             id_ = None
             yield from reader.skip()
-            if (yield from reader.choice((_ID,))):
+            if (yield from reader.accept((_ID,))):
                 yield from reader.skip()
-                id_ = yield from reader.name()
-            yield from reader.leading((_ARGUMENTS,))
+                id_ = yield from reader.read_name()
+            yield from reader.accept_spaced((_ARGUMENTS,))
             if (yield from reader.skip()) != "{":
                 raise MalformedOutput
-            yield from arguments(reader, calls.start(name, id_), calls.arguments, (_CALLS,))
+            yield from read_json_arguments(reader, calls.start(name, id_), calls.add_arguments, (_CALLS,))
             calls.end()
-            if not (yield from calls.following(_CALLS)):
+            if not (yield from calls.read_following_tag(_CALLS)):
                 return
 
-    def call(self, tool: Tool) -> CallGrammar:
+    def call_grammar(self, tool: Tool) -> CallGrammar:
         """Return the grammar of one call of a tool."""
         return CallGrammar(tool.name, f"{_CALLS}{tool.name}{_ARGUMENTS}", json_arguments(tool), "")
 

@@ -14,7 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
-from orchard.dialects.openai.errors import fail
+from orchard.dialects.openai.errors import openai_error_answer
 from orchard.gateway.http import heads
 from orchard.gateway.http.budget import Budget, Share
 from orchard.gateway.http.pace import MOST_FRAMING, ReadPace
@@ -268,7 +268,7 @@ class Connection(HttpToolsProtocol):
     def _write_error(self, error: OrchardError) -> None:
         """Write an error response without the application."""
         request_id = f"req_{uuid.uuid4().hex}"
-        status, headers, body = fail(error)
+        status, headers, body = openai_error_answer(error)
         log.info("%s rejected with %d: %s", request_id, status, error.message)
         own = {"content-length": str(len(body)), "connection": "close", "x-request-id": request_id}
         lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]

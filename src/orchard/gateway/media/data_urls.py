@@ -5,7 +5,7 @@ import base64
 from msgspec.structs import replace
 
 from orchard.core.media import MAX_BYTES, MediaPart
-from orchard.dialects.common.json_body import invalid
+from orchard.dialects.common.json_body import invalid_field
 from orchard.gateway.media.errors import check_media_type, file_empty, file_too_large
 
 _STEP = 2**20  # characters to decode at a time, so that the GIL is never held for long
@@ -21,13 +21,13 @@ def decode_data_url(part: MediaPart) -> MediaPart:
     head = part.url[len("data:") : comma] if comma >= 0 else ""
     media_type, *parameters = (piece.strip().lower() for piece in head.split(";"))
     if not parameters or parameters[-1] != "base64":
-        raise invalid(part.param, "must be a data: URL with base64, such as 'data:image/png;base64,iVBO...'.")
+        raise invalid_field(part.param, "must be a data: URL with base64, such as 'data:image/png;base64,iVBO...'.")
     check_media_type(part, media_type)
     if (len(part.url) - comma - 1) // 4 * 3 > MAX_BYTES[part.kind] + 2:
         raise file_too_large(part)
     data = decode_base64(part.url, comma + 1)
     if data is None:
-        raise invalid(part.param, "must hold valid base64 (RFC 4648, 4; with padding, without line ends).")
+        raise invalid_field(part.param, "must hold valid base64 (RFC 4648, 4; with padding, without line ends).")
     if not data:
         raise file_empty(part)
     if len(data) > MAX_BYTES[part.kind]:

@@ -2,7 +2,7 @@
 
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_BYTES, MediaKind, MediaPart
-from orchard.dialects.common.json_body import invalid
+from orchard.dialects.common.json_body import invalid_field
 from orchard.dialects.common.media import UNKNOWN_TYPES
 
 MAX_REQUEST_BYTES = 208 * 2**20
@@ -35,12 +35,14 @@ def media_too_large(part: MediaPart) -> OrchardError:
 
 def file_empty(part: MediaPart) -> OrchardError:
     """Return the error of a medium whose file has no bytes."""
-    return invalid(part.param, "is empty.")
+    return invalid_field(part.param, "is empty.")
 
 
 def check_media_type(part: MediaPart, media_type: str) -> None:
     """Raise OrchardError (invalid_request) if a media type (RFC 6838) does not match the kind of a medium."""
     if part.kind in _TYPES and media_type not in UNKNOWN_TYPES and not media_type.startswith(_TYPES[part.kind]):
-        raise invalid(part.param, f"must be {_WHAT[part.kind]}, not {media_type[:64]!r}.")
+        raise invalid_field(part.param, f"must be {_WHAT[part.kind]}, not {media_type[:64]!r}.")
     if part.kind == "image" and media_type.startswith("image/svg"):  # which no model reads
-        raise invalid(part.param, f"must be an image of pixels, such as PNG, JPEG or WebP, not {media_type[:64]!r}.")
+        raise invalid_field(
+            part.param, f"must be an image of pixels, such as PNG, JPEG or WebP, not {media_type[:64]!r}."
+        )

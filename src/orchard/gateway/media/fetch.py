@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from orchard import __version__
 from orchard.core.media import MAX_BYTES, MediaPart
-from orchard.dialects.common.json_body import invalid
+from orchard.dialects.common.json_body import invalid_field
 from orchard.dialects.common.media import media_kind
 from orchard.gateway.media.addresses import is_public
 from orchard.gateway.media.errors import check_media_type, file_empty, file_too_large
@@ -79,8 +79,8 @@ class Fetcher:
                     return found
                 url = str(target.join(found))
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, ValueError) as error:
-            raise invalid(part.param, f"can't be fetched: {_failure_reason(error)}.") from None
-        raise invalid(part.param, f"can't be fetched: there are more than {_MOST_REDIRECTS} redirects.")
+            raise invalid_field(part.param, f"can't be fetched: {_failure_reason(error)}.") from None
+        raise invalid_field(part.param, f"can't be fetched: there are more than {_MOST_REDIRECTS} redirects.")
 
     def close(self) -> None:
         """Cancel pending name lookups."""
@@ -96,9 +96,11 @@ class Fetcher:
         if target.port is not None and not 0 <= target.port <= _MOST_PORT:  # httpx takes any number
             raise httpx.InvalidURL("the port is out of range")
         if target.scheme not in ("http", "https") or not target.host:
-            raise invalid(part.param, "leads to something other than an http or https URL.")
+            raise invalid_field(part.param, "leads to something other than an http or https URL.")
         if target.userinfo:
-            raise invalid(part.param, "must be a URL without a user name and a password, and lead to none with them.")
+            raise invalid_field(
+                part.param, "must be a URL without a user name and a password, and lead to none with them."
+            )
         return target
 
     async def _look_up(self, part: MediaPart, target: httpx.URL) -> list[str]:
@@ -115,7 +117,7 @@ class Fetcher:
         if not addresses or not (self._allow_private or all(map(is_public, addresses))):
             # The same error for unknown names, so that callers can't find out the names of a private network.
             message = f"can't be fetched: there is no host {host[:256]!r} on the public internet"
-            raise invalid(part.param, f"{message} (others are allowed with --allow-private-media).")
+            raise invalid_field(part.param, f"{message} (others are allowed with --allow-private-media).")
         return addresses
 
     async def _get(
@@ -155,9 +157,9 @@ async def _read_content(part: MediaPart, response: httpx.Response, hold: Callabl
     if response.status_code in _REDIRECTS and "location" in response.headers:
         return str(response.headers["location"])
     if response.status_code != 200:
-        raise invalid(part.param, f"can't be fetched: its server answers with status {response.status_code}.")
+        raise invalid_field(part.param, f"can't be fetched: its server answers with status {response.status_code}.")
     if response.headers.get("content-encoding", "identity") != "identity":
-        raise invalid(part.param, "can't be fetched: its server sends it compressed.")
+        raise invalid_field(part.param, "can't be fetched: its server sends it compressed.")
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()[:_MOST_TYPE_CHARS]
     check_media_type(part, media_type)
     if part.kind == "document":

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_BYTES, MediaPart
-from orchard.dialects.common.json_body import invalid
+from orchard.dialects.common.json_body import invalid_field
 from orchard.gateway.media.errors import file_empty, file_too_large
 
 
@@ -22,7 +22,7 @@ def open_local_file(part: MediaPart, folder: str | None) -> tuple[BinaryIO, int]
     payload_too_large.
     """
     if folder is None:
-        raise invalid(part.param, "is a file: URL: the server reads files only with --allowed-local-media.")
+        raise invalid_field(part.param, "is a file: URL: the server reads files only with --allowed-local-media.")
     try:
         file = _open_below(part.url, Path(folder))
     except (OSError, ValueError, RuntimeError):  # RuntimeError: circular links
@@ -73,4 +73,4 @@ def _enter_folder(folder: int, name: str, flags: int) -> int:
 
 
 def _unreadable_error(part: MediaPart) -> OrchardError:
-    return invalid(part.param, "must name a file in the folder of --allowed-local-media.")
+    return invalid_field(part.param, "must name a file in the folder of --allowed-local-media.")

@@ -12,9 +12,9 @@ from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart, is_data_url
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Generate, Message, TextPart
-from orchard.core.tasks.media import request_media, with_media
-from orchard.dialects.common.json_body import invalid
-from orchard.dialects.common.media import NOT_A_URL, KeptMedium, media_kind
+from orchard.core.tasks.media import replace_request_media, request_media
+from orchard.dialects.common.json_body import invalid_field
+from orchard.dialects.common.media import NOT_A_URL, MediaReference, media_kind
 from orchard.gateway.http.budget import Budget, Share
 from orchard.gateway.media import data_urls, local_files
 from orchard.gateway.media.documents import document_as_text
@@ -48,9 +48,9 @@ class MediaResolver:
     async def resolve(self, request: Request, kept: Mapping[str, bytes] = MappingProxyType({})) -> ResolvedRequest:
         """Return a request whose media have their bytes in `data`, with documents of plain text replaced by texts.
 
-        `kept` are the media of stored items by digest (`KeptMedium`). Cancelling ends all fetches. Raise OrchardError,
-        whose `param` names the medium to blame: invalid_request, payload_too_large, overloaded if too many bytes are
-        arriving already.
+        `kept` are the media of stored items by digest (`MediaReference`). Cancelling ends all fetches. Raise
+        OrchardError, whose `param` names the medium to blame: invalid_request, payload_too_large, overloaded if too
+        many bytes are arriving already.
         """
         parts = list(unresolved_media(request))
         if not parts:
@@ -66,7 +66,7 @@ class MediaResolver:
             arrival.share.take(0)
         results = iter([task.result() for task in found])
         media = (next(results) if part.url else part for part in request_media(request))
-        return ResolvedRequest(with_media(request, media), arrival.media_by_url())
+        return ResolvedRequest(replace_request_media(request, media), arrival.media_by_url())
 
     async def fetch(self, media: Sequence[MediaPart]) -> Mapping[str, MediaPart]:
         """Return the media from http, https and file URLs, by URL. Raise as `resolve` does."""
@@ -93,7 +93,7 @@ class _Arrival:
 
     async def resolve_part(self, part: MediaPart) -> MediaPart | TextPart:
         """Return a part with its bytes, or the text of a document. Raise OrchardError."""
-        if kept := KeptMedium.of(part.url):
+        if kept := MediaReference.parse(part.url):
             found = self._take_stored(part, kept)
         elif is_data_url(part.url):
             small = len(part.url) <= _SMALL_CHARS
@@ -115,10 +115,10 @@ class _Arrival:
         """Return the medium from each URL, once all have arrived."""
         return {url: found.result() for (_, url), found in self._found.items()}
 
-    def _take_stored(self, part: MediaPart, kept: KeptMedium) -> MediaPart:
+    def _take_stored(self, part: MediaPart, kept: MediaReference) -> MediaPart:
         data = self._kept.get(kept.digest)
         if data is None:
-            raise invalid(part.param, NOT_A_URL)
+            raise invalid_field(part.param, NOT_A_URL)
         self._count_bytes(part, len(data))
         media_type = kept.media_type or part.media_type
         kind = media_kind(media_type, part.name) if part.kind == "document" else part.kind
@@ -128,7 +128,7 @@ class _Arrival:
         key = part.kind, part.url
         if (known := self._found.get(key)) is None:
             if len(self._found) >= MAX_URLS:
-                raise invalid(part.param, f"is one URL too many: a request may have {MAX_URLS}.")
+                raise invalid_field(part.param, f"is one URL too many: a request may have {MAX_URLS}.")
             known = self._found[key] = asyncio.ensure_future(self._load_url(part))
         found = await known
         return replace(part, kind=found.kind, url="", data=found.data, media_type=found.media_type)
@@ -147,7 +147,7 @@ class _Arrival:
                     return await self._fetcher.fetch(part, lambda size: self._hold_bytes(part, size))
             except TimeoutError:
                 seconds = f"{self._settings.body_timeout:g} seconds"
-                raise invalid(part.param, f"can't be fetched: it did not arrive within {seconds}.") from None
+                raise invalid_field(part.param, f"can't be fetched: it did not arrive within {seconds}.") from None
 
     def _hold_bytes(self, part: MediaPart, size: int) -> None:
         self._arrived += size

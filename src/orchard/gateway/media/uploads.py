@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_BYTES, MediaKind, MediaPart
-from orchard.dialects.common.json_body import invalid
+from orchard.dialects.common.json_body import invalid_field
 from orchard.gateway.http.body import drain_body
 from orchard.gateway.http.budget import Budget, Share
 from orchard.gateway.media.errors import check_media_type, file_empty, file_too_large
@@ -243,7 +243,7 @@ class _Parts:
                 if most
                 else f"is not a field for files: send them in {self._files.field_names}."
             )
-            raise invalid(self._field, why)
+            raise invalid_field(self._field, why)
         media_type = self._headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
         file = MediaPart(self._files.kind, "", self._field, media_type=media_type)
         check_media_type(file, media_type)
@@ -276,7 +276,7 @@ class _Parts:
         try:
             value = self._data.decode()
         except UnicodeDecodeError:
-            raise invalid(self._field, "is not UTF-8.") from None
+            raise invalid_field(self._field, "is not UTF-8.") from None
         self.form.fields.setdefault(self._field, []).append(value)
 
     def _end(self) -> None:

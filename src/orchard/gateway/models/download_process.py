@@ -186,7 +186,7 @@ def main() -> None:
     try:
         folder = download_snapshot(repo, revision, lambda done, total: _print_report(Report(done, total)))
     except OrchardError as error:
-        _print_report(Report(failed=Failed.of(error)))
+        _print_report(Report(failed=Failed.from_error(error)))
     else:
         _print_report(Report(folder=folder))
 

@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from orchard import folder_files
 from orchard.config import ModelSettings, Settings, options_of
-from orchard.core.media import MediaPart, unreadable
+from orchard.core.media import MediaPart, unreadable_error
 from orchard.core.model_config import Capability, capabilities
 from orchard.core.request import LoadOptions, Task
 from orchard.core.tasks.speak import Speak, SpeechOptions
@@ -99,7 +99,7 @@ class ModelEntry(Struct, frozen=True):
         if self.kind in ("text", "embeddings") and self.path:
             for part in parts:
                 if part.kind != "document":
-                    raise unreadable(part)
+                    raise unreadable_error(part)
 
 
 def with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelSettings | Settings) -> ModelEntry:

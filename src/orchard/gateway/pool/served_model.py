@@ -325,7 +325,7 @@ class ServedModel:
         return failures.not_loadable(self.entry.id, self.restarts.reason, lacks_memory=self.restarts.lacks_memory)
 
     def _fail_all(self, error: OrchardError) -> None:
-        self.requests.fail_waiting(Failed.of(error))
+        self.requests.fail_waiting(Failed.from_error(error))
         self._load_waiters.tell(error)
 
     def _note(self) -> str:
@@ -405,7 +405,7 @@ class ServedModel:
         log.info("%s is unloaded: %s", self.entry.id, why)
         self._idle.stop()
         # Give up memory that it does not need now, unless it must save prompts, which would be dropped.
-        if self.allowance is not None and not self.entry.options.saves:
+        if self.allowance is not None and not self.entry.options.saves_files:
             self.allow(min(self.allowance, self.need), self._most_bytes)
         self._become(ModelState.ENDING if end else ModelState.UNLOADING)
         if self.worker.phase == "ready":

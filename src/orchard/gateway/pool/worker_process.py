@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from orchard import wire
 from orchard.config import Settings
 from orchard.core.cache_report import CacheState
-from orchard.core.errors import OrchardError, tells_of_memory
+from orchard.core.errors import OrchardError, reports_out_of_memory
 from orchard.core.events import Failed, Progressed
 from orchard.core.request import LoadOptions, Request
 from orchard.core.speculation_report import SpeculationReport
@@ -195,7 +195,7 @@ class WorkerProcess:
         try:
             self.backend.check_task(self.name, type(request.task), self._options)
         except OrchardError as error:  # the model's kind was unknown before its download
-            stream.push([Failed.of(error)])
+            stream.push([Failed.from_error(error)])
             return
         if not self._streams:
             self._watchdog.heard()
@@ -398,7 +398,7 @@ class WorkerProcess:
         if code == -signal.SIGKILL:
             kills = count_oom_kills()
             return not self._killed and (kills is None or kills != self._oom_kills)
-        return tells_of_memory(said) and (code > 0 or code == -signal.SIGABRT)
+        return reports_out_of_memory(said) and (code > 0 or code == -signal.SIGABRT)
 
     def kill(self) -> None:
         """Kill the process."""

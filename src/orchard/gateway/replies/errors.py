@@ -19,12 +19,12 @@ log = logging.getLogger(__name__)
 Fail = Callable[[OrchardError, str], ErrorAnswer]
 
 # At the URLs of these dialects, a request with Anthropic's header gets errors in Anthropic's dialect.
-_SHARED: tuple[Fail, ...] = (openai_errors.fail, responses_errors.fail)
+_SHARED: tuple[Fail, ...] = (openai_errors.openai_error_answer, responses_errors.responses_error_answer)
 # The dialects of URLs that are not served, by the beginning of the path.
 _PREFIXES: tuple[tuple[str, Fail], ...] = (
-    ("/openai/", openai_errors.fail_azure),
-    ("/v1/messages", anthropic_errors.fail),
-    ("/anthropic/", anthropic_errors.fail),
+    ("/openai/", openai_errors.azure_error_answer),
+    ("/v1/messages", anthropic_errors.anthropic_error_answer),
+    ("/anthropic/", anthropic_errors.anthropic_error_answer),
 )
 
 
@@ -45,8 +45,8 @@ class Dialects:
             found.setdefault(route.matches(scope)[0], fail)
         by_path = (fail for prefix, fail in _PREFIXES if scope["path"].startswith(prefix))
         # A partial match is a route with another method.
-        fail = found.get(Match.FULL) or found.get(Match.PARTIAL) or next(by_path, openai_errors.fail)
-        return anthropic_errors.fail if fail in _SHARED and names_anthropic(scope) else fail
+        fail = found.get(Match.FULL) or found.get(Match.PARTIAL) or next(by_path, openai_errors.openai_error_answer)
+        return anthropic_errors.anthropic_error_answer if fail in _SHARED and names_anthropic(scope) else fail
 
 
 def error_response(scope: Scope, error: OrchardError) -> Response:

@@ -84,19 +84,19 @@ class Run:
             self._stream.may_restart(None if self._followed else self._restart)
             failed = self._reason
         except OrchardError as error:
-            failed = Failed.of(error)
+            failed = Failed.from_error(error)
         if failed:
             await self._add_events([failed])
 
     def _restart(self) -> None:
         self.encoder = ResponseEncoder(self._call)
-        self._events = self.encoder.queued()
+        self._events = self.encoder.queued_events()
 
     async def _add_events(self, events: Sequence[Event]) -> None:
-        told = self.encoder.each(events)
+        told = self.encoder.encode_list(events)
         # Store it first, because a client that gets the end may continue the response at once.
         if self.encoder.ended and await self._keep(self.encoder, pack_events([*self._events, *told])):
-            told[-1:] = [self.encoder.unstored(end) for end in told[-1:]]  # a cancelled response has no last event
+            told[-1:] = [self.encoder.mark_unstored(end) for end in told[-1:]]  # a cancelled response has no last event
         self._tell(told)
 
     async def follow(self, after: int, keep_alive: float) -> AsyncIterator[bytes]:

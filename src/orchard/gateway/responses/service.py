@@ -18,11 +18,11 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Failed, Usage
 from orchard.core.fair_queue import has_place
-from orchard.core.tasks.generate import Count, generation
+from orchard.core.tasks.generate import Count, generate_task
 from orchard.dialects.openai.responses.call import ResponseCall
-from orchard.dialects.openai.responses.encode import ResponseEncoder, compacted
+from orchard.dialects.openai.responses.encode import ResponseEncoder, compaction_body
 from orchard.dialects.openai.responses.parse import Draft
-from orchard.dialects.openai.responses.seal import Unseal, unknown, unseal
+from orchard.dialects.openai.responses.seal import Unseal, unseal, unseal_nothing
 from orchard.gateway.caller import Caller
 from orchard.gateway.media.resolver import MediaResolver, unresolved_media
 from orchard.gateway.pool.pool import Pool
@@ -127,7 +127,7 @@ class Responses:
         needed = given or any(_COMPACTION in item for item in past.items)
         unseal_item = await self.unsealer(needed)
         try:
-            call = draft.call(request_id, priority, past.items, past.referenced, unseal_item)
+            call = draft.make_call(request_id, priority, past.items, past.referenced, unseal_item)
         except DAMAGE as error:  # the request's own input has been checked
             message = "what this request continues is damaged and can't be read"
             raise OrchardError("unavailable", message) from error
@@ -137,13 +137,13 @@ class Responses:
             past.extent.plus(call.input).check(what, self.settings.max_body_bytes)
         self.pool.find(call.request.model, call.request.adapter).entry.check_media(unresolved_media(call.request))
         resolved = await self._media.resolve(call.request, past.media)
-        return replace(call, request=resolved.request, fetched=resolved.fetched, kept=past.media)
+        return replace(call, request=resolved.request, fetched_media=resolved.fetched, stored_media=past.media)
 
     async def count(self, caller: Caller, draft: Draft, request_id: str) -> int:
         """Return the number of tokens of a request's input. Raise OrchardError if it can't be counted."""
         call = await self.prepare(caller, draft, request_id, None)
-        request = replace(call.request, task=Count(generation(call.request)))
-        if not call.droppable():  # otherwise an answer would drop messages, so the input may be too long
+        request = replace(call.request, task=Count(generate_task(call.request)))
+        if not call.count_droppable_messages():  # otherwise an answer would drop messages, so the input may be too long
             request = self._overflow.limit_count(request)
         return await internal_request.count_tokens(self.pool, request)
 
@@ -151,7 +151,7 @@ class Responses:
         """Return a conversation with a summary in place of the assistant's items, as JSON. Raise OrchardError."""
         past = await self.load_past(caller, draft)
         call = await self.prepare(caller, draft, request_id, priority, past)
-        if not any(message.role != "system" for message in generation(call.request).messages):
+        if not any(message.role != "system" for message in generate_task(call.request).messages):
             raise OrchardError("invalid_request", "`input` is required: there is nothing to compact.", param="input")
         key = await self._call_store(self._seal_key.load)
         with self.hold_past(call):
@@ -161,11 +161,11 @@ class Responses:
         if past.media:
             given = [msgspec.json.decode(restore_item(msgspec.json.encode(item), past.media)) for item in call.input]
             call = replace(call, input=given)
-        return compacted(call, before, made.text, used, key)
+        return compaction_body(call, before, made.text, used, key)
 
     async def unsealer(self, needed: bool) -> Unseal:
         """Return the function that reads compaction items, if one is `needed`. Raise OrchardError."""
-        return partial(unseal, key=await self._call_store(self._seal_key.load)) if needed else unknown
+        return partial(unseal, key=await self._call_store(self._seal_key.load)) if needed else unseal_nothing
 
     async def answer(self, caller: Caller, call: ResponseCall) -> Response:
         """Make a response, while the caller waits or in the background. Raise OrchardError if it can't begin."""
@@ -181,14 +181,14 @@ class Responses:
 
         If the caller allows it, drop the oldest messages, as few as possible, so that the request fits.
         """
-        dropped, least, most = 0, 0, call.droppable()
+        dropped, least, most = 0, 0, call.count_droppable_messages()
         while least < most:
             if await self._fits(call, dropped):
                 most = dropped
             else:
                 least = dropped + 1
             dropped = (least + most) // 2
-        request = call.without_oldest(most) if most else call.request
+        request = call.drop_oldest(most) if most else call.request
         return self._overflow.wrap(request, self.pool.stream(request))
 
     async def _begin(self, caller: Caller, call: ResponseCall) -> Run:
@@ -228,7 +228,7 @@ class Responses:
         if gone or call.body.store is False:
             return None
         owner = None if encoder.ended else self._owner.token
-        media = KnownMedia(call.fetched, call.kept)
+        media = KnownMedia(call.fetched_media, call.stored_media)
         record = ResponseRecord(encoder.response(), call.input, caller.user, owner, events, media)
         return await self.try_transact(store_responses.save_response, record)
 
@@ -309,9 +309,9 @@ class Responses:
                 await self._call_store(self._store.sweep)
 
     async def _fits(self, call: ResponseCall, dropped: int) -> bool:
-        request = call.without_oldest(dropped)
+        request = call.drop_oldest(dropped)
         window = self.pool.find(request.model, request.adapter).entry.context_window
-        counted = replace(request, id=f"{request.id}-{dropped}", task=Count(generation(request)))
+        counted = replace(request, id=f"{request.id}-{dropped}", task=Count(generate_task(request)))
         tokens = await internal_request.unless_too_long(internal_request.count_tokens(self.pool, counted))
         return tokens is not None and (window is None or tokens < window)
 
@@ -337,12 +337,12 @@ class _Answer(EventResponse):
         self._stream.may_restart(self._restart)
         while not self._encoder.ended:
             events = await self._stream.next(self._keep_alive)  # a restart replaces the encoder meanwhile
-            self._encoder.each(events)
+            self._encoder.encode_list(events)
         if self._encoder.error:
             raise self._encoder.error
         headers = summary_header(self._encoder.summary)
         if error := await self._responses.keep(self._caller, self._call, self._encoder):
-            self._encoder.unstored(b"")
+            self._encoder.mark_unstored(b"")
             headers |= not_stored_header(error)
         return Response(self._encoder.body(), headers=headers, media_type=_JSON)
 
@@ -351,4 +351,4 @@ class _Answer(EventResponse):
 
     async def _finish_body(self, body: bytes) -> bytes:
         unkept = await self._responses.keep(self._caller, self._call, self._encoder)
-        return self._encoder.unstored(body) if unkept else body
+        return self._encoder.mark_unstored(body) if unkept else body

@@ -133,8 +133,8 @@ class ResponsesSocket:
         past = self._take_past(draft) or await self._responses.load_past(self._caller, draft)
         priority = self._socket.headers.get(PRIORITY_HEADER)
         call = await self._responses.prepare(self._caller, draft, request_id, priority, past)
-        if call.unserved:
-            log.warning("%s", unserved_tools_warning(call.unserved))
+        if call.unserved_tools:
+            log.warning("%s", unserved_tools_warning(call.unserved_tools))
         encoder = ResponseEncoder(call)
         with self._responses.hold_past(call):
             stream = await self._responses.open(call)
@@ -165,7 +165,7 @@ class ResponsesSocket:
             if not begun and events and isinstance(events[0], Failed):
                 raise events[0].error()
             begun = begun or bool(events)
-            told = encoder.each(events)
+            told = encoder.encode_list(events)
             # Store it first, because a client that gets the end may continue the response at once.
             if encoder.ended and await self._responses.keep(self._caller, call, encoder):
                 told[-1] = encoder.unstored(told[-1])
@@ -192,6 +192,6 @@ class ResponsesSocket:
 
 def _pack_input(call: ResponseCall) -> tuple[list[Fields], dict[str, bytes]]:
     """Return the items of an input without their media, and the media by digest."""
-    known = KnownMedia(call.fetched, call.kept)
+    known = KnownMedia(call.fetched_media, call.stored_media)
     found = [pack_item(item, known) for item in call.input]
     return [item for item, _ in found], {digest: data for _, media in found for digest, data in media.items()}

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Collector, Event, Failed
 from orchard.dialects.openai.chat.encode import ChatCall, ChatEncoder
-from orchard.dialects.openai.chat.stored import AskedChat
+from orchard.dialects.openai.chat.stored import StoredRequest
 from orchard.gateway.caller import Caller
 from orchard.gateway.replies.event_response import EventResponse, not_stored_header, summary_header
 from orchard.gateway.replies.event_stream import EventStream, collect_events
@@ -20,7 +20,7 @@ class StoredChat(EventResponse):
     """Answers like any chat completion, and stores the answer with its request."""
 
     def __init__(
-        self, responses: Responses, stream: EventStream, caller: Caller, call: ChatCall, asked: AskedChat
+        self, responses: Responses, stream: EventStream, caller: Caller, call: ChatCall, asked: StoredRequest
     ) -> None:
         self._responses = responses
         self._caller = caller
@@ -42,13 +42,15 @@ class StoredChat(EventResponse):
     async def _finish_body(self, body: bytes) -> bytes:
         completion = self._gathering.completion()
         return (
-            self._gathering.encoder.unstored(body) if completion and await self._store_completion(completion) else body
+            self._gathering.encoder.mark_unstored(body)
+            if completion and await self._store_completion(completion)
+            else body
         )
 
     async def _store_completion(self, completion: dict[str, object]) -> OrchardError | None:
         """Store the answer; return the error if that fails."""
-        stored = self._asked.completion(completion, self._call.request.id)
-        messages = self._asked.listed(self._call.completion_id)
+        stored = self._asked.stored_completion(completion, self._call.request.id)
+        messages = self._asked.message_list(self._call.completion_id)
         return await self._responses.try_transact(store_completions.save_completion, self._caller, stored, messages)
 
 

@@ -44,8 +44,8 @@ def add_anthropic_routes(routes: APIRouter, site: AppState) -> None:
         """Answer a conversation: https://platform.claude.com/docs/en/api/messages/create."""
         body, header = await site.bodies.read(http), http.headers.get(PRIORITY_HEADER)
         call = parse(body, http.state.id, priority=header, stable_prompts=stable, default=site.pool.only())
-        if call.unserved:
-            warn(http.scope, unserved_tools_warning(call.unserved))
+        if call.unserved_tools:
+            warn(http.scope, unserved_tools_warning(call.unserved_tools))
         return await site.answer(http, call.request, MessagesEncoder(call) if call.stream else call.complete)
 
     @routes.post("/messages/count_tokens", **described)
@@ -71,7 +71,7 @@ def _add_model_routes(routes: APIRouter, site: AppState) -> None:
             if entry.serves(Generate)
             for name in (entry.id, *entry.aliases)
         ]
-        return anthropic_models.page(served, http.query_params)
+        return anthropic_models.page_of_models(served, http.query_params)
 
     async def get_model(model_id: str) -> dict[str, Any]:
         entry = site.pool.registry.find_local(model_id)
@@ -84,4 +84,4 @@ def _add_model_routes(routes: APIRouter, site: AppState) -> None:
 def _describe_model(site: AppState, entry: ModelEntry, name: str) -> dict[str, Any]:
     model = site.pool.models.get(entry.id)
     able = model.status.usable_capabilities(entry.capabilities) if model else entry.capabilities
-    return anthropic_models.describe(name, entry.context_window, entry.created, able)
+    return anthropic_models.describe_model(name, entry.context_window, entry.created, able)

@@ -6,12 +6,12 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from orchard.dialects.common.fields import PRIORITY_HEADER, schema
+from orchard.dialects.common.fields import PRIORITY_HEADER, body_schema
 from orchard.dialects.openai import stored
 from orchard.dialects.openai.chat.encode import ChatEncoder
 from orchard.dialects.openai.chat.parse import parse
 from orchard.dialects.openai.chat.schema import BODY
-from orchard.dialects.openai.chat.stored import parse_asked
+from orchard.dialects.openai.chat.stored import parse_stored_request
 from orchard.gateway.responses.paging import OldestFirst
 from orchard.gateway.responses.stored_chat import StoredChat
 from orchard.gateway.routes.app_state import AppState
@@ -42,17 +42,17 @@ def _add_stored_chat_routes(routes: APIRouter, site: AppState) -> None:
         named = ((_METADATA.fullmatch(name), value) for name, value in http.query_params.multi_items())
         metadata = {match[1]: value for match, value in named if match}
         found = await completions.search(http.state.caller, model, metadata, wanted)
-        return Response(stored.page(found.items, found.more), media_type=_JSON)
+        return Response(stored.page_of_objects(found.items, found.more), media_type=_JSON)
 
     @routes.get(item, response_class=Response)
     async def get_completion(http: Request, completion_id: str) -> Response:
         """Return a stored completion."""
         return Response(await completions.load(http.state.caller, completion_id), media_type=_JSON)
 
-    @routes.post(item, **route_options(schema(stored.MetadataUpdate), parameters=()))
+    @routes.post(item, **route_options(body_schema(stored.MetadataUpdate), parameters=()))
     async def update_completion(http: Request, completion_id: str) -> Response:
         """Replace a stored completion's metadata."""
-        metadata = stored.new_metadata(await site.bodies.read(http))
+        metadata = stored.parse_metadata(await site.bodies.read(http))
         found = await completions.update(http.state.caller, completion_id, metadata)
         return Response(found, media_type=_JSON)
 
@@ -60,13 +60,13 @@ def _add_stored_chat_routes(routes: APIRouter, site: AppState) -> None:
     async def delete_completion(http: Request, completion_id: str) -> Response:
         """Forget a stored completion."""
         await completions.delete(http.state.caller, completion_id)
-        return Response(stored.deleted(completion_id, "chat.completion.deleted"), media_type=_JSON)
+        return Response(stored.deletion_body(completion_id, "chat.completion.deleted"), media_type=_JSON)
 
     @routes.get(f"{item}/messages", response_class=Response)
     async def list_messages(http: Request, completion_id: str, wanted: OldestFirst) -> Response:
         """List the messages that a stored completion answers."""
         found = await completions.messages(http.state.caller, completion_id, wanted)
-        return Response(stored.page(found.items, found.more), media_type=_JSON)
+        return Response(stored.page_of_objects(found.items, found.more), media_type=_JSON)
 
 
 async def answer_chat(site: AppState, http: Request, model: str | None = None) -> Response:
@@ -75,6 +75,6 @@ async def answer_chat(site: AppState, http: Request, model: str | None = None) -
     body = await site.bodies.read(http)
     call = parse(body, http.state.id, header, model=model, default=site.pool.only())
     if call.stored:
-        asked = parse_asked(body)
+        asked = parse_stored_request(body)
         return StoredChat(site.responses, await site.open(http, call.request), http.state.caller, call, asked)
     return await site.answer(http, call.request, ChatEncoder(call) if call.stream else call.complete)

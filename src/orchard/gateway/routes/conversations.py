@@ -8,7 +8,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from orchard.dialects.common.fields import schema
+from orchard.dialects.common.fields import body_schema
 from orchard.dialects.openai import stored as openai_stored
 from orchard.dialects.openai.responses import stored
 from orchard.dialects.openai.responses.schema import ConversationBody, ItemsBody
@@ -35,30 +35,32 @@ def _add_conversation_routes(routes: APIRouter, site: AppState) -> None:
         hex_id = http.state.id.removeprefix("req_")
         body = await site.bodies.read(http)
         unseal = await site.responses.unsealer(_COMPACTION in body)
-        metadata, items, media = stored.new_conversation(body, hex_id, unseal)
+        metadata, items, media = stored.parse_conversation(body, hex_id, unseal)
         fetched = await cancel_on_disconnect(http, site.media.fetch(media))
         id_, caller = f"conv_{hex_id}", http.state.caller
         created = await conversations.create(caller, id_, metadata, items, fetched=fetched)
-        return _json_response(stored.conversation(id_, created, metadata))
+        return _json_response(stored.conversation_fields(id_, created, metadata))
 
     @routes.get(one, response_class=Response)
     async def get_conversation(http: Request, conversation_id: str) -> Response:
         """Return a conversation."""
         found = await conversations.load(http.state.caller, conversation_id)
-        return _json_response(stored.conversation(conversation_id, *found))
+        return _json_response(stored.conversation_fields(conversation_id, *found))
 
     @routes.post(one, **_body_route_options(openai_stored.MetadataUpdate))
     async def update_conversation(http: Request, conversation_id: str) -> Response:
         """Replace a conversation's metadata."""
-        metadata = openai_stored.new_metadata(await site.bodies.read(http))
+        metadata = openai_stored.parse_metadata(await site.bodies.read(http))
         created = await conversations.update(http.state.caller, conversation_id, metadata)
-        return _json_response(stored.conversation(conversation_id, created, metadata))
+        return _json_response(stored.conversation_fields(conversation_id, created, metadata))
 
     @routes.delete(one, response_class=Response)
     async def delete_conversation(http: Request, conversation_id: str) -> Response:
         """Delete a conversation, with its items and its responses."""
         await conversations.delete(http.state.caller, conversation_id)
-        return Response(openai_stored.deleted(conversation_id, "conversation.deleted"), media_type="application/json")
+        return Response(
+            openai_stored.deletion_body(conversation_id, "conversation.deleted"), media_type="application/json"
+        )
 
 
 def _add_item_routes(routes: APIRouter, site: AppState) -> None:
@@ -68,21 +70,21 @@ def _add_item_routes(routes: APIRouter, site: AppState) -> None:
     async def list_items(http: Request, conversation_id: str, wanted: NewestFirst) -> Response:
         """List a conversation's items."""
         found = await conversations.items(http.state.caller, conversation_id, wanted)
-        return Response(openai_stored.page(found.items, found.more), media_type="application/json")
+        return Response(openai_stored.page_of_objects(found.items, found.more), media_type="application/json")
 
     @routes.post(all_items, **_body_route_options(ItemsBody))
     async def create_items(http: Request, conversation_id: str) -> Response:
         """Add items to a conversation."""
         body = await site.bodies.read(http)
-        given = stored.added_items(body)
+        given = stored.parse_added_items(body)
         caller = http.state.caller
         related = await conversations.related(caller, conversation_id, *stored.related_ids(given))
         unseal = await site.responses.unsealer(_COMPACTION in body)
-        items, media = stored.checked_items(given, body, http.state.id.removeprefix("req_"), unseal, related)
+        items, media = stored.check_items(given, body, http.state.id.removeprefix("req_"), unseal, related)
         fetched = await cancel_on_disconnect(http, site.media.fetch(media))
         await conversations.add_items(caller, conversation_id, items, fetched=fetched)
         added = [(item["id"], msgspec.json.encode(item)) for item in items]
-        return Response(openai_stored.page(added), media_type="application/json")
+        return Response(openai_stored.page_of_objects(added), media_type="application/json")
 
     @routes.get(f"{all_items}/{{item_id}}", response_class=Response)
     async def get_item(http: Request, conversation_id: str, item_id: str) -> Response:
@@ -95,11 +97,11 @@ def _add_item_routes(routes: APIRouter, site: AppState) -> None:
         """Delete an item of a conversation."""
         await conversations.delete_item(http.state.caller, conversation_id, item_id)
         found = await conversations.load(http.state.caller, conversation_id)
-        return _json_response(stored.conversation(conversation_id, *found))
+        return _json_response(stored.conversation_fields(conversation_id, *found))
 
 
 def _body_route_options(body: type[Struct]) -> dict[str, Any]:
-    return route_options(schema(body), parameters=())
+    return route_options(body_schema(body), parameters=())
 
 
 def _json_response(found: dict[str, Any]) -> Response:

@@ -32,7 +32,7 @@ async def answer_embeddings(site: AppState, http: Request, model: str | None = N
     body = await site.bodies.read(http)
     call = parse(body, http.state.id, header, model=model, default=site.pool.only(Embed))
     response = await site.answer(http, call.request, call.complete)
-    if call.of_tokens:
+    if call.has_tokens:
         _warn_of_tokens(site.pool.find(call.request.model), site.embeds_tokens)
     return response
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.websockets import WebSocket
 
 from orchard.core.errors import OrchardError
-from orchard.dialects.openai.errors import error_body
+from orchard.dialects.openai.errors import openai_error_body
 from orchard.gateway.http.not_found import advise_on_path
 from orchard.gateway.routes.app_state import AppState
 
@@ -22,7 +22,7 @@ def add_realtime_routes(routes: APIRouter, _: AppState) -> None:
         """Accept the socket, because clients don't show why a handshake is rejected, and close it with the reason."""
         reason = advise_on_path(socket.url.path, ())
         event = {"type": "error", "event_id": f"event_{socket.state.id}"}
-        event |= error_body(OrchardError("not_found", f"{reason}."))
+        event |= openai_error_body(OrchardError("not_found", f"{reason}."))
         await socket.accept(_PROTOCOL if _PROTOCOL in socket.scope["subprotocols"] else None)
         await socket.send_text(json.dumps(event))
         await socket.close(_REFUSED, reason)

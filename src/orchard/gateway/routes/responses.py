@@ -7,7 +7,7 @@ from starlette.websockets import WebSocket
 
 from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.dialects.openai import stored
-from orchard.dialects.openai.responses.encode import counted
+from orchard.dialects.openai.responses.encode import token_count_body
 from orchard.dialects.openai.responses.parse import parse, parse_compact
 from orchard.dialects.openai.responses.schema import BODY, COMPACT_BODY
 from orchard.gateway.replies.warnings import unserved_tools_warning, warn
@@ -35,7 +35,7 @@ def add_responses_routes(routes: APIRouter, site: AppState) -> None:
         draft = parse(await site.bodies.read(http), default=site.pool.only())
         counting = site.responses.count(http.state.caller, draft, http.state.id)
         tokens = await cancel_on_disconnect(http, counting)
-        return Response(counted(tokens), media_type=_JSON)
+        return Response(token_count_body(tokens), media_type=_JSON)
 
     @routes.post("/responses/compact", **route_options(COMPACT_BODY.schema()))
     async def compact_response(http: Request) -> Response:
@@ -66,7 +66,7 @@ def _add_stored_response_routes(routes: APIRouter, site: AppState) -> None:
     async def delete_response(http: Request, response_id: str) -> Response:
         """Delete a response; cancel it if it is running."""
         await site.responses.delete(http.state.caller, response_id)
-        return Response(stored.deleted(response_id, "response"), media_type=_JSON)
+        return Response(stored.deletion_body(response_id, "response"), media_type=_JSON)
 
     @routes.post(f"{one}/cancel", response_class=Response)
     async def cancel_response(http: Request, response_id: str) -> Response:
@@ -77,7 +77,7 @@ def _add_stored_response_routes(routes: APIRouter, site: AppState) -> None:
     async def list_input_items(http: Request, response_id: str, wanted: NewestFirst) -> Response:
         """List the input items of a response, including the items of the responses that it continues."""
         found = await site.responses.input_items(http.state.caller, response_id, wanted)
-        return Response(stored.page(found.items, found.more), media_type=_JSON)
+        return Response(stored.page_of_objects(found.items, found.more), media_type=_JSON)
 
 
 async def answer_responses(site: AppState, http: Request, model: str | None = None) -> Response:
@@ -86,6 +86,6 @@ async def answer_responses(site: AppState, http: Request, model: str | None = No
     header = http.headers.get(PRIORITY_HEADER)
     caller = http.state.caller
     call = await cancel_on_disconnect(http, site.responses.prepare(caller, draft, http.state.id, header))
-    if call.unserved:
-        warn(http.scope, unserved_tools_warning(call.unserved))
+    if call.unserved_tools:
+        warn(http.scope, unserved_tools_warning(call.unserved_tools))
     return await site.responses.answer(caller, call)

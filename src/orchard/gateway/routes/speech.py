@@ -10,7 +10,7 @@ from starlette.responses import Response
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.speak import Speak
 from orchard.dialects.common.fields import PRIORITY_HEADER
-from orchard.dialects.openai.speech import BODY, listed_voices, parse
+from orchard.dialects.openai.speech import BODY, parse, voice_list
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import SOUND, route_options
 
@@ -40,7 +40,7 @@ def add_speech_routes(routes: APIRouter, site: AppState) -> None:
         else:
             entries = site.pool.registry.configured_models()
         found = [(entry.id, entry.voice_names) for entry in entries if entry.serves(Speak)]
-        return listed_voices(found, is_known)
+        return voice_list(found, is_known)
 
 
 async def answer_speech(site: AppState, http: Request, model: str | None = None) -> Response:

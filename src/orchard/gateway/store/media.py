@@ -1,4 +1,4 @@
-"""Media of stored items. Each user's are stored once, by a hash of their bytes; items refer to them by a `KeptMedium`.
+"""Media of stored items. Each user's are stored once, by a hash of their bytes, by which items refer to them.
 
 A trigger of the database deletes a medium with the last item that refers to it.
 """
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart, is_data_url
-from orchard.dialects.common.media import KeptMedium
+from orchard.dialects.common.media import MediaReference
 from orchard.gateway.media.data_urls import decode_base64
 from orchard.gateway.media.errors import MAX_REQUEST_BYTES
 
@@ -57,7 +57,7 @@ def pack_item(item: Fields, known: KnownMedia = NO_MEDIA, user: str | None = Non
     item = copy.deepcopy(item)
     for holder, name in _places(item):
         value = holder[name]
-        if kept := KeptMedium.of(value):
+        if kept := MediaReference.parse(value):
             if kept.digest in known.kept:
                 media[kept.digest] = known.kept[kept.digest]
             continue
@@ -66,7 +66,7 @@ def pack_item(item: Fields, known: KnownMedia = NO_MEDIA, user: str | None = Non
             hashed = hashlib.sha256((user or "").encode())
             hashed.update(data)
             digest = hashed.hexdigest()
-            holder[name] = KeptMedium(digest, "".join(media_type.split()), original).url
+            holder[name] = MediaReference(digest, "".join(media_type.split()), original).url
             media[digest] = data
     return item, media
 
@@ -77,7 +77,7 @@ def restore_item(item: bytes, media: Mapping[str, bytes]) -> bytes:
         return item
     found = msgspec.json.decode(item)
     for holder, name in _places(found):
-        kept = KeptMedium.of(holder[name])
+        kept = MediaReference.parse(holder[name])
         if kept and kept.digest in media:
             holder[name] = _as_sent(kept, media[kept.digest])
     return msgspec.json.encode(found)
@@ -122,7 +122,7 @@ def _places(item: Fields) -> Iterator[tuple[Fields, str]]:
 
 
 def _medium(value: str, name: str, known: KnownMedia) -> tuple[bytes | None, str, str]:
-    """Return the bytes of a value (None: not a medium), their media type, and the `original` for a `KeptMedium`."""
+    """Return the bytes of a value (None: not a medium), their media type, and the `original` for a `MediaReference`."""
     if found := known.fetched.get(value):
         return found.data, found.media_type, value
     if is_data_url(value):
@@ -133,7 +133,7 @@ def _medium(value: str, name: str, known: KnownMedia) -> tuple[bytes | None, str
     return (decode_base64(value) if name in _BASE64 else None), "", ""
 
 
-def _as_sent(kept: KeptMedium, data: bytes) -> str:
+def _as_sent(kept: MediaReference, data: bytes) -> str:
     if kept.original and not is_data_url(kept.original):
         return kept.original
     return kept.original + base64.b64encode(data).decode()

@@ -16,7 +16,7 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Started, Summary
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Count, Generate, generation
+from orchard.core.tasks.generate import Count, Generate, generate_task
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_stream import EventStream
@@ -58,14 +58,14 @@ class Overflow:
         """Return a request to count tokens. They must fit into the window, unless summaries are on."""
         if self._is_wanted(request):
             return request
-        return replace(request, task=Count(generation(request), must_fit=True))
+        return replace(request, task=Count(generate_task(request), must_fit=True))
 
     def _is_wanted(self, request: Request) -> bool:
         return (request.overflow or self._otherwise) == "summarize"
 
     async def summarise(self, request: Request) -> MadeSummary:
         """Return a summary of a whole conversation, guided by its system messages. Raise OrchardError if it fails."""
-        task, inquiry = generation(request), InternalRequest(self.pool, request)
+        task, inquiry = generate_task(request), InternalRequest(self.pool, request)
         entry = self.pool.find(request.model, request.adapter).entry
         guides = [message for message in task.messages if message.role == "system"]
         texts = transcript(task.messages)
@@ -78,7 +78,7 @@ class Overflow:
 
     async def shorten(self, request: Request, refused: Failed) -> ShortenedRequest:
         """Return a request that fits. Raise OrchardError ("context_length_exceeded") if there is none."""
-        task, inquiry = generation(request), InternalRequest(self.pool, request)
+        task, inquiry = generate_task(request), InternalRequest(self.pool, request)
         entry = self.pool.find(request.model, request.adapter).entry
         conversation = LongConversation(task.messages)
         count = conversation.furthest
@@ -120,14 +120,14 @@ class Overflow:
         found = _replace_messages(inquiry.origin, conversation, known, MadeSummary(text))
         if known == conversation.furthest:
             return found
-        tokens = await unless_too_long(inquiry.count(generation(found.request)))
+        tokens = await unless_too_long(inquiry.count(generate_task(found.request)))
         return found if tokens is not None and tokens <= most else None
 
 
 def _replace_messages(
     request: Request, conversation: LongConversation, count: int, made: MadeSummary
 ) -> ShortenedRequest:
-    task = replace(generation(request), messages=conversation.with_summary(count, made.text))
+    task = replace(generate_task(request), messages=conversation.with_summary(count, made.text))
     return ShortenedRequest(replace(request, task=task), Summary(count, made.prompt_tokens, made.completion_tokens))
 
 
@@ -209,7 +209,7 @@ class _Shortening(EventStream):
             self._inner.may_restart(self.forget)
         except OrchardError as error:
             self._inner = EventStream()
-            self._inner.push([Failed.of(error)])
+            self._inner.push([Failed.from_error(error)])
         return True
 
     def _with_summary(self, events: list[Event]) -> list[Event]:

@@ -23,7 +23,7 @@ from orchard.engine.sampling.grammar import BoundGrammar as Bound
 from orchard.engine.sampling.grammar import GrammarState, Masks
 from orchard.formats import registry
 from orchard.formats.format import CallArguments, CallStart
-from orchard.formats.registry import Family, choose
+from orchard.formats.registry import Family, choose_family
 from tests.support.examples import share, some
 
 ASKED = "<|im_start|>assistant\n"
@@ -49,7 +49,7 @@ def constraints(model: TextModel) -> Constraints:
 
 @pytest.fixture(scope="module")
 def family(model: TextModel) -> Family:
-    return choose(template_source(model.tokenizer))
+    return choose_family(template_source(model.tokenizer))
 
 
 def made(model: TextModel) -> Constraints:
@@ -238,7 +238,7 @@ def test_where_an_answer_is_bound(taken: Any) -> None:
 
 
 def test_reasoning_whose_tags_are_several_tokens(constraints: Constraints) -> None:
-    family = choose("", tool_call_parser="harmony")
+    family = choose_family("", tool_call_parser="harmony")
     final, so = "<|channel|>final<|message|>", "<|channel|>analysis<|message|>so\n<|end|>"
     prompt = "<|start|>user<|message|>x<|end|><|start|>assistant"
 
@@ -263,7 +263,7 @@ def test_models_that_address_their_messages_do_so_before_an_answer_that_is_bound
         task = Generate(**fields) if fields else wanting("choice", ["ja"])
         return Taken(constraints, family, task, "<|start|>assistant", text).whole
 
-    muse = choose("", tool_call_parser="muse_glimmer")
+    muse = choose_family("", tool_call_parser="muse_glimmer")
     answer, so = " to=user<|message|>ja", " to=self<|message|>so<|eom|><|start|>assistant"
     assert whole(muse, answer)
     assert whole(muse, f"{so}{answer}")
@@ -277,7 +277,7 @@ def test_models_that_address_their_messages_do_so_before_an_answer_that_is_bound
     assert whole(muse, f"{so} to=user<|message|>ja", tools=strict)
     assert whole(muse, call.format(city), tools=strict)
     assert not whole(muse, call.format(""), tools=strict)
-    functionary = choose("", tool_call_parser="functionary_v3_2")
+    functionary = choose_family("", tool_call_parser="functionary_v3_2")
     assert whole(functionary, "all\nja")
     assert not whole(functionary, "ja")
     assert whole(functionary, 'weather\n{"city": "Rome"}', tools=(WEATHER,), must_call=True)
@@ -350,7 +350,7 @@ def test_what_can_be_kept_of_a_tool_that_is_not_strict(taken: Any, constraints: 
 
 
 def test_strict_tools_whose_format_cannot_keep_their_schema_are_refused(constraints: Constraints) -> None:
-    family = choose("", tool_call_parser="qwen3_coder")
+    family = choose_family("", tool_call_parser="qwen3_coder")
     for schema, why in (
         ({"properties": {"a": {"type": "string", "pattern": "(?=a)"}}}, r"the pattern '\(\?=a\)': look-around"),
         ({"properties": {"a": {}}, "minProperties": 1}, "the arguments can't be made to match `minProperties`"),
@@ -365,7 +365,7 @@ def test_strict_tools_whose_format_cannot_keep_their_schema_are_refused(constrai
 
 
 def test_a_tool_that_cannot_be_kept_leaves_the_others_as_they_are(constraints: Constraints) -> None:
-    family = choose("", tool_call_parser="qwen3_coder")
+    family = choose_family("", tool_call_parser="qwen3_coder")
     loose = Tool("f", parameters={"properties": {"a": {"type": "town"}}})
     code = Tool("g", parameters={"properties": {"a": {"type": "string", "pattern": "^x$"}}})
 
@@ -466,12 +466,12 @@ every_family = pytest.mark.parametrize(
 
 @every_family
 def test_every_family_reads_the_calls_that_it_is_bound_to(constraints: Constraints, name: str, must: bool) -> None:
-    family = choose("", tool_call_parser=name)
+    family = choose_family("", tool_call_parser=name)
     grammar = bind(constraints, Generate(tools=(TRIP, STAY), must_call=must), family, "")
     assert grammar
     trigger = grammar.trigger.decode()
     begun = constraints._hf.encode(trigger, add_special_tokens=False)
-    shape = family.calls((TRIP, STAY))
+    shape = family.calls_grammar((TRIP, STAY))
     assert shape
     # What stands before the trigger is free.
     before = (shape.prefix + shape.calls[0].begin).partition(trigger)[0] if trigger else ""
@@ -508,12 +508,12 @@ ADDS = Tool(
 def test_the_input_of_a_custom_tool_keeps_its_grammar_in_every_family(
     constraints: Constraints, name: str, must: bool
 ) -> None:
-    family = choose("", tool_call_parser=name)
+    family = choose_family("", tool_call_parser=name)
     grammar = bind(constraints, Generate(tools=(ADDS,), must_call=must), family, "")
     assert grammar
     trigger = grammar.trigger.decode()
     begun = constraints._hf.encode(trigger, add_special_tokens=False)
-    shape = family.calls((ADDS,))
+    shape = family.calls_grammar((ADDS,))
     assert shape
     before = (shape.prefix + shape.calls[0].begin).partition(trigger)[0] if trigger else ""
     found = []
@@ -531,7 +531,7 @@ def test_the_input_of_a_custom_tool_keeps_its_grammar_in_every_family(
 
 def test_the_input_of_a_custom_tool_may_look_like_its_end(constraints: Constraints) -> None:
     call = '<minimax:tool_call>\n<invoke name="adds">\n<parameter name="input">'
-    family = choose("", tool_call_parser="minimax_m2")
+    family = choose_family("", tool_call_parser="minimax_m2")
     task = Generate(tools=(replace(ADDS, input_grammar="start: /[<pa\\/]+/"),), must_call=True)
     for text, rest in (("<a</pa<</parameter>\n</invoke>", False), ("<a</b", True)):
         found = Taken(constraints, family, task, CLOSED, call + text)
@@ -597,7 +597,7 @@ def thought_of(grammar: Bound, begun: list[int], thought: int) -> list[int]:
 def test_reasoning_ends_in_time_for_an_answer(
     constraints: Constraints, parser: str, prompt: str, tag: str, task: Generate
 ) -> None:
-    family = choose("<think>" if parser == "hermes" else "", tool_call_parser=parser, reasoning_parser=parser)
+    family = choose_family("<think>" if parser == "hermes" else "", tool_call_parser=parser, reasoning_parser=parser)
     grammar = bind(constraints, task, family, prompt, MOST)
     assert grammar
     assert grammar.reasoning
@@ -618,7 +618,7 @@ def test_a_model_does_not_begin_to_think_where_there_is_no_room_for_it(
 ) -> None:
     task = wanting("choice", ["ja"])
     for parser, prompt, least in (("hermes", ASKED, 5), ("harmony", "<|start|>assistant", 40)):
-        own = family if parser == "hermes" else choose("", tool_call_parser=parser)
+        own = family if parser == "hermes" else choose_family("", tool_call_parser=parser)
         grammars = [bind(constraints, task, own, prompt, most) for most in (least, MOST, None)]
         assert [bool(one and one.reasoning) for one in grammars] == [False, True, True]
 
@@ -654,7 +654,7 @@ def test_a_vocabulary_with_bytes_for_what_it_lacks() -> None:
         size,
         **grammars(tokenizer),
     )
-    family = choose("")
+    family = choose_family("")
     schema = {
         "type": "object",
         "properties": {"ö n": {"type": "string"}},

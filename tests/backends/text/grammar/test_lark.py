@@ -24,11 +24,11 @@ from orchard.formats.call_grammar import (
     Repetition,
     Terminal,
     TextValue,
-    concatenated,
+    alternation,
+    concatenation,
     leaves,
-    one_of,
-    optional,
-    replaced,
+    optional_part,
+    replace_leaves,
 )
 
 
@@ -66,12 +66,12 @@ def printed(*bodies: Node) -> list[str]:
         (Literal('a"\n｜'), '"a\\"\\n｜"'),
         (Literal("a<tag>b"), '"a" <[7]> "b"'),
         (Literal(""), ""),
-        (concatenated(), '""'),
-        (concatenated("a", "", concatenated("b", "<tag>")), '"a" "b" <[7]>'),
-        (one_of([Literal("a"), concatenated("b", "c")]), '("a" | "b" "c")'),
-        (one_of([Literal("a")]), '"a"'),
-        (optional("a"), '("a")?'),
-        (Repetition(one_of([Literal("a"), Literal("b")])), '(("a" | "b"))*'),
+        (concatenation(), '""'),
+        (concatenation("a", "", concatenation("b", "<tag>")), '"a" "b" <[7]>'),
+        (alternation([Literal("a"), concatenation("b", "c")]), '("a" | "b" "c")'),
+        (alternation([Literal("a")]), '"a"'),
+        (optional_part("a"), '("a")?'),
+        (Repetition(alternation([Literal("a"), Literal("b")])), '(("a" | "b"))*'),
         (Repetition(Literal("a"), 3), '("a"){0,3}'),
         (Terminal("/[0-9]/"), "/[0-9]/"),
         (JsonValue({"type": "null"}), '%json {"type": "null"}'),
@@ -89,7 +89,7 @@ def test_an_embedded_grammar_stands_on_lines_of_its_own() -> None:
 def test_terminals_with_operators_get_names_that_calls_share() -> None:
     """llguidance has & and ~ in the definitions of terminals alone."""
     both, none = Terminal("/a/ & /b/"), Terminal("~/c/")
-    assert printed(concatenated(both, none), both) == [
+    assert printed(concatenation(both, none), both) == [
         'call_0: "f(" TEXT_0 TEXT_1 ")"',
         'call_1: "f(" TEXT_0 ")"',
         "TEXT_0: /a/ & /b/",
@@ -126,7 +126,7 @@ def test_what_holds_several_calls_together() -> None:
 
 
 def test_leaves_are_found_and_replaced_wherever_they_stand() -> None:
-    tree = concatenated("a", one_of([Literal("b"), optional("c")]), Repetition(Literal("d"), 2))
+    tree = concatenation("a", alternation([Literal("b"), optional_part("c")]), Repetition(Literal("d"), 2))
     assert list(leaves(tree)) == [Literal("a"), Literal("b"), Literal("c"), Literal("d")]
-    twice = replaced(tree, lambda node: Literal(node.text * 2) if isinstance(node, Literal) else node)
-    assert twice == concatenated("aa", one_of([Literal("bb"), optional("cc")]), Repetition(Literal("dd"), 2))
+    twice = replace_leaves(tree, lambda node: Literal(node.text * 2) if isinstance(node, Literal) else node)
+    assert twice == concatenation("aa", alternation([Literal("bb"), optional_part("cc")]), Repetition(Literal("dd"), 2))

@@ -14,7 +14,7 @@ from orchard.backends.text.grammar.process import LIMITS, GrammarProcess, make_a
 from orchard.backends.text.grammar.writer import GrammarRequest, GrammarWriter, ToolCalls
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Grammar, Tool
-from orchard.formats.registry import choose
+from orchard.formats.registry import choose_family
 
 SPECIAL = {"<|im_end|>": 3, "<tool_call>": 9}
 ENDLESS = {"allOf": [{"type": "string", "pattern": f".*[a-z]{{{20 + n}}}.*"} for n in range(30)]}
@@ -37,7 +37,7 @@ def process() -> Iterator[GrammarProcess]:
 
 
 def test_a_process_writes_what_a_writer_writes(process: GrammarProcess) -> None:
-    shape = choose("", tool_call_parser="hermes").calls([Tool("f")])
+    shape = choose_family("", tool_call_parser="hermes").calls_grammar([Tool("f")])
     assert shape
     for wanted in (PERSON, GrammarRequest(None, (ToolCalls("f", shape, None),), must_call=True, parallel_calls=True)):
         assert process.write(wanted) == GrammarWriter(SPECIAL).write(wanted)
@@ -50,7 +50,7 @@ def test_a_process_writes_what_a_writer_writes(process: GrammarProcess) -> None:
 def test_what_is_known_of_terminals_is_not_used_for_other_callers() -> None:
     answer = make_answer(msgspec.msgpack.encode(SPECIAL))
     tool = Tool("f", input_grammar="start: /[a-z]+/")
-    shape = choose("", tool_call_parser="hermes").calls([mark_input(tool)])
+    shape = choose_family("", tool_call_parser="hermes").calls_grammar([mark_input(tool)])
     assert shape
     called = GrammarRequest(
         None, (ToolCalls("f", shape, None, tool.input_grammar),), must_call=True, parallel_calls=True
@@ -69,7 +69,7 @@ def test_what_is_known_of_terminals_is_not_used_for_other_callers() -> None:
 
 def test_a_strict_tool_is_to_blame_by_its_name(process: GrammarProcess) -> None:
     tool = Tool("f", parameters={"type": "object", "properties": {"a": {"type": "nothing"}}}, strict=True)
-    shape = choose("", tool_call_parser="hermes").calls([tool])
+    shape = choose_family("", tool_call_parser="hermes").calls_grammar([tool])
     assert shape
     with pytest.raises(OrchardError, match="the strict tool 'f' can't be enforced") as refused:
         process.write(GrammarRequest(None, (ToolCalls("f", shape, None),), must_call=True, parallel_calls=True))

@@ -12,7 +12,7 @@ from orchard.backends.text.output import Vocabulary
 from orchard.backends.text.prompt.special_tokens import special_tokens
 from orchard.core.tasks.generate import Generate, Grammar, Tool
 from orchard.formats import registry
-from orchard.formats.registry import Family, choose
+from orchard.formats.registry import Family, choose_family
 from tests.support.examples import some
 
 PERSON = {
@@ -64,7 +64,7 @@ def written(constraints: Constraints, task: Generate, family: Family) -> Grammar
 
 def shortest(constraints: Constraints, task: Generate, parser: str = "hermes") -> tuple[str, int]:
     """The text of a short answer, which keeps the grammar, and its number of tokens."""
-    family = choose("", tool_call_parser=parser)
+    family = choose_family("", tool_call_parser=parser)
     constraint = constraints.describe(task, family, "")
     assert constraint
     grammar = constraints.compile(constraint)
@@ -116,4 +116,4 @@ def test_a_short_call_of_every_family(constraints: Constraints, parser: str) -> 
 
 def test_where_no_short_answer_is_found_some_tokens_are_kept_for_one(constraints: Constraints) -> None:
     task = Generate(grammar=Grammar("regex", ".*END", "response_format"))
-    assert constraints._short_answer_length(written(constraints, task, choose(""))) == 64
+    assert constraints._short_answer_length(written(constraints, task, choose_family(""))) == 64

@@ -12,7 +12,7 @@ from llguidance import LLMatcher, LLTokenizer
 from orchard.backends.text.grammar import lark
 from orchard.backends.text.grammar.json_schema import prepare_schema
 from orchard.core.tasks.generate import Tool
-from orchard.formats.registry import choose
+from orchard.formats.registry import choose_family
 from tests.support.format_reading import Call, parse, whole
 from tests.support.format_reading import prepared as prepared_calls
 
@@ -48,7 +48,7 @@ def tool(schema: Any) -> Tool:
 
 
 def accepts(schema: Any, text: str, parser: str = "qwen3_coder", *, lenient: bool = False) -> bool:
-    grammar = prepared_calls(choose("", tool_call_parser=parser).calls([tool(schema)]), lenient=lenient)
+    grammar = prepared_calls(choose_family("", tool_call_parser=parser).calls_grammar([tool(schema)]), lenient=lenient)
     return matches(
         lark.complete_grammar("calls", lark.call_rules(grammar, lark.Tags({}), parallel=True)),
         text.join(FRAMES[parser]),
@@ -56,7 +56,9 @@ def accepts(schema: Any, text: str, parser: str = "qwen3_coder", *, lenient: boo
 
 
 def read(schema: Any, text: str, parser: str) -> Any:
-    (call,) = whole(parse(choose("", tool_call_parser=parser).begin("", [tool(schema)]), text.join(FRAMES[parser])))
+    (call,) = whole(
+        parse(choose_family("", tool_call_parser=parser).begin("", [tool(schema)]), text.join(FRAMES[parser]))
+    )
     assert isinstance(call, Call)
     return json.loads(call.arguments)["a"]
 

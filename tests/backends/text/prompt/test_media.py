@@ -12,7 +12,7 @@ from orchard.backends.text.prompt.documents import DocumentReader
 from orchard.backends.text.prompt.media import MediaTask, PromptMedia, mark_media
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaPart
-from orchard.core.tasks.generate import Generate, Message, Part, ReasoningPart, TextPart, ToolResultPart, media_of
+from orchard.core.tasks.generate import Generate, Message, Part, ReasoningPart, TextPart, ToolResultPart, task_media
 
 IMAGE, SOUND = (MediaPart(kind, "", f"{kind}", data=b"x") for kind in ("image", "audio"))
 DOCUMENTS = DocumentReader()  # it starts no process for a text
@@ -22,8 +22,8 @@ NOTE = MediaPart("document", "", "document", data=b"It is blue.")
 def marked(*parts: Part) -> list[object]:
     """The parts of a message, with A and B for its media."""
     read = mark_media(Generate((Message("user", parts),)), DOCUMENTS)
-    assert not list(media_of(read.task))
-    assert list(read.parts) == [part for part in media_of(Generate((Message("user", parts),))) if part is not NOTE]
+    assert not list(task_media(read.task))
+    assert list(read.parts) == [part for part in task_media(Generate((Message("user", parts),))) if part is not NOTE]
 
     def shown(text: str) -> str:
         return "".join(piece if isinstance(piece, str) else "AB"[piece] for piece in read.pieces(text))

@@ -742,7 +742,7 @@ def test_calls_are_read_as_the_prompt_shows_them(
     for text in texts:
         pieces = own.family.begin(prompt, tools).feed(text)
         assert pieces[0] == CallStart("f")
-    shape = own.family.calls(tools)
+    shape = own.family.calls_grammar(tools)
     assert shape
     assert (shape.prefix + shape.calls[0].begin).startswith(forced)
 

@@ -7,7 +7,7 @@ import pytest
 from mlx_lm.chat_templates import deepseek_v32
 
 from orchard.backends.text.prompt.special_tokens import template_source, thinking_tags
-from orchard.formats.registry import choose
+from orchard.formats.registry import choose_family
 
 
 def tokenizer(start: tuple[int, ...], end: tuple[int, ...], *added: int) -> Any:
@@ -37,11 +37,11 @@ def tokenizer(start: tuple[int, ...], end: tuple[int, ...], *added: int) -> Any:
 def test_the_tokens_that_a_budget_needs(
     start: tuple[int, ...], end: tuple[int, ...], added: tuple[int, ...], known: tuple[int, int] | None
 ) -> None:
-    found = thinking_tags(tokenizer(start, end, *added), choose("<|channel>thought"))
+    found = thinking_tags(tokenizer(start, end, *added), choose_family("<|channel>thought"))
     assert (found and (found.start_id, found.end_id)) == known
     assert not found or found.blank == (10, 32)
 
 
 def test_the_family_is_found_by_a_template_that_is_python_code() -> None:
     source = template_source(SimpleNamespace(_chat_template=deepseek_v32.apply_chat_template, chat_template=None))
-    assert choose(source).name == "deepseek_v32"
+    assert choose_family(source).name == "deepseek_v32"

@@ -11,7 +11,7 @@ from transformers.utils.chat_template_utils import render_jinja_template
 
 from orchard.backends.text.prompt.chat_messages import EFFORTS, Efforts, Switch, TemplateCapabilities
 from orchard.backends.text.prompt.template_probe import probe_template, unread_parts
-from orchard.formats.registry import choose, converter
+from orchard.formats.registry import choose_family, template_converter
 
 TOOLS = "{% if tools %}{% for t in tools %}{{ t | tojson }}{% endfor %}{% endif %}"
 CALLS = "{% for c in m.tool_calls or [] %}{{ c.function.name + c.function.arguments | tojson }}{% endfor %}"
@@ -189,8 +189,8 @@ def test_what_a_template_takes(source: str, expected: TemplateCapabilities | Non
 
 def test_a_named_converter_goes_before_what_was_found_out() -> None:
     found = TemplateCapabilities(tools=True, calls=False, text_arguments=True)
-    assert replace(found, **converter("GLM4-MoE")) == TemplateCapabilities()
-    assert replace(found, **converter("mistral")) == TemplateCapabilities(ids="short")
+    assert replace(found, **template_converter("GLM4-MoE")) == TemplateCapabilities()
+    assert replace(found, **template_converter("mistral")) == TemplateCapabilities(ids="short")
 
 
 def answering(thought: str, call: str, prompt: str = "") -> str:
@@ -224,5 +224,5 @@ THINK, HERMES_CALL = "<think>{}</think>", '<tool_call>{{"name": "{}", "arguments
     ],
 )
 def test_what_no_family_reads_is_found(source: str, expected: list[str]) -> None:
-    family = choose(source, {"<tool_call>", "</tool_call>"})
+    family = choose_family(source, {"<tool_call>", "</tool_call>"})
     assert unread_parts(renderer(source), takes(source), family) == expected

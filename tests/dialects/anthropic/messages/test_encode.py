@@ -282,7 +282,7 @@ def test_arguments_as_a_whole(arguments: str, wanted: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("before", [[], [Started(5, 3), Text("Hel")]])
 def test_a_failure_in_the_stream_is_an_error_event(before: list[Event]) -> None:
-    failed = Failed.of(OrchardError("worker_crashed", 'The model "died".'))
+    failed = Failed.from_error(OrchardError("worker_crashed", 'The model "died".'))
     events = one_by_one(make_call(), *before, failed)
     error = {"type": "api_error", "message": 'The model "died".'}
     assert events[-1] == {"type": "error", "error": error, "request_id": "req_12ab-34cd"}

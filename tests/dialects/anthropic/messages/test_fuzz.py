@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from orchard.core.errors import OrchardError
 from orchard.core.request import Request
-from orchard.core.tasks.generate import generation
-from orchard.dialects.anthropic.errors import fail
+from orchard.core.tasks.generate import generate_task
+from orchard.dialects.anthropic.errors import anthropic_error_answer
 from orchard.dialects.anthropic.messages.parse import parse, parse_count
 from orchard.dialects.anthropic.messages.schema import BODY
 from tests.support.crossing import crossed
@@ -143,17 +143,20 @@ def check(body: bytes) -> None:
     if isinstance(outcome, OrchardError):
         assert outcome.kind in ("invalid_request", "response_not_found")
         assert outcome.message
-        assert json.loads(fail(outcome, "request")[2])["error"]["type"] in ("invalid_request_error", "not_found_error")
+        assert json.loads(anthropic_error_answer(outcome, "request")[2])["error"]["type"] in (
+            "invalid_request_error",
+            "not_found_error",
+        )
         assert isinstance(counted, OrchardError)
         assert counted.message == outcome.message
         return
     assert crossed(outcome) == outcome
-    assert generation(outcome).messages
+    assert generate_task(outcome).messages
     assert isinstance(counted, Request)
 
 
 def test_the_real_body_is_good() -> None:
-    assert len(generation(parse(json.dumps(REAL).encode(), "request").request).messages) == 7
+    assert len(generate_task(parse(json.dumps(REAL).encode(), "request").request).messages) == 7
 
 
 @examples(200)

@@ -20,7 +20,7 @@ from orchard.core.tasks.generate import (
     Tool,
     ToolCallPart,
     ToolResultPart,
-    generation,
+    generate_task,
 )
 from orchard.dialects.anthropic.messages.parse import MAX_ITEMS, parse, parse_count
 from orchard.dialects.anthropic.messages.schema import BODY, IGNORED
@@ -73,7 +73,7 @@ def test_max_tokens_may_be_absent_and_zero_reads_the_prompt_only() -> None:
     assert task(max_tokens=None).max_tokens is None
     body = {"model": "demo", "max_tokens": 0, "messages": [USER]}
     call = parse(json.dumps(body).encode(), "req_1")
-    assert (generation(call.request).max_tokens, call.warms_up) == (1, True)
+    assert (generate_task(call.request).max_tokens, call.warms_up) == (1, True)
 
 
 def test_every_number_is_passed_on() -> None:
@@ -429,7 +429,7 @@ class TestTools:
         assert [tool.name for tool in task(tools=[tool, LOOK_UP]).tools] == ["look_up"]
         assert task(tools=[tool]).tools == ()
         body = {"model": "demo", "max_tokens": 100, "messages": [USER], "tools": [tool, LOOK_UP]}
-        assert parse(json.dumps(body).encode(), "req_1").unserved == (tool["type"],)
+        assert parse(json.dumps(body).encode(), "req_1").unserved_tools == (tool["type"],)
 
     def test_one_defined_in_mid_conversation(self) -> None:
         added = {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": LOOK_UP}}
@@ -552,10 +552,10 @@ def test_counting_takes_the_same_body() -> None:
 
 def test_volatile_lines_are_left_alone_where_that_is_wanted() -> None:
     body = json.dumps({"model": "demo", "messages": [USER], "system": "x-anthropic-billing-header: a"}).encode()
-    assert [message.role for message in generation(parse(body, "r").request).messages] == ["user"]
-    kept = generation(parse(body, "r", stable_prompts=False).request).messages
+    assert [message.role for message in generate_task(parse(body, "r").request).messages] == ["user"]
+    kept = generate_task(parse(body, "r", stable_prompts=False).request).messages
     assert [message.role for message in kept] == ["system", "user"]
-    assert generation(parse_count(body, "r", stable_prompts=False)).messages == kept
+    assert generate_task(parse_count(body, "r", stable_prompts=False)).messages == kept
 
 
 def test_the_headers_priority() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from orchard.core.media import MediaPart
 from orchard.core.tasks.generate import Message, Part, Role, TextPart, ToolResultPart
-from orchard.dialects.anthropic.messages.stable_prompt import MAX_CHARS, stabilised
+from orchard.dialects.anthropic.messages.stable_prompt import MAX_CHARS, stabilise_prompt
 
 BILLING = "x-anthropic-billing-header: cc_version=2.1.62.023; cc_entrypoint=cli; cch=0a1b2;"
 COUNTERS = (
@@ -42,42 +42,42 @@ def user(*parts: str | Part) -> Message:
 
 def test_a_billing_line_is_dropped_wherever_it_is() -> None:
     messages = (system(BILLING, RULES), user("Hi"), system(BILLING), system(f"a\n{BILLING}\nb"), user("Ho"))
-    assert stabilised(messages) == (system(RULES), user("Hi"), system("a\nb"), user("Ho"))
-    assert stabilised((system(f"{BILLING}\n{RULES}"), user("Hi"))) == (system(RULES), user("Hi"))
-    assert stabilised((system(BILLING), user("Hi"))) == (user("Hi"),)
+    assert stabilise_prompt(messages) == (system(RULES), user("Hi"), system("a\nb"), user("Ho"))
+    assert stabilise_prompt((system(f"{BILLING}\n{RULES}"), user("Hi"))) == (system(RULES), user("Hi"))
+    assert stabilise_prompt((system(BILLING), user("Hi"))) == (user("Hi"),)
 
 
 @pytest.mark.parametrize("counter", COUNTERS)
 def test_a_counter_is_dropped_from_the_head_only(counter: str) -> None:
     messages = (system(f"{RULES}\n{counter}"), user("Hi"), system(counter))
-    assert stabilised(messages) == (system(f"{RULES}\n"), user("Hi"), system(counter))
+    assert stabilise_prompt(messages) == (system(f"{RULES}\n"), user("Hi"), system(counter))
 
 
 @pytest.mark.parametrize("date", DATES)
 def test_a_date_goes_to_the_first_user_message(date: str) -> None:
     messages = (system(f"<env>\n{date}\n</env>", RULES), user("Hi"), message("assistant", "Ho"), user("Bye"))
     expected = (system("<env>\n</env>", RULES), user(date.strip(), "Hi"), message("assistant", "Ho"), user("Bye"))
-    assert stabilised(messages) == expected
+    assert stabilise_prompt(messages) == expected
 
 
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_a_clock_goes_to_the_last_words_of_the_user(clock: str) -> None:
     messages = (system(RULES, clock), user("Hi"), user("Ho"), message("assistant", "Hm"), message("tool", RESULT))
     expected = (system(RULES), user("Hi"), user("Ho", clock), message("assistant", "Hm"), message("tool", RESULT))
-    assert stabilised(messages) == expected
+    assert stabilise_prompt(messages) == expected
 
 
 def test_a_clock_passes_over_a_user_message_of_pictures_alone() -> None:
     picture = user(PICTURE)
     messages = (system(RULES, CLOCKS[0]), user("Hi"), picture)
-    assert stabilised(messages) == (system(RULES), user("Hi", CLOCKS[0]), picture)
+    assert stabilise_prompt(messages) == (system(RULES), user("Hi", CLOCKS[0]), picture)
 
 
 def test_the_head_is_the_same_whatever_the_lines_say() -> None:
     def prompt(n: int) -> tuple[Message, ...]:
         counter = f"<total_tokens>{n} tokens left</total_tokens>"
         lines = f"Today's date is 2026-01-{n + 10}.\nCurrent time: 10:{n + 10}\n{counter}"
-        return stabilised((system(f"{BILLING}{n}", RULES, lines), system(f"{lines}\nEnd."), user("Hi")))
+        return stabilise_prompt((system(f"{BILLING}{n}", RULES, lines), system(f"{lines}\nEnd."), user("Hi")))
 
     assert prompt(1)[:-1] == prompt(2)[:-1] == (system(RULES), system("End."))
     assert prompt(1)[-1] != prompt(2)[-1]
@@ -99,21 +99,21 @@ def test_the_head_is_the_same_whatever_the_lines_say() -> None:
     ],
 )
 def test_everything_else_is_left_alone(messages: tuple[Message, ...]) -> None:
-    assert stabilised(messages) == messages
+    assert stabilise_prompt(messages) == messages
 
 
 @pytest.mark.timeout(60)  # a search in quadratic time takes minutes
 def test_a_head_that_is_too_long_is_left_alone() -> None:
     for text in ("Today is ", " \t", "\n", "a line\n", f"{DATES[0]}\n"):
         longest = text * (MAX_CHARS // len(text))
-        stabilised((system(longest), user("Hi")))
+        stabilise_prompt((system(longest), user("Hi")))
         messages = (system(BILLING, longest, text * 100), user("Hi"))
-        assert stabilised(messages) == messages
+        assert stabilise_prompt(messages) == messages
 
 
 def test_without_a_user_a_date_stays() -> None:
     messages = (system(RULES, DATES[0]), message("assistant", "Hi"))
-    assert stabilised(messages) == messages
+    assert stabilise_prompt(messages) == messages
 
 
 LINES = st.sampled_from((BILLING, *COUNTERS, *DATES, *CLOCKS, "rule", "", "x" * 200))
@@ -124,8 +124,8 @@ MESSAGES = st.lists(st.builds(message, st.sampled_from(ROLES), TEXTS, TEXTS), ma
 
 @given(MESSAGES)
 def test_twice_is_as_good_as_once(messages: list[Message]) -> None:
-    once = stabilised(messages)
-    assert stabilised(once) == once
+    once = stabilise_prompt(messages)
+    assert stabilise_prompt(once) == once
 
 
 @given(MESSAGES)
@@ -134,4 +134,4 @@ def test_no_other_line_is_lost(messages: list[Message]) -> None:
         texts = [part.text for message in given for part in message.parts if isinstance(part, TextPart)]
         return [line for text in texts for line in text.splitlines() if line.startswith(("rule", "x" * 200))]
 
-    assert rules(stabilised(messages)) == rules(tuple(messages))
+    assert rules(stabilise_prompt(messages)) == rules(tuple(messages))

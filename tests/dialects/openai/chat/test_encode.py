@@ -320,7 +320,7 @@ def test_the_role_comes_even_without_a_start() -> None:
 
 @pytest.mark.parametrize("before", [[], [Started(5), Text("Hel")]])
 def test_a_failure_in_the_stream_is_an_error_object(before: list[Event]) -> None:
-    failed = Failed.of(OrchardError("worker_crashed", 'The model "died".'))
+    failed = Failed.from_error(OrchardError("worker_crashed", 'The model "died".'))
     chunks = one_by_one(make_call(), *before, failed)
     assert len(chunks) == (3 if before else 1)
     error = {"message": 'The model "died".', "type": "server_error", "param": None, "code": "worker_crashed"}

@@ -18,7 +18,7 @@ from orchard.core.tasks.generate import (
     Tool,
     ToolCallPart,
     ToolResultPart,
-    generation,
+    generate_task,
 )
 from orchard.dialects.openai.chat.encode import ChatCall
 from orchard.dialects.openai.chat.parse import parse
@@ -70,7 +70,7 @@ def read(**fields: Any) -> ChatCall:
 
 
 def task(**fields: Any) -> Generate:
-    return generation(read(**fields).request)
+    return generate_task(read(**fields).request)
 
 
 def refused(**fields: Any) -> OrchardError:
@@ -858,7 +858,7 @@ def test_ollamas_images_are_images() -> None:
     urls = ("data:;base64,AA==", "data:image/png;base64,AA==")
     images = [picture(url, f"messages[0].images[{i}]", MediaOptions()) for i, url in enumerate(urls)]
     body = {"model": "m", "messages": [message]}
-    (read,) = generation(parse(json.dumps(body).encode(), "req_1").request).messages
+    (read,) = generate_task(parse(json.dumps(body).encode(), "req_1").request).messages
     assert read == Message("user", (*images, TextPart("What is it?")))
 
 

@@ -13,7 +13,7 @@ from openai.types import Completion
 from orchard import __version__
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Logprob, Started, Text, TokenLogprob, Usage, collect
-from orchard.core.tasks.generate import Generate, Grammar, Sampling, generation
+from orchard.core.tasks.generate import Generate, Grammar, Sampling, generate_task
 from orchard.dialects.openai.completions.encode import CompletionCall, CompletionEncoder
 from orchard.dialects.openai.completions.parse import parse
 from orchard.dialects.openai.completions.schema import BODY, IGNORED
@@ -30,7 +30,7 @@ def read(**fields: Any) -> CompletionCall:
 
 
 def tasks(**fields: Any) -> list[Generate]:
-    return [generation(request) for request in read(**fields).requests]
+    return [generate_task(request) for request in read(**fields).requests]
 
 
 def test_the_least_body() -> None:
@@ -88,7 +88,7 @@ def test_everything_at_once() -> None:
     )
     assert [request.id for request in call.requests] == ["req_12ab-34cd-0", "req_12ab-34cd-1"]
     assert call.requests[0].task == expected
-    assert generation(call.requests[1]).prompt == "b"
+    assert generate_task(call.requests[1]).prompt == "b"
     assert call.requests[1].priority == "background"
     assert all(crossed(request) == request for request in call.requests)
 

@@ -14,10 +14,10 @@ DATA = bytes(range(256))
 TASK = GenerateImages(prompt="a cat", n=2, format="jpeg")
 EVENTS: list[Event] = [
     Started(0),
-    Output.of(PartialImage(b"half", 64, 32, 0), 1),
+    Output.from_struct(PartialImage(b"half", 64, 32, 0), 1),
     Progressed(1, 4),
-    Output.of(Image(DATA, 64, 32, 8), 1),
-    Output.of(Image(b"first", 64, 32, 7), 0),
+    Output.from_struct(Image(DATA, 64, 32, 8), 1),
+    Output.from_struct(Image(b"first", 64, 32, 7), 0),
     Finished(("stop", "stop"), Usage(0, 0, units=2)),
 ]
 

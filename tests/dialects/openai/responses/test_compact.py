@@ -12,13 +12,13 @@ from openai.types.responses import CompactedResponse
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Usage
-from orchard.core.tasks.generate import TextPart, generation, summary_message
+from orchard.core.tasks.generate import TextPart, generate_task, summary_message
 from orchard.dialects.openai.responses.call import ResponseCall
-from orchard.dialects.openai.responses.encode import compacted
+from orchard.dialects.openai.responses.encode import compaction_body
 from orchard.dialects.openai.responses.parse import parse as read
 from orchard.dialects.openai.responses.parse import parse_compact as read_compact
 from orchard.dialects.openai.responses.seal import seal, unseal
-from orchard.dialects.openai.responses.stored import added_items, checked_items, new_conversation
+from orchard.dialects.openai.responses.stored import check_items, parse_added_items, parse_conversation
 
 KEY, OTHER = b"k" * 32, b"o" * 32
 OPEN = partial(unseal, key=KEY)
@@ -33,7 +33,7 @@ def asked(*items: dict[str, Any], **fields: Any) -> bytes:
 
 
 def call_of(*items: dict[str, Any]) -> ResponseCall:
-    return read(asked(*items)).call("req_1", unseal=OPEN)
+    return read(asked(*items)).make_call("req_1", unseal=OPEN)
 
 
 @given(st.text())
@@ -64,7 +64,9 @@ def test_a_mark_is_part_of_what_is_signed() -> None:
 
 
 def test_a_compaction_is_read_as_its_summary() -> None:
-    messages = generation(call_of({"role": "user", "content": "Hi"}, item(seal("They said hi.", KEY))).request).messages
+    messages = generate_task(
+        call_of({"role": "user", "content": "Hi"}, item(seal("They said hi.", KEY))).request
+    ).messages
     assert messages[1] == summary_message("They said hi.")
     (part,) = messages[1].parts
     assert isinstance(part, TextPart)
@@ -73,13 +75,13 @@ def test_a_compaction_is_read_as_its_summary() -> None:
 
 def test_a_conversation_takes_no_altered_compaction() -> None:
     good, bad = ({"items": [item(seal("They said hi.", key))]} for key in (KEY, OTHER))
-    assert new_conversation(json.dumps(good).encode(), "12ab", OPEN)[1] == good["items"]
+    assert parse_conversation(json.dumps(good).encode(), "12ab", OPEN)[1] == good["items"]
     body = json.dumps(good).encode()
-    assert checked_items(added_items(body), body, "12ab", OPEN)[0] == good["items"]
+    assert check_items(parse_added_items(body), body, "12ab", OPEN)[0] == good["items"]
     body = json.dumps(bad).encode()
     for reading in (
-        lambda: new_conversation(body, "12ab", OPEN),
-        lambda: checked_items(added_items(body), body, "1", OPEN),
+        lambda: parse_conversation(body, "12ab", OPEN),
+        lambda: check_items(parse_added_items(body), body, "1", OPEN),
     ):
         with pytest.raises(OrchardError) as caught:
             reading()
@@ -88,8 +90,8 @@ def test_a_conversation_takes_no_altered_compaction() -> None:
 
 def test_a_stored_compaction_of_a_lost_key_is_passed_over() -> None:
     past = [json.dumps(item(seal("They said hi.", OTHER))).encode()]
-    call = read(asked({"role": "user", "content": "Hi"})).call("req_1", None, past, unseal=OPEN)
-    assert len(generation(call.request).messages) == 1
+    call = read(asked({"role": "user", "content": "Hi"})).make_call("req_1", None, past, unseal=OPEN)
+    assert len(generate_task(call.request).messages) == 1
 
 
 def test_the_answer_has_what_others_said_and_then_the_compaction() -> None:
@@ -102,8 +104,8 @@ def test_the_answer_has_what_others_said_and_then_the_compaction() -> None:
         {"type": "function_call_output", "call_id": "c", "output": "x"},
     ]
     past = [json.dumps({"id": "msg_0", "type": "message", "role": "user", "content": []}).encode()]
-    call = read_compact(asked(*items, instructions="Mind the numbers.")).call("req_12ab", None, past, unseal=OPEN)
-    answer = json.loads(compacted(call, past, "They counted.", Usage(7, 5), KEY))
+    call = read_compact(asked(*items, instructions="Mind the numbers.")).make_call("req_12ab", None, past, unseal=OPEN)
+    answer = json.loads(compaction_body(call, past, "They counted.", Usage(7, 5), KEY))
     CompactedResponse.construct(**answer)  # as the SDK does: it has no type for what a user said in an output
     assert (answer["id"], answer["object"]) == ("resp_12ab", "response.compaction")
     *kept, last = answer["output"]
@@ -116,7 +118,7 @@ def test_the_answer_has_what_others_said_and_then_the_compaction() -> None:
     assert (last["type"], last["id"]) == ("compaction", "cmp_12ab00")
     assert unseal(last["encrypted_content"], KEY) == "They counted."
     assert (answer["usage"]["input_tokens"], answer["usage"]["output_tokens"]) == (7, 5)
-    assert generation(call.request).messages[0].role == "system"
+    assert generate_task(call.request).messages[0].role == "system"
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from orchard.core.events import (
     ToolStart,
     Usage,
 )
-from orchard.core.tasks.generate import generation
+from orchard.core.tasks.generate import generate_task
 from orchard.dialects.openai.responses.call import ResponseCall
 from orchard.dialects.openai.responses.encode import ResponseEncoder
 from orchard.dialects.openai.responses.parse import parse as read
@@ -48,7 +48,7 @@ FUNCTION = {
 
 def make_call(**fields: Any) -> ResponseCall:
     body = {"model": 'my "model"', "input": "Hi", "stream": True, **fields}
-    return read(json.dumps(body).encode()).call("req_12ab-34cd")
+    return read(json.dumps(body).encode()).make_call("req_12ab-34cd")
 
 
 def events_of(told: bytes) -> list[Any]:
@@ -245,7 +245,7 @@ def test_sealed_reasoning_can_be_sent_back() -> None:
     assert "Hm." not in thought["encrypted_content"]
     del thought["content"]
     again = make_call(input=[thought, {"role": "assistant", "content": "Hi"}])
-    first, second = generation(again.request).messages[0].parts
+    first, second = generate_task(again.request).messages[0].parts
     assert (first.text, second.text) == ("Hm.", "Hi")  # type: ignore[union-attr]
 
 
@@ -306,7 +306,7 @@ def test_a_call_of_a_tool_in_a_namespace() -> None:
     space = {"type": "namespace", "name": "files", "description": "Files.", "tools": [FUNCTION]}
     for tools, seen in (([space], "look_up"), ([space, FUNCTION], "files__look_up")):
         call = make_call(tools=tools)
-        assert seen in [tool.name for tool in generation(call.request).tools]
+        assert seen in [tool.name for tool in generate_task(call.request).tools]
         (item,) = output(call, ToolStart(0, "call_1", seen), Finished(("tool_calls",), USAGE))
         assert (item["name"], item["namespace"]) == ("look_up", "files")
 
@@ -391,7 +391,7 @@ def test_a_response_that_is_cancelled_before_it_began() -> None:
 
 def test_a_cancelled_response() -> None:
     encoder = ResponseEncoder(make_call(background=True))
-    told = b"".join(encoder.queued()) + encoder.encode([Started(5), Text("Hel")])
+    told = b"".join(encoder.queued_events()) + encoder.encode([Started(5), Text("Hel")])
     assert encoder.encode([Failed("cancelled", "Gone.")]) == b""
     assert [event["type"].removeprefix("response.") for event in events_of(told)][:3] == [
         "created",
@@ -434,7 +434,7 @@ def test_line_ends_of_other_kinds_do_not_cut_the_stream() -> None:
 
 def test_a_body_over_several_lines_does_not_cut_the_stream() -> None:
     body = {"model": "m", "input": "Hi", "tools": [FUNCTION], "tool_choice": {"type": "function", "name": "look_up"}}
-    call = read(json.dumps(body | {"text": {"format": {"type": "text"}}}, indent=1).encode()).call("req_1")
+    call = read(json.dumps(body | {"text": {"format": {"type": "text"}}}, indent=1).encode()).make_call("req_1")
     created, _ = events_of(ResponseEncoder(call).encode([Started(1)]))
     assert created["response"]["tools"] == [FUNCTION]
 

@@ -20,7 +20,7 @@ from orchard.core.tasks.generate import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    generation,
+    generate_task,
 )
 from orchard.dialects.openai.responses.call import ResponseCall
 from orchard.dialects.openai.responses.parse import parse as read
@@ -38,7 +38,7 @@ BREAKPOINT = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 
 def make_call(past: list[Any] | None = None, referenced: dict[str, Any] | None = None, **fields: Any) -> ResponseCall:
     body = {"model": "demo", "input": "Hi", **fields}
-    return read(json.dumps(body).encode()).call(
+    return read(json.dumps(body).encode()).make_call(
         "req_1",
         None,
         [json.dumps(item).encode() for item in past or ()],
@@ -47,7 +47,7 @@ def make_call(past: list[Any] | None = None, referenced: dict[str, Any] | None =
 
 
 def task(past: list[Any] | None = None, referenced: dict[str, Any] | None = None, **fields: Any) -> Generate:
-    return generation(make_call(past, referenced, **fields).request)
+    return generate_task(make_call(past, referenced, **fields).request)
 
 
 def messages(items: Any, **fields: Any) -> tuple[Message, ...]:
@@ -285,7 +285,7 @@ def test_items_that_cannot_be_read(item: dict[str, Any], param: str) -> None:
 @pytest.mark.parametrize("fields", [{"input": None}, {"input": []}])
 def test_something_must_be_said(fields: dict[str, Any]) -> None:
     assert refused(**fields).param == "input"
-    assert generation(make_call(**fields, instructions="Go.").request).messages == (said("system", "Go."),)
+    assert generate_task(make_call(**fields, instructions="Go.").request).messages == (said("system", "Go."),)
 
 
 def test_what_came_before() -> None:
@@ -301,7 +301,7 @@ def test_references() -> None:
     draft = read(json.dumps({"model": "m", "input": items}).encode())
     assert draft.references == ["fc_1", "msg_1"]
     call = make_call([{"id": "msg_1", "role": "user", "content": "Hi"}], {"fc_1": stored}, input=items)
-    assert generation(call.request).messages == (
+    assert generate_task(call.request).messages == (
         said("user", "Hi"),
         Message("assistant", (ToolCallPart("call_1", "look_up", '{"a": 1}'),)),
         Message("tool", (ToolResultPart("call_1", (TextPart("found"),)),)),
@@ -357,7 +357,7 @@ def test_tools() -> None:
         ("late", True),
     ]
     assert found.parallel_tool_calls is False
-    assert make_call(tools=tools).unserved == ("web_search", "mcp", "local_shell")
+    assert make_call(tools=tools).unserved_tools == ("web_search", "mcp", "local_shell")
     custom = found.tools[2]
     assert custom.parameters
     assert custom.parameters["properties"] == {"input": {"type": "string", "pattern": "^(?:a+)$"}}
@@ -503,7 +503,7 @@ def test_the_conversation_may_be_named_in_two_ways() -> None:
 
 
 def test_an_address_may_name_the_model() -> None:
-    assert read(b'{"input": "Hi"}', "mine").call("req_1").request.model == "mine"
+    assert read(b'{"input": "Hi"}', "mine").make_call("req_1").request.model == "mine"
 
 
 def test_how_a_request_is_served() -> None:
@@ -511,12 +511,12 @@ def test_how_a_request_is_served() -> None:
     draft = read(json.dumps({"model": "m", "input": "Hi", **about}).encode())
     task = Generate((said("user", "Hi"),))
     request = Request("req_1", "m", task, "background", Adapter("poet"), 5, "summarize")
-    assert draft.call("req_1").request == request
+    assert draft.make_call("req_1").request == request
 
 
 def test_a_prompt_that_is_only_to_be_cached() -> None:
     call = make_call(prompt_cache_options={"mode": "implicit", "prewarm": True}, max_output_tokens=50)
-    assert (generation(call.request).max_tokens, call.body.warms_up) == (1, True)
+    assert (generate_task(call.request).max_tokens, call.body.warms_up) == (1, True)
     assert not make_call(prompt_cache_options={"mode": "implicit"}).body.warms_up
 
 
@@ -534,11 +534,11 @@ def test_dropping_the_oldest() -> None:
         {"role": "user", "content": "three"},
     ]
     call = make_call(input=items, instructions="Be brief.", truncation="auto")
-    assert call.droppable() == 4
-    assert make_call(input=items).droppable() == 0
+    assert call.count_droppable_messages() == 4
+    assert make_call(input=items).count_droppable_messages() == 0
 
     def left(count: int) -> list[str]:
-        texts = [part for message in generation(call.without_oldest(count)).messages for part in message.parts]
+        texts = [part for message in generate_task(call.drop_oldest(count)).messages for part in message.parts]
         return [part.text if isinstance(part, TextPart) else type(part).__name__ for part in texts]
 
     assert left(0) == ["Be brief.", "one", "ToolCallPart", "ToolResultPart", "two", "three"]
@@ -549,7 +549,7 @@ def test_dropping_the_oldest() -> None:
 
 def test_results_at_the_end_are_not_dropped_with_their_call() -> None:
     items = [{"role": "user", "content": "one"}, CALL, {**CALL, "call_id": "call_2"}, OUTPUT]
-    assert make_call(input=[*items, {**OUTPUT, "call_id": "call_2"}], truncation="auto").droppable() == 1
+    assert make_call(input=[*items, {**OUTPUT, "call_id": "call_2"}], truncation="auto").count_droppable_messages() == 1
 
 
 REAL: dict[str, Any] = {
@@ -607,7 +607,7 @@ def outcome_of(body: Any) -> ResponseCall | OrchardError:
     try:
         draft = read(json.dumps(body).encode())
         known = {id_: json.dumps({"type": "message", "id": id_, "role": "user"}).encode() for id_ in draft.references}
-        return draft.call("req_1", None, (), known)
+        return draft.make_call("req_1", None, (), known)
     except OrchardError as error:
         return error
 
@@ -630,4 +630,4 @@ def test_a_real_body_with_something_wrong(data: st.DataObject) -> None:
     assert crossed(call.request) == call.request
     # What is stored of it can be read again.
     again = [json.dumps(item).encode() for item in call.input]
-    assert read(b'{"model": "m", "input": "x"}').call("req_2", None, again)
+    assert read(b'{"model": "m", "input": "x"}').make_call("req_2", None, again)

@@ -12,13 +12,13 @@ from pydantic import TypeAdapter
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaOptions, MediaPart
 from orchard.dialects.openai.responses.stored import (
-    added_items,
-    checked_items,
-    conversation,
-    new_conversation,
-    normalised,
+    check_items,
+    conversation_fields,
+    normalise_items,
+    parse_added_items,
+    parse_conversation,
 )
-from orchard.dialects.openai.stored import new_metadata, page
+from orchard.dialects.openai.stored import page_of_objects, parse_metadata
 
 ITEM: TypeAdapter[Any] = TypeAdapter(ConversationItem)
 INPUT_ITEM: TypeAdapter[Any] = TypeAdapter(ResponseItem)
@@ -35,7 +35,7 @@ def test_items_are_listed_with_all_that_the_sdk_expects() -> None:
         {"type": "custom_tool_call", "call_id": "d", "name": "f", "input": "x"},
         {"type": "custom_tool_call_output", "call_id": "d", "output": "x"},
     ]
-    items = normalised(given_items, "12ab", {})
+    items = normalise_items(given_items, "12ab", {})
     for item in items:
         ITEM.validate_python(item, strict=True)
     assert [item["id"] for item in items] == [
@@ -57,8 +57,8 @@ def test_items_are_listed_with_all_that_the_sdk_expects() -> None:
         "unheard": {"of": [1]},
     }
     assert items[1]["content"] == [{"type": "output_text", "annotations": [], "logprobs": [], "text": "Hello"}]
-    assert normalised("Hi", "12ab", {})[0]["content"] == [{"type": "input_text", "text": "Hi"}]
-    assert normalised(None, "12ab", {}) == []
+    assert normalise_items("Hi", "12ab", {})[0]["content"] == [{"type": "input_text", "text": "Hi"}]
+    assert normalise_items(None, "12ab", {}) == []
 
 
 IN = {"type": "input_text", "text": "x"}
@@ -113,7 +113,7 @@ OUTPUT = {"type": "function_call_output", "call_id": "c"}
     ],
 )
 def test_lenient_items_are_listed_in_the_apis_form(item: dict[str, Any], listed: dict[str, Any]) -> None:
-    (found,) = normalised([item], "12ab", {})
+    (found,) = normalise_items([item], "12ab", {})
     ITEM.validate_python(found, strict=True)
     INPUT_ITEM.validate_python(found, strict=True)
     assert found == found | listed
@@ -122,11 +122,11 @@ def test_lenient_items_are_listed_in_the_apis_form(item: dict[str, Any], listed:
 def test_a_reference_becomes_what_it_refers_to() -> None:
     stored = {"type": "message", "id": "msg_1", "role": "user", "content": []}
     items = [{"type": "item_reference", "id": "msg_1"}, {"type": "item_reference", "id": "msg_2"}]
-    assert normalised(items, "12ab", {"msg_1": json.dumps(stored).encode()}) == [stored]
+    assert normalise_items(items, "12ab", {"msg_1": json.dumps(stored).encode()}) == [stored]
 
 
 def new_items(body: bytes, hex_id: str, related: Sequence[bytes] = ()) -> list[dict[str, Any]]:
-    return checked_items(added_items(body), body, hex_id, past=related)[0]
+    return check_items(parse_added_items(body), body, hex_id, past=related)[0]
 
 
 def said(text: str, id_: str | None = "x") -> dict[str, Any]:
@@ -137,9 +137,9 @@ def test_of_items_with_the_same_id_the_first_keeps_it() -> None:
     call = CALL | {"id": "x"}
     reference = {"type": "item_reference", "id": "x"}
     stored = {"x": json.dumps(said("stored")).encode()}
-    items = normalised([said("a", None), said("b"), said("c"), call, reference], "12ab", stored)
+    items = normalise_items([said("a", None), said("b"), said("c"), call, reference], "12ab", stored)
     assert [item["id"] for item in items] == ["msg_12abi00", "x", "msg_12abi02", "fc_12abi03", "msg_12abi04"]
-    items = normalised([reference, said("a"), reference], "12ab", stored)
+    items = normalise_items([reference, said("a"), reference], "12ab", stored)
     assert [item["id"] for item in items] == ["x", "msg_12abi01", "msg_12abi02"]
 
 
@@ -150,16 +150,16 @@ def test_added_items_have_other_ids_than_those_before_them() -> None:
         "y",
         "msg_12abi02",
     ]
-    assert [item["id"] for item in new_conversation(body, "12ab")[1]] == ["x", "y", "msg_12abi02"]
+    assert [item["id"] for item in parse_conversation(body, "12ab")[1]] == ["x", "y", "msg_12abi02"]
 
 
 def test_a_new_conversation() -> None:
-    metadata, items, _ = new_conversation(
+    metadata, items, _ = parse_conversation(
         b'{"metadata": {"a": "b"}, "items": [{"role": "user", "content": "Hi"}]}', "12ab"
     )
     assert (metadata, [item["id"] for item in items]) == ({"a": "b"}, ["msg_12abi00"])
-    assert new_conversation(b"", "12ab") == new_conversation(b"{}", "12ab") == ({}, [], [])
-    Conversation.model_validate(conversation("conv_1", 1.5, metadata), strict=True)
+    assert parse_conversation(b"", "12ab") == parse_conversation(b"{}", "12ab") == ({}, [], [])
+    Conversation.model_validate(conversation_fields("conv_1", 1.5, metadata), strict=True)
 
 
 def test_an_output_added_to_a_conversation_needs_its_call() -> None:
@@ -167,10 +167,10 @@ def test_an_output_added_to_a_conversation_needs_its_call() -> None:
     late = json.dumps({"items": [output]}).encode()
     assert [item["type"] for item in new_items(late, "12ab", [json.dumps(call).encode()])] == ["function_call_output"]
     whole = json.dumps({"items": [call, output]}).encode()
-    assert len(new_conversation(whole, "12ab")[1]) == len(new_items(whole, "12ab")) == 2
+    assert len(parse_conversation(whole, "12ab")[1]) == len(new_items(whole, "12ab")) == 2
     left = [json.dumps(output | {"call_id": "gone"}).encode()]  # its call was deleted
     assert len(new_items(whole, "12ab", left)) == 2
-    for read in (new_conversation, new_items):
+    for read in (parse_conversation, new_items):
         with pytest.raises(OrchardError, match="earlier call") as caught:
             read(late, "12ab")
         assert caught.value.param == "items[0].call_id"
@@ -201,25 +201,31 @@ def test_items_with_a_number_out_of_range() -> None:
 
 
 def test_new_metadata() -> None:
-    assert new_metadata(b'{"metadata": {"a": "b"}}') == {"a": "b"}
-    assert new_metadata(b'{"metadata": null}') == {}
+    assert parse_metadata(b'{"metadata": {"a": "b"}}') == {"a": "b"}
+    assert parse_metadata(b'{"metadata": null}') == {}
     with pytest.raises(OrchardError):
-        new_metadata(b"{}")
+        parse_metadata(b"{}")
 
 
 def test_a_page() -> None:
     items = [("msg_1", b'{"id":"msg_1"}'), ("msg_2", b'{"id":"msg_2"}')]
-    found = json.loads(page(items, more=True))
+    found = json.loads(page_of_objects(items, more=True))
     assert (found["data"], found["has_more"]) == ([{"id": "msg_1"}, {"id": "msg_2"}], True)
     assert (found["first_id"], found["last_id"]) == ("msg_1", "msg_2")
-    assert json.loads(page([])) == {"object": "list", "data": [], "first_id": "", "last_id": "", "has_more": False}
+    assert json.loads(page_of_objects([])) == {
+        "object": "list",
+        "data": [],
+        "first_id": "",
+        "last_id": "",
+        "has_more": False,
+    }
 
 
 def test_media_of_items_are_told() -> None:
     past = [json.dumps(item).encode() for item in ({"role": "user", "content": [PICTURE]}, CALL | {"arguments": "{}"})]
     link = PICTURE | {"image_url": "https://x.y/z.png"}
     body = json.dumps({"items": [OUTPUT | {"output": [link]}, {"role": "user", "content": [PICTURE]}]}).encode()
-    _, media = checked_items(added_items(body), body, "12ab", past=past)
+    _, media = check_items(parse_added_items(body), body, "12ab", past=past)
     assert media == [
         MediaPart("image", "https://x.y/z.png", "items[0].output[0].image_url", options=MediaOptions(detail="auto")),
         MediaPart("image", "data:,", "items[1].content[0].image_url", options=MediaOptions(detail="auto")),

@@ -16,9 +16,9 @@ SEGMENTS = [
 ]
 EVENTS: list[Event] = [
     Started(0),
-    Output.of(Recording(3602.00049, "english")),
+    Output.from_struct(Recording(3602.00049, "english")),
     Progressed(0.0, 3602.0),
-    *map(Output.of, SEGMENTS),
+    *map(Output.from_struct, SEGMENTS),
     Progressed(3601.0, 3602.0),
     Finished((), Usage(0, 3, units=3602)),
 ]

@@ -247,9 +247,9 @@ def _tool_calls(tools: tuple[Tool, ...], family: Family) -> tuple[ToolCalls, ...
     """Return the grammars of these tools' calls, if the family knows them. Raise what `GrammarWriter` raises."""
     calls = []
     for tool in tools:
-        loose_grammar = None if tool.strict else family.calls([replace(tool, parameters=_ANY_OBJECT)])
+        loose_grammar = None if tool.strict else family.calls_grammar([replace(tool, parameters=_ANY_OBJECT)])
         try:
-            grammar = family.calls([tool if tool.input_grammar is None else input_grammar.mark_input(tool)])
+            grammar = family.calls_grammar([tool if tool.input_grammar is None else input_grammar.mark_input(tool)])
         except ValueError as error:
             if loose_grammar is None:
                 raise strict_refusal(tool.name, str(error)) from error

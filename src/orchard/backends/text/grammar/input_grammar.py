@@ -100,16 +100,16 @@ def enforce_input(arguments: call_grammar.Node, source: str, tokens: Collection[
             case call_grammar.TextValue(end, schema) if schema == _MARK:
                 # The grammar's lexemes are single characters, so they can't run past the end of the input.
                 head, tail = cut_before_token(end, tokens)
-                return call_grammar.concatenated(embed_grammar(source, json=False), *head, tail)
+                return call_grammar.concatenation(embed_grammar(source, json=False), *head, tail)
             case call_grammar.JsonValue(schema):
-                text = call_grammar.concatenated('"', embed_grammar(source, json=True), '"')
+                text = call_grammar.concatenation('"', embed_grammar(source, json=True), '"')
                 if schema == _MARK:
                     return text
-                space = call_grammar.optional(" ")
-                return call_grammar.concatenated("{", space, '"input":', space, text, space, "}")
+                space = call_grammar.optional_part(" ")
+                return call_grammar.concatenation("{", space, '"input":', space, text, space, "}")
         return node
 
-    return call_grammar.replaced(arguments, replace_input)
+    return call_grammar.replace_leaves(arguments, replace_input)
 
 
 class _Rewriter:

@@ -12,8 +12,16 @@ from llguidance import LLMatcher
 
 from orchard.backends.text.grammar.lark import ANY_TEXT, regex_terminal, repetition_fault, terminal_fault, text_up_to
 from orchard.backends.text.grammar.text_schema import MOMENTS, TextSchema
-from orchard.formats.call_grammar import JsonValue, Node, Terminal, TextValue, concatenated, one_of, replaced
-from orchard.formats.schema import resolved, type_of, values
+from orchard.formats.call_grammar import (
+    JsonValue,
+    Node,
+    Terminal,
+    TextValue,
+    alternation,
+    concatenation,
+    replace_leaves,
+)
+from orchard.formats.schema import enum_values, json_type, resolve_reference
 
 # Between the parts of JSON: a space, or a newline and an indentation.
 _WHITE_SPACE = {"whitespace_pattern": r"\x20|\n[\x20\t]{0,16}"}
@@ -71,7 +79,7 @@ def prepare_call(body: Node, tokens: Collection[str] = (), *, lenient: bool = Fa
                 return _prepare_text(node, tokens, lenient=lenient)
         return node
 
-    return replaced(body, prepare_node)
+    return replace_leaves(body, prepare_node)
 
 
 def _prepare_text(value: TextValue, tokens: Collection[str], *, lenient: bool) -> Node:
@@ -83,13 +91,13 @@ def _prepare_text(value: TextValue, tokens: Collection[str], *, lenient: bool) -
     if terminal.text and (reason := terminal_fault(up_to(terminal.text))):
         if not lenient:
             raise ValueError(reason)
-        return concatenated(Terminal(up_to(ANY_TEXT)), tail)
+        return concatenation(Terminal(up_to(ANY_TEXT)), tail)
     options = []
     if terminal.text:
-        options.append(concatenated(Terminal(up_to(terminal.text)), tail))
+        options.append(concatenation(Terminal(up_to(terminal.text)), tail))
     if terminal.json is not None:
-        options.append(concatenated(JsonValue(prepare_schema(terminal.json, lenient=lenient)), end))
-    return one_of(options)
+        options.append(concatenation(JsonValue(prepare_schema(terminal.json, lenient=lenient)), end))
+    return alternation(options)
 
 
 def cut_before_token(tag: str, tokens: Collection[str]) -> tuple[str, str]:
@@ -180,7 +188,7 @@ def are_exclusive(branches: Sequence[Any], root: dict[str, Any]) -> bool:
 
 def _are_disjoint(schemas: Sequence[Any]) -> bool:
     types = [name for schema in schemas for name in _schema_types(schema)]
-    value_lists = [values(schema) for schema in schemas]
+    value_lists = [enum_values(schema) for schema in schemas]
     if len(types) == len(set(types)):
         return True
     if not all(value_lists) or any(isinstance(value, list | dict) for list_ in value_lists for value in list_):
@@ -192,14 +200,14 @@ def _follow_references(schema: Any, root: dict[str, Any]) -> Any:
     for _ in range(_MOST_REFERENCES):
         if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
             break
-        schema = resolved(schema["$ref"], root)
+        schema = resolve_reference(schema["$ref"], root)
     return schema
 
 
 def _schema_types(schema: Any) -> set[str]:
     if not isinstance(schema, dict):
         return _ALL_TYPES
-    types = schema.get("type") or [type_of(value) for value in values(schema)] or sorted(_ALL_TYPES)
+    types = schema.get("type") or [json_type(value) for value in enum_values(schema)] or sorted(_ALL_TYPES)
     names = types if isinstance(types, list) else [types]
     return {"number" if name == "integer" else name for name in names if isinstance(name, str)}
 

@@ -17,7 +17,7 @@ from llguidance import regex_to_lark
 from msgspec import Struct
 
 from orchard.backends.text.grammar.lark import ANY_TEXT, regex_terminal, text_literal
-from orchard.formats.schema import DEFINITIONS, definitions, resolved, type_of, values
+from orchard.formats.schema import DEFINITIONS, definitions, enum_values, json_type, resolve_reference
 
 _MOST_CHOICES = 256
 _MOST_SCHEMAS = 4096
@@ -128,7 +128,7 @@ class _ValueKind(Struct, frozen=True):
     @property
     def listed_values(self) -> list[Any] | None:
         """The possible values, if they are listed; else None."""
-        lists = [values(part) for part in self.parts if "enum" in part or "const" in part]
+        lists = [enum_values(part) for part in self.parts if "enum" in part or "const" in part]
         if not lists:
             return None
         return [value for value in lists[0] if all(_is_listed(value, more) for more in lists[1:])]
@@ -137,7 +137,7 @@ class _ValueKind(Struct, frozen=True):
         """Return this kind of value, limited to these types."""
         types &= self.types
         if (listed_values := self.listed_values) is not None:
-            types &= {type_of(value) for value in listed_values}
+            types &= {json_type(value) for value in listed_values}
         return _ValueKind(self.parts, types)
 
 
@@ -209,7 +209,7 @@ class TextSchema:
         """Return the kinds of values that match each of the schemas that are combined in a schema."""
         combined = []
         if isinstance(reference := schema.get("$ref"), str):
-            if (target := resolved(reference, self._root)) is None:
+            if (target := resolve_reference(reference, self._root)) is None:
                 raise ValueError(f"{reference} is not in the schema")
             combined.append(self._value_kinds(target, depth))
         for key in ("allOf", "anyOf", "oneOf"):
@@ -279,7 +279,7 @@ class TextSchema:
                 self._refuse(f"`{key}` can't be enforced on a value that may be a string")
         if (listed_values := choice.listed_values) is not None:
             return self._append_end(
-                _alternation(text_literal(json.dumps(value)) for value in listed_values if type_of(value) == type_)
+                _alternation(text_literal(json.dumps(value)) for value in listed_values if json_type(value) == type_)
             )
         return self._append_end(_SCALAR_TERMINALS[type_])
 

@@ -16,7 +16,7 @@ from orchard.backends.text.prompt.template_probe import Role, block_text, probe_
 from orchard.backends.text.prompt.time_limit import run_with_time_limit
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate, Message, TextPart
-from orchard.formats.registry import Family, converter
+from orchard.formats.registry import Family, template_converter
 
 log = logging.getLogger("orchard.worker")
 
@@ -60,7 +60,9 @@ class ChatTemplate:
         if trial.timeout:
             raise OrchardError("model_failed", trial.timeout.message) from trial.timeout
         self.capabilities = (
-            capabilities if message_converter is None else replace(capabilities, **converter(message_converter))
+            capabilities
+            if message_converter is None
+            else replace(capabilities, **template_converter(message_converter))
         )
         log.debug("the chat template: %s", self.capabilities)
 

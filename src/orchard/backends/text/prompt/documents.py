@@ -5,8 +5,8 @@ import logging
 from collections.abc import Iterator
 
 from orchard.backends.helper_process import Answer, HelperLimits, HelperProcess, TooLargeError, TooSlowError
-from orchard.core.errors import brief
-from orchard.core.media import MediaPart, refusal
+from orchard.core.errors import short_message
+from orchard.core.media import MediaPart, media_error
 
 MOST_PAGES = 1000
 MOST_CHARACTERS = 8 * 2**20
@@ -34,21 +34,21 @@ class DocumentReader:
             try:
                 text = part.data.decode()
             except UnicodeDecodeError as error:
-                raise refusal(part, "it is neither a PDF nor text in UTF-8") from error
+                raise media_error(part, "it is neither a PDF nor text in UTF-8") from error
             if "\0" in text:
-                raise refusal(part, "it is neither a PDF nor text in UTF-8")
+                raise media_error(part, "it is neither a PDF nor text in UTF-8")
         return f"{part.name}:\n{text}" if part.name else text
 
     def _pdf_text(self, part: MediaPart) -> str:
         try:
             return b"".join(self._process.ask(part.data)).decode()
         except ValueError as error:
-            raise refusal(part, str(error)) from error
+            raise media_error(part, str(error)) from error
         except TooSlowError as error:
             seconds = f"{self._process.limits.cpu_seconds:g} seconds"
-            raise refusal(part, f"its text could not be read within {seconds}") from error
+            raise media_error(part, f"its text could not be read within {seconds}") from error
         except TooLargeError as error:
-            raise refusal(part, "it is broken, or reading it takes too much memory") from error
+            raise media_error(part, "it is broken, or reading it takes too much memory") from error
 
     def close(self) -> None:
         """End the process. Any thread may call this."""
@@ -75,7 +75,7 @@ def pdf_text(data: bytes) -> Iterator[bytes]:
     except (_UnreadableError, MemoryError):
         raise
     except Exception as error:  # pypdf raises many kinds of errors for broken files
-        raise ValueError(f"it is broken ({brief(error)})") from error
+        raise ValueError(f"it is broken ({short_message(error)})") from error
     if not any(pages):
         raise _UnreadableError("it has no text, only images; send its pages as images")
     yield "\n\n".join(pages).encode(errors="replace")

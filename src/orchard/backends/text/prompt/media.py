@@ -20,7 +20,7 @@ from orchard.backends.text.prompt.documents import DocumentReader
 from orchard.backends.text.prompt.media_blocks import MediaBlocks, Placeholder, placeholder_cores
 from orchard.backends.text.prompt.template_probe import ROLES, Role
 from orchard.core.errors import OrchardError
-from orchard.core.media import MediaKind, MediaPart, refusal
+from orchard.core.media import MediaKind, MediaPart, media_error
 from orchard.core.tasks.generate import Generate, Part, TextPart, ToolResultPart
 from orchard.device.lane import check_cancelled
 from orchard.engine.batching.job import MediaSpan
@@ -129,7 +129,7 @@ def _refuse_late(part: MediaPart, start_time: float) -> None:
     """
     check_cancelled()
     if time.monotonic() - start_time > MOST_READING_SECONDS:
-        raise refusal(part, f"what comes before it took more than {MOST_READING_SECONDS:g} seconds to read")
+        raise media_error(part, f"what comes before it took more than {MOST_READING_SECONDS:g} seconds to read")
 
 
 class PromptMedia:

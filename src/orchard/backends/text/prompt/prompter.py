@@ -26,12 +26,12 @@ from orchard.backends.text.prompt.documents import DocumentReader
 from orchard.backends.text.prompt.media import JobMedia, MediaTask, PromptMedia, mark_media
 from orchard.backends.text.prompt.shared_prompts import SharedPrompts
 from orchard.core.errors import OrchardError
-from orchard.core.media import MediaKind, unreadable
+from orchard.core.media import MediaKind, unreadable_error
 from orchard.core.tasks import generate
-from orchard.core.tasks.embed import MixedInput, too_long
+from orchard.core.tasks.embed import MixedInput, input_too_long
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine.sampling.params import SamplingParams
-from orchard.formats.registry import also_hermes, choose
+from orchard.formats.registry import add_hermes, choose_family
 
 if TYPE_CHECKING:
     from orchard.backends.vision.model import VisionModel
@@ -107,7 +107,7 @@ class Prompter:
         self._raw_prompts = RawPrompts(tokenizer, model.vocab_size)
         try:
             self.template = ChatTemplate(tokenizer, options.message_converter)
-            family = choose(
+            family = choose_family(
                 self.template.source,
                 frozenset(token.content for token in tokenizer.added_tokens_decoder.values()),
                 tool_call_parser=options.tool_call_parser,
@@ -119,7 +119,7 @@ class Prompter:
         shows_calls = capabilities.tools and capabilities.calls
         # If the template can't show tools, the prompt describes them as Hermes does. Calls in the model's own format
         # are recognised, too.
-        self.family = family if shows_calls else also_hermes(family, described=not capabilities.tools)
+        self.family = family if shows_calls else add_hermes(family, described=not capabilities.tools)
         self._warn_of_unread_parts()
         texts = [read_text(Path(file), "a shared prompt") for file in options.prompt_cache_shared]
         self.shared = SharedPrompts(texts, lambda task: self.template.render(task, self._begins_thinking), self._encode)
@@ -167,10 +167,10 @@ class Prompter:
         `salt`: that of the request's `CacheScope`. Blame `param` if they have far too many tokens for the context
         window.
         """
-        parts = list(generate.media_of(task))
+        parts = list(generate.task_media(task))
         for part in parts:
             if part.kind not in (*self.media_kinds, "document"):
-                raise unreadable(part, None if self._media is None else self.media_kinds)
+                raise unreadable_error(part, None if self._media is None else self.media_kinds)
         media_task = mark_media(task, self._documents) if parts else MediaTask(task)
         if not (self._media and media_task.parts):
             return media_task
@@ -424,7 +424,7 @@ class Prompter:
 
 def _refuse_input(limit: int, count: int, param: str, *, at_least: bool = False, mixed: bool = False) -> None:
     if count >= limit:
-        raise too_long(param, count, limit - 1, at_least=at_least, mixed=mixed)
+        raise input_too_long(param, count, limit - 1, at_least=at_least, mixed=mixed)
 
 
 def _sampling_values(sampling: generate.Sampling | SamplingDefaults) -> dict[str, Any]:

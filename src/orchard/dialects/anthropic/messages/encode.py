@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from orchard.core import events
 from orchard.core.request import Request
-from orchard.core.tasks.generate import generation
-from orchard.dialects.anthropic.errors import error_body
+from orchard.core.tasks.generate import generate_task
+from orchard.dialects.anthropic.errors import anthropic_error_body
 from orchard.dialects.common.output import escape_line_ends, hex_id
 
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
@@ -36,13 +36,13 @@ class MessagesCall(Struct, frozen=True):
     stream: bool
     omits_thinking: bool = False
     warms_up: bool = False
-    unserved: tuple[str, ...] = ()
+    unserved_tools: tuple[str, ...] = ()
 
     def complete(self, result: events.Collected) -> bytes:
         """Return the body of a non-streamed response."""
         (choice,) = result.choices
-        content = [] if self.warms_up else self._content(choice)
-        stop = self.stop(choice.reason, choice.stop, result.usage)
+        content = [] if self.warms_up else self._content_blocks(choice)
+        stop = self.stop_fields(choice.reason, choice.stop, result.usage)
         return _json(self.message(content, stop, result.usage, result.summary))
 
     def message(
@@ -56,19 +56,19 @@ class MessagesCall(Struct, frozen=True):
             "model": self.request.model,
             "content": content,
             **stop,
-            **_edits(summary),
+            **_edit_fields(summary),
             "usage": {
-                **self.usage(used, summary),
+                **self.usage_fields(used, summary),
                 "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
                 "service_tier": "standard",
             },
         }
 
-    def stop(self, reason: str, stop: str | None, used: events.Usage) -> dict[str, str | None]:
+    def stop_fields(self, reason: str, stop: str | None, used: events.Usage) -> dict[str, str | None]:
         """Return the fields that say why the answer ended."""
         if self.warms_up:  # whatever ended the answer, whose only token is not shown
             return {"stop_reason": "max_tokens", "stop_sequence": None}
-        limit = generation(self.request).max_tokens
+        limit = generate_task(self.request).max_tokens
         if stop is not None:
             reason = "stop_sequence"
         elif reason == "length" and (limit is None or used.completion_tokens < limit):
@@ -77,7 +77,7 @@ class MessagesCall(Struct, frozen=True):
             reason = _STOP_REASONS[reason]
         return {"stop_reason": reason, "stop_sequence": stop}
 
-    def usage(self, used: events.Usage, summary: events.Summary | None = None) -> dict[str, Any]:
+    def usage_fields(self, used: events.Usage, summary: events.Summary | None = None) -> dict[str, Any]:
         """Return the usage; as in Anthropic's API, `input_tokens` excludes cached tokens.
 
         The tokens of a summary of older messages are an iteration of their own, and not part of the other counts. The
@@ -85,10 +85,10 @@ class MessagesCall(Struct, frozen=True):
         """
         if self.warms_up:
             used = replace(used, completion_tokens=0, reasoning_tokens=0)
-        counts = _counts(used.prompt_tokens - used.cached_tokens, used.cached_tokens, used.completion_tokens)
+        counts = _token_counts(used.prompt_tokens - used.cached_tokens, used.cached_tokens, used.completion_tokens)
         found = {**counts, "output_tokens_details": {"thinking_tokens": used.reasoning_tokens}}
         if summary and summary.prompt_tokens:
-            spent = {"type": "compaction", **_counts(summary.prompt_tokens, 0, summary.completion_tokens)}
+            spent = {"type": "compaction", **_token_counts(summary.prompt_tokens, 0, summary.completion_tokens)}
             found["iterations"] = [spent, {"type": "message", **counts}]
         return found
 
@@ -97,7 +97,7 @@ class MessagesCall(Struct, frozen=True):
         """The signature that clients expect of a thinking block; it is ignored when it is sent back."""
         return base64.b64encode(f"orchard {self.request.id}".encode()).decode()
 
-    def _content(self, choice: events.Choice) -> list[dict[str, Any]]:
+    def _content_blocks(self, choice: events.Choice) -> list[dict[str, Any]]:
         content: list[dict[str, Any]] = []
         for part in choice.parts:
             match part:
@@ -108,7 +108,7 @@ class MessagesCall(Struct, frozen=True):
                 case events.Text(text) if text.strip():
                     content.append({"type": "text", "text": text})
                 case events.ToolCall():
-                    content.append(_tool_use(part.id, part.name, _input(part)))
+                    content.append(_tool_use_block(part.id, part.name, _tool_input(part)))
         return content
 
 
@@ -122,88 +122,90 @@ class MessagesEncoder:
         self._call = call
         self._started = False
         self._summary: events.Summary | None = None
-        self._open: str | None = None  # the type of the open block
+        self._open_type: str | None = None  # the type of the open block
         self._index = -1  # the index of the open block, or of the last one
         self._held = ""  # leading white space of a text; white space alone makes no block
 
     def encode(self, new: Sequence[events.Event]) -> bytes:
         """Return the server-sent events for the next events; empty if there are none."""
-        return escape_line_ends(b"".join(map(self._event, events.merge(new))))
+        return escape_line_ends(b"".join(map(self._encode_event, events.merge(new))))
 
     def keep_alive(self) -> bytes:
         """Return what to send while there are no events: a comment before the message starts, then a ping event."""
-        return _sse({"type": "ping"}) if self._started else b": keep-alive\n\n"
+        return _encode_sse({"type": "ping"}) if self._started else b": keep-alive\n\n"
 
-    def _event(self, event: events.Event) -> bytes:
+    def _encode_event(self, event: events.Event) -> bytes:
         if isinstance(event, events.Failed):
-            return _sse(error_body(event.error(), self._call.request.id))
+            return _encode_sse(anthropic_error_body(event.error(), self._call.request.id))
         if isinstance(event, events.Started):
             self._summary = event.summary
-            return self._start(events.Usage(event.prompt_tokens, 0, 0, event.cached_tokens))
-        written = b"" if self._started else self._start(events.Usage(0, 0))
+            return self._encode_start(events.Usage(event.prompt_tokens, 0, 0, event.cached_tokens))
+        written = b"" if self._started else self._encode_start(events.Usage(0, 0))
         match event:
             case events.Finished():
-                written += self._finished(event)
+                written += self._encode_finish(event)
             case _ if self._call.warms_up:
                 pass
             case events.Text():
-                written += self._text(event.text)
+                written += self._encode_text(event.text)
             case events.Reasoning() if event.text:
-                written += self._thinking(event.text)
+                written += self._encode_thinking(event.text)
             case events.ToolStart():
-                written += self._opened("tool_use", _tool_use(event.id, event.name, {}))
+                written += self._open_block("tool_use", _tool_use_block(event.id, event.name, {}))
             case events.ToolArgs() if event.json:
-                written += self._delta({"type": "input_json_delta", "partial_json": event.json})
+                written += self._encode_delta({"type": "input_json_delta", "partial_json": event.json})
         return written
 
-    def _start(self, used: events.Usage) -> bytes:
+    def _encode_start(self, used: events.Usage) -> bytes:
         self._started = True
         message = self._call.message([], {"stop_reason": None, "stop_sequence": None}, used)
-        return _sse({"type": "message_start", "message": message}) + _sse({"type": "ping"})
+        return _encode_sse({"type": "message_start", "message": message}) + _encode_sse({"type": "ping"})
 
-    def _text(self, text: str) -> bytes:
-        if self._open == "text":
-            return self._delta({"type": "text_delta", "text": text}) if text else b""
+    def _encode_text(self, text: str) -> bytes:
+        if self._open_type == "text":
+            return self._encode_delta({"type": "text_delta", "text": text}) if text else b""
         text = self._held + text
         if not text.strip():
             self._held = text
             return b""
-        return self._opened("text", {"type": "text", "text": ""}) + self._delta({"type": "text_delta", "text": text})
+        return self._open_block("text", {"type": "text", "text": ""}) + self._encode_delta(
+            {"type": "text_delta", "text": text}
+        )
 
-    def _thinking(self, text: str) -> bytes:
+    def _encode_thinking(self, text: str) -> bytes:
         written, self._held = b"", ""
-        if self._open != "thinking":
-            written = self._opened("thinking", {"type": "thinking", "thinking": "", "signature": ""})
+        if self._open_type != "thinking":
+            written = self._open_block("thinking", {"type": "thinking", "thinking": "", "signature": ""})
         if self._call.omits_thinking:
             return written
-        return written + self._delta({"type": "thinking_delta", "thinking": text})
+        return written + self._encode_delta({"type": "thinking_delta", "thinking": text})
 
-    def _opened(self, kind: str, block: dict[str, Any]) -> bytes:
-        closed = self._closed()
-        self._open, self._index = kind, self._index + 1
-        return closed + _sse({"type": "content_block_start", "index": self._index, "content_block": block})
+    def _open_block(self, kind: str, block: dict[str, Any]) -> bytes:
+        closed = self._close_block()
+        self._open_type, self._index = kind, self._index + 1
+        return closed + _encode_sse({"type": "content_block_start", "index": self._index, "content_block": block})
 
-    def _delta(self, delta: dict[str, str]) -> bytes:
-        return _sse({"type": "content_block_delta", "index": self._index, "delta": delta})
+    def _encode_delta(self, delta: dict[str, str]) -> bytes:
+        return _encode_sse({"type": "content_block_delta", "index": self._index, "delta": delta})
 
-    def _closed(self) -> bytes:
+    def _close_block(self) -> bytes:
         self._held = ""
-        if self._open is None:
+        if self._open_type is None:
             return b""
         signed = b""
-        if self._open == "thinking":
-            signed = self._delta({"type": "signature_delta", "signature": self._call.signature})
-        self._open = None
-        return signed + _sse({"type": "content_block_stop", "index": self._index})
+        if self._open_type == "thinking":
+            signed = self._encode_delta({"type": "signature_delta", "signature": self._call.signature})
+        self._open_type = None
+        return signed + _encode_sse({"type": "content_block_stop", "index": self._index})
 
-    def _finished(self, event: events.Finished) -> bytes:
-        stop = self._call.stop(event.reasons[0], event.stops[0] if event.stops else None, event.usage)
-        used = self._call.usage(event.usage, self._summary)
-        end = {"type": "message_delta", "delta": stop, **_edits(self._summary), "usage": used}
-        return self._closed() + _sse(end) + _sse({"type": "message_stop"})
+    def _encode_finish(self, event: events.Finished) -> bytes:
+        stop = self._call.stop_fields(event.reasons[0], event.stops[0] if event.stops else None, event.usage)
+        used = self._call.usage_fields(event.usage, self._summary)
+        end = {"type": "message_delta", "delta": stop, **_edit_fields(self._summary), "usage": used}
+        return self._close_block() + _encode_sse(end) + _encode_sse({"type": "message_stop"})
 
 
-def _counts(read: int, cached: int, written: int) -> dict[str, Any]:
+def _token_counts(read: int, cached: int, written: int) -> dict[str, Any]:
     return {
         "input_tokens": read,
         "cache_creation_input_tokens": 0,
@@ -212,7 +214,7 @@ def _counts(read: int, cached: int, written: int) -> dict[str, Any]:
     }
 
 
-def _edits(summary: events.Summary | None) -> dict[str, Any]:
+def _edit_fields(summary: events.Summary | None) -> dict[str, Any]:
     """Return the field with the number of messages that a summary replaced; empty without a summary."""
     if summary is None:
         return {}
@@ -220,17 +222,17 @@ def _edits(summary: events.Summary | None) -> dict[str, Any]:
     return {"context_management": {"applied_edits": [edit]}}
 
 
-def _sse(event: dict[str, Any]) -> bytes:
+def _encode_sse(event: dict[str, Any]) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), _json(event))
 
 
-def _tool_use(call_id: str, name: str, input_: Any) -> dict[str, Any]:
+def _tool_use_block(call_id: str, name: str, input_: Any) -> dict[str, Any]:
     # Some models make their own ids, such as `functions.add:0`, with characters that Anthropic's ids never have.
     own = re.sub("^call_", "toolu_", _NOT_IN_IDS.sub("_", call_id))
     return {"type": "tool_use", "id": own, "name": name, "input": input_}
 
 
-def _input(call: events.ToolCall) -> Any:
+def _tool_input(call: events.ToolCall) -> Any:
     """Return the arguments as the model wrote them; wrap text that is not a JSON object, as Anthropic documents."""
     arguments = call.arguments.strip() or "{}"
     try:

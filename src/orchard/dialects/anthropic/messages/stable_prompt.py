@@ -40,41 +40,43 @@ _DATE = re.compile(
 _CLOCK = re.compile(r"\d:\d\d")
 
 
-def stabilised(messages: Sequence[Message]) -> tuple[Message, ...]:
+def stabilise_prompt(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return the messages with the known volatile lines dropped or moved."""
     head = list(itertools.takewhile(lambda message: message.role == "system", messages))
-    if sum(len(part.text) for message in head for part in _texts(message)) > MAX_CHARS:
+    if sum(len(part.text) for message in head for part in _text_parts(message)) > MAX_CHARS:
         return tuple(messages)
-    rest = [_without(message, _BILLING) if _is_billed(message) else message for message in messages[len(head) :]]
+    rest = [
+        _drop_lines(message, _BILLING) if _has_billing_line(message) else message for message in messages[len(head) :]
+    ]
     users = [place for place, message in enumerate(rest) if message.role == "user"]
-    head = [_without(_without(message, _BILLING), _COUNTER) for message in head]
+    head = [_drop_lines(_drop_lines(message, _BILLING), _COUNTER) for message in head]
     if users:
-        lines = [line.strip() for message in head for line in _found(message, _DATE)]
-        head = [_without(message, _DATE) for message in head]
+        lines = [line.strip() for message in head for line in _find_lines(message, _DATE)]
+        head = [_drop_lines(message, _DATE) for message in head]
         dates = [TextPart(line) for line in lines if not _CLOCK.search(line)]
         clocks = [TextPart(line) for line in lines if _CLOCK.search(line)]
-        last = next((place for place in reversed(users) if _texts(rest[place])), users[-1])
+        last = next((place for place in reversed(users) if _text_parts(rest[place])), users[-1])
         rest[last] = replace(rest[last], parts=(*rest[last].parts, *clocks))
         rest[users[0]] = replace(rest[users[0]], parts=(*dates, *rest[users[0]].parts))
     # Omit system messages that had only such lines.
     return tuple(message for message in (*head, *rest) if message.parts or message.role != "system")
 
 
-def _texts(message: Message) -> list[TextPart]:
+def _text_parts(message: Message) -> list[TextPart]:
     return [part for part in message.parts if isinstance(part, TextPart)]
 
 
-def _is_billed(message: Message) -> bool:
-    return message.role == "system" and any(_BILLING_NAME in part.text for part in _texts(message))
+def _has_billing_line(message: Message) -> bool:
+    return message.role == "system" and any(_BILLING_NAME in part.text for part in _text_parts(message))
 
 
-def _found(message: Message, lines: re.Pattern[str]) -> list[str]:
-    return [match[0] for part in _texts(message) for match in lines.finditer(part.text)]
+def _find_lines(message: Message, lines: re.Pattern[str]) -> list[str]:
+    return [match[0] for part in _text_parts(message) for match in lines.finditer(part.text)]
 
 
-def _without(message: Message, lines: re.Pattern[str]) -> Message:
+def _drop_lines(message: Message, lines: re.Pattern[str]) -> Message:
     """Drop lines from the message's texts, and texts that become empty."""
-    if not _found(message, lines):
+    if not _find_lines(message, lines):
         return message
-    texts = [lines.sub("", part.text) for part in _texts(message)]
+    texts = [lines.sub("", part.text) for part in _text_parts(message)]
     return replace(message, parts=tuple(TextPart(text) for text in texts if text.strip()))

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from orchard.core import events
 from orchard.core.request import Request
-from orchard.core.tasks.generate import generation
+from orchard.core.tasks.generate import generate_task
 from orchard.dialects.common.output import escape_line_ends, hex_id
 from orchard.dialects.openai.output import (
     DONE,
@@ -17,8 +17,8 @@ from orchard.dialects.openai.output import (
     Fields,
     failed_chunk,
     logprob_entries,
-    overflow,
-    usage,
+    overflow_fields,
+    usage_fields,
 )
 from orchard.dialects.openai.tools import custom_input
 
@@ -44,7 +44,7 @@ class ChatCall(Struct, frozen=True):
         """The `id` of the answer."""
         return f"chatcmpl-{hex_id(self.request.id)}"
 
-    def about(self, kind: str, created: int, summary: events.Summary | None) -> Fields:
+    def common_fields(self, kind: str, created: int, summary: events.Summary | None) -> Fields:
         """Return the fields that describe the answer, which each chunk repeats."""
         return {
             "id": self.completion_id,
@@ -53,7 +53,7 @@ class ChatCall(Struct, frozen=True):
             "model": self.request.model,
             "service_tier": "default",
             "system_fingerprint": SYSTEM_FINGERPRINT,
-            **overflow(summary),
+            **overflow_fields(summary),
         }
 
     def complete(self, result: events.Collected) -> bytes:
@@ -64,23 +64,23 @@ class ChatCall(Struct, frozen=True):
         """Return the whole answer; `created` is its time in seconds since the epoch, now by default."""
         created = int(time.time()) if created is None else created
         return {
-            **self.about("chat.completion", created, result.summary),
-            "choices": [self._choice(index, choice) for index, choice in enumerate(result.choices)],
-            "usage": usage(result.usage, result.summary),
+            **self.common_fields("chat.completion", created, result.summary),
+            "choices": [self._choice_fields(index, choice) for index, choice in enumerate(result.choices)],
+            "usage": usage_fields(result.usage, result.summary),
         }
 
-    def _choice(self, index: int, choice: events.Choice) -> Fields:
+    def _choice_fields(self, index: int, choice: events.Choice) -> Fields:
         message: Fields = {"role": "assistant", "content": choice.text, "refusal": None}
         if choice.tool_calls and not choice.text:
             message["content"] = None
         if choice.reasoning:
             message["reasoning_content"] = message["reasoning"] = choice.reasoning
-        calls = [self._tool_call(call) for call in choice.tool_calls]
+        calls = [self._tool_call_fields(call) for call in choice.tool_calls]
         if calls and self.legacy_functions:
             message["function_call"] = calls[0]["function"]
         elif calls:
             message["tool_calls"] = calls
-        asked = generation(self.request).top_logprobs is not None
+        asked = generate_task(self.request).top_logprobs is not None
         return {
             "index": index,
             "message": message,
@@ -88,7 +88,7 @@ class ChatCall(Struct, frozen=True):
             "finish_reason": self.finish_reason(choice.reason),
         }
 
-    def _tool_call(self, call: events.ToolCall) -> Fields:
+    def _tool_call_fields(self, call: events.ToolCall) -> Fields:
         if call.name in self.custom_tools:
             custom = {"name": call.name, "input": custom_input(call.arguments)}
             return {"id": call.id, "type": "custom", "custom": custom}
@@ -112,12 +112,12 @@ class ChatEncoder:
         self._without_answer = set(self._without_role)  # choices that have no text and no calls so far
         # By choice: the index and the arguments so far of a custom tool's call. Its input is sent when it is complete.
         self._custom: dict[int, tuple[int, str]] = {}
-        self._has_logprobs = generation(call.request).top_logprobs is not None
-        self._begin()
+        self._has_logprobs = generate_task(call.request).top_logprobs is not None
+        self._encode_common_fields()
 
-    def _begin(self, summary: events.Summary | None = None) -> None:
+    def _encode_common_fields(self, summary: events.Summary | None = None) -> None:
         """Encode what all chunks share."""
-        about = self._call.about("chat.completion.chunk", self.created, summary)
+        about = self._call.common_fields("chat.completion.chunk", self.created, summary)
         self._summary = summary
         self._frame = ChunkFrame(about, include_usage=self._call.include_usage)
         self._end = self._frame.tail
@@ -127,14 +127,14 @@ class ChatEncoder:
 
     def encode(self, new: Sequence[events.Event]) -> bytes:
         """Return the server-sent events for the next events; empty if there are none."""
-        return escape_line_ends(b"".join(map(self._event, events.merge(new))))
+        return escape_line_ends(b"".join(map(self._encode_event, events.merge(new))))
 
-    def unstored(self, told: bytes) -> bytes:
+    def mark_unstored(self, told: bytes) -> bytes:
         """Return `told`, the end of the stream, with a further chunk that says that the answer could not be stored."""
         about = self._frame.head.removesuffix(b'"choices":[')
         return told.removesuffix(DONE) + about + b'"store":false,"choices":[' + self._end + DONE
 
-    def _event(self, event: events.Event) -> bytes:
+    def _encode_event(self, event: events.Event) -> bytes:
         chunk = b""
         match event:
             # Fast path: nearly all chunks are of this kind.
@@ -145,23 +145,23 @@ class ChatEncoder:
                 shown = {"content": logprob_entries(drawn), "refusal": None} if self._has_logprobs and drawn else None
                 if text or shown:
                     self._without_answer.discard(choice)
-                    chunk = self._delta(choice, {"content": text}, first="", logprobs=shown)
+                    chunk = self._encode_delta(choice, {"content": text}, first="", logprobs=shown)
             case events.Reasoning(text, choice) if text:
-                chunk = self._delta(choice, {"reasoning_content": text, "reasoning": text})
+                chunk = self._encode_delta(choice, {"reasoning_content": text, "reasoning": text})
             case events.ToolStart():
-                chunk = self._tool_start(event)
+                chunk = self._encode_tool_start(event)
             case events.ToolArgs() if event.json:
-                chunk = self._tool_args(event)
+                chunk = self._encode_tool_args(event)
             case events.Finished(reasons, used):
-                ends = b"".join(self._ended(choice, reason) for choice, reason in enumerate(reasons))
+                ends = b"".join(self._encode_end(choice, reason) for choice, reason in enumerate(reasons))
                 chunk = ends + self._frame.end(used, self._summary)
             case events.Failed():
                 chunk = failed_chunk(event)
             case events.Started(summary=events.Summary() as summary):
-                self._begin(summary)
+                self._encode_common_fields(summary)
         return chunk
 
-    def _delta(
+    def _encode_delta(
         self, choice: int, delta: Fields, *, first: str | None = None, logprobs: Fields | None = None, reason: str = ""
     ) -> bytes:
         """Return a chunk. Before the first one of a choice, add one with the role, whose content is `first`."""
@@ -173,40 +173,40 @@ class ChatEncoder:
             tail = b',"logprobs":%b,"finish_reason":%b}' % (_json(logprobs), _json(reason or None)) + self._end
         return role + head + _json(delta) + tail
 
-    def _tool_start(self, event: events.ToolStart) -> bytes:
+    def _encode_tool_start(self, event: events.ToolStart) -> bytes:
         self._without_answer.discard(event.choice)
         function = {"name": event.name, "arguments": ""}
         if self._call.legacy_functions:
-            return self._delta(event.choice, {"function_call": function}) if event.index == 0 else b""
-        before = self._custom_input(event.choice)
+            return self._encode_delta(event.choice, {"function_call": function}) if event.index == 0 else b""
+        before = self._encode_custom_input(event.choice)
         call: Fields = {"index": event.index, "id": event.id}
         if event.name in self._call.custom_tools:
             self._custom[event.choice] = event.index, ""
             call |= {"type": "custom", "custom": {"name": event.name, "input": ""}}
         else:
             call |= {"type": "function", "function": function}
-        return before + self._delta(event.choice, {"tool_calls": [call]})
+        return before + self._encode_delta(event.choice, {"tool_calls": [call]})
 
-    def _custom_input(self, choice: int) -> bytes:
+    def _encode_custom_input(self, choice: int) -> bytes:
         """Return a chunk with the input of the custom tool's call that is now complete; empty if there is none."""
         if choice not in self._custom:
             return b""
         index, arguments = self._custom.pop(choice)
         call = {"index": index, "custom": {"input": custom_input(arguments)}}
-        return self._delta(choice, {"tool_calls": [call]})
+        return self._encode_delta(choice, {"tool_calls": [call]})
 
-    def _tool_args(self, event: events.ToolArgs) -> bytes:
+    def _encode_tool_args(self, event: events.ToolArgs) -> bytes:
         function = {"arguments": event.json}
         if self._call.legacy_functions:
-            return self._delta(event.choice, {"function_call": function}) if event.index == 0 else b""
+            return self._encode_delta(event.choice, {"function_call": function}) if event.index == 0 else b""
         if event.choice in self._custom:
             self._custom[event.choice] = event.index, self._custom[event.choice][1] + event.json
             return b""
-        return self._delta(event.choice, {"tool_calls": [{"index": event.index, "function": function}]})
+        return self._encode_delta(event.choice, {"tool_calls": [{"index": event.index, "function": function}]})
 
-    def _ended(self, choice: int, reason: str) -> bytes:
-        before = self._custom_input(choice)
+    def _encode_end(self, choice: int, reason: str) -> bytes:
+        before = self._encode_custom_input(choice)
         # If the choice has only reasoning, its content has been null so far.
         is_null = choice in self._without_answer and choice not in self._without_role
         delta = {"content": ""} if is_null else {}
-        return before + self._delta(choice, delta, first="", reason=self._call.finish_reason(reason))
+        return before + self._encode_delta(choice, delta, first="", reason=self._call.finish_reason(reason))

@@ -3,12 +3,12 @@
 import msgspec
 from msgspec import Struct
 
-from orchard.dialects.common.json_body import check_free_form, decode
+from orchard.dialects.common.json_body import check_free_form, decode_body
 from orchard.dialects.openai.output import Fields
 from orchard.dialects.openai.stored import Metadata
 
 # The fields of a request that a stored completion repeats.
-_REPEATED = (
+_REPEATED_FIELDS = (
     "tools",
     "tool_choice",
     "response_format",
@@ -24,22 +24,22 @@ class _Metadata(Struct):
     metadata: Metadata | None = None
 
 
-_metadata = msgspec.json.Decoder(_Metadata)
-_whole = msgspec.json.Decoder(Fields)
+_metadata_decoder = msgspec.json.Decoder(_Metadata)
+_fields_decoder = msgspec.json.Decoder(Fields)
 
 
-class AskedChat(Struct, frozen=True):
+class StoredRequest(Struct, frozen=True):
     """The parts of a request that are stored with its answer."""
 
     messages: list[Fields]
     metadata: dict[str, str]
     repeated: Fields
 
-    def completion(self, answer: Fields, request_id: str) -> Fields:
+    def stored_completion(self, answer: Fields, request_id: str) -> Fields:
         """Return a completion as it is stored."""
         return {**answer, "request_id": request_id, "metadata": self.metadata, **self.repeated}
 
-    def listed(self, completion_id: str) -> list[Fields]:
+    def message_list(self, completion_id: str) -> list[Fields]:
         """Return the messages as the API lists them, with ids; content of several parts is in `content_parts`."""
         listed = []
         for i, message in enumerate(self.messages):
@@ -50,13 +50,13 @@ class AskedChat(Struct, frozen=True):
         return listed
 
 
-def parse_asked(body: bytes) -> AskedChat:
+def parse_stored_request(body: bytes) -> StoredRequest:
     """Return the parts to store of a request that `parse` accepts. Raise OrchardError (invalid_request)."""
-    metadata = decode(_metadata, body).metadata or {}
-    given = decode(_whole, body)
-    repeated = {name: given.get(name) for name in _REPEATED} | {"input_user": given.get("user")}
+    metadata = decode_body(_metadata_decoder, body).metadata or {}
+    given = decode_body(_fields_decoder, body)
+    repeated = {name: given.get(name) for name in _REPEATED_FIELDS} | {"input_user": given.get("user")}
     for name, value in repeated.items():
         check_free_form(value, name)
     for i, message in enumerate(given["messages"]):
         check_free_form(message, f"messages[{i}]")
-    return AskedChat(given["messages"], dict(metadata), repeated)
+    return StoredRequest(given["messages"], dict(metadata), repeated)

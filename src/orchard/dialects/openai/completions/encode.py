@@ -15,7 +15,7 @@ from msgspec import Struct
 from orchard.core.events import Choice, Collected, Event, Failed, Finished, Logprob, Text, TokenLogprob, merge
 from orchard.core.request import Request
 from orchard.dialects.common.output import escape_line_ends
-from orchard.dialects.openai.output import SYSTEM_FINGERPRINT, ChunkFrame, failed_chunk, logprob, usage
+from orchard.dialects.openai.output import SYSTEM_FINGERPRINT, ChunkFrame, failed_chunk, finite_logprob, usage_fields
 
 _json = msgspec.json.Encoder().encode
 
@@ -30,7 +30,7 @@ class CompletionCall(Struct, frozen=True):
     stream: bool
     include_usage: bool = False
 
-    def about(self) -> dict[str, Any]:
+    def common_fields(self) -> dict[str, Any]:
         """Return the fields that describe the answer, which each chunk repeats."""
         return {
             "id": self.id,
@@ -48,9 +48,9 @@ class CompletionCall(Struct, frozen=True):
             answers = [sorted(choices, key=_mean_logprob, reverse=True)[: self.wanted] for choices in answers]
         shown = []
         for index, choice in enumerate(itertools.chain.from_iterable(answers)):
-            found = None if self.top_logprobs is None else logprobs(choice.logprobs, Offsets())
-            shown.append(_choice(index, choice.text, found, choice.reason))
-        return _json({**self.about(), "choices": shown, "usage": usage(result.usage)})
+            found = None if self.top_logprobs is None else completion_logprobs(choice.logprobs, Offsets())
+            shown.append(_choice_fields(index, choice.text, found, choice.reason))
+        return _json({**self.common_fields(), "choices": shown, "usage": usage_fields(result.usage)})
 
 
 class CompletionEncoder:
@@ -58,31 +58,34 @@ class CompletionEncoder:
 
     def __init__(self, call: CompletionCall) -> None:
         self._call = call
-        self._frame = ChunkFrame(call.about(), include_usage=call.include_usage)
+        self._frame = ChunkFrame(call.common_fields(), include_usage=call.include_usage)
         self._offsets = [Offsets() for _ in range(len(call.requests) * call.wanted)]
 
     def encode(self, events: Sequence[Event]) -> bytes:
         """Return the server-sent events for the next events; empty if there are none."""
-        return escape_line_ends(b"".join(map(self._event, merge(events))))
+        return escape_line_ends(b"".join(map(self._encode_event, merge(events))))
 
-    def _event(self, event: Event) -> bytes:
+    def _encode_event(self, event: Event) -> bytes:
         match event:
             case Text(text, choice, drawn) if text or drawn:
                 asked = self._call.top_logprobs is not None and drawn
-                found = logprobs(drawn, self._offsets[choice]) if asked else None
-                return self._chunk(_choice(choice, text, found))
+                found = completion_logprobs(drawn, self._offsets[choice]) if asked else None
+                return self._encode_chunk(_choice_fields(choice, text, found))
             case Finished(reasons, used):
-                ends = (self._chunk(_choice(choice, "", None, reason)) for choice, reason in enumerate(reasons))
+                ends = (
+                    self._encode_chunk(_choice_fields(choice, "", None, reason))
+                    for choice, reason in enumerate(reasons)
+                )
                 return b"".join(ends) + self._frame.end(used)
             case Failed():
                 return failed_chunk(event)
         return b""
 
-    def _chunk(self, choice: dict[str, Any]) -> bytes:
+    def _encode_chunk(self, choice: dict[str, Any]) -> bytes:
         return self._frame.head + _json(choice) + self._frame.tail
 
 
-def _choice(index: int, text: str, found: dict[str, Any] | None, reason: str | None = None) -> dict[str, Any]:
+def _choice_fields(index: int, text: str, found: dict[str, Any] | None, reason: str | None = None) -> dict[str, Any]:
     """Return an answer, or a piece of it; `reason` is why it ended. Completions have no tool calls."""
     ended = reason and ("length" if reason == "length" else "stop")
     return {"text": text, "index": index, "logprobs": found, "finish_reason": ended}
@@ -102,20 +105,22 @@ class Offsets:
         return place
 
 
-def logprobs(found: Sequence[Logprob], offsets: Offsets) -> dict[str, Any]:
+def completion_logprobs(found: Sequence[Logprob], offsets: Offsets) -> dict[str, Any]:
     """Return log-probabilities in the form of Completions: for each token, the likeliest tokens and the sampled one."""
     return {
-        "tokens": [_name(one.token) for one in found],
-        "token_logprobs": [logprob(one.token) for one in found],
+        "tokens": [_token_name(one.token) for one in found],
+        "token_logprobs": [finite_logprob(one.token) for one in found],
         "top_logprobs": [
-            None if one.token.logprob is None else {_name(token): logprob(token) for token in (*one.top, one.token)}
+            None
+            if one.token.logprob is None
+            else {_token_name(token): finite_logprob(token) for token in (*one.top, one.token)}
             for one in found
         ],
         "text_offset": [offsets.next(one.token) for one in found],
     }
 
 
-def _name(token: TokenLogprob) -> str:
+def _token_name(token: TokenLogprob) -> str:
     """Return a token's text; as OpenAI does, name a token that is not valid UTF-8 by its bytes."""
     try:
         return token.bytes.decode() or token.text
@@ -124,5 +129,5 @@ def _name(token: TokenLogprob) -> str:
 
 
 def _mean_logprob(choice: Choice) -> float:
-    values = [logprob(drawn.token) or 0.0 for drawn in choice.logprobs if not drawn.prompt]
+    values = [finite_logprob(drawn.token) or 0.0 for drawn in choice.logprobs if not drawn.prompt]
     return sum(values) / len(values) if values else float("-inf")

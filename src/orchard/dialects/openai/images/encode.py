@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from orchard.core.events import Collected, Event, Failed, Output, Progressed
 from orchard.core.request import Request
-from orchard.core.tasks.images import EditImages, GenerateImages, Image, PartialImage, made
-from orchard.dialects.openai.errors import error_body
+from orchard.core.tasks.images import EditImages, GenerateImages, Image, PartialImage, decode_image
+from orchard.dialects.openai.errors import openai_error_body
 
 _json = msgspec.json.Encoder().encode  # msgspec writes bytes as base64
 
@@ -29,7 +29,7 @@ class ImagesCall(Struct, frozen=True):
         `keep(image, format)` keeps an image and returns its URL.
         """
         found = sorted(result.outputs, key=lambda output: output.choice)
-        images = [image for output in found if isinstance(image := made(output), Image)]
+        images = [image for output in found if isinstance(image := decode_image(output), Image)]
         answer = {
             "created": int(time.time()),
             "background": "opaque",
@@ -39,8 +39,8 @@ class ImagesCall(Struct, frozen=True):
                 for image in images
             ],
             "output_format": self.task.format,
-            "size": _size(images[0]),
-            "usage": _usage(),
+            "size": _size_text(images[0]),
+            "usage": _images_usage(),
         }
         return _json(answer)
 
@@ -54,19 +54,19 @@ class ImagesEncoder:
 
     def encode(self, events: Sequence[Event]) -> bytes:
         """Return the server-sent events for these events."""
-        return b"".join(map(self._encoded, events))
+        return b"".join(map(self._encode_event, events))
 
-    def _encoded(self, event: Event) -> bytes:
+    def _encode_event(self, event: Event) -> bytes:
         match event:
             case Output():
-                return self._image(made(event), event.choice)
+                return self._encode_image(decode_image(event), event.choice)
             case Progressed(done, total):
                 return f": {done:.0f} of {total:.0f} steps\n\n".encode()
             case Failed():
-                return b"data: " + _json(error_body(event.error())) + b"\n\n"
+                return b"data: " + _json(openai_error_body(event.error())) + b"\n\n"
         return b""
 
-    def _image(self, image: Image | PartialImage, number: int) -> bytes:
+    def _encode_image(self, image: Image | PartialImage, number: int) -> bytes:
         kind = f"{self._type}.{'completed' if isinstance(image, Image) else 'partial_image'}"
         told: dict[str, Any] = {
             "type": kind,
@@ -75,21 +75,21 @@ class ImagesEncoder:
             "created_at": int(time.time()),
             "output_format": self._task.format,
             "quality": "auto",
-            "size": _size(image),
+            "size": _size_text(image),
             "index": number,
         }
         if isinstance(image, PartialImage):
             told["partial_image_index"] = image.index
         else:
-            told |= {"seed": image.seed, "usage": _usage()}
+            told |= {"seed": image.seed, "usage": _images_usage()}
         return b"event: " + kind.encode() + b"\ndata: " + _json(told) + b"\n\n"
 
 
-def _size(image: Image | PartialImage) -> str:
+def _size_text(image: Image | PartialImage) -> str:
     return f"{image.width}x{image.height}"
 
 
-def _usage() -> dict[str, Any]:
+def _images_usage() -> dict[str, Any]:
     """Return a usage of no tokens in OpenAI's form, because images are not counted in tokens here."""
     details = {"image_tokens": 0, "text_tokens": 0}
     return {"input_tokens": 0, "input_tokens_details": details, "output_tokens": 0, "total_tokens": 0}

@@ -9,8 +9,8 @@ import msgspec
 from orchard.core.media import MediaOptions, MediaPart
 from orchard.core.tasks.images import LEAST_SIDE, MOST_PIXELS, SIDE_STEP, EditImages, GenerateImages
 from orchard.dialects.common.fields import header_priority, make_request
-from orchard.dialects.common.form import typed
-from orchard.dialects.common.json_body import invalid, refuse_set, required
+from orchard.dialects.common.form import parse_form_fields
+from orchard.dialects.common.json_body import invalid_field, refuse_fields, require
 from orchard.dialects.common.media import media_part
 from orchard.dialects.openai.images.encode import ImagesCall
 from orchard.dialects.openai.images.schema import BODY, EDIT_BODY, ImagesBody, PictureReference
@@ -34,7 +34,7 @@ _UNSUPPORTED = {
     "image_strength": _UNUSED,
 }
 _NO_PICTURES = {"images": _FILES, "mask": _FILES}
-_WHOLE = 100  # the default compression, which clients also send with PNG
+_FULL_COMPRESSION = 100  # the default compression, which clients also send with PNG
 
 
 def parse(
@@ -42,8 +42,8 @@ def parse(
 ) -> ImagesCall:
     """Turn a body into a call for `model`, else its own model, else `default`. Raise OrchardError (invalid_request)."""
     asked = BODY.decode(body, model, default)
-    refuse_set(asked, _NO_PICTURES)
-    return _call(asked, GenerateImages(**_wishes(asked)), request_id, priority)
+    refuse_fields(asked, _NO_PICTURES)
+    return _images_call(asked, GenerateImages(**_image_options(asked)), request_id, priority)
 
 
 def parse_edit(
@@ -51,9 +51,9 @@ def parse_edit(
 ) -> ImagesCall:
     """Turn the JSON body of an edit into a call, like `parse`."""
     asked = EDIT_BODY.decode(body, model, default)
-    images = tuple(_referred(one, f"images[{i}]") for i, one in enumerate(asked.images))
-    mask = _referred(asked.mask, "mask") if asked.mask else None
-    return _call(asked, EditImages(**_wishes(asked), images=images, mask=mask), request_id, priority)
+    images = tuple(_reference_image(one, f"images[{i}]") for i, one in enumerate(asked.images))
+    mask = _reference_image(asked.mask, "mask") if asked.mask else None
+    return _images_call(asked, EditImages(**_image_options(asked), images=images, mask=mask), request_id, priority)
 
 
 def parse_edit_form(
@@ -66,29 +66,29 @@ def parse_edit_form(
     default: str | None = None,
 ) -> ImagesCall:
     """Turn the form of an edit into a call, like `parse`."""
-    asked = BODY.decode(msgspec.json.encode(typed(fields, numbers=_NUMBERS)), model, default)
-    refuse_set(asked, _NO_PICTURES)
+    asked = BODY.decode(msgspec.json.encode(parse_form_fields(fields, numbers=_NUMBERS)), model, default)
+    refuse_fields(asked, _NO_PICTURES)
     images = (*files.get("image", ()), *files.get("image[]", ()))
     mask = next(iter(files.get("mask", ())), None)
     if not images:
-        raise invalid("image", "is required: send the input images as files of the form.")
-    return _call(asked, EditImages(**_wishes(asked), images=images, mask=mask), request_id, priority)
+        raise invalid_field("image", "is required: send the input images as files of the form.")
+    return _images_call(asked, EditImages(**_image_options(asked), images=images, mask=mask), request_id, priority)
 
 
-def _referred(reference: PictureReference, where: str) -> MediaPart:
+def _reference_image(reference: PictureReference, where: str) -> MediaPart:
     """Return an image that a body refers to. Raise OrchardError if there is none, or it is a file id."""
     if reference.file_id is not None:
-        raise invalid(f"{where}.file_id", "must be left out: this server keeps no files.")
+        raise invalid_field(f"{where}.file_id", "must be left out: this server keeps no files.")
     param = f"{where}.image_url"
-    return media_part("image", required(reference.image_url, param), param, MediaOptions())
+    return media_part("image", require(reference.image_url, param), param, MediaOptions())
 
 
-def _wishes(asked: ImagesBody) -> dict[str, Any]:
+def _image_options(asked: ImagesBody) -> dict[str, Any]:
     """Return the fields that generations and edits share. Raise OrchardError if one is wrong."""
-    refuse_set(asked, _UNSUPPORTED)
+    refuse_fields(asked, _UNSUPPORTED)
     if not asked.prompt.strip():
-        raise invalid("prompt", "must have more than white space.")
-    width, height = _size(asked.size)
+        raise invalid_field("prompt", "must have more than white space.")
+    width, height = _image_size(asked.size)
     return {
         "prompt": asked.prompt,
         "n": asked.n or 1,
@@ -104,40 +104,43 @@ def _wishes(asked: ImagesBody) -> dict[str, Any]:
     }
 
 
-def _size(size: str | None) -> tuple[int, int] | tuple[None, None]:
+def _image_size(size: str | None) -> tuple[int, int] | tuple[None, None]:
     """Return the width and the height in pixels; None: the model decides. Raise OrchardError if the size is wrong."""
     if size in (None, "", "auto"):
         return None, None
     if not (sides := _SIZE.fullmatch(size)):
-        raise invalid("size", "must be 'auto' or a width and a height in pixels, such as '1024x768'.")
+        raise invalid_field("size", "must be 'auto' or a width and a height in pixels, such as '1024x768'.")
     width, height = int(sides[1]), int(sides[2])
     if width % SIDE_STEP or height % SIDE_STEP or min(width, height) < LEAST_SIDE or width * height > MOST_PIXELS:
         sides_are = f"must have sides that are multiples of {SIDE_STEP} and at least {LEAST_SIDE}"
-        raise invalid("size", f"{sides_are}, and at most {MOST_PIXELS:,} pixels in all, not {size}.")
+        raise invalid_field("size", f"{sides_are}, and at most {MOST_PIXELS:,} pixels in all, not {size}.")
     return width, height
 
 
 def _guidance(asked: ImagesBody) -> float | None:
     """Return the guidance, which has two field names. Raise OrchardError if both are set."""
     if asked.guidance is not None and asked.guidance_scale is not None:
-        raise invalid("guidance_scale", "is another name of `guidance`: send one of them.")
+        raise invalid_field("guidance_scale", "is another name of `guidance`: send one of them.")
     return asked.guidance_scale if asked.guidance is None else asked.guidance
 
 
 def _compression(asked: ImagesBody) -> int | None:
     if asked.output_format in ("jpeg", "webp"):
         return asked.output_compression
-    if asked.output_compression not in (None, _WHOLE):
-        message = f"must be {_WHOLE} for PNG, which loses nothing; 'jpeg' and 'webp' take 0 to {_WHOLE}."
-        raise invalid("output_compression", message)
+    if asked.output_compression not in (None, _FULL_COMPRESSION):
+        full = _FULL_COMPRESSION
+        message = f"must be {full} for PNG, which loses nothing; 'jpeg' and 'webp' take 0 to {full}."
+        raise invalid_field("output_compression", message)
     return None
 
 
-def _call(asked: ImagesBody, task: GenerateImages | EditImages, request_id: str, priority: str | None) -> ImagesCall:
+def _images_call(
+    asked: ImagesBody, task: GenerateImages | EditImages, request_id: str, priority: str | None
+) -> ImagesCall:
     """Return the call. Raise OrchardError if fields can't be combined."""
     if task.partial_images and not asked.stream:
-        raise invalid("partial_images", "needs `stream` to be true: other answers have finished images only.")
+        raise invalid_field("partial_images", "needs `stream` to be true: other answers have finished images only.")
     if asked.stream and asked.response_format == "url":
-        raise invalid("response_format", "must be 'b64_json' for a stream, whose events carry the images.")
+        raise invalid_field("response_format", "must be 'b64_json' for a stream, whose events carry the images.")
     request = make_request(asked, request_id, task, header_priority(priority))
     return ImagesCall(request, task, bool(asked.stream), asked.response_format == "url")

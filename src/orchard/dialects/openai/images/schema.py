@@ -65,5 +65,5 @@ class EditBody(ImagesBody, kw_only=True):
     mask: PictureReference | None = None
 
 
-BODY = BodyType(ImagesBody, _IGNORED, asked="image model")
-EDIT_BODY = BodyType(EditBody, _IGNORED, asked="image model")
+BODY = BodyType(ImagesBody, _IGNORED, model_kind="image model")
+EDIT_BODY = BodyType(EditBody, _IGNORED, model_kind="image model")

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from orchard.core.media import MediaPart
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Message, ToolCallPart, ToolResultPart, generation
+from orchard.core.tasks.generate import Message, ToolCallPart, ToolResultPart, generate_task
 from orchard.dialects.openai.output import Fields
 from orchard.dialects.openai.responses import schema as wire
 from orchard.dialects.openai.responses.tools import ServedTool
 
 _NULL = Raw(b"null")
 # By type: the fields of tools and text formats that the API requires in a response, but callers may omit.
-_REQUIRED: dict[str, Fields] = {
+_REQUIRED_FIELDS: dict[str, Fields] = {
     "function": {"description": None, "parameters": None, "strict": False},
     "json_schema": {"description": None, "strict": False},
 }
@@ -52,34 +52,34 @@ class ResponseCall(Struct, frozen=True):
     request: Request
     body: wire.Body
     hex: str
-    served: Mapping[str, ServedTool]
-    about: Fields
+    served_tools: Mapping[str, ServedTool]
+    fixed_fields: Fields
     input: list[Fields]
-    unserved: tuple[str, ...] = ()
-    fetched: Mapping[str, MediaPart] = {}
-    kept: Mapping[str, bytes] = {}
+    unserved_tools: tuple[str, ...] = ()
+    fetched_media: Mapping[str, MediaPart] = {}
+    stored_media: Mapping[str, bytes] = {}
 
     @property
     def id(self) -> str:
         """The id of the response."""
         return f"resp_{self.hex}"
 
-    def droppable(self) -> int:
+    def count_droppable_messages(self) -> int:
         """Return how many of the oldest messages may be dropped if the input doesn't fit.
 
         System messages and the last turn are always kept.
         """
         if self.body.truncation != "auto":
             return 0
-        messages = generation(self.request).messages
+        messages = generate_task(self.request).messages
         last = max((i for i, message in enumerate(messages) if message.role != "tool"), default=0)
         return sum(message.role != "system" for message in messages[:last])
 
-    def without_oldest(self, count: int) -> Request:
+    def drop_oldest(self, count: int) -> Request:
         """Return the request without its `count` oldest non-system messages, and without the results of their calls."""
         kept: list[Message] = []
         calls: set[str] = set()
-        for message in generation(self.request).messages:
+        for message in generate_task(self.request).messages:
             if message.role != "system" and count > 0:
                 count -= 1
                 continue
@@ -89,10 +89,10 @@ class ResponseCall(Struct, frozen=True):
             if parts or not message.parts:
                 kept.append(replace(message, parts=parts))
             calls |= {part.id for part in message.parts if isinstance(part, ToolCallPart)}
-        return replace(self.request, task=replace(generation(self.request), messages=tuple(kept)))
+        return replace(self.request, task=replace(generate_task(self.request), messages=tuple(kept)))
 
 
-def about(body: wire.Body, raw: RawBody, response_id: str) -> Fields:
+def fixed_fields(body: wire.Body, raw: RawBody, response_id: str) -> Fields:
     """Return the fields of a response that never change, most of which repeat its request."""
     reasoning = body.reasoning or wire.ReasoningConfig()
     form = raw.text and raw.text.format
@@ -103,9 +103,12 @@ def about(body: wire.Body, raw: RawBody, response_id: str) -> Fields:
         "created_at": int(time.time()),
         "model": body.model,
         "conversation": {"id": body.conversation_id} if body.conversation_id else None,
-        "text": {"format": _repeated(form) if form else {"type": "text"}, "verbosity": verbosity or "medium"},
-        "tool_choice": _given(raw.tool_choice, "auto"),
-        "tools": [_repeated_tool(tool) for tool in raw.tools or ()],
+        "text": {
+            "format": _add_required_fields(form) if form else {"type": "text"},
+            "verbosity": verbosity or "medium",
+        },
+        "tool_choice": _single_line(raw.tool_choice, "auto"),
+        "tools": [_complete_tool(tool) for tool in raw.tools or ()],
         "background": bool(body.background),
         "instructions": body.instructions,
         "max_output_tokens": body.max_output_tokens,
@@ -124,20 +127,20 @@ def about(body: wire.Body, raw: RawBody, response_id: str) -> Fields:
     }
 
 
-def _given(raw: Raw, otherwise: Any) -> Any:
+def _single_line(raw: Raw, otherwise: Any) -> Any:
     """Return a value on one line, because a line end would end a server-sent event."""
     return otherwise if bytes(raw) == b"null" else Raw(msgspec.json.format(bytes(raw), indent=-1))
 
 
-def _repeated(raw: Mapping[str, Raw]) -> Fields:
+def _add_required_fields(raw: Mapping[str, Raw]) -> Fields:
     """Return a tool or a text format with the fields that the API requires."""
-    filled = _REQUIRED.get(msgspec.json.decode(raw.get("type", _NULL)), {})
-    return filled | {name: _given(value, filled.get(name)) for name, value in raw.items()}
+    filled = _REQUIRED_FIELDS.get(msgspec.json.decode(raw.get("type", _NULL)), {})
+    return filled | {name: _single_line(value, filled.get(name)) for name, value in raw.items()}
 
 
-def _repeated_tool(raw: Mapping[str, Raw]) -> Fields:
+def _complete_tool(raw: Mapping[str, Raw]) -> Fields:
     """Return a tool, or a namespace with its tools."""
-    told = _repeated(raw)
+    told = _add_required_fields(raw)
     if told.get("tools"):
-        told["tools"] = [_repeated(tool) for tool in _tools_decoder.decode(raw["tools"])]
+        told["tools"] = [_add_required_fields(tool) for tool in _tools_decoder.decode(raw["tools"])]
     return told

@@ -23,11 +23,11 @@ _CHARACTERS = re.compile(
 _CHARACTER_CHARS = 12
 _entries = partial(logprob_entries, named=True)
 
-Told = Iterator[tuple[str, Fields]]
+ItemEvents = Iterator[tuple[str, Fields]]
 """Types of events, without `response.`, and their fields, without those that all events of an item share."""
 
 
-class _Written:
+class _StreamedItem:
     """An item that is written piece by piece."""
 
     def __init__(self, id_: str) -> None:
@@ -40,29 +40,29 @@ class _Written:
         """The text so far."""
         return "".join(self._pieces)
 
-    def begin(self) -> Told:
+    def begin(self) -> ItemEvents:
         """Yield the events after `output_item.added`; none by default."""
         yield from ()
 
 
-class MessageItem(_Written):
+class MessageItem(_StreamedItem):
     """What the model says."""
 
     def __init__(self, id_: str) -> None:
         super().__init__(id_)
         self._logprobs: list[Logprob] = []
 
-    def begin(self) -> Told:
+    def begin(self) -> ItemEvents:
         """Begin the only part of a message."""
         yield "content_part.added", {"content_index": 0, "part": _text_part("", ())}
 
-    def add(self, text: str, logprobs: tuple[Logprob, ...]) -> Told:
+    def add(self, text: str, logprobs: tuple[Logprob, ...]) -> ItemEvents:
         """Add to the text."""
         self._pieces.append(text)
         self._logprobs += logprobs
         yield "output_text.delta", {"content_index": 0, "delta": text, "logprobs": _entries(logprobs, with_bytes=False)}
 
-    def end(self) -> Told:
+    def end(self) -> ItemEvents:
         """Yield the events before `output_item.done`."""
         logprobs = _entries(self._logprobs, with_bytes=False)
         yield "output_text.done", {"content_index": 0, "text": self.text, "logprobs": logprobs}
@@ -75,7 +75,7 @@ class MessageItem(_Written):
         return {"id": self.id, "type": "message", "status": self.status, "role": "assistant", "content": content}
 
 
-class ReasoningItem(_Written):
+class ReasoningItem(_StreamedItem):
     """The model's reasoning. `summary`: show it as a summary, too; `sealed`: add it as `encrypted_content`."""
 
     def __init__(self, id_: str, *, summary: bool, sealed: bool) -> None:
@@ -83,85 +83,85 @@ class ReasoningItem(_Written):
         self._summary = summary
         self._sealed = sealed
 
-    def begin(self) -> Told:
+    def begin(self) -> ItemEvents:
         """Begin the part of the content and, if requested, that of the summary."""
-        yield "content_part.added", {"content_index": 0, "part": _part("reasoning_text", "")}
+        yield "content_part.added", {"content_index": 0, "part": _reasoning_part("reasoning_text", "")}
         if self._summary:
-            yield "reasoning_summary_part.added", {"summary_index": 0, "part": _part("summary_text", "")}
+            yield "reasoning_summary_part.added", {"summary_index": 0, "part": _reasoning_part("summary_text", "")}
 
-    def add(self, text: str) -> Told:
+    def add(self, text: str) -> ItemEvents:
         """Add to the reasoning."""
         self._pieces.append(text)
         yield "reasoning_text.delta", {"content_index": 0, "delta": text}
         if self._summary:
             yield "reasoning_summary_text.delta", {"summary_index": 0, "delta": text}
 
-    def end(self) -> Told:
+    def end(self) -> ItemEvents:
         """End the parts."""
         text = self.text
         yield "reasoning_text.done", {"content_index": 0, "text": text}
-        yield "content_part.done", {"content_index": 0, "part": _part("reasoning_text", text)}
+        yield "content_part.done", {"content_index": 0, "part": _reasoning_part("reasoning_text", text)}
         if self._summary:
             yield "reasoning_summary_text.done", {"summary_index": 0, "text": text}
-            yield "reasoning_summary_part.done", {"summary_index": 0, "part": _part("summary_text", text)}
+            yield "reasoning_summary_part.done", {"summary_index": 0, "part": _reasoning_part("summary_text", text)}
 
     def snapshot(self) -> Fields:
         """Return the reasoning."""
         text = self.text
         item: Fields = {"id": self.id, "type": "reasoning", "status": self.status, "summary": [], "content": []}
         if text:
-            item["content"] = [_part("reasoning_text", text)]
+            item["content"] = [_reasoning_part("reasoning_text", text)]
             if self._summary:
-                item["summary"] = [_part("summary_text", text)]
+                item["summary"] = [_reasoning_part("summary_text", text)]
         if self._sealed:
             item["encrypted_content"] = seal_reasoning(text) if self.status != "in_progress" else None
         return item
 
 
-class CallItem(_Written):
+class CallItem(_StreamedItem):
     """A call of a function, or of a custom tool, whose input is a string within the arguments."""
 
     def __init__(self, id_: str, call_id: str, served: ServedTool) -> None:
         super().__init__(id_)
         self._call_id = call_id
-        self._served = served
+        self._tool = served
         self._input = _InputReader()
-        self._told = ""  # the part of a custom tool's input that was sent
+        self._sent_input = ""  # the part of a custom tool's input that was sent
 
-    def add(self, piece: str) -> Told:
+    def add(self, piece: str) -> ItemEvents:
         """Add to the arguments."""
         self._pieces.append(piece)
-        if self._served.kind == "function":
+        if self._tool.kind == "function":
             yield "function_call_arguments.delta", {"delta": piece}
         elif text := self._input.read(piece):
-            self._told += text
+            self._sent_input += text
             yield "custom_tool_call_input.delta", {"delta": text}
 
-    def end(self) -> Told:
+    def end(self) -> ItemEvents:
         """Yield the whole arguments, or the whole input."""
-        if self._served.kind == "function":
-            yield "function_call_arguments.done", {"name": self._served.name, "arguments": self.text}
+        if self._tool.kind == "function":
+            yield "function_call_arguments.done", {"name": self._tool.name, "arguments": self.text}
             return
-        text = self._whole_input()
-        if text != self._told:
-            yield "custom_tool_call_input.delta", {"delta": text.removeprefix(self._told)}
+        text = self._complete_input()
+        if text != self._sent_input:
+            yield "custom_tool_call_input.delta", {"delta": text.removeprefix(self._sent_input)}
         yield "custom_tool_call_input.done", {"input": text}
 
     def snapshot(self) -> Fields:
         """Return the call."""
-        custom = self._served.kind == "custom"
+        custom = self._tool.kind == "custom"
         item: Fields = {"id": self.id, "type": "custom_tool_call" if custom else "function_call", "status": self.status}
-        item |= {"call_id": self._call_id, "name": self._served.name}
-        if self._served.namespace is not None:
-            item["namespace"] = self._served.namespace
+        item |= {"call_id": self._call_id, "name": self._tool.name}
+        if self._tool.namespace is not None:
+            item["namespace"] = self._tool.namespace
         if custom:
-            return item | {"input": self._told if self.status == "in_progress" else self._whole_input()}
+            return item | {"input": self._sent_input if self.status == "in_progress" else self._complete_input()}
         return item | {"arguments": self.text}
 
-    def _whole_input(self) -> str:
+    def _complete_input(self) -> str:
         text = custom_input(self.text)
         # Arguments that were valid until they were cut off have only the input that was sent.
-        return self._told if self._told and text == self.text else text
+        return self._sent_input if self._sent_input and text == self.text else text
 
 
 OutputItem = MessageItem | ReasoningItem | CallItem
@@ -208,5 +208,5 @@ def _text_part(text: str, logprobs: Iterable[Logprob]) -> Fields:
     return {"type": "output_text", "annotations": [], "logprobs": _entries(logprobs), "text": text}
 
 
-def _part(kind: Literal["reasoning_text", "summary_text"], text: str) -> Fields:
+def _reasoning_part(kind: Literal["reasoning_text", "summary_text"], text: str) -> Fields:
     return {"type": kind, "text": text}

@@ -19,7 +19,7 @@ _MARK = "orchard-compaction-1:"
 def seal(summary: str, key: bytes) -> str:
     """Return the `encrypted_content` of a summary."""
     text = summary.encode()
-    return _MARK + base64.b64encode(_tag(text, key) + text).decode()
+    return _MARK + base64.b64encode(_sign(text, key) + text).decode()
 
 
 def unseal(sealed: str, key: bytes) -> str | None:
@@ -30,11 +30,11 @@ def unseal(sealed: str, key: bytes) -> str | None:
         return None
     size = hashlib.sha256().digest_size
     tag, text = content[:size], content[size:]
-    authentic = sealed.startswith(_MARK) and hmac.compare_digest(tag, _tag(text, key))
+    authentic = sealed.startswith(_MARK) and hmac.compare_digest(tag, _sign(text, key))
     return text.decode() if authentic else None
 
 
-def unknown(_: str) -> None:
+def unseal_nothing(_: str) -> None:
     """Return None: without a key, nothing can have been sealed."""
 
 
@@ -53,5 +53,5 @@ def unseal_reasoning(sealed: str | None) -> str:
         return ""
 
 
-def _tag(text: bytes, key: bytes) -> bytes:
+def _sign(text: bytes, key: bytes) -> bytes:
     return hmac.digest(key, _MARK.encode() + text, hashlib.sha256)

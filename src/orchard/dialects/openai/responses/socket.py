@@ -9,10 +9,10 @@ import msgspec
 
 from orchard.core.errors import OrchardError
 from orchard.dialects.common.fields import BodyType, Refused
-from orchard.dialects.common.json_body import invalid, refuse_set
+from orchard.dialects.common.json_body import invalid_field, refuse_fields
 from orchard.dialects.openai import errors as openai_errors
-from orchard.dialects.openai.responses.errors import in_own_words
-from orchard.dialects.openai.responses.parse import Draft, draft_of
+from orchard.dialects.openai.responses.errors import rename_param
+from orchard.dialects.openai.responses.parse import Draft, make_draft
 from orchard.dialects.openai.responses.schema import Body, PromptCacheOptions
 
 
@@ -34,14 +34,14 @@ def parse(event: bytes, default: str | None) -> Draft:
     """
     body = _EVENT.decode(event, default=default)
     if body.background:
-        raise invalid("background", "can't be used over a WebSocket: the events come over it.")
+        raise invalid_field("background", "can't be used over a WebSocket: the events come over it.")
     if body.stream is False:
-        raise invalid("stream", "must be left out or true over a WebSocket: events are all it carries.")
-    refuse_set(body, {"stream_id": "a connection answers one event after the other"})
+        raise invalid_field("stream", "must be left out or true over a WebSocket: events are all it carries.")
+    refuse_fields(body, {"stream_id": "a connection answers one event after the other"})
     body.stream = True
     if body.generate is False:
         body.prompt_cache_options = PromptCacheOptions(prewarm=True)
-    return draft_of(body, event)
+    return make_draft(body, event)
 
 
 def payload(event: bytes) -> str:
@@ -51,21 +51,21 @@ def payload(event: bytes) -> str:
 
 def error_event(error: OrchardError) -> str:
     """Return the event that says why there is no response."""
-    status, headers, _ = openai_errors.fail(error)
-    told = openai_errors.error_body(in_own_words(error))["error"]
+    status, headers, _ = openai_errors.openai_error_answer(error)
+    told = openai_errors.openai_error_body(rename_param(error))["error"]
     if error.kind == "response_not_found":
         status, told["code"], told["param"] = 400, "previous_response_not_found", "previous_response_id"
     if retry_after := headers.get("retry-after"):
         told["headers"] = {"retry-after": retry_after}
-    return _event(status, told)
+    return _encode_error(status, told)
 
 
 def too_old_event(seconds: float) -> str:
     """Return the event for a connection that has reached its maximal duration of `seconds`."""
     message = f"This connection has been open for {seconds / 60:g} minutes, which is the limit: open a new one."
     code = "websocket_connection_limit_reached"
-    return _event(400, {"message": message, "type": "invalid_request_error", "param": None, "code": code})
+    return _encode_error(400, {"message": message, "type": "invalid_request_error", "param": None, "code": code})
 
 
-def _event(status: int, error: dict[str, Any]) -> str:
+def _encode_error(status: int, error: dict[str, Any]) -> str:
     return msgspec.json.encode({"type": "error", "status": status, "error": error}).decode()

@@ -9,11 +9,18 @@ from msgspec.structs import replace
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart
 from orchard.core.tasks.generate import ToolResultPart
-from orchard.dialects.common.json_body import FreeForm, check_free_form, decode, invalid
+from orchard.dialects.common.json_body import FreeForm, check_free_form, decode_body, invalid_field
 from orchard.dialects.openai.output import Fields
 from orchard.dialects.openai.responses import schema as wire
-from orchard.dialects.openai.responses.items import ITEM_DEFAULTS, OUTPUTS, TEXTS, ItemReader, kind_of, references
-from orchard.dialects.openai.responses.seal import Unseal, unknown
+from orchard.dialects.openai.responses.items import (
+    ITEM_DEFAULTS,
+    OUTPUT_TYPES,
+    TEXT_TYPES,
+    ItemReader,
+    item_type,
+    reference_ids,
+)
+from orchard.dialects.openai.responses.seal import Unseal, unseal_nothing
 from orchard.dialects.openai.responses.tools import Toolbox
 
 _PREFIXES = {
@@ -39,12 +46,12 @@ class _RawItems(msgspec.Struct):
     items: list[Fields] | None = None
 
 
-_new = msgspec.json.Decoder(wire.ConversationBody)
-_added = msgspec.json.Decoder(wire.ItemsBody)
-_raw_items = msgspec.json.Decoder(_RawItems)
+_conversation_decoder = msgspec.json.Decoder(wire.ConversationBody)
+_added_items_decoder = msgspec.json.Decoder(wire.ItemsBody)
+_raw_items_decoder = msgspec.json.Decoder(_RawItems)
 
 
-def normalised(
+def normalise_items(
     given: str | Sequence[Fields] | None,
     hex_id: str,
     referenced: Mapping[str, bytes],
@@ -60,8 +67,8 @@ def normalised(
     items = []
     taken = {item.id for item in past}
     for i, item in enumerate(given or ()):
-        if _kind(item) != "item_reference":
-            found = _normalised(item)
+        if _raw_item_type(item) != "item_reference":
+            found = _normalise_item(item)
         elif item["id"] in referenced:
             found = msgspec.json.decode(referenced[item["id"]])
         else:  # the conversation already has the item
@@ -73,32 +80,32 @@ def normalised(
     return items
 
 
-def _kind(item: Fields) -> str:
-    return kind_of(wire.Item(item.get("type"), item.get("id"), item.get("role")), "input")
+def _raw_item_type(item: Fields) -> str:
+    return item_type(wire.Item(item.get("type"), item.get("id"), item.get("role")), "input")
 
 
-def _normalised(given: Fields) -> Fields:
+def _normalise_item(given: Fields) -> Fields:
     check_free_form(given, "input")
     item = {name: value for name, value in given.items() if value is not None}
-    kind = item["type"] = _kind(item)
+    kind = item["type"] = _raw_item_type(item)
     item = ITEM_DEFAULTS[kind] | item
     if kind == "message":
         content = item["content"]
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        item["content"] = [_part(part, item["role"]) for part in parts]
+        item["content"] = [_normalise_part(part, item["role"]) for part in parts]
     elif kind == "function_call" and not isinstance(item["arguments"], str):
         item["arguments"] = msgspec.json.encode(item["arguments"]).decode()
     elif kind == "computer_call_output":
-        item["output"] = _part(item["output"] | {"type": "computer_screenshot"}, "tool")
-    elif kind in OUTPUTS and not isinstance(item["output"], str):
-        item["output"] = [_part(part, "tool") for part in item["output"]]
+        item["output"] = _normalise_part(item["output"] | {"type": "computer_screenshot"}, "tool")
+    elif kind in OUTPUT_TYPES and not isinstance(item["output"], str):
+        item["output"] = [_normalise_part(part, "tool") for part in item["output"]]
     return item
 
 
-def _part(given: Fields, role: str) -> Fields:
+def _normalise_part(given: Fields, role: str) -> Fields:
     """Return a part in the API's form; texts get the type of the role's texts."""
     part = {name: value for name, value in given.items() if value is not None}
-    if part["type"] in TEXTS:
+    if part["type"] in TEXT_TYPES:
         part["type"] = "output_text" if role == "assistant" else "input_text"
     elif part["type"] == "image_url":
         part["type"] = "input_image"
@@ -107,20 +114,20 @@ def _part(given: Fields, role: str) -> Fields:
     return _PART_DEFAULTS.get(part["type"], {}) | part
 
 
-def new_conversation(
-    body: bytes, hex_id: str, unseal: Unseal = unknown
+def parse_conversation(
+    body: bytes, hex_id: str, unseal: Unseal = unseal_nothing
 ) -> tuple[Fields, list[Fields], list[MediaPart]]:
     """Return the metadata, the items and their media of a request to create a conversation. Raise OrchardError.
 
     `unseal` reads compaction items.
     """
-    decoded = decode(_new, body or b"{}")
-    return decoded.metadata or {}, *checked_items(decoded.items or [], body or b"{}", hex_id, unseal)
+    decoded = decode_body(_conversation_decoder, body or b"{}")
+    return decoded.metadata or {}, *check_items(decoded.items or [], body or b"{}", hex_id, unseal)
 
 
-def added_items(body: bytes) -> list[wire.Item]:
+def parse_added_items(body: bytes) -> list[wire.Item]:
     """Return the items of a request to add them to a conversation. Raise OrchardError."""
-    return decode(_added, body).items
+    return decode_body(_added_items_decoder, body).items
 
 
 def related_ids(items: Sequence[wire.Item]) -> tuple[list[str], list[str]]:
@@ -128,20 +135,20 @@ def related_ids(items: Sequence[wire.Item]) -> tuple[list[str], list[str]]:
 
     The conversation's items with one of these ids must be read together with the new items.
     """
-    answered = [item.call_id for item in items if item.type in OUTPUTS and item.call_id]
+    answered = [item.call_id for item in items if item.type in OUTPUT_TYPES and item.call_id]
     return [item.id for item in items if item.id], answered
 
 
-def checked_items(
-    items: Sequence[wire.Item], body: bytes, hex_id: str, unseal: Unseal = unknown, past: Sequence[bytes] = ()
+def check_items(
+    items: Sequence[wire.Item], body: bytes, hex_id: str, unseal: Unseal = unseal_nothing, past: Sequence[bytes] = ()
 ) -> tuple[list[Fields], list[MediaPart]]:
     """Return the items of a body as the API lists them, and their media, whose bytes are not checked.
 
     Raise OrchardError if they can't be read as a continuation of the `past` items. `hex_id` makes the ids of items
     without one, `unseal` reads compaction items.
     """
-    if references(items, "items"):
-        raise invalid("items", "must be items themselves, not references.")
+    if reference_ids(items, "items"):
+        raise invalid_field("items", "must be items themselves, not references.")
     try:
         reader = ItemReader(Toolbox((), False, {}), FreeForm(), unseal)
         past_items = reader.read_stored(past)
@@ -154,15 +161,15 @@ def checked_items(
         raise OrchardError("invalid_request", message, param=param) from None
     parts = chain.from_iterable(message.parts for message in reader.messages()[before:])
     shown = chain.from_iterable(part.parts if isinstance(part, ToolResultPart) else (part,) for part in parts)
-    media = [_of_items(part) for part in shown if isinstance(part, MediaPart)]
-    return normalised(decode(_raw_items, body).items, hex_id, {}, past_items), media
+    media = [_rename_media_param(part) for part in shown if isinstance(part, MediaPart)]
+    return normalise_items(decode_body(_raw_items_decoder, body).items, hex_id, {}, past_items), media
 
 
-def _of_items(part: MediaPart) -> MediaPart:
+def _rename_media_param(part: MediaPart) -> MediaPart:
     return replace(part, param=part.param.replace("input[", "items[", 1))
 
 
-def conversation(conversation_id: str, created: float, metadata: Fields) -> Fields:
+def conversation_fields(conversation_id: str, created: float, metadata: Fields) -> Fields:
     """Return a conversation in the API's form."""
     return {
         "id": conversation_id,

@@ -7,10 +7,10 @@ from typing import Literal
 from msgspec import Struct
 
 from orchard.core.tasks.generate import Tool
-from orchard.dialects.common.json_body import FreeForm, invalid, not_one_of
+from orchard.dialects.common.json_body import FreeForm, invalid_choice, invalid_field
 from orchard.dialects.common.tools import Tools
 from orchard.dialects.openai.responses import schema as wire
-from orchard.dialects.openai.tools import InputGrammar, add_custom
+from orchard.dialects.openai.tools import InputGrammar, add_custom_tool
 
 # OpenAI runs these tools itself, or only OpenAI's models can use them.
 _HOSTED = {
@@ -51,16 +51,16 @@ class Toolbox(Struct, frozen=True):
 
     tools: tuple[Tool, ...]
     must_call: bool
-    served: Mapping[str, ServedTool]
-    unserved: tuple[str, ...] = ()
+    served_tools: Mapping[str, ServedTool]
+    unserved_tools: tuple[str, ...] = ()
 
-    def name_of(self, name: str, namespace: str | None) -> str:
+    def model_name(self, name: str, namespace: str | None) -> str:
         """Return the model's name for the tool of an earlier call, which may no longer be given."""
-        known = (seen for seen, tool in self.served.items() if (tool.name, tool.namespace) == (name, namespace))
+        known = (seen for seen, tool in self.served_tools.items() if (tool.name, tool.namespace) == (name, namespace))
         return next(known, name)
 
 
-def toolbox(
+def make_toolbox(
     entries: Sequence[wire.ToolEntry],
     added: Sequence[tuple[str, wire.ToolEntry]],
     choice: str | wire.ToolChoice | None,
@@ -79,7 +79,7 @@ def toolbox(
             flat.append((where, None, entry))
     # Ignore it beside other tools, because Codex may send it with every request.
     if flat and all(tool.type == _IMAGES for _, _, tool in flat):
-        raise invalid(f"{flat[0][0]}.type", f"'{_IMAGES}' {_NO_IMAGES}.")
+        raise invalid_field(f"{flat[0][0]}.type", f"'{_IMAGES}' {_NO_IMAGES}.")
     names = Counter(tool.name for _, _, tool in flat)
     tools = Tools(free_form)
     served: dict[str, ServedTool] = {}
@@ -87,9 +87,9 @@ def toolbox(
         if tool.type in _HOSTED:
             continue
         if tool.type not in ("function", "custom"):
-            raise not_one_of(f"{where}.type", ("function", "custom", "namespace", *sorted(_HOSTED)))
+            raise invalid_choice(f"{where}.type", ("function", "custom", "namespace", *sorted(_HOSTED)))
         if not tool.name:
-            raise invalid(f"{where}.name", "is required: a tool has its name beside its type.")
+            raise invalid_field(f"{where}.name", "is required: a tool has its name beside its type.")
         # Add the namespace if another tool has the same name.
         seen = f"{namespace}__{tool.name}" if namespace and names[tool.name] > 1 else tool.name
         if tool.type == "function":
@@ -97,21 +97,21 @@ def toolbox(
             tools.add(where, seen, tool.description, tool.parameters, tool.strict)
         else:
             served.setdefault(seen, ServedTool("custom", tool.name, namespace))
-            _add_custom(tools, tool, where, seen)
+            _add_responses_custom_tool(tools, tool, where, seen)
     unserved = tuple(tool.type for _, _, tool in flat if tool.type in _HOSTED)
-    return Toolbox(*_chosen(choice, tools, served), served, unserved)
+    return Toolbox(*_choose_tools(choice, tools, served), served, unserved)
 
 
-def _add_custom(tools: Tools, tool: wire.NamedTool, where: str, seen: str) -> None:
+def _add_responses_custom_tool(tools: Tools, tool: wire.NamedTool, where: str, seen: str) -> None:
     grammar = None
     if tool.format and tool.format.type == "grammar":
         if not (tool.format.syntax and tool.format.definition):
-            raise invalid(f"{where}.format", "must have `syntax` ('lark' or 'regex') and `definition`.")
+            raise invalid_field(f"{where}.format", "must have `syntax` ('lark' or 'regex') and `definition`.")
         grammar = InputGrammar(tool.format.syntax, tool.format.definition)
-    add_custom(tools, where, seen, tool.description, grammar)
+    add_custom_tool(tools, where, seen, tool.description, grammar)
 
 
-def _chosen(
+def _choose_tools(
     choice: str | wire.ToolChoice | None, tools: Tools, served: Mapping[str, ServedTool]
 ) -> tuple[tuple[Tool, ...], bool]:
     """Return the tools that may be called, and whether one must be called."""
@@ -119,26 +119,28 @@ def _chosen(
         case "none":
             return (), False
         case "required" if not served:
-            raise invalid("tool_choice", "may only be 'required' when there are tools to call.")
+            raise invalid_field("tool_choice", "may only be 'required' when there are tools to call.")
         case None | str():
-            return tools.all(), choice == "required"
+            return tools.as_tuple(), choice == "required"
     if choice.type == "allowed_tools":
         names: list[str] = []
         for i, tool in enumerate(choice.tools or ()):
             if tool.type not in _HOSTED:
-                names += _find(served, tool.type, tool.name, f"tool_choice.tools[{i}]")
+                names += _find_served_names(served, tool.type, tool.name, f"tool_choice.tools[{i}]")
         if choice.mode == "required" and not names:
-            raise invalid("tool_choice", "requires a call, and allows no tool that this server has.")
+            raise invalid_field("tool_choice", "requires a call, and allows no tool that this server has.")
         return tools.pick(names, "tool_choice.tools"), choice.mode == "required"
     if choice.type == _IMAGES:
-        raise invalid("tool_choice.type", f"'{_IMAGES}' {_NO_IMAGES}.")
+        raise invalid_field("tool_choice.type", f"'{_IMAGES}' {_NO_IMAGES}.")
     if choice.type not in ("function", "custom"):
-        raise not_one_of("tool_choice.type", ("function", "custom", "allowed_tools"), ": other tools can't run here")
-    return tools.pick(_find(served, choice.type, choice.name, "tool_choice"), "tool_choice"), True
+        raise invalid_choice(
+            "tool_choice.type", ("function", "custom", "allowed_tools"), ": other tools can't run here"
+        )
+    return tools.pick(_find_served_names(served, choice.type, choice.name, "tool_choice"), "tool_choice"), True
 
 
-def _find(served: Mapping[str, ServedTool], kind: str | None, name: str | None, where: str) -> list[str]:
+def _find_served_names(served: Mapping[str, ServedTool], kind: str | None, name: str | None, where: str) -> list[str]:
     found = [seen for seen, tool in served.items() if (tool.kind, tool.name) == (kind, name)]
     if not found:
-        raise invalid(f"{where}.name", "names a tool that is not among the given tools.")
+        raise invalid_field(f"{where}.name", "names a tool that is not among the given tools.")
     return found

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from orchard.core.events import Collected, Event, Failed, Finished, Output, Progressed
 from orchard.core.request import Request
-from orchard.core.tasks.transcribe import Recording, Segment, Word, made
+from orchard.core.tasks.transcribe import Recording, Segment, Word, decode_transcription
 from orchard.dialects.common.output import escape_line_ends
-from orchard.dialects.openai.errors import error_body
+from orchard.dialects.openai.errors import openai_error_body
 
 _json = msgspec.json.Encoder().encode
 
@@ -31,7 +31,7 @@ class TranscriptionCall(Struct, frozen=True):
 
     def complete(self, result: Collected) -> bytes:
         """Return the body of a non-streamed response."""
-        found = [made(output) for output in result.outputs]
+        found = [decode_transcription(output) for output in result.outputs]
         segments = [one for one in found if isinstance(one, Segment)]
         (recording,) = (one for one in found if isinstance(one, Recording))
         text = "".join(one.text for one in segments).strip()
@@ -39,14 +39,14 @@ class TranscriptionCall(Struct, frozen=True):
             case "text":
                 return f"{text}\n".encode()
             case "srt":
-                return "".join(_cue(one, ",", f"{number}\n") for number, one in enumerate(segments, 1)).encode()
+                return "".join(_subtitle(one, ",", f"{number}\n") for number, one in enumerate(segments, 1)).encode()
             case "vtt":
-                return ("WEBVTT\n\n" + "".join(_cue(one, ".") for one in segments)).encode()
+                return ("WEBVTT\n\n" + "".join(_subtitle(one, ".") for one in segments)).encode()
             case "verbose_json":
-                return _json(self._verbose(text, recording, segments))
-        return _json({"text": text, "usage": _usage(recording.seconds)})
+                return _json(self._verbose_fields(text, recording, segments))
+        return _json({"text": text, "usage": _transcription_usage(recording.seconds)})
 
-    def _verbose(self, text: str, recording: Recording, segments: Sequence[Segment]) -> dict[str, Any]:
+    def _verbose_fields(self, text: str, recording: Recording, segments: Sequence[Segment]) -> dict[str, Any]:
         whole: dict[str, Any] = {
             "task": "translate" if self.translate else "transcribe",
             "language": recording.language,
@@ -54,10 +54,10 @@ class TranscriptionCall(Struct, frozen=True):
             "text": text,
         }
         if "segment" in self.granularities:
-            whole["segments"] = [_segment(number, one) for number, one in enumerate(segments)]
+            whole["segments"] = [_segment_fields(number, one) for number, one in enumerate(segments)]
         if "word" in self.granularities:
-            whole["words"] = [_word(word) for one in segments for word in one.words]
-        return whole | {"usage": _usage(recording.seconds)}
+            whole["words"] = [_word_fields(word) for one in segments for word in one.words]
+        return whole | {"usage": _transcription_usage(recording.seconds)}
 
 
 class TranscriptionEncoder:
@@ -68,37 +68,37 @@ class TranscriptionEncoder:
 
     def encode(self, events: Sequence[Event]) -> bytes:
         """Return the server-sent events for these events."""
-        return b"".join(map(self._encoded, events))
+        return b"".join(map(self._encode_event, events))
 
-    def _encoded(self, event: Event) -> bytes:
+    def _encode_event(self, event: Event) -> bytes:
         match event:
             case Output():
-                return self._output(made(event))
+                return self._encode_output(decode_transcription(event))
             case Progressed(done, total):
                 return f": {done:.1f} of {total:.1f} seconds\n\n".encode()
             case Finished():
-                return _event(type="transcript.text.done", text=self._text)  # whose usage can only be in tokens
+                return _encode_sse(type="transcript.text.done", text=self._text)  # whose usage can only be in tokens
             case Failed():
-                return _event(**error_body(event.error()))
+                return _encode_sse(**openai_error_body(event.error()))
         return b""
 
-    def _output(self, one: Segment | Recording) -> bytes:
+    def _encode_output(self, one: Segment | Recording) -> bytes:
         if isinstance(one, Recording):
             return b""
         delta = one.text if self._text else one.text.lstrip()
         self._text += delta
-        return _event(type="transcript.text.delta", delta=delta) if delta else b""
+        return _encode_sse(type="transcript.text.delta", delta=delta) if delta else b""
 
 
-def _usage(seconds: float) -> dict[str, Any]:
+def _transcription_usage(seconds: float) -> dict[str, Any]:
     return {"type": "duration", "seconds": round(seconds, 3)}
 
 
-def _event(**fields: Any) -> bytes:
+def _encode_sse(**fields: Any) -> bytes:
     return b"data: " + escape_line_ends(_json(fields)) + b"\n\n"
 
 
-def _segment(number: int, one: Segment) -> dict[str, Any]:
+def _segment_fields(number: int, one: Segment) -> dict[str, Any]:
     return {
         "id": number,
         "seek": round(one.seek * 100),
@@ -113,19 +113,21 @@ def _segment(number: int, one: Segment) -> dict[str, Any]:
     }
 
 
-def _word(one: Word) -> dict[str, Any]:
+def _word_fields(one: Word) -> dict[str, Any]:
     return {"word": one.text.strip(), "start": round(one.start, 3), "end": round(one.end, 3)}
 
 
-def _cue(one: Segment, point: str, number: str = "") -> str:
+def _subtitle(one: Segment, point: str, number: str = "") -> str:
     """Return a subtitle. In a WebVTT file, break up text that would end it or look like its times."""
     lines = [line for line in one.text.strip().replace("-->", "->").splitlines() if line.strip()]
     if point == ".":
         lines = [line.replace("&", "&amp;").replace("<", "&lt;") for line in lines]
-    return f"{number}{_time(one.start, point)} --> {_time(one.end, point)}\n" + "\n".join(lines) + "\n\n"
+    return (
+        f"{number}{_subtitle_time(one.start, point)} --> {_subtitle_time(one.end, point)}\n" + "\n".join(lines) + "\n\n"
+    )
 
 
-def _time(seconds: float, point: str) -> str:
+def _subtitle_time(seconds: float, point: str) -> str:
     thousandths = round(seconds * 1000)
     minutes, rest = divmod(thousandths, 60_000)
     hours, minutes = divmod(minutes, 60)

@@ -7,15 +7,15 @@ import msgspec
 from orchard.core.media import MediaPart
 from orchard.core.tasks.transcribe import SpeechDetection, Transcribe
 from orchard.dialects.common.fields import header_priority, make_request
-from orchard.dialects.common.form import typed
-from orchard.dialects.common.json_body import invalid, refuse_set
+from orchard.dialects.common.form import parse_form_fields
+from orchard.dialects.common.json_body import invalid_field, refuse_fields
 from orchard.dialects.openai.transcriptions.encode import TranscriptionCall
 from orchard.dialects.openai.transcriptions.schema import BODY, ServerVad, TranscriptionBody
 
 _LISTS = ("timestamp_granularities", "include", "keywords", "languages", "known_speaker_names")
 _NUMBERS = ("temperature", "ttl", "threshold", "prefix_padding_ms", "silence_duration_ms")
-_TIMED = ("srt", "vtt", "verbose_json")
-_NOT_SERVED = {
+_TIMED_FORMATS = ("srt", "vtt", "verbose_json")
+_UNSUPPORTED = {
     "include": "no model here tells log-probabilities of a transcription",
     "keywords": "give them in `prompt`",
     "languages": "give one `language`, or none, and the model finds out",
@@ -38,12 +38,12 @@ def parse(
 
     Raise OrchardError (invalid_request), whose `param` names the field to blame.
     """
-    form = typed(fields, numbers=_NUMBERS, lists=_LISTS, objects=("chunking_strategy",))
+    form = parse_form_fields(fields, numbers=_NUMBERS, lists=_LISTS, objects=("chunking_strategy",))
     body = BODY.decode(msgspec.json.encode(form), model, default)
     if not (recordings := files.get("file")):
-        raise invalid("file", "is required: send the recording as a file of the form.")
-    refuse_set(body, _NOT_SERVED)
-    _check(body)
+        raise invalid_field("file", "is required: send the recording as a file of the form.")
+    refuse_fields(body, _UNSUPPORTED)
+    _check_transcription(body)
     task = Transcribe(
         recordings[0].path,
         body.language or None,
@@ -52,7 +52,7 @@ def parse(
         body.temperature,
         "word" in (body.timestamp_granularities or ()),
         _detection(body),
-        body.response_format in _TIMED,
+        body.response_format in _TIMED_FORMATS,
     )
     request = make_request(body, request_id, task, header_priority(priority))
     return TranscriptionCall(
@@ -64,12 +64,12 @@ def parse(
     )
 
 
-def _check(body: TranscriptionBody) -> None:
+def _check_transcription(body: TranscriptionBody) -> None:
     """Reject fields that can't be combined."""
     if body.stream and body.response_format not in (None, "json", "text"):
-        raise invalid("response_format", "must be 'json' or 'text' for a stream, which has no timestamps.")
+        raise invalid_field("response_format", "must be 'json' or 'text' for a stream, which has no timestamps.")
     if "word" in (body.timestamp_granularities or ()) and body.response_format != "verbose_json":
-        raise invalid("timestamp_granularities", "may only have 'word' if `response_format` is 'verbose_json'.")
+        raise invalid_field("timestamp_granularities", "may only have 'word' if `response_format` is 'verbose_json'.")
 
 
 def _detection(body: TranscriptionBody) -> SpeechDetection | None:

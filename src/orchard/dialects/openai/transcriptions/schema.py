@@ -35,4 +35,4 @@ class TranscriptionBody(ServingFields, kw_only=True):
     known_speaker_references: Refused | None = None
 
 
-BODY = BodyType(TranscriptionBody, asked="transcription model")
+BODY = BodyType(TranscriptionBody, model_kind="transcription model")
