@@ -53,7 +53,7 @@ _KINDS_WITH_TIMES = {"nemotron_asr", "parakeet"}
 
 
 class Listener:
-    """A model of one of the kinds that `core.model_config.listener` knows."""
+    """A model of one of the kinds that `core.model_config.transcription_kind` knows."""
 
     def __init__(self, kind: str, model: Any) -> None:
         self._kind = kind

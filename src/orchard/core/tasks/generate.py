@@ -198,7 +198,7 @@ def task_media(task: Generate) -> Iterator[MediaPart]:
 
 
 def replace_task_media(task: Generate, found: Iterator[MediaPart | TextPart]) -> Generate:
-    """Return a task with its media, in the order of `media_of`, replaced by `found`."""
+    """Return a task with its media, in the order of `task_media`, replaced by `found`."""
 
     def replace_in(part: Part) -> Part:
         if isinstance(part, ToolResultPart):

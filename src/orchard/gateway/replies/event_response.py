@@ -54,7 +54,7 @@ class EventResponse(Response):
         keep_alive: float,
         media_type: str = "application/json",
     ) -> None:
-        """`whole_type` is the content type of a non-streamed response."""
+        """`media_type` is the content type of a non-streamed response."""
         super().__init__()
         self._whole_type = media_type
         self._stream = stream
