@@ -115,7 +115,7 @@ async def test_a_model_is_asked_only_for_what_it_gives(toys: Toys) -> None:
     message = refused.json()["oops"]
     assert message.startswith("model 'writer' gives text and no toy vectors; it is served at /v1/chat")
     assert "/v1/messages, " in message
-    assert not toys.pool.processes.all, "nothing was loaded for either"
+    assert not toys.pool.processes.workers, "nothing was loaded for either"
     claude = (await toys.client.get("/anthropic/v1/models")).json()["data"]
     assert "bear" not in [entry["id"] for entry in claude]
 

@@ -38,7 +38,7 @@ def add(routes: APIRouter, site: AppState) -> None:
     @routes.post("/toy/{name:path}/vectors")
     async def vectors(http: HttpRequest, name: str) -> Response:
         body = decode_body(_decoder, await site.bodies.read(http))
-        model = body.model or site.pool.only(ToyEmbed) or ""
+        model = body.model or site.pool.only_model(ToyEmbed) or ""
         return await site.answer(http, Request(http.state.id, model, ToyEmbed(body.texts)), _complete)
 
 

@@ -249,7 +249,7 @@ async def test_broken_media() -> None:
                     faults.append(f"{seed}: {type(error).__name__}: {error!s:.600}\n    {call.content!r:.2000}")
 
         await asyncio.gather(*(send() for _ in range(AT_ONCE)))
-    (worker,) = [process for process in pool.processes.all if process.loads]
+    (worker,) = [process for process in pool.processes.workers if process.loads]
     assert (worker.loads, worker.failure) == (1, None)
     await pool.close()
     print(f"{AMOUNT} requests: {dict(outcomes.most_common())}; {sum(internet.asked.values())} fetches")

@@ -11,12 +11,12 @@ from orchard.gateway.pool.placement import (
     PlacementPlan,
     ResidentModel,
     allowances,
+    choose_evictions,
     choose_turn,
+    make_plan,
     need,
-    plan,
     shares,
-    shed,
-    too_large,
+    too_large_reason,
 )
 
 
@@ -29,23 +29,32 @@ def waiting(id_: str, need: int = 10, **fields: Any) -> ResidentModel:
 
 
 def test_what_fits_is_loaded() -> None:
-    assert plan([waiting("b"), waiting("c")], [model("a")], 3, 30) == PlacementPlan(load=["b", "c"])
+    assert make_plan([waiting("b"), waiting("c")], [model("a")], 3, 30) == PlacementPlan(load=["b", "c"])
 
 
 def test_while_the_budget_is_unknown_one_is_loaded() -> None:
-    assert plan([waiting("a"), waiting("b")], [], 3, None) == PlacementPlan(load=["a"])
-    assert plan([waiting("b")], [model("a", "loading")], 3, None) == PlacementPlan()
+    assert make_plan([waiting("a"), waiting("b")], [], 3, None) == PlacementPlan(load=["a"])
+    assert make_plan([waiting("b")], [model("a", "loading")], 3, None) == PlacementPlan()
 
 
 @pytest.mark.parametrize(
     ("placed", "expected"),
     [
-        ([model("old", used=1), model("new", used=2)], PlacementPlan(evict={"old": "x"}, hold={"old"})),
-        ([model("old", used=1, busy=True), model("new", used=2)], PlacementPlan(evict={"new": "x"}, hold={"new"})),
-        ([model("old", used=1, pinned=True), model("new", used=2)], PlacementPlan(evict={"new": "x"}, hold={"new"})),
-        ([model("old", used=1, busy=True), model("new", used=2, busy=True)], PlacementPlan(hold={"old"})),
-        ([model("own", used=1, resident=True), model("new", used=2)], PlacementPlan(evict={"new": "x"}, hold={"new"})),
-        ([model("own", resident=True), model("new", used=2, busy=True)], PlacementPlan(hold={"new"})),
+        ([model("old", last_used=1), model("new", last_used=2)], PlacementPlan(evict={"old": "x"}, hold={"old"})),
+        (
+            [model("old", last_used=1, busy=True), model("new", last_used=2)],
+            PlacementPlan(evict={"new": "x"}, hold={"new"}),
+        ),
+        (
+            [model("old", last_used=1, pinned=True), model("new", last_used=2)],
+            PlacementPlan(evict={"new": "x"}, hold={"new"}),
+        ),
+        ([model("old", last_used=1, busy=True), model("new", last_used=2, busy=True)], PlacementPlan(hold={"old"})),
+        (
+            [model("own", last_used=1, resident=True), model("new", last_used=2)],
+            PlacementPlan(evict={"new": "x"}, hold={"new"}),
+        ),
+        ([model("own", resident=True), model("new", last_used=2, busy=True)], PlacementPlan(hold={"new"})),
         ([model("own", resident=True), model("pinned", pinned=True)], PlacementPlan(evict={"own": "x"}, hold={"own"})),
         ([model("loads", "loading"), model("pinned", pinned=True)], PlacementPlan()),
         ([model("leaves", "unloading"), model("idle")], PlacementPlan()),
@@ -63,32 +72,34 @@ def test_while_the_budget_is_unknown_one_is_loaded() -> None:
     ],
 )
 def test_who_makes_room(placed: list[ResidentModel], expected: PlacementPlan) -> None:
-    assert plan([waiting("x")], placed, 2, 100) == expected
+    assert make_plan([waiting("x")], placed, 2, 100) == expected
 
 
 def test_nobody_goes_in_vain() -> None:
-    placed = [model("small", need=10, used=1), model("large", need=80, used=2)]
-    assert plan([waiting("x", 90)], placed, 3, 100) == PlacementPlan(evict={"large": "x"}, hold={"large"})
-    placed = [model("small", need=10, used=1, busy=True), model("large", need=80, resident=True)]
-    assert plan([waiting("x", 90)], placed, 3, 100) == PlacementPlan(evict={"large": "x"}, hold={"large"})
+    placed = [model("small", need=10, last_used=1), model("large", need=80, last_used=2)]
+    assert make_plan([waiting("x", 90)], placed, 3, 100) == PlacementPlan(evict={"large": "x"}, hold={"large"})
+    placed = [model("small", need=10, last_used=1, busy=True), model("large", need=80, resident=True)]
+    assert make_plan([waiting("x", 90)], placed, 3, 100) == PlacementPlan(evict={"large": "x"}, hold={"large"})
 
 
 def test_nobody_overtakes() -> None:
     placed = [model("a", need=80, busy=True)]
-    assert plan([waiting("first", 50), waiting("second", 10)], placed, 3, 100) == PlacementPlan(hold={"a"})
+    assert make_plan([waiting("first", 50), waiting("second", 10)], placed, 3, 100) == PlacementPlan(hold={"a"})
 
 
 def test_modest_ones_make_nobody_go_and_hold_up_nobody() -> None:
     placed = [model("a", need=80)]
-    assert plan([waiting("b", 50, modest=True), waiting("c")], placed, 3, 100) == PlacementPlan(load=["c"], drop=["b"])
+    assert make_plan([waiting("b", 50, modest=True), waiting("c")], placed, 3, 100) == PlacementPlan(
+        load=["c"], drop=["b"]
+    )
 
 
 def test_what_can_never_fit_is_refused_and_holds_up_nobody() -> None:
-    made = plan([waiting("x", 200), waiting("c")], [model("a", need=30, pinned=True)], 3, 100)
+    made = make_plan([waiting("x", 200), waiting("c")], [model("a", need=30, pinned=True)], 3, 100)
     assert made.load == ["c"]
     assert "200 bytes" in made.refuse["x"]
     assert "pinned models take 30" in made.refuse["x"]
-    assert "as many are pinned" in plan([waiting("x")], [model("a", pinned=True)], 1, None).refuse["x"]
+    assert "as many are pinned" in make_plan([waiting("x")], [model("a", pinned=True)], 1, None).refuse["x"]
 
 
 @pytest.mark.parametrize(
@@ -110,8 +121,8 @@ def test_all_is_divided_and_nothing_twice(models: list[tuple[int, int]], budget:
 
 
 def test_what_a_model_may_not_take_is_the_others() -> None:
-    assert shares([model("a", most=25), model("b"), model("c", need=30, most=20)], 100) == [25, 55, 20]
-    owner, other = model("owner", turn=50), model("other", most=15)
+    assert shares([model("a", max_bytes=25), model("b"), model("c", need=30, max_bytes=20)], 100) == [25, 55, 20]
+    owner, other = model("owner", turn_bytes=50), model("other", max_bytes=15)
     assert shares([owner, other], 100) == [85, 15]
 
 
@@ -127,10 +138,10 @@ _STATES = st.sampled_from(("loading", "ready", "unloading"))
 def test_plans_keep_the_law(queue: list[tuple[int, bool]], placed: list[tuple[Any, ...]], most: int) -> None:
     waits = [waiting(f"w{number}", size, modest=modest) for number, (size, modest) in enumerate(queue)]
     models = [
-        model(f"p{number}", state, size, busy=busy and state == "ready", pinned=pinned, used=used)
+        model(f"p{number}", state, size, busy=busy and state == "ready", pinned=pinned, last_used=used)
         for number, (size, state, busy, pinned, used) in enumerate(placed)
     ]
-    made = plan(waits, models, most, 100)
+    made = make_plan(waits, models, most, 100)
     by_id = {one.id: one for one in (*waits, *models)}
     if made.load:
         after = [*models, *(by_id[id_] for id_ in made.load)]
@@ -153,8 +164,10 @@ def test_plans_keep_the_law(queue: list[tuple[int, bool]], placed: list[tuple[An
 
 def test_what_makes_nobody_go_waits_for_who_is_leaving() -> None:
     leaving = [model("a", "unloading", need=80)]
-    assert plan([waiting("b", 50, modest=True)], leaving, 1, 100) == PlacementPlan()
-    assert plan([waiting("b", 50, modest=True)], [*leaving, model("c", need=60)], 3, 100) == PlacementPlan(drop=["b"])
+    assert make_plan([waiting("b", 50, modest=True)], leaving, 1, 100) == PlacementPlan()
+    assert make_plan([waiting("b", 50, modest=True)], [*leaving, model("c", need=60)], 3, 100) == PlacementPlan(
+        drop=["b"]
+    )
 
 
 def bundled(id_: str, state: Any = "ready", **fields: Any) -> ResidentModel:
@@ -176,36 +189,36 @@ def bundled(id_: str, state: Any = "ready", **fields: Any) -> ResidentModel:
 def test_the_bundled_model_takes_nobodys_place_and_goes_for_any_other(
     asking: ResidentModel, placed: list[ResidentModel], expected: PlacementPlan
 ) -> None:
-    assert plan([asking], placed, 1, 100) == expected
+    assert make_plan([asking], placed, 1, 100) == expected
 
 
 def test_while_others_take_memory_models_are_placed_in_what_is_left() -> None:
-    placed = [model("a", need=30, used=1), model("b", need=30, used=2)]
-    assert plan([waiting("x", 30)], placed, 3, 100, 90) == PlacementPlan(load=["x"])
-    assert plan([waiting("x", 30)], placed, 3, 100, 70) == PlacementPlan(evict={"a": "x"}, hold={"a"})
+    placed = [model("a", need=30, last_used=1), model("b", need=30, last_used=2)]
+    assert make_plan([waiting("x", 30)], placed, 3, 100, 90) == PlacementPlan(load=["x"])
+    assert make_plan([waiting("x", 30)], placed, 3, 100, 70) == PlacementPlan(evict={"a": "x"}, hold={"a"})
     busy = [model("a", need=30, busy=True)]
-    assert plan([waiting("x", 30)], busy, 3, 100, 50) == PlacementPlan(hold={"a"})
+    assert make_plan([waiting("x", 30)], busy, 3, 100, 50) == PlacementPlan(hold={"a"})
 
 
 def test_a_model_that_needs_more_than_is_left_is_placed_beside_pinned_ones_only() -> None:
     pinned = model("p", need=30, pinned=True)
-    assert plan([waiting("x", 60)], [pinned], 3, 100, 20) == PlacementPlan(load=["x"])
+    assert make_plan([waiting("x", 60)], [pinned], 3, 100, 20) == PlacementPlan(load=["x"])
     expected = PlacementPlan(evict={"a": "x"}, hold={"a"})
-    assert plan([waiting("x", 60)], [pinned, model("a", need=1)], 3, 100, 20) == expected
-    assert plan([waiting("x", 80)], [pinned], 3, 100, 20).refuse.keys() == {"x"}
+    assert make_plan([waiting("x", 60)], [pinned, model("a", need=1)], 3, 100, 20) == expected
+    assert make_plan([waiting("x", 80)], [pinned], 3, 100, 20).refuse.keys() == {"x"}
 
 
 def weighty(id_: str, used: float = 0, **fields: Any) -> ResidentModel:
-    return model(id_, weights=8, used=used, **fields)
+    return model(id_, weights=8, last_used=used, **fields)
 
 
 def test_the_weights_that_are_too_much_go_and_no_more() -> None:
     placed = [weighty("b", 2), weighty("c", 3), weighty("a", 1)]
-    assert shed(placed, 24, 0) == {}
-    assert list(shed(placed, 23, 0)) == ["a"]
-    assert shed(placed, 22, 2) == {}
-    assert list(shed(placed, 15, 0)) == ["a", "b"]
-    assert list(shed(placed, 0, 0)) == ["a", "b", "c"]
+    assert choose_evictions(placed, 24, 0) == {}
+    assert list(choose_evictions(placed, 23, 0)) == ["a"]
+    assert choose_evictions(placed, 22, 2) == {}
+    assert list(choose_evictions(placed, 15, 0)) == ["a", "b"]
+    assert list(choose_evictions(placed, 0, 0)) == ["a", "b", "c"]
 
 
 def test_who_never_goes_by_itself() -> None:
@@ -216,7 +229,7 @@ def test_who_never_goes_by_itself() -> None:
         weighty("startup", resident=True),
         weighty("leaves", state="unloading"),
     ]
-    assert shed(placed, 0, 0) == {}
+    assert choose_evictions(placed, 0, 0) == {}
 
 
 @pytest.mark.parametrize(
@@ -231,23 +244,23 @@ def test_who_never_goes_by_itself() -> None:
     ],
 )
 def test_what_others_give_up_for_a_turn(turn: int, expected: PlacementPlan) -> None:
-    others = [model("idle"), model("busy", busy=True, taken=25)]
-    assert plan([], [model("owner", busy=True, turn=turn), *others], 3, 100, 100) == expected
+    others = [model("idle"), model("busy", busy=True, running_bytes=25)]
+    assert make_plan([], [model("owner", busy=True, turn_bytes=turn), *others], 3, 100, 100) == expected
 
 
 def test_who_never_goes_for_a_turn() -> None:
-    stay = [model("pinned", pinned=True), model("begun", busy=True, begun=True)]
-    assert plan([], [model("owner", busy=True, turn=90), *stay], 3, 100, 100) == PlacementPlan()
+    stay = [model("pinned", pinned=True), model("begun", busy=True, has_begun_starved=True)]
+    assert make_plan([], [model("owner", busy=True, turn_bytes=90), *stay], 3, 100, 100) == PlacementPlan()
 
 
 def test_during_a_turn_other_models_wait_and_none_is_refused() -> None:
-    owner = model("owner", busy=True, pinned=True, turn=95)
-    assert plan([waiting("x"), waiting("modest", modest=True)], [owner], 3, 100, 100) == PlacementPlan()
+    owner = model("owner", busy=True, pinned=True, turn_bytes=95)
+    assert make_plan([waiting("x"), waiting("modest", modest=True)], [owner], 3, 100, 100) == PlacementPlan()
 
 
 @pytest.mark.parametrize(("turn", "expected"), [(0, [25, 25]), (30, [31, 26]), (60, [61, 11]), (90, [49, 50])])
 def test_who_has_the_turn_gets_its_memory_once_there_is_enough(turn: int, expected: list[int]) -> None:
-    owner, other = model("owner", turn=turn), model("other", busy=True, taken=25)
+    owner, other = model("owner", turn_bytes=turn), model("other", busy=True, running_bytes=25)
     assert shares([owner, other], {0: 50, 30: 57, 60: 72, 90: 99}[turn]) == expected
 
 
@@ -259,12 +272,14 @@ def test_turns_go_to_the_oldest_request_that_can_run() -> None:
     assert choose_turn(c, [a, b], placed, 100) == c
     assert choose_turn(c, [a, b], placed, 49) is None
     assert choose_turn(None, [a], placed, None) is None
-    stay = [placed[0], model("b", begun=True), model("c", pinned=True)]
+    stay = [placed[0], model("b", has_begun_starved=True), model("c", pinned=True)]
     assert choose_turn(None, [a, b], stay, 100) == b
 
 
 def test_what_is_said_of_a_model_that_is_too_large() -> None:
     advice = "use a version of it with fewer bits, or a larger memory_limit"
-    assert too_large(2000, 1000, {}) == f"it needs 2,000 bytes of memory, and all models may take 1,000; {advice}"
+    assert (
+        too_large_reason(2000, 1000, {}) == f"it needs 2,000 bytes of memory, and all models may take 1,000; {advice}"
+    )
     beside = "pinned models take 300 of them (a: 100, b: 200); unload one of those"
-    assert too_large(800, 1000, {"a": 100, "b": 200}).endswith(f"may take 1,000; {beside}, {advice}")
+    assert too_large_reason(800, 1000, {"a": 100, "b": 200}).endswith(f"may take 1,000; {beside}, {advice}")

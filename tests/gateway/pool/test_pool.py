@@ -146,13 +146,13 @@ def test_requests_share_the_load_that_they_wait_for(monkeypatch: pytest.MonkeyPa
 
 def test_a_request_without_a_model_means_the_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
-        assert stage.pool.only() is None
+        assert stage.pool.only_model() is None
         await stage.ask("a")
-        assert stage.pool.only() == "a"
+        assert stage.pool.only_model() == "a"
         await stage.ask("b")
-        assert stage.pool.only() is None
+        assert stage.pool.only_model() is None
         await stage.pool.models["a"].unload()
-        assert stage.pool.only() == "b"
+        assert stage.pool.only_model() == "b"
 
     play(monkeypatch, Stage({"a": {}, "b": {}}, 2), story)
 
@@ -168,12 +168,12 @@ def test_a_request_without_a_model_means_the_only_one(monkeypatch: pytest.Monkey
     ],
 )
 def test_the_only_configured_model_goes_before_the_fallback(models: dict[str, dict[str, Any]], only: str) -> None:
-    assert Stage(models, 1, fallback_model="other").pool.only() == only
+    assert Stage(models, 1, fallback_model="other").pool.only_model() == only
 
 
 def test_only_models_that_give_embeddings_are_meant_where_embeddings_are_wanted() -> None:
     stage = Stage({"a": {}, "b": {"kind": "text", "options": TextOptions(embeddings=True)}, "c": {"kind": "text"}}, 1)
-    assert stage.pool.only(Embed) == "b"
+    assert stage.pool.only_model(Embed) == "b"
 
 
 def test_what_is_configured_is_loaded_at_the_start_as_far_as_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +213,7 @@ def test_a_model_without_room_is_not_short_of_memory_because_it_once_was(monkeyp
 
     async def story(stage: Stage) -> None:
         await stage.ask("a")
-        stage.pool.find("b").restarts.refused(0.0, "memory ran out", lacks_memory=True)
+        stage.pool.find("b").restarts.count_failed_load(0.0, "memory ran out", lacks_memory=True)
         failed = failure(await stage.ask("b"))
         assert (failed.kind, failed.retry_after) == ("model_failed", None)
         assert "as many are pinned" in failed.message
@@ -948,12 +948,12 @@ def test_draining_refuses_new_requests_and_cuts_old_ones(monkeypatch: pytest.Mon
 def test_only_a_ready_process_is_asked_what_it_has_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
         model = stage.pool.find("a")
-        assert await model.cache() == CacheState()
+        assert await model.read_cache() == CacheState()
         await stage.ask("a")
-        assert await model.cache() == CacheState({"asked": 1})
+        assert await model.read_cache() == CacheState({"asked": 1})
         stage.process("a").hangs = True
         with pytest.raises(OrchardError) as raised:
-            await model.cache()
+            await model.read_cache()
         assert raised.value.kind == "unavailable"
 
     play(monkeypatch, Stage({"a": {}}, 1), story)
@@ -1042,7 +1042,7 @@ def test_a_download_that_fails_is_told_of(monkeypatch: pytest.MonkeyPatch) -> No
         assert (failed.kind, failed.message) == ("unavailable", "the hub is gone")
         assert stage.state("a") == "unloaded"
         for number in range(100):
-            stage.pool._model(ModelEntry(f"made/up-{number}", "", None, repo="made/up"))
+            stage.pool._served_model(ModelEntry(f"made/up-{number}", "", None, repo="made/up"))
         assert len(stage.pool.models) == 1
         hub.fails = False
         assert isinstance((await stage.ask("a"))[-1], Finished)
@@ -1187,7 +1187,7 @@ def with_demo(most: int = 2, **demo: Any) -> Stage:
 
 
 def shown(stage: Stage) -> list[str]:
-    return [entry.id for entry in stage.pool.listed(stage.pool.registry.list_models()) if entry.id != "large"]
+    return [entry.id for entry in stage.pool.visible_entries(stage.pool.registry.list_models()) if entry.id != "large"]
 
 
 def test_the_bundled_model_is_asked_for_by_name_and_makes_nobody_go(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1215,7 +1215,7 @@ def test_the_bundled_model_is_shown_until_there_is_another(monkeypatch: pytest.M
         monkeypatch.setattr(stage.pool.registry, "find", lambda name, adapter: entries[name])
         await stage.ask("demo")
         assert shown(stage) == ["a", "demo"]
-        assert stage.pool.only() == "demo"
+        assert stage.pool.only_model() == "demo"
         await stage.ask("a")
         assert shown(stage) == ["a"]
         assert stage.state("demo") == "unloaded"

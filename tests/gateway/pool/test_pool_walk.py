@@ -139,7 +139,7 @@ class Walk:
         await asyncio.sleep(1)  # until the last crashes are noticed
         for model in self.pool.models.values():
             model.restarts.forgive()
-            self.pool.changed(model)
+            self.pool.plan_for(model)
         async with asyncio.timeout(10_000):
             while self.callers:
                 await asyncio.wait(self.callers)

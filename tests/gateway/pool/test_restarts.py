@@ -7,13 +7,13 @@ def test_the_pauses_grow_and_a_finished_request_ends_them() -> None:
     restarts = Restarts()
     pauses = []
     for _ in range(4):
-        restarts.crashed(100.0, "why", loading=False)
+        restarts.count_crash(100.0, "why", loading=False)
         pauses.append(restarts.pause(100.0))
         assert not restarts.refuses
-        restarts.loaded()
+        restarts.note_load()
     assert pauses == [0, 1, 2, 4]
-    restarts.served()
-    restarts.crashed(100.0, "why", loading=False)
+    restarts.note_success()
+    restarts.count_crash(100.0, "why", loading=False)
     assert restarts.pause(100.0) == 0
     assert restarts.count == 5
 
@@ -21,33 +21,33 @@ def test_the_pauses_grow_and_a_finished_request_ends_them() -> None:
 def test_after_five_crashes_it_has_failed_for_a_minute() -> None:
     restarts = Restarts()
     for _ in range(5):
-        restarts.crashed(0.0, "why", loading=False)
+        restarts.count_crash(0.0, "why", loading=False)
     assert restarts.refuses
     assert restarts.reason == "5 failures in a row, at last: why"
     assert restarts.pause(1.0) == 59
     assert restarts.pause(60.0) == 0
-    restarts.crashed(60.0, "why", loading=False)
+    restarts.count_crash(60.0, "why", loading=False)
     assert restarts.refuses
     assert restarts.pause(60.0) == 60
 
 
 def test_a_load_that_fails_refuses_in_its_pauses_only() -> None:
     restarts = Restarts()
-    restarts.refused(0.0, "no weights")
+    restarts.count_failed_load(0.0, "no weights")
     assert (restarts.refuses, restarts.pause(0.0), restarts.reason) == (True, 0, "no weights")
-    restarts.refused(0.0, "no weights")
+    restarts.count_failed_load(0.0, "no weights")
     assert (restarts.refuses, restarts.pause(0.0)) == (True, 1)
     restarts.allow()
     assert restarts.pause(0.0) == 0
-    restarts.loaded()
+    restarts.note_load()
     assert (restarts.refuses, restarts.reason) == (False, None)
 
 
 def test_a_process_that_dies_while_it_loads_is_tried_once_more_and_then_refused() -> None:
     restarts = Restarts()
-    restarts.crashed(0.0, "why", loading=True)
+    restarts.count_crash(0.0, "why", loading=True)
     assert not restarts.refuses
-    restarts.crashed(0.0, "why", loading=True)
+    restarts.count_crash(0.0, "why", loading=True)
     assert restarts.refuses
 
 
@@ -55,8 +55,8 @@ def test_what_is_left_beside_the_weights_is_halved_each_time_memory_runs_out() -
     restarts = Restarts()
     limits = [9000]
     while limits[-1] > 1000 + 1000 // 32 and len(limits) < 20:
-        restarts.crashed(0.0, "why", loading=False, ran_out=(limits[-1], 1000))
-        restarts.served()
+        restarts.count_crash(0.0, "why", loading=False, ran_out=(limits[-1], 1000))
+        restarts.note_success()
         assert restarts.reduction.halvings == len(limits)
         assert restarts.reduction.limit is not None
         limits.append(restarts.reduction.limit)
@@ -69,18 +69,18 @@ def test_what_is_left_beside_the_weights_is_halved_each_time_memory_runs_out() -
 
 def test_after_a_load_a_smaller_limit_is_still_told() -> None:
     restarts = Restarts()
-    assert restarts.told is None
-    restarts.crashed(0.0, "why", loading=False, ran_out=(9000, 1000))
-    assert restarts.told == restarts.reason
-    restarts.loaded()
-    assert restarts.told == restarts.reduction.note
+    assert restarts.explanation is None
+    restarts.count_crash(0.0, "why", loading=False, ran_out=(9000, 1000))
+    assert restarts.explanation == restarts.reason
+    restarts.note_load()
+    assert restarts.explanation == restarts.reduction.note
     restarts.forgive()
-    assert (restarts.told, restarts.reduction.limit) == (None, None)
+    assert (restarts.explanation, restarts.reduction.limit) == (None, None)
 
 
 def test_where_no_smaller_limit_is_left_only_an_unload_ends_the_pause() -> None:
     restarts = Restarts()
-    restarts.crashed(0.0, "why", loading=False, ran_out=(1031, 1000))
+    restarts.count_crash(0.0, "why", loading=False, ran_out=(1031, 1000))
     assert restarts.refuses
     assert "Quit other programs" in (restarts.reason or "")
     assert not restarts.allow()
@@ -93,6 +93,6 @@ def test_where_no_smaller_limit_is_left_only_an_unload_ends_the_pause() -> None:
 def test_a_pause_for_another_reason_outlives_an_unload() -> None:
     restarts = Restarts()
     for _ in range(5):
-        restarts.crashed(0.0, "why", loading=False)
+        restarts.count_crash(0.0, "why", loading=False)
     restarts.forgive()
     assert restarts.pause(0.0) == 60

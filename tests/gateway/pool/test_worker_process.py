@@ -160,11 +160,11 @@ def silence(watchdog: Watchdog, at_least: float = 0.0) -> float:
 def test_silence_is_counted_from_the_last_sign_of_life() -> None:
     watchdog = Watchdog(10)
     assert silence(watchdog) == 11
-    watchdog.heard()
+    watchdog.reset()
     assert silence(watchdog) == 11
-    watchdog.heard(silent_seconds=6)
+    watchdog.reset(silent_seconds=6)
     assert silence(watchdog) == 5
-    watchdog.heard()
+    watchdog.reset()
     assert silence(watchdog, at_least=60) == 61
 
 

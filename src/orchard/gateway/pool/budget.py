@@ -60,7 +60,7 @@ class MemoryBudget:
         )
 
     @property
-    def _free(self) -> int:
+    def _free_bytes(self) -> int:
         return self._available - 2 * self.slack
 
     def forget(self) -> None:
@@ -89,13 +89,13 @@ class MemoryBudget:
         self.critical = system.critical or bool(device.total_bytes and self._available < self.slack // 2)
         self._limit, self._held = limit, held
         # What workers hold is known a moment earlier or later than what is free. An error makes only one look too low.
-        before, self._room = self._room, held + self._free
+        before, self._room = self._room, held + self._free_bytes
         return limit is not None and self._follow(max(0, min(limit, max(before, self._room))), limit, now)
 
     def warn_of_need(self, model: str, need: int) -> None:
         """Log it if a model that is being loaded needs more than is free, because of other programs."""
-        if self.bytes != self._limit and need > self._free:
-            sizes = (f"{max(0, size):,}" for size in (need, self._free, self.status.others_bytes))
+        if self.bytes != self._limit and need > self._free_bytes:
+            sizes = (f"{max(0, size):,}" for size in (need, self._free_bytes, self.status.others_bytes))
             log.warning(
                 "%s needs %s bytes, %s are free, and other programs use %s; it is loaded all the same", model, *sizes
             )

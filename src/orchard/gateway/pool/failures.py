@@ -37,9 +37,8 @@ def no_room(model: str, held: Mapping[str, int]) -> Failed:
 
     `held`: the bytes that each model in memory takes.
     """
-    text = (
-        f"there is no room for model '{model}' beside the models in memory ({_sizes(held)}), and it evicts none of them"
-    )
+    models = f"the models in memory ({_list_sizes(held)})"
+    text = f"there is no room for model '{model}' beside {models}, and it evicts none of them"
     return Failed("unavailable", text, None, 5)
 
 
@@ -49,13 +48,13 @@ def short_of_memory(model: str, held: Mapping[str, int], memory: MemoryStatus) -
     `held`: the bytes that each model in memory takes.
     """
     free = f"{memory.available_bytes:,} of {memory.total_bytes:,} bytes are free"
-    users = f"other programs use {memory.others_bytes:,}; models in memory: {_sizes(held)}"
+    users = f"other programs use {memory.others_bytes:,}; models in memory: {_list_sizes(held)}"
     advice = "close programs, unload a model, or set load_under_pressure"
     text = f"model '{model}' is not loaded now: the machine is short of memory: {free}; {users}; {advice}"
     return Failed("unavailable", text, None, 30)
 
 
-def _sizes(held: Mapping[str, int]) -> str:
+def _list_sizes(held: Mapping[str, int]) -> str:
     return ", ".join(f"{id_}: {size:,}" for id_, size in held.items()) or "none"
 
 
@@ -65,7 +64,7 @@ def in_use(model: str) -> OrchardError:
     return OrchardError("model_in_use", text)
 
 
-def crashed(model: str, failure: str | None, *, again: bool) -> Failed:
+def process_crashed(model: str, failure: str | None, *, again: bool) -> Failed:
     """Return the failure of a request whose process died; `failure`: why. `again`: it is being started again."""
     then = "; it is being started again" if again else ""
     return Failed("worker_crashed", f"the process of model '{model}' ended: {failure}{then}", None, 1)

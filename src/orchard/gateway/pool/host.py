@@ -19,11 +19,11 @@ class Host(Protocol):
     metrics: Metrics
     registry: Registry
 
-    def changed(self, model: "ServedModel") -> None:
+    def plan_for(self, model: "ServedModel") -> None:
         """Plan soon, because this model waits or no longer waits, or memory may have become free."""
 
     def is_next(self, request_id: str) -> bool:
         """Whether a starved request gets its memory next, once those have ended that can't run even alone."""
 
-    def released(self) -> None:
+    def plan_after_release(self) -> None:
         """Plan soon if a model or a starved request waits, because another request has ended."""

@@ -15,26 +15,26 @@ from orchard.gateway.model_status import ShownState
 class ResidentModel(Struct, frozen=True, kw_only=True):
     """A model as placement sees it; `need` is in bytes.
 
-    `weights`: of its weights alone. `taken`: of its weights and the rows that run. `turn`: what it gets as long as it
-    has the turn; else 0. `most`: the most that it may take; None: its share. `state`: an unloading model still takes
-    its memory. `busy`: it has requests. `begun`: requests that have begun wait for memory in its process, so they would
-    end with it. `used`: when it was last used; later is higher. `modest`: it takes only free memory, and evicts no
-    model. `bundled`: it does not count as one of the models in memory, and is evicted when it is idle and another model
-    is loaded. `resident`: it is loaded at startup, and is evicted only if evicting on-demand models does not make
-    enough room.
+    `weights`: of its weights alone. `running_bytes`: of its weights and the rows that run. `turn_bytes`: what it gets
+    as long as it has the turn; else 0. `max_bytes`: the most that it may take; None: its share. `state`: an unloading
+    model still takes its memory. `busy`: it has requests. `has_begun_starved`: requests that have begun wait for
+    memory in its process, so they would end with it. `last_used`: when it was last used; later is higher. `modest`:
+    it takes only free memory, and evicts no model. `bundled`: it does not count as one of the models in memory, and
+    is evicted when it is idle and another model is loaded. `resident`: it is loaded at startup, and is evicted only
+    if evicting on-demand models does not make enough room.
     """
 
     id: str
     need: int
     state: ShownState
     weights: int = 0
-    taken: int = 0
-    turn: int = 0
-    most: int | None = None
+    running_bytes: int = 0
+    turn_bytes: int = 0
+    max_bytes: int | None = None
     busy: bool = False
-    begun: bool = False
+    has_begun_starved: bool = False
     pinned: bool = False
-    used: float = 0.0
+    last_used: float = 0.0
     modest: bool = False
     bundled: bool = False
     resident: bool = False
@@ -62,49 +62,50 @@ class PlacementPlan(Struct):
     """Modest models for which there is no room."""
 
 
-def plan(
+def make_plan(
     waiting: Sequence[ResidentModel],
     placed: Sequence[ResidentModel],
-    most: int,
+    max_models: int,
     limit: int | None,
-    now: int | None = None,
+    budget_now: int | None = None,
 ) -> PlacementPlan:
     """Return what to do with the models that wait, in order, and with those that take memory (`placed`).
 
-    At most `most` models may be in memory, within `limit` bytes; None: unknown until a process has started. If other
-    programs take memory, models are to take only `now` bytes. A model that needs more than that is loaded beside pinned
-    ones only.
+    At most `max_models` models may be in memory, within `limit` bytes; None: unknown until a process has started. If
+    other programs take memory, models are to take only `budget_now` bytes. A model that needs more than that is loaded
+    beside pinned ones only.
     """
-    made = PlacementPlan()
+    plan = PlacementPlan()
     models = list(placed)
-    for owner in [one for one in placed if one.turn]:
-        _make_turn_room(made, owner, [one for one in placed if one is not owner], most, now)
-        if made.hold:
-            return made
+    for owner in [one for one in placed if one.turn_bytes]:
+        _make_turn_room(plan, owner, [one for one in placed if one is not owner], max_models, budget_now)
+        if plan.hold:
+            return plan
     for model in waiting:
-        if why := _never(model, models, most, limit):
-            made.refuse[model.id] = why
+        if why := _refusal_reason(model, models, max_models, limit):
+            plan.refuse[model.id] = why
     for model in waiting:
-        if model.id in made.refuse:
+        if model.id in plan.refuse:
             continue
         if limit is None and models:
             break
-        budget = _budget(model, models, limit, now)
-        if _fits(model, models, most, budget):
-            made.load.append(model.id)
+        budget = _budget_for(model, models, limit, budget_now)
+        if _fits_budget(model, models, max_models, budget):
+            plan.load.append(model.id)
             models.append(model)
             if not model.bundled:
-                asides = {one.id: model.id for one in placed if one.bundled and _may_go(one) and not one.busy}
-                made.evict |= asides
-                made.hold |= asides.keys()
+                asides = {one.id: model.id for one in placed if one.bundled and _can_evict(one) and not one.busy}
+                plan.evict |= asides
+                plan.hold |= asides.keys()
         elif model.modest:
             # Count memory that is being freed as free, and that of a turn, which will be.
-            if not _fits(model, [_usual(one) for one in models if one.state != "unloading"], most, budget):
-                made.drop.append(model.id)
+            stay = [_without_turn(one) for one in models if one.state != "unloading"]
+            if not _fits_budget(model, stay, max_models, budget):
+                plan.drop.append(model.id)
         else:
-            _make_room(made, model, models, most, budget, victims=models)
+            _make_room(plan, model, models, max_models, budget, victims=models)
             break
-    return made
+    return plan
 
 
 def need(weights_bytes: int, budget: int | None) -> int:
@@ -113,19 +114,19 @@ def need(weights_bytes: int, budget: int | None) -> int:
     return wanted if budget is None else max(weights_bytes, min(wanted, budget))
 
 
-def allowances(needs: Sequence[int], mosts: Sequence[int], budget: int) -> list[int]:
+def allowances(needs: Sequence[int], maxima: Sequence[int], budget: int) -> list[int]:
     """Divide the budget between models: each gets what it needs, and an equal share of the rest.
 
-    None gets more than the most that it may take (`mosts`); the others share what is left of that.
+    None gets more than the most that it may take (`maxima`); the others share what is left of that.
     """
-    given = list(map(min, needs, mosts))
+    given = list(map(min, needs, maxima))
     total = sum(given)
     if total > budget:  # some models take more than was known before they were loaded
         return [max(1, budget * one // total) for one in given]
     rest = budget - total
-    models = sorted(range(len(given)), key=lambda model: mosts[model] - given[model])
+    models = sorted(range(len(given)), key=lambda model: maxima[model] - given[model])
     for number, model in enumerate(models):
-        more = min(mosts[model] - given[model], rest // (len(models) - number))
+        more = min(maxima[model] - given[model], rest // (len(models) - number))
         given[model] += more
         rest -= more
     return given
@@ -136,79 +137,87 @@ def shares(models: Sequence[ResidentModel], budget: int) -> list[int]:
 
     Then the others keep their rows if they can, else what they need.
     """
-    mosts = [one.most or budget for one in models]
-    for taken in ([_with_rows(one) for one in models], models) if any(one.turn for one in models) else ():
-        needs = [max(one.need, one.turn) for one in taken]
+    maxima = [one.max_bytes or budget for one in models]
+    for taken in ([_with_rows(one) for one in models], models) if any(one.turn_bytes for one in models) else ():
+        needs = [max(one.need, one.turn_bytes) for one in taken]
         if sum(needs) <= budget:
-            return allowances(needs, mosts, budget)
-    return allowances([one.need for one in models], mosts, budget)
+            return allowances(needs, maxima, budget)
+    return allowances([one.need for one in models], maxima, budget)
 
 
 def choose_turn(
-    current: MemoryTurn | None, starved: Sequence[MemoryTurn], placed: Sequence[ResidentModel], now: int | None
+    current: MemoryTurn | None, starved: Sequence[MemoryTurn], placed: Sequence[ResidentModel], budget: int | None
 ) -> MemoryTurn | None:
     """Return the turn that goes on or begins; None: nobody's.
 
-    A turn goes on as long as the models can have the memory (`now`: of all models, in bytes) for it. The next one is
+    A turn goes on as long as the models can have the memory (`budget`: of all models, in bytes) for it. The next one is
     that of the oldest request that can run. `starved`: the oldest starved request of each model.
     """
     waiting = sorted(starved, key=lambda one: one.queued_at)
-    return next((one for one in [*([current] if current else []), *waiting] if _can_run(one, placed, now)), None)
+    return next((one for one in [*([current] if current else []), *waiting] if _can_run(one, placed, budget)), None)
 
 
 def next_turn(
-    current: MemoryTurn | None, starved: Sequence[MemoryTurn], placed: Sequence[ResidentModel], now: int | None
+    current: MemoryTurn | None, starved: Sequence[MemoryTurn], placed: Sequence[ResidentModel], budget: int | None
 ) -> MemoryTurn | None:
     """Return the turn that goes on, or that begins once the answers have ended that could not go on even alone."""
-    alone = [replace(one, begun=False) for one in placed]
-    stuck = {one.model for one in starved if not _can_run(one, alone, now)}
-    return choose_turn(current, starved, [replace(one, begun=one.begun and one.id not in stuck) for one in placed], now)
+    alone = [replace(one, has_begun_starved=False) for one in placed]
+    stuck = {one.model for one in starved if not _can_run(one, alone, budget)}
+    freed = [replace(one, has_begun_starved=one.has_begun_starved and one.id not in stuck) for one in placed]
+    return choose_turn(current, starved, freed, budget)
 
 
-def _can_run(turn: MemoryTurn, placed: Sequence[ResidentModel], now: int | None) -> bool:
+def _can_run(turn: MemoryTurn, placed: Sequence[ResidentModel], budget: int | None) -> bool:
     """Return whether there is enough memory once all other models that may go have gone."""
     others = [one for one in placed if one.id != turn.model and one.state != "unloading"]
-    return now is not None and turn.bytes + sum(one.need for one in others if one.pinned or one.begun) <= now
+    least = sum(one.need for one in others if one.pinned or one.has_begun_starved)
+    return budget is not None and turn.bytes + least <= budget
 
 
-def shed(placed: Sequence[ResidentModel], now: int, slack: int) -> dict[str, str]:
+def choose_evictions(placed: Sequence[ResidentModel], budget: int, slack: int) -> dict[str, str]:
     """Return the idle models to evict, the least recently used ones first, and why.
 
-    They go if the weights take more than `now` bytes, the most for all models, and `slack` beyond that.
+    They go if the weights take more than `budget` bytes, the most for all models, and `slack` beyond that.
     """
     stay = [one for one in placed if one.state != "unloading"]
-    idle = sorted((one for one in stay if _may_go(one) and not (one.busy or one.resident)), key=lambda one: one.used)
+    idle = sorted(
+        (one for one in stay if _can_evict(one) and not (one.busy or one.resident)), key=lambda one: one.last_used
+    )
     gone: dict[str, str] = {}
-    while idle and sum(one.weights for one in stay) > now + slack:
-        gone[idle[0].id] = f"all models may take {now:,} bytes now, and their weights take more"
+    while idle and sum(one.weights for one in stay) > budget + slack:
+        gone[idle[0].id] = f"all models may take {budget:,} bytes now, and their weights take more"
         stay.remove(idle.pop(0))
     return gone
 
 
-def _budget(model: ResidentModel, models: Sequence[ResidentModel], limit: int | None, now: int | None) -> int | None:
-    """Return the bytes within which a model is placed: `now`, or as much as it takes beside pinned models."""
-    if limit is None or now is None:
+def _budget_for(
+    model: ResidentModel, models: Sequence[ResidentModel], limit: int | None, budget_now: int | None
+) -> int | None:
+    """Return the bytes within which a model is placed: `budget_now`, or as much as it takes beside pinned models."""
+    if limit is None or budget_now is None:
         return limit
     least = model.need + sum(one.need for one in models if one.pinned and one.state != "unloading")
-    return min(limit, max(now, least))
+    return min(limit, max(budget_now, least))
 
 
-def _fits(model: ResidentModel, models: Sequence[ResidentModel], most: int, budget: int | None) -> bool:
-    if not model.bundled and _count(models) >= most:
+def _fits_budget(model: ResidentModel, models: Sequence[ResidentModel], max_models: int, budget: int | None) -> bool:
+    if not model.bundled and _count_models(models) >= max_models:
         return False
-    return budget is None or sum(max(one.need, one.turn) for one in models) + model.need <= budget
+    return budget is None or sum(max(one.need, one.turn_bytes) for one in models) + model.need <= budget
 
 
-def _never(model: ResidentModel, models: Sequence[ResidentModel], most: int, budget: int | None) -> str | None:
-    stay = [_usual(one) for one in models if one.pinned and one.state != "unloading"]
-    if _fits(model, stay, most, budget):
+def _refusal_reason(
+    model: ResidentModel, models: Sequence[ResidentModel], max_models: int, budget: int | None
+) -> str | None:
+    stay = [_without_turn(one) for one in models if one.pinned and one.state != "unloading"]
+    if _fits_budget(model, stay, max_models, budget):
         return None
-    if _count(stay) >= most and not model.bundled:
-        return f"{most} may be in memory at once, and as many are pinned"
-    return too_large(model.need, budget or 0, {one.id: one.need for one in stay})
+    if _count_models(stay) >= max_models and not model.bundled:
+        return f"{max_models} may be in memory at once, and as many are pinned"
+    return too_large_reason(model.need, budget or 0, {one.id: one.need for one in stay})
 
 
-def too_large(need_bytes: int, limit: int, pinned: Mapping[str, int]) -> str:
+def too_large_reason(need_bytes: int, limit: int, pinned: Mapping[str, int]) -> str:
     """Return the reason for rejecting a model that is too large beside pinned ones, and what to do."""
     text = f"it needs {need_bytes:,} bytes of memory, and all models may take {limit:,}"
     advice = "use a version of it with fewer bits, or a larger memory_limit"
@@ -219,23 +228,25 @@ def too_large(need_bytes: int, limit: int, pinned: Mapping[str, int]) -> str:
 
 
 def _make_turn_room(
-    made: PlacementPlan, owner: ResidentModel, others: Sequence[ResidentModel], most: int, now: int | None
+    plan: PlacementPlan, owner: ResidentModel, others: Sequence[ResidentModel], max_models: int, budget: int | None
 ) -> None:
     """Choose the models to evict so that one gets what its turn says; none that is busy if others' rows can shrink.
 
     First the others give up what they have beside their rows, then idle models go, then rows wait.
     """
-    asker = replace(owner, need=owner.turn)
+    asker = replace(owner, need=owner.turn_bytes)
     idle = [one for one in others if not (one.busy or one.resident)]
-    if not _make_room(made, asker, [_with_rows(one) for one in others], most, now, victims=idle):
-        _make_room(made, asker, others, most, now, victims=[one for one in others if not one.begun])
+    if not _make_room(plan, asker, [_with_rows(one) for one in others], max_models, budget, victims=idle):
+        _make_room(
+            plan, asker, others, max_models, budget, victims=[one for one in others if not one.has_begun_starved]
+        )
 
 
 def _make_room(
-    made: PlacementPlan,
+    plan: PlacementPlan,
     model: ResidentModel,
     models: Sequence[ResidentModel],
-    most: int,
+    max_models: int,
     budget: int | None,
     *,
     victims: Sequence[ResidentModel],
@@ -246,37 +257,38 @@ def _make_room(
     """
     stay = [one for one in models if one.state != "unloading"]
     ids = {one.id for one in victims}
-    candidates = [one for one in stay if _may_go(one) and one.id in ids]
-    candidates.sort(key=lambda one: (one.resident, one.busy, one.used))
+    candidates = [one for one in stay if _can_evict(one) and one.id in ids]
+    candidates.sort(key=lambda one: (one.resident, one.busy, one.last_used))
     gone: list[ResidentModel] = []
-    while candidates and not _fits(model, stay, most, budget):
+    while candidates and not _fits_budget(model, stay, max_models, budget):
         gone.append(candidates.pop(0))
         stay.remove(gone[-1])
-    if not _fits(model, stay, most, budget):
+    if not _fits_budget(model, stay, max_models, budget):
         return False  # models that are loading now must be ready first
     for victim in reversed(gone):
-        if _fits(model, [*stay, victim], most, budget):  # a later victim is so large that this one can stay
+        # A later victim is so large that this one can stay.
+        if _fits_budget(model, [*stay, victim], max_models, budget):
             stay.append(victim)
             continue
-        made.hold.add(victim.id)
+        plan.hold.add(victim.id)
         if not victim.busy:
-            made.evict[victim.id] = model.id
+            plan.evict[victim.id] = model.id
     return True
 
 
-def _usual(model: ResidentModel) -> ResidentModel:
+def _without_turn(model: ResidentModel) -> ResidentModel:
     """Return a model as it is without a turn."""
-    return replace(model, turn=0)
+    return replace(model, turn_bytes=0)
 
 
 def _with_rows(model: ResidentModel) -> ResidentModel:
     """Return a model that needs what its rows take, too."""
-    return replace(model, need=max(model.need, model.taken))
+    return replace(model, need=max(model.need, model.running_bytes))
 
 
-def _count(models: Sequence[ResidentModel]) -> int:
+def _count_models(models: Sequence[ResidentModel]) -> int:
     return sum(not model.bundled for model in models)
 
 
-def _may_go(model: ResidentModel) -> bool:
+def _can_evict(model: ResidentModel) -> bool:
     return model.state == "ready" and not model.pinned

@@ -37,26 +37,26 @@ class Pool:
         self.models: dict[str, ServedModel] = {}
         """Models that the configuration names or that were requested, by id."""
         self.memory = MemoryBudget(settings.memory_limit)
-        self.processes = Processes(settings, self._look)
+        self.processes = Processes(settings, self._read_memory)
         self.metrics = Metrics()
         self._settings = settings
-        self._most = settings.max_loaded_models or 1
+        self._max_models = settings.max_loaded_models or 1
         self._backend = TEXT
         """The backend that the next load will probably need."""
         self._queue: dict[str, ServedModel] = {}
         self._turn: MemoryTurn | None = None
-        self._settling: asyncio.Handle | None = None
+        self._scheduled_plan: asyncio.Handle | None = None
         self._refilling = Timer(self._refill)
-        self._watching = Timer(self._look)
+        self._watching = Timer(self._read_memory)
         self._draining = False
         self._closing = False
 
     def start(self) -> None:
         """Begin to load the models that are loaded at startup, as far as there is room."""
-        models = [self._model(entry) for entry in self.registry.configured_models()]
-        first = self._first()
+        models = [self._served_model(entry) for entry in self.registry.configured_models()]
+        first = self._startup_models()
         if self._settings.max_loaded_models is None:
-            self._most = 1 + sum(not self.is_bundled(model.entry) for model in first)
+            self._max_models = 1 + sum(not self.is_bundled(model.entry) for model in first)
         for model in first:
             model.want()
         self._backend = next((model.entry.backend for model in models), self._backend)
@@ -65,18 +65,18 @@ class Pool:
     @property
     def is_ready(self) -> bool:
         """Whether all models that are loaded at startup are ready, and requests are accepted."""
-        first = [model for model in self._first() if not self._steps_aside(model.entry)]
+        first = [model for model in self._startup_models() if not self._is_hidden(model.entry)]
         return not self._draining and all(model.state.shown == "ready" for model in first)
 
     def is_bundled(self, entry: ModelEntry) -> bool:
         """Whether it is a bundled model that is not configured together with other models."""
         return entry.is_bundled and not (entry.configured and len(self.registry.configured_models()) > 1)
 
-    def listed(self, entries: Sequence[ModelEntry]) -> list[ModelEntry]:
+    def visible_entries(self, entries: Sequence[ModelEntry]) -> list[ModelEntry]:
         """Return the models to show to clients: a bundled one only while no other is configured or in memory."""
-        return [entry for entry in entries if not self._steps_aside(entry)]
+        return [entry for entry in entries if not self._is_hidden(entry)]
 
-    def _steps_aside(self, entry: ModelEntry) -> bool:
+    def _is_hidden(self, entry: ModelEntry) -> bool:
         loaded = [one.entry for one in self.models.values() if one.worker and not self.is_bundled(one.entry)]
         return self.is_bundled(entry) and any(
             one.id != entry.id for one in [*self.registry.configured_models(), *loaded]
@@ -85,7 +85,7 @@ class Pool:
     @property
     def memory_status(self) -> MemoryStatus:
         """What is known of the memory; at most a second old."""
-        self._look_again()
+        self._refresh_memory()
         return self.memory.status
 
     def statuses(self) -> Mapping[str, ModelStatus]:
@@ -95,12 +95,12 @@ class Pool:
 
     def find(self, name: str, adapter: Adapter | None = None) -> ServedModel:
         """Return the model with this name. Raise OrchardError("model_not_found")."""
-        return self._model(self.registry.find(name, adapter))
+        return self._served_model(self.registry.find(name, adapter))
 
-    def only(self, task: type[Task] = Generate) -> str | None:
+    def only_model(self, task: type[Task] = Generate) -> str | None:
         """Return the model for requests that name none: the only one for the task, else the fallback or None."""
         configured = [entry for entry in self.registry.configured_models() if entry.base is None]
-        loaded = self.listed(
+        loaded = self.visible_entries(
             [model.entry for model in self.models.values() if model.state.shown in ("loading", "ready")]
         )
         for entries in (configured, loaded):
@@ -109,10 +109,10 @@ class Pool:
                 return fit[0].id
         return self._settings.fallback_model
 
-    def named(self, name: str) -> ServedModel:
+    def find_exact(self, name: str) -> ServedModel:
         """Return the model with this name, never the fallback; also a loaded one without files. Raise OrchardError."""
         model = self.models.get(name)
-        return model if model and model.worker else self._model(self.registry.find_exact(name))
+        return model if model and model.worker else self._served_model(self.registry.find_exact(name))
 
     def stream(self, *requests: Request) -> EventStream:
         """Begin a request, or several as one, and return the stream of events, which the caller closes.
@@ -170,48 +170,48 @@ class Pool:
         for model in self.models.values():
             model.close()
 
-    def changed(self, model: ServedModel) -> None:
+    def plan_for(self, model: ServedModel) -> None:
         """Plan soon, because this model waits or no longer waits, or memory may have become free."""
-        if model.waits:
+        if model.is_waiting:
             self._queue.setdefault(model.entry.id, model)
         self._plan_soon()
 
-    def released(self) -> None:
+    def plan_after_release(self) -> None:
         """Plan soon if a model waits, or one has or wants the turn, because a request has ended."""
-        if self._queue or self._turn or self._starved:
+        if self._queue or self._turn or self._pending_turns:
             self._plan_soon()
 
     def is_next(self, request_id: str) -> bool:
         """Whether a starved request gets its memory next, once those have ended that can't run even alone."""
         self._take_turns()  # for others may have ended at this very moment
         self._plan_soon()
-        turn = placement.next_turn(self._turn, self._starved, self._placed, self.memory.bytes)
+        turn = placement.next_turn(self._turn, self._pending_turns, self._placed_models, self.memory.bytes)
         return turn is not None and turn.request == request_id
 
     def _plan_soon(self) -> None:
-        if self._settling is None:
-            self._settling = asyncio.get_running_loop().call_soon(self._settle)
+        if self._scheduled_plan is None:
+            self._scheduled_plan = asyncio.get_running_loop().call_soon(self._plan_now)
 
-    def _share(self) -> None:
+    def _share_memory(self) -> None:
         """Divide the memory between the loaded models. Lower allowances before raising others."""
         budget, limit = self.memory.bytes, self.processes.limit
         placed = [model for model in self.models.values() if model.worker]
         stay = [model for model in placed if model.state.shown != "unloading"]
         if budget is None or limit is None or not stay:
             return
-        if self.memory.elastic or self._loads:
+        if self.memory.elastic or self._is_loading:
             # The system makes room, or a load that began although little is free is to end.
             budget = max(budget, min(limit, sum(model.need for model in placed)))
         budget -= sum(model.need for model in placed if model.state.shown == "unloading")
-        shares = placement.shares([self._resident(model) for model in stay], budget)
+        shares = placement.shares([self._resident_model(model) for model in stay], budget)
         # Also those that come back after a crash: else others could have their memory meanwhile, but not keep it.
         lasting = [one for one in self.models.values() if one.entry.pinned and one.state.shown not in _ABSENT]
         for model, share in sorted(zip(stay, shares, strict=True), key=lambda one: one[1] - (one[0].allowance or 0)):
             most = limit - sum(placement.need(one.weights_bytes, limit) for one in lasting if one is not model)
-            most = min(max(most, model.need), _most(model) or limit)
+            most = min(max(most, model.need), _max_bytes(model) or limit)
             model.allow(min(share, most), most)
 
-    def _look(self) -> None:
+    def _read_memory(self) -> None:
         """Read what is free. Evict idle models if it is too little; share the memory anew if it is more or less."""
         if self._closing:
             return
@@ -223,20 +223,20 @@ class Pool:
         if placed or self._queue:
             # A report comes earlier than this, if a worker's memory changes: then what it holds is known best.
             self._watching.start(_WATCH_SECONDS)
-        self._shed()
-        if changed or self._turn or self._starved:
+        self._evict_idle()
+        if changed or self._turn or self._pending_turns:
             self._plan_soon()
 
-    def _look_again(self) -> None:
+    def _refresh_memory(self) -> None:
         """Read what is free, unless that was done in the last second."""
         if asyncio.get_running_loop().time() - self.memory.looked_at >= 1:
-            self._look()
+            self._read_memory()
 
     def _refuse_under_pressure(self) -> None:
         """Load no model while the machine has no memory left."""
         if self.memory.critical and not self._settings.load_under_pressure:
             for model in list(self._queue.values()):
-                if model.waits and model.worker is None:
+                if model.is_waiting and model.worker is None:
                     failed = failures.short_of_memory(model.entry.id, self._needs, self.memory.status)
                     log.warning("%s", failed.message)
                     model.refuse(failed.error())
@@ -246,67 +246,69 @@ class Pool:
         """What each model in memory takes at least."""
         return {id_: model.need for id_, model in self.models.items() if model.worker}
 
-    def _shed(self) -> None:
+    def _evict_idle(self) -> None:
         """Evict idle models if all models may not take what they need."""
         budget = self.memory.bytes
         if budget is None:
             return
         slack = self.processes.limit or 0 if self.memory.elastic else self.memory.slack
-        for id_, why in placement.shed(self._placed, budget, slack).items():
+        for id_, why in placement.choose_evictions(self._placed_models, budget, slack).items():
             self.models[id_].evict(why)
 
-    def _first(self) -> list[ServedModel]:
+    def _startup_models(self) -> list[ServedModel]:
         """Return the models that are loaded at startup."""
         entries = [entry for entry in self.registry.configured_models() if not entry.on_demand]
-        return [self._model(entry) for entry in entries]
+        return [self._served_model(entry) for entry in entries]
 
-    def _model(self, entry: ModelEntry) -> ServedModel:
+    def _served_model(self, entry: ModelEntry) -> ServedModel:
         if entry.id not in self.models:
             # Forget names of models that may not exist.
-            self.models = {id_: model for id_, model in self.models.items() if not model.forgettable}
+            self.models = {id_: model for id_, model in self.models.items() if not model.is_forgettable}
             self.models[entry.id] = ServedModel(entry, self._settings, self)
         model = self.models[entry.id]
         if model.worker is None:
             model.entry = entry  # its files may have changed
         return model
 
-    def _resident(self, model: ServedModel) -> ResidentModel:
+    def _resident_model(self, model: ServedModel) -> ResidentModel:
         """Return placement's view of a model."""
         entry, bundled, turn = model.entry, self.is_bundled(model.entry), self._turn
         return ResidentModel(
             id=entry.id,
             need=model.need,
             weights=model.weights_bytes,
-            taken=_taken(model),
-            turn=turn.bytes if turn and turn.model == entry.id else 0,
-            most=_most(model),
+            running_bytes=_running_bytes(model),
+            turn_bytes=turn.bytes if turn and turn.model == entry.id else 0,
+            max_bytes=_max_bytes(model),
             state=model.state.shown,
             # In another's turn, those whose requests are all stuck may go.
-            busy=model.is_busy and not (turn and turn.model != entry.id and model.requests.stuck),
-            begun=model.requests.begun_starved,
+            busy=model.is_busy and not (turn and turn.model != entry.id and model.requests.is_stuck),
+            has_begun_starved=model.requests.has_begun_starved,
             pinned=entry.pinned,
-            used=model.used,
+            last_used=model.last_used,
             modest=bundled or not model.is_awaited,
             bundled=bundled,
             resident=entry.configured and not entry.on_demand,
         )
 
     @property
-    def _placed(self) -> list[ResidentModel]:
+    def _placed_models(self) -> list[ResidentModel]:
         """The models that take memory."""
-        return [self._resident(model) for model in self.models.values() if model.worker]
+        return [self._resident_model(model) for model in self.models.values() if model.worker]
 
-    def _settle(self) -> None:
+    def _plan_now(self) -> None:
         """Load the waiting models for which there is room, and make room for others."""
-        self._settling = None
+        self._scheduled_plan = None
         if self._closing:
             return
-        self._look_again()
+        self._refresh_memory()
         self._refuse_under_pressure()
         self._take_turns()
-        self._queue = {id_: model for id_, model in self._queue.items() if model.waits}
-        waiting = [self._resident(model) for model in self._queue.values() if model.worker is None]
-        plan = placement.plan(waiting, self._placed, self._most, self.processes.limit, self.memory.bytes)
+        self._queue = {id_: model for id_, model in self._queue.items() if model.is_waiting}
+        waiting = [self._resident_model(model) for model in self._queue.values() if model.worker is None]
+        plan = placement.make_plan(
+            waiting, self._placed_models, self._max_models, self.processes.limit, self.memory.bytes
+        )
         for id_, reason in plan.refuse.items():
             self.models[id_].refuse_room(reason)
         for id_ in plan.drop:
@@ -318,62 +320,64 @@ class Pool:
         for id_ in plan.load:
             self.models[id_].place()
             self._backend = self.models[id_].entry.backend
-        self._share()
+        self._share_memory()
         for model in self.models.values():
-            model.begin()
-        self._queue = {id_: model for id_, model in self._queue.items() if model.waits}
+            model.begin_load()
+        self._queue = {id_: model for id_, model in self._queue.items() if model.is_waiting}
         self._keep_spare()
 
     @property
-    def _starved(self) -> list[MemoryTurn]:
+    def _pending_turns(self) -> list[MemoryTurn]:
         """The turns for which models wait."""
         wanted = [
-            (model, model.requests.starved[0], _wanted(model)) for model in self.models.values() if _wanted(model)
+            (model, model.requests.starved_leases[0], _wanted_bytes(model))
+            for model in self.models.values()
+            if _wanted_bytes(model)
         ]
         return [MemoryTurn(model.entry.id, one.request.id, most, one.queued_at) for model, one, most in wanted]
 
     def _take_turns(self) -> None:
         """End a turn whose request has ended, and begin the next one."""
-        starved, turn = self._starved, self._turn
+        starved, turn = self._pending_turns, self._turn
         if turn and not ((model := self.models.get(turn.model)) and model.requests.is_submitted(turn.request)):
             turn = None
         if turn:  # its request may have grown
             turn = next((one for one in starved if one.request == turn.request), turn)
-        self._turn = chosen = placement.choose_turn(turn, starved, self._placed, self.memory.bytes)
+        self._turn = chosen = placement.choose_turn(turn, starved, self._placed_models, self.memory.bytes)
         if chosen and chosen != turn:
             log.info("%s gets %s bytes until a request that waits for them ends", chosen.model, f"{chosen.bytes:,}")
 
     def _keep_spare(self) -> None:
         """Keep one spare process for the next load."""
-        if self._queue or self._loads:
+        if self._queue or self._is_loading:
             return
         self.processes.trim()
-        if not self._refilling.running and not self.processes.spare:
+        if not self._refilling.is_running and not self.processes.spare:
             self._refilling.start(_REFILL_SECONDS)
 
     @property
-    def _loads(self) -> bool:
+    def _is_loading(self) -> bool:
         return any(model.state.shown == "loading" for model in self.models.values())
 
     def _refill(self) -> None:
         """Start a spare process once no load and no request runs, because it would slow them down."""
-        if self._loads or any(model.is_busy for model in self.models.values()):
+        if self._is_loading or any(model.is_busy for model in self.models.values()):
             self._refilling.start(_REFILL_SECONDS)
         else:
             self.processes.refill(self._backend)
 
 
-def _wanted(model: ServedModel) -> int:
+def _wanted_bytes(model: ServedModel) -> int:
     """Return the bytes with which the model's oldest starved request would run, if it may not take as much now."""
-    wanted = model.worker.memory.wanted_bytes if model.worker and model.requests.starved else 0
+    wanted = model.worker.memory.wanted_bytes if model.worker and model.requests.starved_leases else 0
     return wanted if wanted > (model.allowance or 0) else 0
 
 
-def _most(model: ServedModel) -> int | None:
+def _max_bytes(model: ServedModel) -> int | None:
     """Return the most bytes that the model may take, if that is less than its share may be."""
     return min(filter(None, (model.entry.options.memory_limit, model.restarts.reduction.limit)), default=None)
 
 
-def _taken(model: ServedModel) -> int:
+def _running_bytes(model: ServedModel) -> int:
     """Return the bytes of the model's weights and of the rows that run."""
     return model.worker.memory.weights_bytes + model.worker.memory.rows_bytes if model.worker else 0

@@ -42,7 +42,7 @@ class Processes:
         return sum(one.memory.device.active_bytes + one.memory.device.cache_bytes for one in self._tasks)
 
     @property
-    def all(self) -> list[WorkerProcess]:
+    def workers(self) -> list[WorkerProcess]:
         """Every process that has not ended."""
         return list(self._tasks)
 
@@ -55,14 +55,14 @@ class Processes:
         self.spare.remove(worker)
         return worker
 
-    def give(self, worker: WorkerProcess) -> None:
+    def give_back(self, worker: WorkerProcess) -> None:
         """Keep an idle process as a spare; end it after too many loads, or if it has not freed enough memory."""
         grown = worker.rss_bytes - worker.empty_rss_bytes
         if self._closing or worker.loads >= _MOST_LOADS or grown > _MOST_GROWTH_BYTES:
             worker.on_change = lambda: None
             worker.close()
         else:
-            self._keep(worker)
+            self._keep_spare(worker)
 
     def can_load(self, backend: Backend) -> bool:
         """Whether there is a spare process that has started."""
@@ -71,7 +71,7 @@ class Processes:
     def refill(self, backend: Backend) -> None:
         """Start a spare process for a backend, unless there is one."""
         if not any(worker.backend == backend for worker in self.spare):
-            self._keep(self._start(backend))
+            self._keep_spare(self._start(backend))
 
     def trim(self) -> None:
         """End all spare processes except one."""
@@ -81,7 +81,7 @@ class Processes:
     def kill(self) -> None:
         """Kill all processes; prompts that are not saved are lost. `close` waits for their end."""
         self._closing = True
-        for worker in self.all:
+        for worker in self.workers:
             worker.close()
             worker.kill()
 
@@ -89,29 +89,29 @@ class Processes:
         """End all processes, and wait until they are gone."""
         self._closing = True
         tasks = list(self._tasks.values())
-        for worker in self.all:
+        for worker in self.workers:
             worker.close()
         await asyncio.gather(*tasks)
 
-    def _keep(self, worker: WorkerProcess) -> None:
+    def _keep_spare(self, worker: WorkerProcess) -> None:
         self.spare.append(worker)
-        worker.on_change = lambda: self._spare_changed(worker)
+        worker.on_change = lambda: self._drop_ended_spare(worker)
 
-    def _spare_changed(self, worker: WorkerProcess) -> None:
+    def _drop_ended_spare(self, worker: WorkerProcess) -> None:
         """Drop a spare process that ends."""
         if worker.phase not in ("starting", "idle") and worker in self.spare:
             self.spare.remove(worker)
 
     def _start(self, backend: Backend) -> WorkerProcess:
         worker = WorkerProcess(backend, self._settings)
-        worker.on_report = lambda: self._reported(worker)
+        worker.on_report = lambda: self._note_report(worker)
         # In a new context, because log lines about the process's end belong to no request.
         task = asyncio.create_task(worker.run(), context=contextvars.Context())
         self._tasks[worker] = task
         task.add_done_callback(lambda _: self._tasks.pop(worker))
         return worker
 
-    def _reported(self, worker: WorkerProcess) -> None:
+    def _note_report(self, worker: WorkerProcess) -> None:
         self.device = worker.memory.device
         self._on_report()
 

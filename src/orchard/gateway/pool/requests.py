@@ -16,8 +16,8 @@ from orchard.gateway.replies.event_stream import EventStream
 class Lease(Struct, eq=False):
     """A request, until its stream is over; `timer` fires when it has waited too long.
 
-    `left`: seconds that it may still wait, from `waits_since` on, when it last began to wait. `queued_at`: when it was
-    added. `replayed`: its first process died, so it goes to the next one. `late`: it has got more time,
+    `seconds_left`: how long it may still wait, from `waits_since` on, when it last began to wait. `queued_at`: when it
+    was added. `replayed`: its first process died, so it goes to the next one. `has_more_time`: it has got more time,
     because it had the turn, or came next, when its time was over.
     """
 
@@ -25,20 +25,20 @@ class Lease(Struct, eq=False):
     stream: EventStream
     meter: Meter
     timer: Timer
-    left: float = 0.0
+    seconds_left: float = 0.0
     waits_since: float = 0.0
     queued_at: float = 0.0
     replayed: bool = False
-    late: bool = False
+    has_more_time: bool = False
 
     def wait(self, seconds: float) -> None:
         """Let it wait for so many seconds from now on."""
-        self.left, self.waits_since = seconds, asyncio.get_running_loop().time()
+        self.seconds_left, self.waits_since = seconds, asyncio.get_running_loop().time()
         self.timer.start(seconds)
 
-    def go_on(self) -> None:
+    def stop_waiting(self) -> None:
         """Keep the seconds that it may still wait for the next time, because it no longer waits."""
-        self.left -= asyncio.get_running_loop().time() - self.waits_since
+        self.seconds_left -= asyncio.get_running_loop().time() - self.waits_since
         self.timer.stop()
 
 
@@ -49,51 +49,52 @@ class Requests:
         self,
         timeout: float,
         note: Callable[[], str],
-        too_late: Callable[[Lease | None], Failed | None],
-        released: Callable[[Lease, bool], None],
+        timeout_failure: Callable[[Lease | None], Failed | None],
+        on_release: Callable[[Lease, bool], None],
     ) -> None:
         """`note` returns what the waiting requests wait for.
 
         A request that has not begun, or that waits for memory, after `timeout` seconds fails with the result of
-        `too_late`; None: it waits again. Its argument is the request if it waits for memory in the process, else None.
-        `released` is called when a stream is over; its second argument is whether a process had the request.
+        `timeout_failure`; None: it waits again. Its argument is the request if it waits for memory in the process, else
+        None.
+        `on_release` is called when a stream is over; its second argument is whether a process had the request.
         """
         self._timeout = timeout
         self._note = note
-        self._too_late = too_late
-        self._released = released
+        self._timeout_failure = timeout_failure
+        self._on_release = on_release
         self._leases: dict[str, Lease] = {}
         self._waiting: dict[str, Lease] = {}
         self._starved: Collection[str] = ()
 
     @property
-    def waiting(self) -> int:
+    def waiting_count(self) -> int:
         """How many requests wait."""
         return len(self._waiting)
 
     @property
-    def submitted(self) -> int:
+    def submitted_count(self) -> int:
         """How many requests the process has."""
         return len(self._leases) - len(self._waiting)
 
     @property
-    def starved(self) -> list[Lease]:
+    def starved_leases(self) -> list[Lease]:
         """The requests that wait for memory in the process, the oldest first."""
-        return [lease for id_, lease in self._submitted.items() if id_ in self._starved] if self._starved else []
+        return [lease for id_, lease in self._submitted_leases.items() if id_ in self._starved] if self._starved else []
 
     @property
-    def begun_starved(self) -> bool:
+    def has_begun_starved(self) -> bool:
         """Whether a request that has begun waits for memory."""
-        return any(lease.stream.begun for lease in self.starved)
+        return any(lease.stream.begun for lease in self.starved_leases)
 
     @property
-    def stuck(self) -> bool:
+    def is_stuck(self) -> bool:
         """Whether the process has requests, but all of them wait for memory, and none has begun."""
-        starved = self.starved
-        return bool(starved) and len(starved) == self.submitted and not self.begun_starved
+        starved = self.starved_leases
+        return bool(starved) and len(starved) == self.submitted_count and not self.has_begun_starved
 
     @property
-    def _submitted(self) -> dict[str, Lease]:
+    def _submitted_leases(self) -> dict[str, Lease]:
         return {id_: lease for id_, lease in self._leases.items() if id_ not in self._waiting}
 
     def is_submitted(self, request_id: str) -> bool:
@@ -102,14 +103,14 @@ class Requests:
 
     def add(self, request: Request, stream: EventStream, meter: Meter) -> None:
         """Add a request to those that wait."""
-        lease = Lease(request, stream, meter, Timer(lambda: self._give_up(lease)))
+        lease = Lease(request, stream, meter, Timer(lambda: self._time_out(lease)))
         self._leases[request.id] = self._waiting[request.id] = lease
         stream.on_end = lambda: self._release(lease)
         stream.waits_for = lambda: self._note() if request.id in self._waiting else ""
         lease.queued_at = asyncio.get_running_loop().time()
         lease.wait(self._timeout)
 
-    def take(self) -> list[Lease]:
+    def take_waiting(self) -> list[Lease]:
         """Return all waiting requests in the order of `FairQueue`, and count them as those of the process."""
         waiting, self._waiting = self._waiting, {}
         if len(waiting) < 2:
@@ -128,18 +129,18 @@ class Requests:
         for id_ in {*before} ^ {*ids}:
             if (lease := self._leases.get(id_)) and lease.stream.begun:
                 if id_ in ids:
-                    lease.wait(lease.left)
+                    lease.wait(lease.seconds_left)
                 else:
-                    lease.go_on()
+                    lease.stop_waiting()
 
-    def wait_anew(self) -> None:
+    def restart_timeouts(self) -> None:
         """Restart the timeouts of the waiting requests."""
         for lease in self._waiting.values():
             lease.wait(self._timeout)
 
     def recall(self) -> None:
         """Take the requests from the process; none has begun. They wait for the next one, for no longer than before."""
-        for lease in self._submitted.values():
+        for lease in self._submitted_leases.values():
             if lease.stream.on_drop:
                 lease.stream.on_drop()
             lease.stream.restart()
@@ -161,7 +162,7 @@ class Requests:
         The others fail with `crash`.
         """
         again: dict[str, Lease] = {}
-        for lease in self._submitted.values():
+        for lease in self._submitted_leases.values():
             if lease.replayed or not lease.stream.restart():
                 lease.stream.push([crash])
                 continue
@@ -177,13 +178,13 @@ class Requests:
         was_waiting = self._waiting.pop(lease.request.id, None)
         lease.timer.stop()
         lease.meter.end("cancelled")  # does nothing if an event has ended the request
-        self._released(lease, was_waiting is None)
+        self._on_release(lease, was_waiting is None)
 
-    def _give_up(self, lease: Lease) -> None:
+    def _time_out(self, lease: Lease) -> None:
         starved = lease.request.id in self._starved
         if lease.stream.begun and not starved:
             return
-        if failed := self._too_late(lease if starved else None):
+        if failed := self._timeout_failure(lease if starved else None):
             lease.stream.close(failed)
         else:
             lease.wait(self._timeout)

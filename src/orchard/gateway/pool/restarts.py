@@ -29,7 +29,7 @@ class Restarts:
         self._failures = 0
         self._until = 0.0
 
-    def crashed(self, now: float, reason: str, *, loading: bool, ran_out: tuple[int, int] | None = None) -> None:
+    def count_crash(self, now: float, reason: str, *, loading: bool, ran_out: tuple[int, int] | None = None) -> None:
         """Count a crash; `loading`: the process died while it loaded the model.
 
         `ran_out`: memory ran out, with this limit and these weights, in bytes. If there is no smaller limit to try, it
@@ -39,7 +39,7 @@ class Restarts:
         if ran_out:
             self.reduction.halve(*ran_out)
             reason += f": {self.reduction.note}"
-        self._failed(now, reason)
+        self._count_failure(now, reason)
         too_often = self._failures >= _MOST_FAILURES
         self.refuses = too_often or (loading and self._failures > 1)
         if too_often:
@@ -47,23 +47,23 @@ class Restarts:
         if ran_out and self.reduction.is_last:
             self.refuses, self._until = True, math.inf
 
-    def refused(self, now: float, reason: str, *, lacks_memory: bool = False) -> None:
+    def count_failed_load(self, now: float, reason: str, *, lacks_memory: bool = False) -> None:
         """Count a load that failed; `lacks_memory`: because memory ran out."""
-        self._failed(now, reason)
+        self._count_failure(now, reason)
         self.lacks_memory = lacks_memory
         self.refuses = True
 
     @property
-    def told(self) -> str | None:
+    def explanation(self) -> str | None:
         """What clients are told: why it failed last, or why it gets less memory than its share."""
         return self.reason or self.reduction.note or None
 
-    def loaded(self) -> None:
+    def note_load(self) -> None:
         """Forget the reason of the last failure, because the model has been loaded."""
         self.reason = None
         self.refuses = False
 
-    def served(self) -> None:
+    def note_success(self) -> None:
         """Reset the count of failures in a row, because a request has finished."""
         self._failures = 0
 
@@ -82,7 +82,7 @@ class Restarts:
         """Return the seconds until the model may be loaded again."""
         return max(0.0, self._until - now)
 
-    def _failed(self, now: float, reason: str) -> None:
+    def _count_failure(self, now: float, reason: str) -> None:
         self.reason = reason
         self.lacks_memory = False
         self._failures += 1

@@ -34,13 +34,13 @@ class ServedModel:
         self.state = ModelState.UNLOADED
         self.restarts = Restarts()
         self.worker: WorkerProcess | None = None
-        self.used = 0.0
+        self.last_used = 0.0
         self.allowance: int | None = None
         """The bytes of memory that it may take now."""
         self._most_bytes = 0  # what it could take if it were alone and other programs took nothing
         self._settings = settings
         self._host = host
-        self.requests = Requests(settings.queue_timeout, self._note, self._too_late, self._released)
+        self.requests = Requests(settings.queue_timeout, self._note, self._timeout_failure, self._note_release)
         self._before = self.state  # the state before this one
         self._wanted = False
         """It is to be loaded although no request waits for it."""
@@ -50,13 +50,13 @@ class ServedModel:
         self._fetch: asyncio.Task[ModelEntry] | None = None
         self._ttl: float | None = None
         """The last request's seconds without requests after which the model is unloaded; None: the model's own."""
-        self._idle = Timer(self._idle_too_long)
+        self._idle = Timer(self._unload_idle)
         self._pause = Timer(self._seek)
         self._load_waiters = Waiters()
         self._unload_waiters = Waiters()
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         """Whether it waits for room, to be loaded or to take requests again."""
         return self._is_asked_for and self.state not in (ModelState.DOWNLOADING, ModelState.RESTARTING)
 
@@ -67,15 +67,15 @@ class ServedModel:
     @property
     def is_awaited(self) -> bool:
         """Whether a request or a caller of `load` waits for it."""
-        return bool(self.requests.waiting or self._load_waiters)
+        return bool(self.requests.waiting_count or self._load_waiters)
 
     @property
     def is_busy(self) -> bool:
         """Whether its process has requests."""
-        return self.requests.submitted > 0
+        return self.requests.submitted_count > 0
 
     @property
-    def forgettable(self) -> bool:
+    def is_forgettable(self) -> bool:
         """Whether it is neither configured nor on this machine, and nothing waits for it."""
         return not (self.entry.path or self.entry.configured) and self.state in (ModelState.UNLOADED, ModelState.FAILED)
 
@@ -96,13 +96,13 @@ class ServedModel:
         """Its status, for the metrics and /health."""
         return shown_status.status(self, self._note())
 
-    async def cache(self, request_id: str | None = None) -> CacheState:
+    async def read_cache(self, request_id: str | None = None) -> CacheState:
         """Return what the process has cached, or its report on one request; an empty state if the model is not ready.
 
         Raise OrchardError("unavailable") if the process does not answer in time.
         """
         if self.worker and self.state.shown == "ready":
-            return await self.worker.cache(request_id)
+            return await self.worker.read_cache(request_id)
         return CacheState()
 
     def enqueue(self, request: Request, stream: EventStream) -> None:
@@ -111,10 +111,10 @@ class ServedModel:
         meter = self._host.metrics.meter(request, self.entry.id if self.entry.path else "")
         stream.on_events = meter.see
         if self.restarts.refuses and self.restarts.pause(asyncio.get_running_loop().time()) > 0:
-            stream.push([self._failed])
+            stream.push([self._load_failure])
             return
         self.requests.add(request, stream, meter)
-        self._stay()
+        self._cancel_unload()
         if self.state is ModelState.READY:
             self._send_waiting()
         else:
@@ -130,11 +130,11 @@ class ServedModel:
         if self.state is ModelState.READY:
             return
         if not self.restarts.allow():
-            raise self._failed.error()
+            raise self._load_failure.error()
         self._pause.stop()
-        self._stay()
+        self._cancel_unload()
         try:
-            with self._load_waiters.one() as loaded:
+            with self._load_waiters.add_waiter() as loaded:
                 self._seek()
                 async with asyncio.timeout(self._settings.queue_timeout):
                     await loaded
@@ -156,36 +156,36 @@ class ServedModel:
             self.restarts.forgive()
             self._seek()
             return False
-        with self._unload_waiters.one() as unloaded:
+        with self._unload_waiters.add_waiter() as unloaded:
             if self.state.shown == "loading" and not self._is_asked_for:
-                self._leave()
+                self._unload_on_request()
             elif self.state in (ModelState.READY, ModelState.HELD):
                 self._become(ModelState.LEAVING)
-                self._rest()
+                self._unload_or_idle()
             await unloaded
         self.restarts.forgive()
         return True
 
     def place(self) -> None:
-        """Take a process, because there is room now; `begin` loads the model."""
+        """Take a process, because there is room now; `begin_load` loads the model."""
         self._become(ModelState.STARTING)
         self._wanted = False
         self._placed_at = asyncio.get_running_loop().time()
         self.worker = self._host.processes.take(self.entry.backend)
         self.worker.name = self.entry.id
-        self.worker.on_change = self._process_changed
+        self.worker.on_change = self._follow_process
         self.worker.on_starved = self.requests.starve
         log.info("%s is being loaded", self.entry.id)
 
-    def begin(self) -> None:
+    def begin_load(self) -> None:
         """Load it into its process, once that has started."""
         worker, limit = self.worker, self._host.processes.limit
         if self.state is not ModelState.STARTING or not worker or worker.phase != "idle":
             return
         if limit is not None and self.need > limit:
-            self.refuse_room(placement.too_large(self.need, limit, {}))
+            self.refuse_room(placement.too_large_reason(self.need, limit, {}))
             self._lose_process()
-            self._host.processes.give(worker)
+            self._host.processes.give_back(worker)
             return
         options = self.entry.options
         if self.allowance is not None:
@@ -202,7 +202,7 @@ class ServedModel:
             self._become(ModelState.HELD)
         elif not held and self.state is ModelState.HELD:
             self._become(ModelState.READY)
-            self._load_waiters.tell()
+            self._load_waiters.notify()
             self._send_waiting()
 
     def evict(self, why: str) -> None:
@@ -211,7 +211,7 @@ class ServedModel:
             self.requests.recall()
             if self.state is ModelState.LEAVING:
                 self._become(ModelState.HELD)
-        self._let_go("evicted", why, end=False)
+        self._free_model("evicted", why, end=False)
 
     def refuse(self, error: OrchardError) -> None:
         """Fail all that wait for it to load, without counting a failure of the model."""
@@ -222,7 +222,7 @@ class ServedModel:
     def refuse_room(self, reason: str) -> None:
         """Fail all that wait for it to load, because there can never be room for it."""
         self.restarts.reason, self.restarts.lacks_memory = reason, False
-        self.refuse(self._failed.error())
+        self.refuse(self._load_failure.error())
 
     def allow(self, memory_bytes: int, most_bytes: int) -> None:
         """Let it take `memory_bytes` from now on; it could take `most_bytes` if it were alone."""
@@ -238,7 +238,7 @@ class ServedModel:
         self._pause.stop()
         self._stop_fetching()
         self.requests.fail_all(failures.SHUTTING_DOWN)
-        self._load_waiters.tell(failures.SHUTTING_DOWN.error())
+        self._load_waiters.notify(failures.SHUTTING_DOWN.error())
         if self.worker:
             self.worker.close()
 
@@ -254,11 +254,11 @@ class ServedModel:
             self._asked_at = asyncio.get_running_loop().time()
         if self.worker is None:
             is_missing = not self.entry.path and self.entry.repo
-            if is_missing and self._is_asked_for and not self._pause.running and not self._fetch:
+            if is_missing and self._is_asked_for and not self._pause.is_running and not self._fetch:
                 self._fetch = asyncio.create_task(self._host.registry.fetch(self.entry))
                 # A callback, because a coroutine that is cancelled before it begins runs no code at its end.
-                self._fetch.add_done_callback(self._fetched)
-            if self._pause.running:
+                self._fetch.add_done_callback(self._end_fetch)
+            if self._pause.is_running:
                 self._become(ModelState.RESTARTING)
             elif self._fetch:
                 self._become(ModelState.DOWNLOADING)
@@ -266,14 +266,14 @@ class ServedModel:
                 self._become(ModelState.QUEUED)
             else:
                 self._become(ModelState.FAILED if self.restarts.refuses else ModelState.UNLOADED)
-        self._host.changed(self)
+        self._host.plan_for(self)
 
-    def _fetched(self, task: asyncio.Task[ModelEntry]) -> None:
+    def _end_fetch(self, task: asyncio.Task[ModelEntry]) -> None:
         self._fetch = None
         try:
             with suppress(asyncio.CancelledError):
                 self.entry = task.result()
-            self.requests.wait_anew()
+            self.requests.restart_timeouts()
             self._seek()  # also if a request came after the last one had gone
         except OrchardError as error:
             self.refuse(error)
@@ -286,32 +286,32 @@ class ServedModel:
 
     def _send_waiting(self) -> None:
         assert self.worker
-        for lease in self.requests.take():
+        for lease in self.requests.take_waiting():
             self._idle.stop()
             self.worker.send_request(lease.request, lease.stream)
 
-    def _released(self, lease: Lease, was_submitted: bool) -> None:
+    def _note_release(self, lease: Lease, was_submitted: bool) -> None:
         if lease.stream.finished:
-            self.restarts.served()
+            self.restarts.note_success()
         if was_submitted:
-            self.used = asyncio.get_running_loop().time()
+            self.last_used = asyncio.get_running_loop().time()
             self._ttl = lease.request.ttl
         if not self._is_asked_for:
             self._stop_fetching()
         if self.worker is None and not self._is_asked_for:
             self._seek()
         if not self.is_busy:
-            self._rest()
-        self._host.released()
+            self._unload_or_idle()
+        self._host.plan_after_release()
 
-    def _too_late(self, starved: Lease | None) -> Failed | None:
+    def _timeout_failure(self, starved: Lease | None) -> Failed | None:
         """Return the failure of a request that has waited too long; None: it goes on waiting, as for a download.
 
         `starved`: the request, if it waits for memory in the process.
         """
         if starved:
-            if starved.stream.begun and not starved.late and self._host.is_next(starved.request.id):
-                starved.late = True
+            if starved.stream.begun and not starved.has_more_time and self._host.is_next(starved.request.id):
+                starved.has_more_time = True
                 return None
             return failures.insufficient_memory(self.entry.id, self._settings.queue_timeout)
         if self.state is ModelState.DOWNLOADING:
@@ -321,12 +321,12 @@ class ServedModel:
         return failures.not_ready(self.entry.id, self._settings.queue_timeout, self._note())
 
     @property
-    def _failed(self) -> Failed:
+    def _load_failure(self) -> Failed:
         return failures.not_loadable(self.entry.id, self.restarts.reason, lacks_memory=self.restarts.lacks_memory)
 
     def _fail_all(self, error: OrchardError) -> None:
         self.requests.fail_waiting(Failed.from_error(error))
-        self._load_waiters.tell(error)
+        self._load_waiters.notify(error)
 
     def _note(self) -> str:
         """Return what its requests wait for."""
@@ -334,74 +334,74 @@ class ServedModel:
 
     # Its process
 
-    def _process_changed(self) -> None:
+    def _follow_process(self) -> None:
         worker = self.worker
         assert worker
         match worker.phase:
             case "idle" if self.state is ModelState.UNLOADING:
                 self._lose_process()
-                self._host.processes.give(worker)
+                self._host.processes.give_back(worker)
             case "idle":
-                self._host.changed(self)  # divides the memory, and calls `begin`
+                self._host.plan_for(self)  # divides the memory, and calls `begin_load`
             case "ready":
-                self._loaded(worker)
+                self._finish_load(worker)
             case "unloading" if self.state is not ModelState.UNLOADING:
                 self._become(ModelState.ENDING)
             case "ending":  # its socket is closed; its memory is not free yet
                 self._become(ModelState.ENDING)
                 if worker.refused:
-                    self._counted.failed_loads += 1
+                    self._metrics.failed_loads += 1
                     now = asyncio.get_running_loop().time()
-                    self.restarts.refused(now, worker.failure or "", lacks_memory=worker.out_of_memory)
-                    self._fail_all(self._failed.error())
+                    self.restarts.count_failed_load(now, worker.failure or "", lacks_memory=worker.out_of_memory)
+                    self._fail_all(self._load_failure.error())
             case "gone":
-                self._gone(worker)
+                self._note_process_end(worker)
 
-    def _loaded(self, worker: WorkerProcess) -> None:
+    def _finish_load(self, worker: WorkerProcess) -> None:
         self._become(ModelState.READY)
         self._weights_bytes = worker.loaded.weights_bytes
-        self.used = asyncio.get_running_loop().time()
-        self._counted.load.add(self.used - self._placed_at)
-        waited = self.used - (self._placed_at if self._asked_at is None else self._asked_at)
+        self.last_used = asyncio.get_running_loop().time()
+        self._metrics.load.add(self.last_used - self._placed_at)
+        waited = self.last_used - (self._placed_at if self._asked_at is None else self._asked_at)
         reading = worker.loaded.load_seconds
         log.info("%s is ready, loaded in %.2f s (%.2f s of that in its process)", self.entry.id, waited, reading)
         self._asked_at = None
-        self.restarts.loaded()
-        self._load_waiters.tell()
+        self.restarts.note_load()
+        self._load_waiters.notify()
         self._send_waiting()
         if self._unload_waiters:
             self._become(ModelState.LEAVING)
-        self._rest()
-        self._host.changed(self)
+        self._unload_or_idle()
+        self._host.plan_for(self)
 
-    def _rest(self) -> None:
+    def _unload_or_idle(self) -> None:
         """If it has no requests, unload it if a client has asked for that, else start the clock of its ttl."""
         if self.is_busy:
             return
         if self.state is ModelState.LEAVING:
-            self._leave()
+            self._unload_on_request()
         elif self.state in (ModelState.READY, ModelState.HELD):
             self._idle.start(self.entry.ttl if self._ttl is None else self._ttl)
 
-    def _stay(self) -> None:
+    def _cancel_unload(self) -> None:
         """If clients have asked to unload it and that has not begun, keep it, because somebody asks for it."""
         if self.state.shown != "unloading":
-            self._unload_waiters.tell(failures.in_use(self.entry.id))
+            self._unload_waiters.notify(failures.in_use(self.entry.id))
         if self.state is ModelState.LEAVING:
             self._become(ModelState.HELD)  # until the next plan, because another model may wait for its memory
 
-    def _leave(self) -> None:
-        self._let_go("asked", "a client asked for that", end=True)
+    def _unload_on_request(self) -> None:
+        self._free_model("asked", "a client asked for that", end=True)
 
-    def _idle_too_long(self) -> None:
+    def _unload_idle(self) -> None:
         # Keep the process, unless a spare one has started, so that the next load need not wait for a start.
         end = self._host.processes.can_load(self.entry.backend)
-        self._let_go("idle", "it had no requests for the time set as ttl", end=end)
+        self._free_model("idle", "it had no requests for the time set as ttl", end=end)
 
-    def _let_go(self, reason: str, why: str, *, end: bool) -> None:
+    def _free_model(self, reason: str, why: str, *, end: bool) -> None:
         """Free the model, and keep its process or end it; count `reason`, and log `why`."""
         assert self.worker
-        self._counted.unloads[(reason,)] += 1
+        self._metrics.unloads[(reason,)] += 1
         log.info("%s is unloaded: %s", self.entry.id, why)
         self._idle.stop()
         # Give up memory that it does not need now, unless it must save prompts, which would be dropped.
@@ -413,23 +413,23 @@ class ServedModel:
         if end:
             self.worker.close()
 
-    def _gone(self, worker: WorkerProcess) -> None:
+    def _note_process_end(self, worker: WorkerProcess) -> None:
         """Go on without the process, whose memory is free."""
-        if worker.crashed and not worker.refused:
+        if worker.has_crashed and not worker.refused:
             now = asyncio.get_running_loop().time()
-            self._counted.crashes += 1
-            self._counted.failed_loads += self._before in (ModelState.STARTING, ModelState.LOADING)
+            self._metrics.crashes += 1
+            self._metrics.failed_loads += self._before in (ModelState.STARTING, ModelState.LOADING)
             ran_out = (self.allowance, self.weights_bytes) if worker.out_of_memory and self.allowance else None
             loading = self._before is ModelState.LOADING
-            self.restarts.crashed(now, worker.failure or "", loading=loading, ran_out=ran_out)
+            self.restarts.count_crash(now, worker.failure or "", loading=loading, ran_out=ran_out)
             log.warning("%s has crashed: %s", self.entry.id, self.restarts.reason)
-            crash = failures.crashed(self.entry.id, self.restarts.reason, again=not self.restarts.refuses)
+            crash = failures.process_crashed(self.entry.id, self.restarts.reason, again=not self.restarts.refuses)
             self.requests.replay(crash)
             if self.restarts.refuses:
-                self._fail_all(self._failed.error())
+                self._fail_all(self._load_failure.error())
             elif not self._unload_waiters and self._before is not ModelState.UNLOADING:
                 self._wanted = True
-                self._counted.restarts += 1
+                self._metrics.restarts += 1
                 if pause := self.restarts.pause(now):
                     self._pause.start(pause)
         self._lose_process()
@@ -437,9 +437,9 @@ class ServedModel:
     def _lose_process(self) -> None:
         self._idle.stop()
         self.worker = self.allowance = None
-        self._unload_waiters.tell()
+        self._unload_waiters.notify()
         self._seek()
 
     @property
-    def _counted(self) -> ModelMetrics:
+    def _metrics(self) -> ModelMetrics:
         return self._host.metrics.models[self.entry.id]

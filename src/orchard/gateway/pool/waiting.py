@@ -19,7 +19,7 @@ class Waiters:
         return bool(self._futures)
 
     @contextmanager
-    def one(self) -> Iterator["asyncio.Future[None]"]:
+    def add_waiter(self) -> Iterator["asyncio.Future[None]"]:
         """Add a caller while the context lasts. Yield the future to await, which may raise OrchardError."""
         future = asyncio.get_running_loop().create_future()
         self._futures.add(future)
@@ -28,7 +28,7 @@ class Waiters:
         finally:
             self._futures.discard(future)
 
-    def tell(self, error: OrchardError | None = None) -> None:
+    def notify(self, error: OrchardError | None = None) -> None:
         """Tell all callers that the event has happened, or that `error` prevents it."""
         futures, self._futures = self._futures, set()
         for future in futures:
@@ -48,7 +48,7 @@ class Timer:
         self._handle: asyncio.TimerHandle | None = None
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """Whether a call is scheduled."""
         return self._handle is not None
 
@@ -56,7 +56,7 @@ class Timer:
         """Schedule the call in `seconds`, instead of any earlier schedule; None: never."""
         self.stop()
         if seconds is not None and seconds < _FOR_EVER:
-            self._handle = asyncio.get_running_loop().call_later(max(0.0, seconds), self._over)
+            self._handle = asyncio.get_running_loop().call_later(max(0.0, seconds), self._fire)
 
     def stop(self) -> None:
         """Cancel the scheduled call."""
@@ -64,6 +64,6 @@ class Timer:
             self._handle.cancel()
             self._handle = None
 
-    def _over(self) -> None:
+    def _fire(self) -> None:
         self._handle = None
         self._call()

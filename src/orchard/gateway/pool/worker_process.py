@@ -50,7 +50,7 @@ class Watchdog:
         """Seconds between ticks."""
         return min(1.0, self._limit / 4) if self._limit else 1.0
 
-    def heard(self, silent_seconds: float = 0.0) -> None:
+    def reset(self, silent_seconds: float = 0.0) -> None:
         """Note a sign of life. `silent_seconds`: how long the engine has worked on its current piece of work."""
         self._silent = silent_seconds
 
@@ -123,12 +123,12 @@ class WorkerProcess:
         return self._process.pid if self._process else None
 
     @property
-    def progressed(self) -> Progressed | None:
+    def total_progress(self) -> Progressed | None:
         """How much is done of all its requests that report progress; None: none does."""
         told = self._progress.values()
         return Progressed(sum(one.done for one in told), sum(one.total for one in told)) if told else None
 
-    def shown(self, status: ModelStatus) -> ModelStatus:
+    def complete_status(self, status: ModelStatus) -> ModelStatus:
         """Return the status of its model with the facts that the process adds."""
         return replace(
             status,
@@ -147,7 +147,7 @@ class WorkerProcess:
         )
 
     @property
-    def crashed(self) -> bool:
+    def has_crashed(self) -> bool:
         """Whether it ended without having been closed."""
         return not self._closing
 
@@ -176,13 +176,13 @@ class WorkerProcess:
         self.speculation = {}
         self.loads += 1
         self._oom_kills = count_oom_kills()
-        self._watchdog.heard()
+        self._watchdog.reset()
         self._send(wire.Load(name, path, wire.encode_struct(options)))
         self._become("loading")
 
     def unload(self) -> None:
         """Free the model; it must be ready and have no requests. The process then becomes idle."""
-        self._watchdog.heard()
+        self._watchdog.reset()
         self._send(wire.Unload())
         self._become("unloading")
 
@@ -198,13 +198,13 @@ class WorkerProcess:
             stream.push([Failed.from_error(error)])
             return
         if not self._streams:
-            self._watchdog.heard()
+            self._watchdog.reset()
         self._streams[request.id] = stream
         stream.on_drop = lambda: self._cancel(request.id)
         stream.on_lag = lambda lags: self._send(wire.Pause(request.id) if lags else wire.Resume(request.id))
         self._write(wire.encode_submission(request))
 
-    async def cache(self, request_id: str | None) -> CacheState:
+    async def read_cache(self, request_id: str | None) -> CacheState:
         """Return what is cached, or the report on one request. Raise OrchardError("unavailable", "worker_crashed")."""
         number = next(self._numbers)
         answer: asyncio.Future[CacheState] = asyncio.get_running_loop().create_future()
@@ -237,15 +237,15 @@ class WorkerProcess:
         self._ticking.start(self._watchdog.interval)
         least = _START_SECONDS if self.phase == "starting" else 0.0
         if not self._streams and self.phase in ("idle", "ready"):
-            self._watchdog.heard()
+            self._watchdog.reset()
         elif self._watchdog.tick(least):
             self.failure = f"it did not answer for {max(self._settings.watchdog_timeout, least):g} seconds"
             log.error("%s: %s; its process is killed", self.name, self.failure)
             self.kill()
         if self.phase != "starting":
-            self._ask_for_a_sign()
+            self._send_ping()
 
-    def _ask_for_a_sign(self) -> None:
+    def _send_ping(self) -> None:
         if self._ping is None:
             self._ping = next(self._numbers)
             self._send(wire.Ping(self._ping))
@@ -308,9 +308,9 @@ class WorkerProcess:
 
     def _receive(self, message: object) -> None:
         if isinstance(message, wire.Step):
-            self._carry(message)
+            self._deliver_step(message)
             return
-        self._watchdog.heard()
+        self._watchdog.reset()
         match message:
             case wire.CacheIs(number, state):
                 # The caller may have given up.
@@ -318,7 +318,7 @@ class WorkerProcess:
                     answer.set_result(state)
             case wire.Pong(_, silent_seconds, mlx_bytes, rss_bytes):
                 self._ping = None
-                self._watchdog.heard(silent_seconds)
+                self._watchdog.reset(silent_seconds)
                 self.mlx_bytes, self.rss_bytes = mlx_bytes, rss_bytes
                 self.empty_rss_bytes = self.empty_rss_bytes or rss_bytes
             case _ if self._closing:
@@ -329,7 +329,7 @@ class WorkerProcess:
             case wire.Hello(memory_bytes, device):
                 self.memory_bytes, self.memory = memory_bytes, wire.MemoryReport(device)
                 self.on_report()
-                self._ask_for_a_sign()  # to learn its memory without a model
+                self._send_ping()  # to learn its memory without a model
                 self._become("idle")
             case wire.Loading(fraction):
                 self.progress = fraction
@@ -344,11 +344,11 @@ class WorkerProcess:
             case wire.Unloaded(rss_bytes):
                 self.rss_bytes = rss_bytes
                 self.memory = wire.MemoryReport()
-                self._starve([])
+                self._note_starved([])
                 self.name, self.progress = "spare", 0.0
                 self._become("idle")
 
-    def _carry(self, step: wire.Step) -> None:
+    def _deliver_step(self, step: wire.Step) -> None:
         self.running, self.waiting, self.speculation = step.running, step.waiting, step.speculation
         for request_id, batch in step.events:
             # The stream may just have been cancelled.
@@ -360,9 +360,9 @@ class WorkerProcess:
                 if stream.ended:
                     self._streams.pop(request_id, None)
                     self._progress.pop(request_id, None)
-        self._starve(step.starved)
+        self._note_starved(step.starved)
 
-    def _starve(self, ids: Sequence[str]) -> None:
+    def _note_starved(self, ids: Sequence[str]) -> None:
         if ids != self._starved:
             self._starved = ids
             self.on_starved(ids)
@@ -372,7 +372,7 @@ class WorkerProcess:
         self.running = self.waiting = 0
         self._streams.clear()
         self._progress.clear()
-        self._starve([])
+        self._note_starved([])
         for answer in self._questions.values():
             if not answer.done():
                 message = f"the process of model '{self.name}' died before it said what it has cached"
@@ -381,14 +381,14 @@ class WorkerProcess:
             self._writer.close()
         self._become("ending")
         if self._process:
-            code = await reap(self._process, _CRASH_SECONDS if self.crashed else _CLOSE_SECONDS, self.kill)
+            code = await reap(self._process, _CRASH_SECONDS if self.has_crashed else _CLOSE_SECONDS, self.kill)
             said = ""
             if self._last_words:
                 await self._last_words.end()
                 said = hide_folders(self._last_words.reason)
-            self.failure = self.failure or _how_it_ended(code, said)
+            self.failure = self.failure or _exit_reason(code, said)
             self.out_of_memory = self.out_of_memory or self._ran_out_of_memory(code, said)
-            if self.crashed:
+            if self.has_crashed:
                 log.error("%s: the worker died: %s", self.name, self.failure)
         self._become("gone")
 
@@ -407,7 +407,7 @@ class WorkerProcess:
             self._process.kill()
 
 
-def _how_it_ended(code: int, said: str) -> str:
+def _exit_reason(code: int, said: str) -> str:
     known = {one.value: one.name for one in signal.Signals}
     how = f"ended with exit code {code}" if code >= 0 else f"was ended by {known.get(-code, f'signal {-code}')}"
     # A process that aborts has said why, as C++ does for an exception. A killed one can't have.

@@ -129,7 +129,7 @@ class ResponsesSocket:
     async def _make_response(self, event: bytes, request_id: str) -> None:
         """Make a response and send its events. Raise OrchardError if it can't begin."""
         self._callers.remember(request_id, self._caller)
-        draft = dialect.parse(event, self._responses.pool.only())
+        draft = dialect.parse(event, self._responses.pool.only_model())
         past = self._take_past(draft) or await self._responses.load_past(self._caller, draft)
         priority = self._socket.headers.get(PRIORITY_HEADER)
         call = await self._responses.prepare(self._caller, draft, request_id, priority, past)

@@ -43,7 +43,7 @@ def add_anthropic_routes(routes: APIRouter, site: AppState) -> None:
     async def messages(http: Request) -> Response:
         """Answer a conversation: https://platform.claude.com/docs/en/api/messages/create."""
         body, header = await site.bodies.read(http), http.headers.get(PRIORITY_HEADER)
-        call = parse(body, http.state.id, priority=header, stable_prompts=stable, default=site.pool.only())
+        call = parse(body, http.state.id, priority=header, stable_prompts=stable, default=site.pool.only_model())
         if call.unserved_tools:
             warn(http.scope, unserved_tools_warning(call.unserved_tools))
         return await site.answer(http, call.request, MessagesEncoder(call) if call.stream else call.complete)
@@ -52,7 +52,7 @@ def add_anthropic_routes(routes: APIRouter, site: AppState) -> None:
     async def count_tokens(http: Request) -> Response:
         """Count the tokens of a prompt: https://platform.claude.com/docs/en/api/messages/count_tokens."""
         body = await site.bodies.read(http)
-        request = parse_count(body, http.state.id, stable_prompts=stable, default=site.pool.only())
+        request = parse_count(body, http.state.id, stable_prompts=stable, default=site.pool.only_model())
         return await site.answer(http, site.overflow.limit_count(request), token_count)
 
     _add_model_routes(routes, site)
@@ -63,7 +63,7 @@ def _add_model_routes(routes: APIRouter, site: AppState) -> None:
     hidden: dict[str, Any] = {"route_class_override": _AnthropicRoute, "include_in_schema": False}
 
     async def list_models(http: Request) -> dict[str, Any]:
-        entries = site.pool.listed(await run_in_threadpool(site.pool.registry.list_models))
+        entries = site.pool.visible_entries(await run_in_threadpool(site.pool.registry.list_models))
         # Unlike OpenAI's list, this one can't show the kind of a model.
         served = [
             _describe_model(site, entry, name)

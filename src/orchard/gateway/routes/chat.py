@@ -73,7 +73,7 @@ async def answer_chat(site: AppState, http: Request, model: str | None = None) -
     """Answer a request. `model` overrides the model of the body."""
     header = http.headers.get(PRIORITY_HEADER)
     body = await site.bodies.read(http)
-    call = parse(body, http.state.id, header, model=model, default=site.pool.only())
+    call = parse(body, http.state.id, header, model=model, default=site.pool.only_model())
     if call.stored:
         asked = parse_stored_request(body)
         return StoredChat(site.responses, await site.open(http, call.request), http.state.caller, call, asked)

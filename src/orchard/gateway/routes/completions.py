@@ -26,7 +26,7 @@ async def answer_completion(site: AppState, http: Request, model: str | None = N
     """Answer a request. `model` overrides the model of the body."""
     header = http.headers.get(PRIORITY_HEADER)
     body = await site.bodies.read(http)
-    call = parse(body, http.state.id, header, model=model, default=site.pool.only())
+    call = parse(body, http.state.id, header, model=model, default=site.pool.only_model())
     stream = site.pool.stream(*map(http.state.caller.sign, call.requests))  # as one, the choices one after the other
     keep_alive = site.settings.keep_alive_interval
     return EventResponse(stream, CompletionEncoder(call) if call.stream else call.complete, keep_alive)

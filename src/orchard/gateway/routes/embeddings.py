@@ -30,7 +30,7 @@ async def answer_embeddings(site: AppState, http: Request, model: str | None = N
     """Answer a request. `model` overrides the model of the body."""
     header = http.headers.get(PRIORITY_HEADER)
     body = await site.bodies.read(http)
-    call = parse(body, http.state.id, header, model=model, default=site.pool.only(Embed))
+    call = parse(body, http.state.id, header, model=model, default=site.pool.only_model(Embed))
     response = await site.answer(http, call.request, call.complete)
     if call.has_tokens:
         _warn_of_tokens(site.pool.find(call.request.model), site.embeds_tokens)

@@ -70,7 +70,7 @@ async def generate_images(site: AppState, http: Request, model: str | None = Non
     """Answer a request. `model` overrides the model of the body. Raise OrchardError."""
     body = await site.bodies.read(http)
     header = http.headers.get(PRIORITY_HEADER)
-    call = parse(body, http.state.id, header, model=model, default=site.pool.only(GenerateImages))
+    call = parse(body, http.state.id, header, model=model, default=site.pool.only_model(GenerateImages))
     return await _answer_images(site, http, call)
 
 
@@ -79,7 +79,7 @@ async def edit_images(site: AppState, http: Request, model: str | None = None) -
 
     Raise OrchardError.
     """
-    header, default = http.headers.get(PRIORITY_HEADER), site.pool.only(EditImages)
+    header, default = http.headers.get(PRIORITY_HEADER), site.pool.only_model(EditImages)
     if is_json(http):
         body = await site.bodies.read(http)
         return await _answer_images(site, http, parse_edit(body, http.state.id, header, model=model, default=default))

@@ -21,7 +21,7 @@ def add_models_routes(routes: APIRouter, site: AppState) -> None:
     @routes.get("/models")
     async def list_models() -> dict[str, Any]:
         """List the models on this machine: what each can do, whether it is loaded, and why others are not served."""
-        entries = site.pool.listed(await run_in_threadpool(site.pool.registry.list_models))
+        entries = site.pool.visible_entries(await run_in_threadpool(site.pool.registry.list_models))
         refused = [{"id": name, "reason": reason} for name, reason in site.pool.registry.refused.items()]
         data = [describe_model(site.pool, entry, name) for entry in entries for name in (entry.id, *entry.aliases)]
         return {"object": "list", "data": data, "not_served": refused}
@@ -44,14 +44,14 @@ def add_load_routes(routes: APIRouter, site: AppState) -> None:
     @routes.post("/v1/models/{model_id:path}/load", dependencies=allowed)
     async def load(model_id: str) -> dict[str, Any]:
         """Load a model, if there is room or can be made, and wait until it is ready; its id may contain slashes."""
-        model = site.pool.named(model_id)
+        model = site.pool.find_exact(model_id)
         await model.load()
         return {"status": "success", "message": "Model loaded successfully", "model": model.entry.id}
 
     @routes.post("/v1/models/{model_id:path}/unload", dependencies=allowed)
     async def unload(model_id: str) -> dict[str, Any]:
         """Unload a model, also a pinned one, once its requests have ended, and wait until its memory is free."""
-        model = site.pool.named(model_id)
+        model = site.pool.find_exact(model_id)
         return _unload_report(site, [model.entry.id] if await model.unload() else [])
 
 

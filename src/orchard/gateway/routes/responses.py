@@ -32,7 +32,7 @@ def add_responses_routes(routes: APIRouter, site: AppState) -> None:
     @routes.post("/responses/input_tokens", **described)
     async def count_input_tokens(http: Request) -> Response:
         """Count the tokens that the input of a response would have."""
-        draft = parse(await site.bodies.read(http), default=site.pool.only())
+        draft = parse(await site.bodies.read(http), default=site.pool.only_model())
         counting = site.responses.count(http.state.caller, draft, http.state.id)
         tokens = await cancel_on_disconnect(http, counting)
         return Response(token_count_body(tokens), media_type=_JSON)
@@ -40,7 +40,7 @@ def add_responses_routes(routes: APIRouter, site: AppState) -> None:
     @routes.post("/responses/compact", **route_options(COMPACT_BODY.schema()))
     async def compact_response(http: Request) -> Response:
         """Summarise a conversation: https://platform.openai.com/docs/api-reference/responses/compact."""
-        draft = parse_compact(await site.bodies.read(http), site.pool.only())
+        draft = parse_compact(await site.bodies.read(http), site.pool.only_model())
         header = http.headers.get(PRIORITY_HEADER)
         work = site.responses.compact(http.state.caller, draft, http.state.id, header)
         return Response(await cancel_on_disconnect(http, work), media_type=_JSON)
@@ -82,7 +82,7 @@ def _add_stored_response_routes(routes: APIRouter, site: AppState) -> None:
 
 async def answer_responses(site: AppState, http: Request, model: str | None = None) -> Response:
     """Answer a request. `model` overrides the model of the body."""
-    draft = parse(await site.bodies.read(http), model, site.pool.only())
+    draft = parse(await site.bodies.read(http), model, site.pool.only_model())
     header = http.headers.get(PRIORITY_HEADER)
     caller = http.state.caller
     call = await cancel_on_disconnect(http, site.responses.prepare(caller, draft, http.state.id, header))

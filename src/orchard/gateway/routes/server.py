@@ -57,7 +57,7 @@ def _add_health_routes(routes: APIRouter, site: AppState) -> None:
             return {"status": "healthy"}
         pool = site.pool
         ready = [model for model in pool.models.values() if model.state.shown == "ready"]
-        loaded = max(ready, key=lambda model: model.used, default=None)
+        loaded = max(ready, key=lambda model: model.last_used, default=None)
         return {
             "status": "healthy",
             "version": __version__,
@@ -83,7 +83,7 @@ def _add_cache_routes(routes: APIRouter, site: AppState) -> None:
         keys get everything.
         """
         names = list(site.pool.models)
-        found = await asyncio.gather(*(model.cache(request_id) for model in site.pool.models.values()))
+        found = await asyncio.gather(*(model.read_cache(request_id) for model in site.pool.models.values()))
         states = [_visible_state(site.callers, http.state.caller, state) for state in found]
         if request_id is None:
             entries = [{"model": name, **to_builtins(state)} for name, state in zip(names, states, strict=True)]

@@ -36,7 +36,7 @@ def add_speech_routes(routes: APIRouter, site: AppState) -> None:
             entries = [site.pool.find(model).entry]
             entries[0].check_task(Speak)
         elif is_known:
-            entries = site.pool.listed(await run_in_threadpool(site.pool.registry.list_models))
+            entries = site.pool.visible_entries(await run_in_threadpool(site.pool.registry.list_models))
         else:
             entries = site.pool.registry.configured_models()
         found = [(entry.id, entry.voice_names) for entry in entries if entry.serves(Speak)]
@@ -47,5 +47,5 @@ async def answer_speech(site: AppState, http: Request, model: str | None = None)
     """Answer a request. `model` overrides the model of the body. Raise OrchardError."""
     body = await site.bodies.read(http)
     header = http.headers.get(PRIORITY_HEADER)
-    call = parse(body, http.state.id, header, model=model, default=site.pool.only(Speak))
+    call = parse(body, http.state.id, header, model=model, default=site.pool.only_model(Speak))
     return await site.answer(http, call.request, call.encoder())

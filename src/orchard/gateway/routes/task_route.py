@@ -41,7 +41,7 @@ def task_route(
         @routes.post(path, name=path.strip("/"), description=about, **route_options(body.schema()))
         async def answer(http: HttpRequest) -> Response:
             read, header = await site.bodies.read(http), http.headers.get(PRIORITY_HEADER)
-            call = parse(read, http.state.id, header, default=site.pool.only(task))
+            call = parse(read, http.state.id, header, default=site.pool.only_model(task))
             return await site.answer(http, call.request, call.complete)
 
     return add_task_route

@@ -60,7 +60,7 @@ async def answer_transcription(
             http.headers.get(PRIORITY_HEADER),
             translate=translate,
             model=model,
-            default=site.pool.only(Transcribe),
+            default=site.pool.only_model(Transcribe),
         )
         answered = TranscriptionEncoder(call) if call.stream else call.complete
         return HeldResponse(await site.answer(http, call.request, answered, call.media_type), form.close)
