@@ -12,8 +12,8 @@ from orchard.gateway.memory_status import MemoryStatus
 
 log = logging.getLogger("orchard.gateway")
 
-# Of the memory, this share, and at most so many bytes, stays free. Other programs take it between two looks, and so do
-# the parts of workers that aren't MLX's: their code, tokenizers, pictures and kernels.
+# This share of the memory, but at most so many bytes, stays free. Other programs may take it between two looks. Workers
+# need it for what MLX does not count: their code, tokenizers, pictures and kernels.
 _RESERVE_SHARE = 1 / 20
 _MOST_RESERVE_BYTES = 2 * 2**30
 _CALM_SECONDS = 5.0
@@ -30,7 +30,7 @@ class MemoryBudget:
         self.critical = False
         """Whether there is no memory for another model, however small."""
         self.slack = 0
-        """The bytes of a change that is ignored: half of the reserve, which covers it."""
+        """A change by no more bytes is ignored: half of the reserve, which covers it."""
         self.looked_at = float("-inf")
         """When it last looked."""
         self._memory_limit = memory_limit
@@ -64,7 +64,7 @@ class MemoryBudget:
         return self._available - 2 * self.slack
 
     def forget(self) -> None:
-        """Begin anew, because no model is in memory that would have to give up what a larger budget gave it."""
+        """Forget the budget, because no model is in memory that would have to give up a part of it."""
         self.bytes = None
 
     def look(self, limit: int | None, held: int, device: DeviceMemory, now: float) -> bool:

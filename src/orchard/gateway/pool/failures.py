@@ -59,12 +59,12 @@ def _list_sizes(held: Mapping[str, int]) -> str:
 
 
 def in_use(model: str) -> OrchardError:
-    """Return the error of a client that has asked to unload a model which somebody asks for before that begins."""
+    """Return the error of a client that asks to unload a model, if a request for it arrives before that begins."""
     text = f"model '{model}' stays in memory, because a request for it has arrived: unload it when no request comes"
     return OrchardError("model_in_use", text)
 
 
 def process_crashed(model: str, failure: str | None, *, again: bool) -> Failed:
-    """Return the failure of a request whose process died; `failure`: why. `again`: it is being started again."""
+    """Return the failure of a request whose process died; `failure`: why; `again`: it restarts."""
     then = "; it is being started again" if again else ""
     return Failed("worker_crashed", f"the process of model '{model}' ended: {failure}{then}", None, 1)

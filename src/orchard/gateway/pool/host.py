@@ -23,7 +23,7 @@ class Host(Protocol):
         """Plan soon, because this model waits or no longer waits, or memory may have become free."""
 
     def is_next(self, request_id: str) -> bool:
-        """Whether a starved request gets its memory next, once those have ended that can't run even alone."""
+        """Whether a starved request gets its memory next. Requests that can't run even alone are to end first."""
 
     def plan_after_release(self) -> None:
         """Plan soon if a model or a starved request waits, because another request has ended."""

@@ -133,9 +133,9 @@ def allowances(needs: Sequence[int], maxima: Sequence[int], budget: int) -> list
 
 
 def shares(models: Sequence[ResidentModel], budget: int) -> list[int]:
-    """Divide the budget between models. The one that has the turn gets what that says as soon as there is enough.
+    """Divide the budget between models. The one that has the turn gets the bytes of it as soon as there is enough.
 
-    Then the others keep their rows if they can, else what they need.
+    The others then keep their rows if there is room for these, else only what they need.
     """
     maxima = [one.max_bytes or budget for one in models]
     for taken in ([_with_rows(one) for one in models], models) if any(one.turn_bytes for one in models) else ():
@@ -148,7 +148,7 @@ def shares(models: Sequence[ResidentModel], budget: int) -> list[int]:
 def choose_turn(
     current: MemoryTurn | None, starved: Sequence[MemoryTurn], placed: Sequence[ResidentModel], budget: int | None
 ) -> MemoryTurn | None:
-    """Return the turn that goes on or begins; None: nobody's.
+    """Return the turn that goes on or begins; None: no model has one.
 
     A turn goes on as long as the models can have the memory (`budget`: of all models, in bytes) for it. The next one is
     that of the oldest request that can run. `starved`: the oldest starved request of each model.
@@ -160,7 +160,7 @@ def choose_turn(
 def next_turn(
     current: MemoryTurn | None, starved: Sequence[MemoryTurn], placed: Sequence[ResidentModel], budget: int | None
 ) -> MemoryTurn | None:
-    """Return the turn that goes on, or that begins once the answers have ended that could not go on even alone."""
+    """Return the turn that goes on or begins next. Answers that can't go on even alone are to end first."""
     alone = [replace(one, has_begun_starved=False) for one in placed]
     stuck = {one.model for one in starved if not _can_run(one, alone, budget)}
     freed = [replace(one, has_begun_starved=one.has_begun_starved and one.id not in stuck) for one in placed]
@@ -230,9 +230,10 @@ def too_large_reason(need_bytes: int, limit: int, pinned: Mapping[str, int]) -> 
 def _make_turn_room(
     plan: PlacementPlan, owner: ResidentModel, others: Sequence[ResidentModel], max_models: int, budget: int | None
 ) -> None:
-    """Choose the models to evict so that one gets what its turn says; none that is busy if others' rows can shrink.
+    """Choose the models to evict, so that the owner of the turn gets the bytes of it.
 
-    First the others give up what they have beside their rows, then idle models go, then rows wait.
+    First the others give up what they have beside their rows, then idle models go, then rows wait. Evict a busy model
+    only if that is not enough.
     """
     asker = replace(owner, need=owner.turn_bytes)
     idle = [one for one in others if not (one.busy or one.resident)]

@@ -182,8 +182,8 @@ class Pool:
             self._plan_soon()
 
     def is_next(self, request_id: str) -> bool:
-        """Whether a starved request gets its memory next, once those have ended that can't run even alone."""
-        self._take_turns()  # for others may have ended at this very moment
+        """Whether a starved request gets its memory next. Requests that can't run even alone are to end first."""
+        self._take_turns()  # others may have just ended
         self._plan_soon()
         turn = placement.next_turn(self._turn, self._pending_turns, self._placed_models, self.memory.bytes)
         return turn is not None and turn.request == request_id
@@ -200,11 +200,11 @@ class Pool:
         if budget is None or limit is None or not stay:
             return
         if self.memory.elastic or self._is_loading:
-            # The system makes room, or a load that began although little is free is to end.
+            # The system makes room, or a load has begun although little is free, and must finish.
             budget = max(budget, min(limit, sum(model.need for model in placed)))
         budget -= sum(model.need for model in placed if model.state.shown == "unloading")
         shares = placement.shares([self._resident_model(model) for model in stay], budget)
-        # Also those that come back after a crash: else others could have their memory meanwhile, but not keep it.
+        # Count models that come back after a crash, too, because others could not keep their memory.
         lasting = [one for one in self.models.values() if one.entry.pinned and one.state.shown not in _ABSENT]
         for model, share in sorted(zip(stay, shares, strict=True), key=lambda one: one[1] - (one[0].allowance or 0)):
             most = limit - sum(placement.need(one.weights_bytes, limit) for one in lasting if one is not model)

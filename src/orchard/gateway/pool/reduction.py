@@ -1,10 +1,10 @@
 """How much less a model may take after its process has run out of memory."""
 
-_LEAST_ROOM = 32  # the weights' size divided by this is the least that is worth a try beside them
+_LEAST_ROOM = 32  # a limit must leave at least the weights' size divided by this beside the weights
 
 
 class Reduction:
-    """The reduction of one model. It becomes greater with each such crash, so that no numbers are tried twice.
+    """The reduction of one model. It grows with each such crash, so that no limit is tried twice.
 
     What the machine really had is unknown, and the weights can't become smaller. So what the model may take beside
     them is halved, and so are the passes of its requests.

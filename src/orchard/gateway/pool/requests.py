@@ -54,8 +54,8 @@ class Requests:
     ) -> None:
         """`note` returns what the waiting requests wait for.
 
-        A request that has not begun, or that waits for memory, after `timeout` seconds fails with the result of
-        `timeout_failure`; None: it waits again. Its argument is the request if it waits for memory in the process, else
+        After `timeout` seconds, a request that has not begun or waits for memory fails with the result of
+        `timeout_failure`; None: it waits again. The argument is the request if it waits for memory in the process, else
         None.
         `on_release` is called when a stream is over; its second argument is whether a process had the request.
         """
@@ -157,9 +157,9 @@ class Requests:
             lease.stream.close(failed)
 
     def replay(self, crash: Failed) -> None:
-        """After a crash, queue the process's requests for the next one, once, if their callers have received nothing.
+        """Queue the requests of a crashed process for the next one, if their callers have received nothing.
 
-        The others fail with `crash`.
+        A request is queued again only once. The others fail with `crash`.
         """
         again: dict[str, Lease] = {}
         for lease in self._submitted_leases.values():

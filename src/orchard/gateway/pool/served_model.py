@@ -274,7 +274,7 @@ class ServedModel:
             with suppress(asyncio.CancelledError):
                 self.entry = task.result()
             self.requests.restart_timeouts()
-            self._seek()  # also if a request came after the last one had gone
+            self._seek()  # a request may have come after the last one had gone
         except OrchardError as error:
             self.refuse(error)
 
@@ -414,7 +414,7 @@ class ServedModel:
             self.worker.close()
 
     def _note_process_end(self, worker: WorkerProcess) -> None:
-        """Go on without the process, whose memory is free."""
+        """Count a crash and repeat its requests, then go on without the process, whose memory is free."""
         if worker.has_crashed and not worker.refused:
             now = asyncio.get_running_loop().time()
             self._metrics.crashes += 1

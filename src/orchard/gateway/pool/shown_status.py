@@ -15,10 +15,10 @@ def status(model: "ServedModel", note: str) -> ModelStatus:
     worker, state = model.worker, model.state.shown
     note = note if state in ("queued", "loading") else ""
     progress = worker.progress if worker and state == "loading" else None
-    if worker and state == "ready" and (told := worker.total_progress):
+    if worker and state == "ready" and (report := worker.total_progress):
         units = " and ".join(dict.fromkeys(task.progress_unit or task.unit for task in model.entry.tasks))
-        note = f"{told.done:.0f} of {told.total:.0f} {units}".rstrip()
-        progress = min(1.0, told.done / told.total)
+        note = f"{report.done:.0f} of {report.total:.0f} {units}".rstrip()
+        progress = min(1.0, report.done / report.total)
     restarts, waiting = model.restarts, model.requests.waiting_count
     shown = ModelStatus(
         state=state, reason=restarts.explanation, note=note, progress=progress, waiting=waiting, restarts=restarts.count

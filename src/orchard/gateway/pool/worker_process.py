@@ -125,8 +125,8 @@ class WorkerProcess:
     @property
     def total_progress(self) -> Progressed | None:
         """How much is done of all its requests that report progress; None: none does."""
-        told = self._progress.values()
-        return Progressed(sum(one.done for one in told), sum(one.total for one in told)) if told else None
+        reports = self._progress.values()
+        return Progressed(sum(one.done for one in reports), sum(one.total for one in reports)) if reports else None
 
     def complete_status(self, status: ModelStatus) -> ModelStatus:
         """Return the status of its model with the facts that the process adds."""
