@@ -296,23 +296,23 @@ async def test_a_text_that_is_too_long_for_the_memory_of_now_waits_for_more(stub
     await stub.ask("short", Embed(((1, 1),)))
     service.pause("long")
     assert service.starved_requests() == []
-    assert service.memory() == MemoryUse(service._weights_bytes)
+    assert service.memory_use() == MemoryUse(service._weights_bytes)
     service.resume("long")
     stub.submit("later", Embed(((1,) * 9,)))
     await stub.all_read()
     assert service.starved_requests() == ["long", "later"]
     assert not stub.ended("long")
-    wanted = service.memory().wanted_bytes
+    wanted = service.memory_use().wanted_bytes
     assert wanted == service._weights_bytes + 7
     service.limit_memory(wanted, service._weights_bytes + 9)
     await stub.until(lambda: stub.ended("long"))
     assert isinstance(stub.events["long"][-1], Finished)
     assert service.starved_requests() == ["later"]
-    assert service.memory().wanted_bytes == service._weights_bytes + 9
+    assert service.memory_use().wanted_bytes == service._weights_bytes + 9
     service.limit_memory(service._weights_bytes + 9, service._weights_bytes + 9)
     await stub.until(lambda: stub.ended("later"))
     assert service.starved() == []
-    assert service.memory().wanted_bytes == 0
+    assert service.memory_use().wanted_bytes == 0
 
 
 async def test_results_of_a_pass_are_bounded(stub: Asked, monkeypatch: pytest.MonkeyPatch) -> None:

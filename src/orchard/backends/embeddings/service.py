@@ -202,7 +202,7 @@ class BatchService(Service, Generic[B]):
         """Return the requests that wait because a text needs more memory than there is for now."""
         return [live.request.id for live in self._starving]
 
-    def memory(self) -> MemoryUse:
+    def memory_use(self) -> MemoryUse:
         """Return what the weights take, and what the oldest starved request needs."""
         starved = self._starving
         return MemoryUse(

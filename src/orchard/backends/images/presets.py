@@ -232,7 +232,13 @@ _ROWS = (
     _same_name_preset("krea-2", _KREA2, "krea/Krea-2-Turbo", steps=8, guidance=1.0),
     _same_name_preset("krea-2-raw", _KREA2, "krea/Krea-2-Raw", steps=25, guidance=1.0),
     _same_name_preset(
-        "qwen-image-2.1", _QWEN21, "Qwen/Qwen-Image-2.1", steps=40, least_steps=2, guidance=4.0, paired=True
+        "qwen-image-2.1",
+        _QWEN21,
+        "Qwen/Qwen-Image-2.1",
+        steps=40,
+        least_steps=2,
+        guidance=4.0,
+        needs_negative_prompt=True,
     ),
     _same_name_preset("qwen-image-2.1-turbo", _QWEN21, "Qwen/Qwen-Image-2.1-Turbo", steps=8),
     _same_name_preset("ernie-image", _ERNIE, "baidu/ERNIE-Image", steps=50, guidance=4.0),
