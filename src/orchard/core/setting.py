@@ -1,7 +1,7 @@
 """How a field of a Struct is described as a setting: `Annotated[Positive, setting("limits", "What it does.")]`.
 
 `orchard.cli.settings` derives the key in the file, flags, environment variables, checks, help and documentation from
-such fields. `also` and `unset` beside `setting` add more.
+such fields. `other_names` and `when_unset` beside `setting` add more.
 """
 
 from typing import Annotated, Literal

@@ -116,7 +116,7 @@ BODY = BodyType(RerankBody, ("user",), "reranker")
 
 
 class RerankCall(Struct, frozen=True):
-    """A parsed body. `shown` are the documents to return; None: return none.
+    """A parsed body. `returned_documents`: the documents that the answer repeats; None: it repeats none.
 
     `form`: whose answer is expected; `version`: that of Cohere's API.
     """

@@ -29,7 +29,7 @@ class MessagesCall(Struct, frozen=True):
     """A parsed body.
 
     `omits_thinking`: thinking blocks of the answer are empty. `warms_up`: only cache the prompt, and answer with an
-    empty message. `unserved`: the types of tools that are left out.
+    empty message. `unserved_tools`: the types of tools that are left out.
     """
 
     request: Request

@@ -44,9 +44,10 @@ _tools_decoder = msgspec.json.Decoder(list[dict[str, Raw]])
 class ResponseCall(Struct, frozen=True):
     """A request to create a response.
 
-    `hex` is the part that the ids of the response and its items share, `about` has the fields of the response that
-    never change, `input` the items of the input, as they are stored. `fetched` are the media of the input that were
-    fetched, by URL, and `kept` those of stored items, by digest. `unserved`: the types of tools that are left out.
+    `hex` is the part that the ids of the response and its items share. `fixed_fields` are the fields of the response
+    that never change, `input` the items of the input, as they are stored. `fetched_media` are the media of the input
+    that were fetched, by URL, and `stored_media` those of stored items, by digest. `unserved_tools`: the types of tools
+    that are left out.
     """
 
     request: Request

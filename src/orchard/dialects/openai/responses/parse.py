@@ -59,7 +59,7 @@ def make_draft(decoded: wire.Body, body: bytes) -> "Draft":
 
 
 class Draft(Struct, frozen=True):
-    """A decoded body. The items that it continues must be looked up before `call`.
+    """A decoded body. The items that it continues must be looked up before `make_call`.
 
     `references`: the ids of the stored items that the input refers to.
     """

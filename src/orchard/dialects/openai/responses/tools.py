@@ -44,9 +44,9 @@ class ServedTool(Struct, frozen=True):
 
 
 class Toolbox(Struct, frozen=True):
-    """The tools that the model sees. `served` maps the name that the model sees to the caller's name.
+    """The tools that the model sees. `served_tools` maps the name that the model sees to the caller's name.
 
-    `unserved`: the types of the tools that are left out.
+    `unserved_tools`: the types of the tools that are left out.
     """
 
     tools: tuple[Tool, ...]
