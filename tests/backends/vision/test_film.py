@@ -101,6 +101,20 @@ def test_the_sound_may_be_longer_than_the_pictures(tmp_path: Path) -> None:
     assert (head.count, len(frames)) == (60, 4)
 
 
+VARIABLE = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-vf", "setpts=N*N/25/10/TB", "-fps_mode", "vfr"]
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("rate.mkv", VARIABLE), ("repeats.ogv", ["-c:v", "libtheora"])])
+def test_a_film_whose_rate_varies_is_read_to_its_end(name: str, arguments: list[str], tmp_path: Path) -> None:
+    """Its file says how long it lasts, and not how many frames it has; Theora repeats a frame by an empty packet."""
+    file = moving(tmp_path / name, *arguments)
+    frames = every_frame(file)
+    head, chosen = head_and_frames(file, fps=60.0)
+    assert head.count == len(frames)
+    assert head.frame_numbers[-1] == len(frames) - 1
+    assert chosen == [frames[index] for index in head.frame_numbers]
+
+
 def test_many_frames_are_chosen(tmp_path: Path) -> None:
     file = moving(tmp_path / "film.mp4", *H264, "-r", "400")
     frames = every_frame(file)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from itertools import pairwise
 from typing import Literal
 
 import msgspec
@@ -38,6 +39,7 @@ _REPORT = re.compile(
 _EACH_FRAME = ["-map", "0:V:0", "-fps_mode", "passthrough"]  # frames are neither repeated nor left out
 _NO_OPTION = "Option not found"
 _TOO_OLD = "the server's ffmpeg is too old. Install version 5.1 or newer"
+_NO_TIME = -(2**63)
 _ROUNDING = 0.006  # of seconds, and of frames a second
 
 
@@ -81,7 +83,8 @@ class _Video(Struct, frozen=True):
 class _Packets(Struct, frozen=True):
     """What ffmpeg tells of a video without decoding it: how many packets there are, and the seconds that they last.
 
-    `rate` is rounded. `length`: the seconds that the file lasts, rounded. None: it doesn't say.
+    `rate` is rounded. `length`: the seconds that the file lasts, rounded. None: it doesn't say. `is_complete`: the
+    packets last as long. Empty packets don't count.
     """
 
     format: str
@@ -89,6 +92,7 @@ class _Packets(Struct, frozen=True):
     seconds: Fraction
     rate: float | None
     length: float | None
+    is_complete: bool
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -156,12 +160,16 @@ def _read_video(path: str) -> _Video:
     except (FfmpegError, KeyError, ValueError, ZeroDivisionError) as error:
         raise ValueError(_TOO_OLD if str(error) == _NO_OPTION else _BROKEN) from error
     rate = _choose_rate(packets, base_rate)
-    return _Video(_frame_count(packets, rate), rate, (int(width), int(height)))
+    count = _frame_count(packets, rate)
+    if count > packets.count and packets.is_complete and packets.length:  # their rate varies
+        count, rate = packets.count, packets.count / packets.length
+    return _Video(count, rate, (int(width), int(height)))
 
 
 def _read_packets(path: str) -> _Packets:
     """Read a video to its end. Raise ValueError if that is not possible."""
     count, length, unit = 0, 0, "0/1"
+    times: list[int] = []
     copied = ["-map", "0:V:0", "-c", "copy", "-copyinkf", "-map_metadata", "-1", "-map_chapters", "-1"]
     try:
         with _run_ffmpeg(path, ["-xerror", *copied, "-f", "framecrc"], "info") as program:
@@ -169,19 +177,31 @@ def _read_packets(path: str) -> _Packets:
                 if line.startswith("#tb 0: "):
                     unit = line.removeprefix("#tb 0: ")
                 elif not line.startswith("#"):  # stream, decoding time, time, duration, bytes, checksum
-                    count += 1
-                    length += int(line.split(",")[3])
+                    _, _, time, duration, size, *_ = map(str.strip, line.split(","))
+                    count += size != "0"  # an empty packet repeats the frame before it
+                    length += int(duration)
+                    times.append(int(time))
     except FfmpegError as error:
         raise ValueError("it is broken or truncated" if count else _BROKEN) from error
     if not (said := _REPORT.search(program.error_output)):
         raise ValueError(_BROKEN)
+    file_seconds = _duration_seconds(said) if said["hours"] else None
     return _Packets(
         format=said["format"],
         count=count,
         seconds=length * Fraction(unit),
         rate=float(said["rate"]) * (1000 if said["thousands"] else 1) if said["rate"] else None,
-        length=_duration_seconds(said) if said["hours"] else None,
+        length=file_seconds,
+        is_complete=file_seconds is None or _seconds_of(times, Fraction(unit)) > file_seconds - _ROUNDING,
     )
+
+
+def _seconds_of(times: list[int], unit: Fraction) -> float:
+    """Return how long packets with these times last at most: the last one as long as the longest of the others."""
+    times = sorted(time for time in times if time != _NO_TIME)
+    if len(times) < 2:
+        return 0.0
+    return float((times[-1] - times[0] + max(after - before for before, after in pairwise(times))) * unit)
 
 
 def _duration_seconds(said: re.Match[str]) -> float:
