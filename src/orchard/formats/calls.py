@@ -14,7 +14,7 @@ from orchard.formats.schema import Signature, Signatures
 from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser, TextReader
 
 MAX_HELD_CHARS = 64
-"""After so many characters of arguments, a call is not taken back."""
+"""A call with more characters of arguments than this is not taken back."""
 
 
 class CallEmitter:
@@ -92,7 +92,7 @@ class CallEmitter:
         if self._mistake and self._start and self._signature:
             try:
                 why = misfit(self._signature, json.loads("".join(self._held)))
-            except ValueError:  # of a broken value, the text is an argument
+            except ValueError:  # the value is broken, so its text is the argument
                 why = "a value is not JSON"
             if why:
                 raise MalformedOutput(why)
@@ -136,7 +136,7 @@ class CallEmitter:
 
     @property
     def has_known_tool(self) -> bool:
-        """Whether the current call is one of a tool that there is."""
+        """Whether the request has the tool of the current call."""
         return self._open and self._signature is not None
 
     def describe_failure(self, broken: MalformedOutput) -> str:

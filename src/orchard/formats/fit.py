@@ -5,7 +5,7 @@ from typing import Any
 
 from orchard.formats.schema import Signature, convert_text, enum_values, json_type, resolve_reference
 
-_MOST_STEPS = 10_000  # more than these nothing is worth: alternatives within each other multiply
+_MOST_STEPS = 10_000  # a limit, because alternatives within each other multiply
 
 
 def misfit(signature: Signature, arguments: dict[str, Any]) -> str | None:
@@ -46,7 +46,7 @@ class _Fit:
         self._steps_left = _MOST_STEPS
 
     def fits(self, value: Any, schema: Any) -> bool:
-        """Return whether a value fits a part of the schema; what would take too many steps doesn't."""
+        """Return whether a value fits a part of the schema; False if that takes too many steps."""
         if not isinstance(schema, dict):
             return schema is not False
         self._steps_left -= 1

@@ -62,7 +62,7 @@ class Format:
     def __init__(self, tools: Signatures, *, forced: bool) -> None:
         """`tools`: empty if calls count as text. `forced`: a grammar is enforced on the calls."""
         self.notes: list[str] = []
-        """Why texts that look like calls are none, or broken ones; for the log."""
+        """Why texts that look like calls are broken calls, or none; for the log."""
         self._tools = tools
         self._forced = forced
         self._reader = TextReader()

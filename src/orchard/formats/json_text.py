@@ -75,7 +75,7 @@ def read_json_value(reader: TextReader, emit: Emit) -> Parser[None]:
     opened: list[str] = []  # the closing brackets of the open arrays and objects
     while True:
         char = yield from reader.peek()
-        first = char in _CLOSING  # of what stands in one
+        first = char in _CLOSING  # the next item is the first of its array or object
         if first:
             if len(opened) == MAX_DEPTH:
                 raise MalformedOutput("a value is nested too deeply")

@@ -1,8 +1,8 @@
 """Turns arguments in notations other than JSON into the text of a JSON object, piece by piece.
 
 Python's keywords, `a=1, b='x')`, and Gemma's, `a:1,b:<|"|>x<|"|>}`. Strings are emitted piece by piece, numbers and
-names once they are complete. Nothing is evaluated. The grammars of such arguments use JSON for values that a notation
-can't write.
+names once they are complete. Nothing is evaluated. The grammars of such arguments use JSON for values that they can't
+express in the notation.
 """
 
 import json
@@ -153,7 +153,7 @@ def read_literal(reader: TextReader, notation: Notation, emit: Emit) -> Parser[N
 
 
 def _read_literal_key(reader: TextReader, notation: Notation, bare: re.Pattern[str] | None) -> Parser[str]:
-    """Read a name, in quotes or `bare`, or a constant that is one, and the white space behind it."""
+    """Read a key and the white space after it: a string, a name that matches `bare`, or else a constant."""
     if (yield from reader.peek()) in {quote[0] for quote in notation.quotes}:
         key = yield from _read_literal_string(reader, notation)
     else:
@@ -295,9 +295,9 @@ def _properties_grammar(schema: dict[str, Any], assign: str, separator: str, val
 
 
 def _list_grammar(entries: list[tuple[Node, bool]], separator: str) -> Node:
-    """Return the grammar of a list of those that are needed (True) and some of the others, in this order.
+    """Return the grammar of a list of all needed entries (True) and any of the others, in this order.
 
-    Where none is needed, the order is free: what begins the list isn't known, and each way in would repeat the rest.
+    If none is needed, the order is free: any entry may come first, and a fixed order would repeat the rest for each.
     """
     first = next((place for place, (_, needed) in enumerate(entries) if needed), None)
     if first is None:

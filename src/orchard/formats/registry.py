@@ -32,7 +32,7 @@ class FamilyRow(Struct, Generic[Value], frozen=True):
     fits: Fits
     value: Value
     """Calls: a syntax for the common state machine, or a family with a machine of its own, which no tags of reasoning
-    change. Reasoning: its tags; None where none is told apart."""
+    change. Reasoning: its tags; None if the format has none."""
     read_value: Callable[[str, Collection[str]], Value] | None = None
     """Makes it from the template and the tokens, where checkpoints differ."""
 
@@ -45,13 +45,13 @@ class FamilyRow(Struct, Generic[Value], frozen=True):
 def has_any_text(*texts: str, tokenizer: str = "") -> Fits:
     """Fit a template that has one of these texts, or a tokenizer that has this token.
 
-    Without any, fit none: such a row is for those who ask for it.
+    Without a text or a token, fit no model: such a row is only chosen by name.
     """
     return lambda template, tokens: any(text in template for text in texts) or (tokenizer != "" and tokenizer in tokens)
 
 
 def has_all_texts(*texts: str) -> Fits:
-    """Fit a template that has all of these texts; without texts, every one."""
+    """Fit a template that has all of these texts; without texts, fit every template."""
     return lambda template, tokens: all(text in template for text in texts)
 
 

@@ -27,14 +27,14 @@ _OTHER_KEYWORDS = {
 
 
 class Signature:
-    """A tool's parameters, and the types that each may have; none if the schema doesn't say."""
+    """A tool's parameters, and the types that each may have; no types if the schema doesn't say."""
 
     def __init__(self, tool: Tool) -> None:
         self.tool = tool
 
     @cached_property
     def schema(self) -> dict[str, Any]:
-        """The schema of the arguments, with what it refers to as a whole put into it."""
+        """The schema of the arguments; a reference at its top level is resolved."""
         found: dict[str, Any] = self.tool.parameters or {}
         for _ in range(_MAX_DEPTH):
             target = resolve_reference(found["$ref"], found) if isinstance(found.get("$ref"), str) else None
@@ -45,7 +45,7 @@ class Signature:
 
     @cached_property
     def properties(self) -> dict[str, Any]:
-        """The schemas of the parameters, with those that are required and not listed; what is no object has none."""
+        """The schemas of the parameters that are listed or required; {} if the schema has neither."""
         found, names = self.schema.get("properties"), self.schema.get("required")
         listed = found if isinstance(found, dict) else {}
         needed = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []

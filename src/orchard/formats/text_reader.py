@@ -19,7 +19,7 @@ _SPACE = " \t\r\n"
 _MAX_NAME_CHARS = 256
 _NAME = re.compile(r"[\w.:/$-]*")
 _SPACES = re.compile(r"[ \t\r\n]*")
-MOST_SPACES = 64  # more than these aren't held back for what may follow them
+MOST_SPACES = 64  # more white space than this is not held back for a tag after it
 MAX_DEPTH = 200
 """The deepest nesting of arrays and objects."""
 
@@ -180,7 +180,7 @@ class TextReader:
     def find_first(self, tags: Sequence[str]) -> tuple[int, str]:
         """Find the first of the tags; if there is none, return the place up to which none begins, and "".
 
-        At the end none begins, unless a limit has cut it off.
+        At the end of the text, a tag may have begun only if a limit has cut the text off.
         """
         text, at = self.text, self.at
         found = [(place, -len(tag), tag) for tag in tags if (place := text.find(tag, at)) >= 0]

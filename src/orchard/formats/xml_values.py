@@ -151,7 +151,7 @@ def _escape_json(text: str) -> str:
 
 
 def read_typed_value(calls: CallEmitter, types: Types, text: Callable[[Emit], Parser[None]]) -> Parser[None]:
-    """Read a value of one of the types; `text` reads its text over the tag that ends it."""
+    """Read a value of one of the types; `text` reads its text and the tag that ends it."""
     value = TypedValueParser(types, calls.add_arguments)
     calls.between_values = False
     try:
@@ -166,8 +166,8 @@ def read_typed_value(calls: CallEmitter, types: Types, text: Callable[[Emit], Pa
 class TaggedArguments:
     """The arguments of one call, emitted as the text of a JSON object.
 
-    Where a value has no end tag, it ends before the next parameter. That is known once the text behind it is known up
-    to the call's end: until then it is held back.
+    A value without an end tag ends before the next parameter. Only the text up to the call's end shows where that is,
+    so the value is held back until then.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class TaggedArguments:
         self._line = line
         # The parameters that the call doesn't have yet, if a value without an end tag may end before them.
         self._missing = set(signature.properties) if signature and calls.is_lenient else set()
-        self._is_checked = False  # they don't stand within values
+        self._is_checked = False  # up to the call's end, no parameter is part of a value
         self._signature = signature
         self._opens = opens
         self._ends = ends
@@ -236,7 +236,7 @@ class TaggedArguments:
         )
 
     def _read_text(self, reader: TextReader, ends: _Ends, emit: Emit, *, own_lines: bool) -> Parser[None]:
-        """Read a value up to the first of the tags that is followed as it must be; the first of all is read too."""
+        """Read a value up to the first tag that is followed as it must be, and its own end tag, the first of `ends`."""
         close = next(iter(ends))
         while True:
             text, at = reader.text, reader.at
@@ -267,10 +267,9 @@ class TaggedArguments:
                 emit(text[stop : reader.at])
 
     def _parameter_begins(self, offset: int, close: str) -> Parser[bool]:
-        """Return whether a parameter begins here, whose name stands `offset` characters further, and no value goes on.
+        """Return whether a parameter begins here, and not a value goes on; its name is `offset` characters further.
 
-        Then the name is one that the call doesn't have yet, and so is every other one up to the call's end, and all
-        their values fit.
+        A parameter begins if the call has neither this name nor any later one yet, and all their values fit.
         """
         reader, calls = self._calls.reader, self._calls
         while True:
@@ -333,9 +332,9 @@ class TaggedArguments:
 
 
 def _is_followed(rest: str, tags: tuple[Tags, ...], *, final: bool) -> bool | None:
-    """Return whether a text goes on with one of each of these tags, or the end cuts that off; None: not known yet.
+    """Return whether one tag of each group follows, in order, or the text ends before; None if that is not known yet.
 
-    Where very much white space stands before one, it doesn't: a model that writes it is not waited for.
+    After more than MOST_SPACES of white space, no tag follows, so that nothing waits for a model that writes them.
     """
     for some in tags:
         spaces, rest = len(rest), rest.lstrip()
@@ -355,7 +354,7 @@ def arguments_grammar(
     """Return the grammar of a call's arguments: those that are listed, in their order, and then others.
 
     `close` are the texts behind a value, of which the first is what ends a string. `kinds`: the types that the texts
-    before a value tell apart. Raise ValueError where the schema of a strict tool asks for more than can be kept.
+    before a value tell apart. Raise ValueError if the schema of a strict tool asks for more than a grammar can enforce.
     """
 
     def parameter(name: str, schema: Any) -> Node:
@@ -397,7 +396,7 @@ def _value_grammars(
     if not may_be_text(types):
         yield types, concatenation(JsonValue(schema), *close)
         return
-    # What the parameter may be of each of these kinds: none where its schema lists values of others.
+    # The parameter's types of each kind: none if its schema lists values, and none of them is of that kind.
     listed_types = {json_type(value) for value in enum_values(schema)}
     told = [kind & (types or TEXT_TYPES | NON_TEXT_TYPES) for kind in kinds if not listed_types or kind & listed_types]
     for one in list(filter(None, told)) or [types]:

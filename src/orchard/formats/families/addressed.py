@@ -100,9 +100,9 @@ class AddressedFormat(Format):
                 recipient = yield from self._read_recipient()
 
     def _read_recipient(self) -> Parser[str | None]:
-        """Read a header from behind its role; return the recipient, or None where none stands here.
+        """Read a header from behind its role; return the recipient, or None if this is no header.
 
-        What was read until then, the role included, is still to be given out.
+        Then the caller emits what was read, including the role.
         """
         reader, family = self._reader, self._family
         if found := (yield from reader.accept(self._recipients, ends=self._recipients)):
@@ -117,7 +117,7 @@ class AddressedFormat(Format):
             return None
 
     def _read_message(self, recipient: str | None) -> Parser[str | None]:
-        """Read a message, over what ends it; return the recipient of the next one, where that is its header."""
+        """Read a message and what ends it; return the recipient of the next one if that is its header."""
         if recipient is None:
             self._emit_content(self._reader.take_text())
         self._reader.mark()
@@ -153,7 +153,7 @@ class AddressedFormat(Format):
         return (yield from self._read_text(self._emit_content))
 
     def _read_text(self, emit: Callable[[str], object]) -> Parser[str | None]:
-        """Read up to a message's end, over it; `emit` gets what stands before. Return the recipient of the next one."""
+        """Read a message's text and its end; `emit` gets the text. Return the recipient of the next message."""
         reader, role = self._reader, self._family.role
         while True:
             place, tag = reader.find_first((*self._family.ends, role))

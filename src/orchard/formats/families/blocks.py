@@ -95,7 +95,7 @@ class BlocksFormat(Format):
                 yield from reader.wait_for_text()
 
     def _read_call(self) -> Parser[str | None]:
-        """Read a call, over what ends it; return the kind of the block that begins there."""
+        """Read a call and what ends it; return the kind of the block that begins there."""
         reader = self._reader
         calls = CallEmitter(reader, self._tools, self._out, forced=self._forced)
         try:
@@ -119,7 +119,7 @@ class BlocksFormat(Format):
         return None if ended else (yield from self._read_text(self._emit_content))
 
     def _read_text(self, emit: Callable[[str], object]) -> Parser[str | None]:
-        """Read a block's text, over what ends it; return the kind of the block that begins there."""
+        """Read a block's text and what ends it; return the kind of the block that begins there."""
         reader = self._reader
         while True:
             place, tag = reader.find_first(_TAGS)

@@ -121,7 +121,7 @@ class HarmonyFormat(Format):
         if found is None:
             rest = reader.text[reader.at :].lstrip()
             begun = rest.startswith(_BEGINNINGS) or any(tag.startswith(rest) for tag in (*_BEGINNINGS, *_ENDS))
-            # White space behind a message, or the beginning of a header, is all that the end has left.
+            # At the end, only white space after a message or the beginning of a header is left.
             if reader.final and ((self._has_message and not rest) or (reader.cut_off and begun)):
                 reader.at = len(reader.text)
                 reader.mark()
@@ -135,7 +135,7 @@ class HarmonyFormat(Format):
         yield from self._read_body(_parse_header(found))
 
     def _read_header_text(self) -> Parser[str | None]:
-        """Read a header. Return it without its `<|message|>`; None, and nothing is read, where none stands."""
+        """Read a header. Return it without its `<|message|>`. If there is none, read nothing and return None."""
         reader = self._reader
         while True:
             text = reader.text[reader.at : reader.at + _MAX_HEADER_CHARS]
@@ -200,7 +200,7 @@ class HarmonyFormat(Format):
             yield from calls.close(*_ENDS)
 
     def _read_text(self, emit: Callable[[str], object]) -> Parser[None]:
-        """Read up to a message's end, over the tag that ends it; `emit` gets what is read, but for stray tags."""
+        """Read a message's text and the tag that ends it; `emit` gets the text without stray tags."""
         reader = self._reader
         tags = (*_ENDS, _START, _CHANNEL, *_STRAY)
         while True:

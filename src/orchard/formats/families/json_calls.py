@@ -37,10 +37,10 @@ _FENCE_OPENS = (f"{_FENCE}json", _FENCE)
 
 
 class JsonCalls(CallSyntax, frozen=True, kw_only=True):
-    """Calls as JSON. `name` and `key`: what this family calls a function's name and the arguments; all ways are read.
+    """Calls as JSON. `name` and `key`: what this family calls a function's name and its arguments; others are read, too.
 
-    `begin` and `end` are how the family itself writes what stands around each call. Read are one call or several, in a
-    list or not. What a lead opens is a call only of a tool that there is.
+    `begin` and `end` are how the family itself writes what stands around each call. The parser reads one call or
+    several, in a list or not. After a lead, a call counts only if the request has its tool.
     """
 
     separator: str = "\n"
@@ -97,7 +97,7 @@ def read_call(calls: CallEmitter, ends: Sequence[str], *, only_known: bool = Fal
     reader = calls.reader
     yield from reader.expect_spaced("{")
     name, id_, late, started = "", None, "", False
-    before = 0  # characters that no call needs, where a name is waited for
+    before = 0  # characters of other members before the name
     while True:
         yield from reader.skip()
         key = yield from read_decoded_string(reader)
@@ -119,7 +119,7 @@ def read_call(calls: CallEmitter, ends: Sequence[str], *, only_known: bool = Fal
         elif key in _ARGUMENTS and not started:
             late = yield from _collect_value(reader)
         else:
-            # An answer in JSON mustn't wait for its end.
+            # An answer in JSON is not held back to its end.
             most = MAX_HELD_CHARS - before if only_known and not name else None
             before += len((yield from _collect_value(reader, most)))
         if (yield from read_member_end(reader, ends, complete=started or late != "")).endswith("}"):
@@ -160,7 +160,7 @@ def _collect_value(reader: TextReader, most: int | None = None) -> Parser[str]:
 
 
 def _arguments_json(text: str, signature: Signature | None) -> str:
-    """Return a call's arguments from a JSON text: some models write them as a string, or null for none."""
+    """Return a call's arguments as an object's text. Some models write a string, or null if there are none."""
     found = json.loads(text) if text and text[0] != "{" else text
     if not found:
         return "{}"

@@ -36,10 +36,10 @@ _NAME = re.compile(r"[^\W\d][\w.\-]*")
 
 
 class PythonicCalls(CallSyntax, frozen=True, kw_only=True):
-    """Calls as Python. Read are one call or several, in a list or not; between tags as JSON, too.
+    """Calls as Python. The parser reads one call or several, in a list or not, and also JSON between tags.
 
-    In a list without a tag, only tools that there are can be called. `wrapper` is a function that a call may stand in,
-    `module` what may stand before its name.
+    In a list without a tag, a call counts only if the request has its tool. `wrapper` is a function that a call may
+    stand in, `module` what may stand before its name.
     """
 
     prefix: str = "["

@@ -345,7 +345,7 @@ class _Drafts:
     def finish(self, *, cut_off: bool) -> tuple[str, list[Piece]]:
         """End the reasoning, which has no end tag. Return the rest of it, and what stands behind it.
 
-        `cut_off`: what follows is not known, so that newlines at the end are none of it either.
+        `cut_off`: what follows is not known, so newlines at the end are dropped, too.
         """
         rest = self._take_certain(self._format.finish(cut_off=cut_off)) if self._format else "".join(self._held)
         return rest.rstrip("\n") if cut_off else rest, self._after
@@ -362,7 +362,7 @@ class _Drafts:
         return self._take_chars(count)
 
     def _take_chars(self, count: int) -> str:
-        """Take so many of the characters that are held."""
+        """Remove the first `count` of the characters that are held, and return them."""
         if not count:
             return ""
         held = "".join(self._held)
@@ -371,11 +371,11 @@ class _Drafts:
 
 
 def _newlines_start(text: str, start: int, stop: int) -> int:
-    """Return the place before the newlines that end a part of a text; where they are very many, before the last."""
+    """Return the place before the newlines that end a part of a text, at most MOST_SPACES of them."""
     start = max(start, stop - MOST_SPACES)
     return start + len(text[start:stop].rstrip("\n"))
 
 
 def _is_tag(text: str) -> bool:
-    """Return whether a text that opens something means nothing else: brackets and fences do."""
+    """Return whether a text can only be a tag; brackets and fences may be ordinary text."""
     return bool(text.strip("`json\n[{ "))

@@ -1,4 +1,4 @@
-"""Calls of which each argument stands in a tag that says its name and its type.
+"""Calls with each argument in a tag that says its name and its type.
 
 - DeepSeek-V3.2: https://huggingface.co/deepseek-ai/DeepSeek-V3.2/blob/main/encoding/encoding_dsv32.py; its tags say
   whether an argument is a string. V4 names the outer tag anew. V4.1 does, too, and writes a space in each tag:
@@ -141,7 +141,7 @@ class KimiK3Calls(SectionSyntax, frozen=True, kw_only=True):
 
 
 def _read_attributes(calls: CallEmitter, wanted: str) -> Parser[dict[str, str]]:
-    """Read the rest of a tag. Return its attributes, which have the one that is wanted."""
+    """Read the rest of a tag. Return its attributes, among them the one that is wanted."""
     found: dict[str, str] = dict(_ATTRIBUTE.findall((yield from calls.reader.read_word(_SEP, "\n"))))
     if not found.get(wanted):
         raise MalformedOutput

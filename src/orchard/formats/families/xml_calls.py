@@ -1,4 +1,4 @@
-"""Calls of which each argument stands in a tag that says its name, or is a pair of a tagged key and a tagged value.
+"""Calls with each argument in a tag that says its name, or as a pair of a tagged key and a tagged value.
 
 - Qwen3-Coder, Qwen3.5, Nemotron 3: https://huggingface.co/Qwen/Qwen3-Coder-30B-A3B-Instruct/blob/main/chat_template.jinja
 - MiniMax M2: https://huggingface.co/MiniMaxAI/MiniMax-M2/blob/main/docs/tool_calling_guide.md
@@ -305,8 +305,8 @@ _OPEN, _CLOSE = f"{_MARK}<", f"{_MARK}</"
 _ITEM = "item"
 _OPEN_ITEM = f"{_OPEN}{_ITEM}>"
 _NESTED = Types({"array", "object"})
-_MAX_DEPTH = 32  # elements within each other that are read
-_MAX_GRAMMAR_DEPTH = 5  # and that a grammar keeps; what is deeper is JSON
+_MAX_DEPTH = 32  # the deepest nesting of elements that is read
+_MAX_GRAMMAR_DEPTH = 5  # the deepest nesting in a grammar; deeper values are JSON
 _NOTES = {"title", "description", "default", "examples", "additionalProperties", *DEFINITIONS}
 _OBJECT = {"type", "properties", "required"}
 
@@ -343,7 +343,7 @@ def _read_elements(calls: CallEmitter, signature: Signature, kind: str, depth: i
 
 
 def _read_open_tag(calls: CallEmitter) -> Parser[str | None]:
-    """Read a tag that opens an element; return its name. None, and nothing is read, where one closes."""
+    """Read a tag that opens an element; return its name. If a tag closes here, read nothing and return None."""
     reader = calls.reader
     yield from reader.skip()
     tag = yield from reader.accept((_OPEN, _CLOSE))
@@ -385,7 +385,7 @@ def _element_schema(signature: Signature, name: str) -> Any:
 
 
 def _schema_branch(part: Any, kind: str, depth: int = _MAX_DEPTH) -> dict[str, Any]:
-    """Return a schema, or the first of its alternatives that may be of a kind, with what it refers to put into it."""
+    """Return a schema, or the first of its alternatives that may be of a kind, with its reference resolved."""
     schema = Signature(Tool("", parameters=part)).schema if isinstance(part, dict) else {}
     alternatives = schema.get("anyOf") or schema.get("oneOf")
     for one in alternatives if depth and isinstance(alternatives, list) else ():
