@@ -544,7 +544,7 @@ def test_a_custom_tool_with_a_grammar_is_refused_where_calls_have_no_form(
     class Mute:
         name, reasoning_tags, headers, begin = "mute", None, None, family.begin
 
-        def calls(self, tools: Any) -> None:
+        def calls_grammar(self, tools: Any) -> None:
             return None
 
     assert bind(constraints, Generate(tools=(TIME,)), cast(Any, Mute()), CLOSED) is None

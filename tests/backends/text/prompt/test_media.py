@@ -78,16 +78,16 @@ def test_pictures_are_numbered_where_the_model_numbers_them() -> None:
 class Reader:
     """Prepares each medium to a gibibyte, for 10 tokens."""
 
-    takes = frozenset({"image"})
+    kinds = frozenset({"image"})
     feature_ids = frozenset[int]()
 
     def __init__(self) -> None:
         self.asked = self.reads = 0
 
-    def expansion(self, kind: MediaKind, placeholder: str) -> str:
+    def expand_placeholder(self, kind: MediaKind, placeholder: str) -> str:
         return placeholder
 
-    def conventions(self, kind: MediaKind) -> Iterator[str]:
+    def usual_placeholders(self, kind: MediaKind) -> Iterator[str]:
         yield "<image>"
 
     def read(self, part: MediaPart, placeholder: str, check: Callable[[Any], None], salt: bytes) -> Any:
