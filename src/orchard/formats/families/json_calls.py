@@ -37,7 +37,7 @@ _FENCE_OPENS = (f"{_FENCE}json", _FENCE)
 
 
 class JsonCalls(CallSyntax, frozen=True, kw_only=True):
-    """Calls as JSON. `name` and `key`: what this family calls a function's name and its arguments; others are read, too.
+    """Calls as JSON. `name` and `key`: what this family calls a function's name and arguments; others are read, too.
 
     `begin` and `end` are how the family itself writes what stands around each call. The parser reads one call or
     several, in a list or not. After a lead, a call counts only if the request has its tool.
