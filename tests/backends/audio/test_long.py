@@ -26,7 +26,7 @@ def first_windows(windows, window):  # the others say what the last of them says
 
 whisper._Windows._decode = first_windows
 minute = noise(60).tobytes()
-model = whisper.load(folder / "m", lambda fraction: None)
+model = whisper.load_whisper(folder / "m", lambda fraction: None)
 most = []
 for seconds in (60, 60, longest):
     with wave.open(str(folder / "sound"), "wb") as file:
@@ -36,8 +36,8 @@ for seconds in (60, 60, longest):
     peak = windows = 0
     for step in model.transcribe(Transcribe(str(folder / "sound"), temperature=0.01), lambda: None):
         peak = max(peak, psutil.Process().memory_info().rss)
-        windows += step.done > 0
-    assert windows >= seconds // 30 and step.done == seconds, (windows, step.done)
+        windows += step.done_seconds > 0
+    assert windows >= seconds // 30 and step.done_seconds == seconds, (windows, step.done_seconds)
     most.append(peak)
 print((most[2] - most[1]) // 2**20)
 """

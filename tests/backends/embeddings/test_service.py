@@ -311,7 +311,7 @@ async def test_a_text_that_is_too_long_for_the_memory_of_now_waits_for_more(stub
     assert service.memory_use().wanted_bytes == service._weights_bytes + 9
     service.limit_memory(service._weights_bytes + 9, service._weights_bytes + 9)
     await stub.until(lambda: stub.ended("later"))
-    assert service.starved() == []
+    assert service.starved_requests() == []
     assert service.memory_use().wanted_bytes == 0
 
 
@@ -565,7 +565,7 @@ async def test_only_the_first_tokens_of_a_document_are_read(ranker: Asked) -> No
 
 
 async def test_each_piece_of_a_document_has_a_score(ranker: Asked) -> None:
-    room = ranker.service._model._room - len(ranker.service._model._ask(LONG, "w20", "query").tokens)
+    room = ranker.service._model._room - len(ranker.service._model._read_query(LONG, "w20", "query").tokens)
     pieces = [" ".join([word] * room) for word in ("w30", "w31", "w32")]
     wanted = await ranker.scores("a", Rerank(("w20",), tuple(pieces)))
     whole = Rerank(("w20",), (" ".join([*pieces, "w33"]), "w40"), pieces=3)
