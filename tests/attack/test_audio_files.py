@@ -10,11 +10,11 @@ import pytest
 from tests.support.sounds import encoded, noise, wav
 
 TRANSCRIPTION = """
-from orchard.backends.audio.decode import decode
+from orchard.backends.audio.decode import decode_recording
 from orchard.core.errors import OrchardError
 
 def decoded(path):
-    return sum(len(block) for block in decode(path, "file"))
+    return sum(len(block) for block in decode_recording(path, "file"))
 """
 CHAT = """
 from pathlib import Path

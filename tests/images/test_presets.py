@@ -17,8 +17,8 @@ for preset in PRESETS.values():
     config, made = AVAILABLE_MODELS[preset.alias], pkgutil.resolve_name(preset.type)
     takes = inspect.signature(made.generate_image).parameters
     wanted = {"seed", "prompt", "num_inference_steps", "height", "width"}
-    wanted |= {name for name in ("guidance", "negative_prompt") if name in preset.takes}
-    wanted |= {preset.pictures_in} if preset.edits else set()
+    wanted |= {name for name in ("guidance", "negative_prompt") if name in preset.parameters}
+    wanted |= {preset.pictures_in} if preset.can_edit else set()
     wanted |= {"masked_image_path"} if preset.mask else set()
     load = {"quantize", "model_path", "model_config"} | ({"lora_paths", "lora_scales"} if preset.loras else set())
     checks = {

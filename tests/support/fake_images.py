@@ -38,7 +38,7 @@ def use() -> None:
 class PlainPipeline(Pipeline):
     """Draws a colour: red as the seed, blue as the picture is bright, green as much of it as the mask has white."""
 
-    describes = False
+    can_describe = False
 
     def __init__(self) -> None:
         """Load nothing."""

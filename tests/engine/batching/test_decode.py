@@ -57,7 +57,7 @@ def test_no_token_is_launched_beyond_the_last() -> None:
 
 
 def test_where_errors_come_late_a_token_waits_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchard.engine.runner.errors_come_late", lambda: True)
+    monkeypatch.setattr("orchard.engine.runner.has_late_errors", lambda: True)
     course = run(make_runner(network("qwen3")), [greedy("a", [5], 7)])
     assert [len(step.tokens) for step in course.steps] == [0, 0, *[1] * 5, 2]
 
