@@ -61,8 +61,9 @@ def test_a_version_that_works_in_another_way_is_imported(tmp_path: Path) -> None
     (package / "__init__.py").touch()
     (package / "import_utils.py").write_text("found = 7\n")
     script = (
-        "import sys; from orchard.worker import quick_transformers as quick; before = list(sys.meta_path);"
-        f"quick.install_quick_import(); quick.install_quick_import(); sys.path.insert(0, {str(tmp_path)!r}); import transformers;"
+        "import sys; from orchard.worker.quick_transformers import install_quick_import as install;"
+        "before = list(sys.meta_path);"
+        f"install(); install(); sys.path.insert(0, {str(tmp_path)!r}); import transformers;"
         "assert transformers.found == 7 and sys.meta_path == before"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
