@@ -17,7 +17,7 @@ MOST_SECONDS = 24 * 3600
 _LEAST_SECONDS = 0.1
 _BLOCK = 30 * RATE
 _MP3_FRAME = 1152  # samples; miniaudio drops the last frame if a tag follows it
-# What ffmpeg may read. A playlist would make it open other files.
+# The formats that ffmpeg may read. A playlist would make it open other files.
 _FORMATS = "aac,ac3,aiff,amr,asf,au,avi,caf,eac3,flac,flv,matroska,webm,mov,mp4,m4a,mp3,mpeg,mpegts,ogg,w64,wav,wv"
 
 
@@ -34,7 +34,7 @@ def decode_recording(path: str, param: str) -> Iterator[Samples]:
 
     WAV, MP3 and FLAC are read here, everything else by ffmpeg. Raise OrchardError("invalid_request") that blames the
     field `param` if the file is empty, broken, truncated or too long, or if ffmpeg is missing. Raise SilentError
-    at the end of a silent one, in which models hear words that nobody said.
+    at the end of a silent recording: models hear words in silence.
     """
     loudest, taken = 0.0, 0
     for block in _regroup_blocks(_decode_blocks(path, param)):
@@ -93,14 +93,13 @@ def _read_header(path: str, head: bytes) -> Any | None:
 
 
 class _WavSource(miniaudio.StreamableSource):  # type: ignore[misc]
-    """A WAV file that is read as if its header had the size of its data."""
+    """Reads a WAV file as if its header contained the size of its data."""
 
     def __init__(self, path: str, size: DataSize) -> None:
         self._file = open(path, "rb")  # noqa: SIM115 - `close` does
         self._size = size
 
     def read(self, num_bytes: int) -> bytes:
-        """Return the next bytes."""
         begin = self._file.tell()
         piece = bytearray(self._file.read(num_bytes))
         for place, byte in enumerate(self._size.content, self._size.place - begin):
@@ -109,12 +108,10 @@ class _WavSource(miniaudio.StreamableSource):  # type: ignore[misc]
         return bytes(piece)
 
     def seek(self, offset: int, origin: miniaudio.SeekOrigin) -> bool:
-        """Go to another place."""
         self._file.seek(offset, origin.value)
         return True
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 

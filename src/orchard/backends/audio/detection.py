@@ -9,7 +9,7 @@ _FRAMES_PER_SECOND = 100
 
 
 def speech_frames(levels: NDArray[np.float32], detection: SpeechDetection) -> list[tuple[int, int]]:
-    """Return the stretches of frames, each (first, after the last), in which somebody may speak.
+    """Return the ranges of frames in which somebody may speak, each as (first, last + 1).
 
     `levels`: the loudness of each frame, on a logarithmic scale; its 5th and 95th percentiles count as the quietest and
     the loudest. The result is empty if no frame is louder than the threshold.

@@ -14,7 +14,7 @@ from orchard.core.tasks.speak import RATE, SoundFormat
 _PCM = ["-f", "s16le", "-ar", str(RATE), "-ac", "1"]
 # libsndfile's format and subtype.
 _SNDFILE_FORMATS = {"flac": ("FLAC", "PCM_16"), "mp3": ("MP3", "MPEG_LAYER_III"), "opus": ("OGG", "OPUS")}
-_UNKNOWN_SIZE = 2**32 - 1  # of a file that is still growing
+_UNKNOWN_SIZE = 2**32 - 1  # for a file that is still growing
 _LARGEST_STRETCH = 2.0  # the highest speed at which one filter drops no samples
 
 
@@ -22,11 +22,11 @@ class SoundEncoder(Protocol):
     """Encodes mono audio at `RATE` as a file."""
 
     def feed(self, sound: NDArray[np.int16]) -> bytes:
-        """Take the next samples; return the bytes of the file that are encoded by now."""
+        """Encode the next samples; return the bytes of the file that are ready."""
         ...
 
     def end(self) -> bytes:
-        """Return the end of the file."""
+        """Return the last bytes of the file."""
         ...
 
     def close(self) -> None:
@@ -35,7 +35,7 @@ class SoundEncoder(Protocol):
 
 
 def check_sound_format(format: SoundFormat, speed: float) -> None:
-    """Raise OrchardError (invalid_request) if the format or the speed needs ffmpeg and it is missing."""
+    """Raise OrchardError (invalid_request) if the format or the speed needs ffmpeg, which is missing."""
     if find_ffmpeg() is None:
         if format not in (*_SNDFILE_FORMATS, "wav", "pcm"):
             raise OrchardError(
@@ -65,7 +65,7 @@ def open_encoder(format: SoundFormat, speed: float = 1.0) -> SoundEncoder:
 
 
 def _tempo_filters(speed: float) -> list[str]:
-    """Return ffmpeg's filters for a speed, as a product of factors that drop no samples."""
+    """Return ffmpeg's filters for a speed, split into factors at which no filter drops samples."""
     factors: list[float] = []
     while not 1 / _LARGEST_STRETCH <= speed <= _LARGEST_STRETCH:
         factors.append(_LARGEST_STRETCH if speed > 1 else 1 / _LARGEST_STRETCH)
@@ -75,7 +75,7 @@ def _tempo_filters(speed: float) -> list[str]:
 
 
 class _PcmEncoder:
-    """Samples as they are, after a WAV header that leaves the length open (http://soundfile.sapp.org/doc/WaveFormat)."""
+    """Keeps samples as they are; WAV's header leaves the length open (http://soundfile.sapp.org/doc/WaveFormat)."""
 
     def __init__(self, header: bool) -> None:
         self._begin = _wav_header() if header else b""
@@ -97,7 +97,7 @@ def _wav_header() -> bytes:
 
 
 class _GrowingFile:
-    """A file that only grows: it drops later writes to its beginning, which set its length."""
+    """A file that only grows: it drops later writes to its header, which set its length."""
 
     def __init__(self) -> None:
         self._at = self._size = 0

@@ -1,6 +1,6 @@
-"""Transcription models other than Whisper: mlx-audio gets one window of a recording after the other.
+"""Transcription models other than Whisper: mlx-audio transcribes a recording window by window.
 
-The signature of a kind's `generate` shows which options it takes; the tables below have what the signature lacks.
+The signature of a model's `generate` shows its options. The tables below have what the signature doesn't show.
 """
 
 import contextlib
@@ -32,11 +32,11 @@ log = logging.getLogger("orchard.worker")
 
 _LIBRARY = "mlx-audio"
 _WINDOW_SAMPLES = 30 * RATE
-# A longer recording is cut within this range, where it is quietest; so the rest is never short.
+# A longer recording is cut at the quietest place in this range. So at least 2 s are left over.
 _CUT_RANGE = slice(20 * RATE, 28 * RATE)
 _QUIET_SAMPLES = RATE // 10
 _LEAST_SAMPLES = RATE // 2  # shorter audio is padded with silence, since not all models can read it
-_MOST_WINDOW_TOKENS = 400  # of a window: twice those of fast speech; a model may otherwise never stop
+_MOST_WINDOW_TOKENS = 400  # per window: twice as many as fast speech needs; else a model may never stop
 
 # The parameter that takes the text before a recording, and the languages that a model knows: others are ignored.
 _PROMPTS = {"fun_asr_nano": "context", "qwen3_asr": "system_prompt"}
@@ -64,7 +64,7 @@ class Listener:
         self.weights_bytes = sum(array.nbytes for _, array in tree_flatten(model.parameters()))
 
     def transcribe(self, task: Transcribe, beat: Beat) -> Generator[Advance, None, None]:
-        """Decode a recording and transcribe it: see `Recognizer`. Decode it twice, so that no samples are kept."""
+        """Transcribe a recording: see `Recognizer`. It is decoded twice, so that no samples are kept."""
         options = self._options(task)
         count = 0
         try:
@@ -93,7 +93,7 @@ class Listener:
         return result
 
     def _options(self, task: Transcribe) -> dict[str, Any]:
-        """Return the library's options. Raise OrchardError if it has none for something in the request."""
+        """Return the library's options. Raise OrchardError for a parameter that the model can't serve."""
         if task.translate:
             raise self._refusal("model", "can't translate")
         if task.timed and self._kind not in _KINDS_WITH_TIMES:
@@ -116,7 +116,7 @@ class Listener:
         return options
 
     def _language(self, given: str) -> str:
-        """Return the model's name of a language. Raise OrchardError if it takes no language or doesn't know it."""
+        """Return the model's name of a language. Raise OrchardError if it takes none or doesn't know this one."""
         if self._kind not in _LANGUAGES:
             raise self._refusal("language", "find it out, or know only one; leave it out")
         known = {name.lower(): name for name in _LANGUAGES[self._kind](self._model)}
@@ -133,7 +133,7 @@ class Listener:
 
 
 def _cut_windows(blocks: Iterator[Samples], count: int) -> Iterator[Samples]:
-    """Yield `count` samples, which come in blocks, as windows of at most 30 s."""
+    """Yield the `count` samples of the blocks as windows of at most 30 s."""
     held = np.zeros(0, np.float32)
     while count:
         while len(held) < min(count, _WINDOW_SAMPLES):
@@ -145,7 +145,7 @@ def _cut_windows(blocks: Iterator[Samples], count: int) -> Iterator[Samples]:
 
 
 def _halve_window(window: Samples) -> list[Samples]:
-    """Return the parts of a window, cut where its middle third is quietest; none if it is too short."""
+    """Cut a window at the quietest place of its middle third; return no parts if it is too short."""
     third = len(window) // 3
     if third < _LEAST_SAMPLES:
         return []

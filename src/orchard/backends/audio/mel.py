@@ -13,14 +13,14 @@ FRAMES_PER_SECOND: Final[int] = SAMPLE_RATE // HOP_LENGTH
 _MOST_MEMORY_BYTES = 16 * 2**20
 _EDGE = N_FFT // 2
 _LEAST_POWER = 1e-10
-_DYNAMIC_RANGE = 8.0  # powers of ten; quieter values are raised to this
+_DYNAMIC_RANGE = 8.0  # powers of ten below the loudest; quieter values are raised to that
 
 
 class MelFile:
     """The log-mel spectrogram of a recording, 100 frames per second, and the loudness of each frame.
 
     It equals mlx-audio's `log_mel_spectrogram` of the whole recording. The loudest value affects all frames, so windows
-    can only be read after the last block was added. `folder`: for the file, once it is large.
+    can only be read after the last block was added. `folder`: where the file goes once it is large.
     """
 
     def __init__(self, n_mels: int, folder: str) -> None:
@@ -45,7 +45,7 @@ class MelFile:
         return self._samples / float(SAMPLE_RATE)
 
     def add(self, samples: NDArray[np.float32]) -> None:
-        """Add the next samples, which are more than half a frame if they are the first of several blocks."""
+        """Add the next samples. The first of several blocks must have more than `N_FFT` / 2 of them."""
         self._samples += len(samples)
         if self._held is None:
             first = np.pad(samples, (0, max(0, _EDGE + 1 - len(samples))))
@@ -56,14 +56,14 @@ class MelFile:
 
     def end(self) -> None:
         """Add the last frames of the recording."""
-        missing = -(-(self._samples + _EDGE) // HOP_LENGTH) - self._written  # some reach beyond the last sample
+        missing = -(-(self._samples + _EDGE) // HOP_LENGTH) - self._written  # some frames reach beyond the last sample
         assert self._held is not None
         needed = (missing - 1) * HOP_LENGTH + N_FFT
         self._held = np.pad(self._held, (0, max(0, needed - len(self._held))))[:needed]
         self._compute_frames()
 
     def levels(self) -> NDArray[np.float32]:
-        """Return the loudness of each frame: the mean of its logarithms."""
+        """Return the loudness of each frame: the mean of its log-mel values."""
         return np.concatenate(self._levels)[: self.frames]
 
     def window(self, start: int, size: int) -> mx.array:
@@ -82,7 +82,7 @@ class MelFile:
         self._file.close()
 
     def _compute_frames(self) -> None:
-        """Make the whole frames of the held samples."""
+        """Write the complete frames of the held samples."""
         assert self._held is not None
         count = (len(self._held) - N_FFT) // HOP_LENGTH + 1
         if count <= 0:

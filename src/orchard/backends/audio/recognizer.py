@@ -25,7 +25,7 @@ class Recognizer(Protocol):
     def transcribe(self, task: Transcribe, beat: Beat) -> Generator[Advance, None, None]:
         """Decode a recording and transcribe it, in pieces of work of a few seconds each.
 
-        What is yielded before the `Recording` is empty. A silent recording has no segments. `beat` is called for
+        Advances before the one with the `Recording` are empty. A silent recording has no segments. `beat` is called for
         each token, if the model allows it, and may raise. Raise OrchardError("invalid_request") if the recording or an
         option can't be used.
         """

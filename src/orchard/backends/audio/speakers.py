@@ -21,16 +21,16 @@ from orchard.core.voices import voices
 log = logging.getLogger("orchard.worker")
 
 Instructions = Literal["refused", "optional", "voice"]
-"""What a model does with instructions; "voice": they describe its voice, and it can't speak without any."""
+"""What a model does with instructions; "voice": they describe its voice, and it can't speak without them."""
 
 _LIBRARY = "mlx-audio"
-_PIECE_SECONDS = 0.5  # of audio, in each piece
-# Models may never stop speaking. The slowest ones, in Chinese, need half of this.
+_PIECE_SECONDS = 0.5  # of audio per piece
+# These limit a passage's audio: a model may never stop. The slowest speech, in Chinese, needs half as much.
 _LEAST_SECONDS, _SECONDS_PER_CHAR = 8.0, 0.5
 
 
 class SpeechPiece(NamedTuple):
-    """A piece of audio, between -1 and 1 at `RATE`, and how many of the model's own tokens it was made of."""
+    """A piece of audio, in [-1, 1] at `RATE`, and the number of the model's tokens that it was made from."""
 
     sound: NDArray[np.float32]
     tokens: int
@@ -40,7 +40,7 @@ class Speaker(Protocol):
     """A loaded speech model. Only the thread that owns MLX uses it."""
 
     voices: Sequence[str]
-    """The voices; the first one is the default."""
+    """The first voice is the default."""
     instructions: Instructions
 
     def count_tokens(self, text: str) -> int:
@@ -53,7 +53,7 @@ class Speaker(Protocol):
 
 
 class _Qwen3Tts:
-    """Qwen3-TTS with its own voices, or one that takes a description of the voice."""
+    """Qwen3-TTS, with its own voices or with a description of the voice."""
 
     def __init__(self, network: Any, voices: Sequence[str]) -> None:
         config = network.config
@@ -98,7 +98,7 @@ class _Soprano:
             yield SpeechPiece(_sound_of_result(result), result.token_count)
 
 
-# By mlx-audio's names. These need no phonemiser, no torch, and no files outside their folder.
+# By mlx-audio's names. These models need no phonemiser, no torch, and no files outside their folder.
 _SPEAKERS: dict[str, Callable[[Any, Sequence[str]], Speaker]] = {"qwen3_tts": _Qwen3Tts, "soprano": _Soprano}
 
 
@@ -121,14 +121,14 @@ def load_speaker(folder: Path, progress: Progress) -> Speaker:
 
 
 def _max_frames(passage: str, frame_rate: float) -> int:
-    """Return how many frames of audio a passage may have."""
+    """Return the most frames of audio for a passage."""
     return int(frame_rate * max(_LEAST_SECONDS, _SECONDS_PER_CHAR * len(passage)))
 
 
 def _sound_of_result(result: Any) -> NDArray[np.float32]:
     sound: NDArray[np.float32] = np.nan_to_num(np.array(result.audio.astype(mx.float32)).reshape(-1))
     if result.sample_rate != RATE:
-        from scipy.signal import resample_poly  # whose import takes seconds
+        from scipy.signal import resample_poly  # this import takes seconds
 
         common = gcd(result.sample_rate, RATE)
         sound = resample_poly(sound, RATE // common, result.sample_rate // common)

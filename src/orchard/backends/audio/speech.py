@@ -30,7 +30,7 @@ from orchard.device.out_of_memory import (
 log = logging.getLogger("orchard.worker")
 
 MAX_REQUESTS = 64
-"""How many requests are spoken or wait, see `has_place`; each keeps its text, and an encoder once it has begun."""
+"""The most requests that are spoken or wait, see `has_place`. Each keeps its text and, once begun, an encoder."""
 _RETRY_AFTER = 5
 _END_PIECE = (None, True)
 _LARGEST_SAMPLE = 32_767
@@ -40,7 +40,7 @@ _Piece = tuple[bytes | None, bool]
 
 
 class _Speech:
-    """A request that has not ended. `pieces` are made in the thread that owns MLX, passage by passage."""
+    """A request that has not ended. The thread that owns MLX makes its `pieces`, passage by passage."""
 
     def __init__(self, request: Request, task: Speak, speaker: Speaker, voice: Voice) -> None:
         self.request = request
@@ -78,7 +78,7 @@ class _Speech:
 def _say_passage(
     speaker: Speaker, passage: str, voice: str, instructions: str | None, tries: int = 2
 ) -> Generator[SpeechPiece]:
-    """Say a passage. If memory runs out before its first sound, say its halves, or a single word `tries` times.
+    """Say a passage. If memory runs out before the first sound, say each half; try a single word `tries` times.
 
     Raise OrchardError("insufficient_memory") if that doesn't help, or if memory runs out later.
     """
@@ -108,7 +108,7 @@ class SpeechService(TurnService[_Speech]):
     """Serves one speech model."""
 
     def __init__(self, path: str, options: SpeechOptions) -> None:
-        """Take the model's folder; `options` has the most memory that the model and its requests may take."""
+        """`path`: the model's folder. `options.memory_limit`: the bytes that the model and its requests may take."""
         super().__init__(options.memory_limit)
         self._named_voices = options.voices
         self._folder = Path(path)
@@ -116,7 +116,7 @@ class SpeechService(TurnService[_Speech]):
         self._weights_bytes = 0
         self._dropped: list[_Speech] = []
         self._speaking: _Speech | None = None
-        """The request whose passage has begun. No other passage may begin before it ends: the model has its state."""
+        """The request whose passage is being spoken. Others wait: the model holds its state."""
 
     async def start(self, emit: Emit, progress: Progress) -> LoadResult:
         """Load the model, let it say a word, and return its size.
@@ -128,7 +128,7 @@ class SpeechService(TurnService[_Speech]):
         return LoadResult(self._weights_bytes, {"batching": "in_turn"})
 
     def _load(self, progress: Progress) -> Speaker:
-        """Load the model, in its thread."""
+        """Load the model, in the thread that owns MLX."""
         speaker = load_speaker(self._folder, progress)
         self._weights_bytes = mx.get_active_memory()
         said = speaker.say("Hello.", speaker.voices[0], None if speaker.instructions == "refused" else "Calm.")
@@ -151,7 +151,7 @@ class SpeechService(TurnService[_Speech]):
         self._start_work()
 
     def _check_request(self, request: Request, task: Speak, speaker: Speaker) -> Voice:
-        """Return the voice of a request. Raise OrchardError if it can't be served."""
+        """Return the voice of a request. Raise OrchardError if the request can't be served."""
         if not self._has_place(MAX_REQUESTS, request):
             message = f"{MAX_REQUESTS} requests wait for this model already"
             raise OrchardError("overloaded", message, retry_after=_RETRY_AFTER)
@@ -188,7 +188,7 @@ class SpeechService(TurnService[_Speech]):
         await self._free()
 
     async def _run(self) -> None:
-        """Make pieces of audio until no request wants any."""
+        """Make pieces of audio until no request needs more."""
         await self._free_dropped()
         while speech := self._next_speech():
             self._speaking = speech
@@ -205,7 +205,7 @@ class SpeechService(TurnService[_Speech]):
             await self._free_dropped()
 
     def _next_speech(self) -> _Speech | None:
-        """Return the request whose passage has begun, or else the one whose turn it is."""
+        """Return the request whose passage has begun, or else the request whose turn it is."""
         return self._speaking or next(iter(self._queue), None)
 
     def _events(self, speech: _Speech, piece: bytes | None) -> list[Event]:

@@ -1,4 +1,4 @@
-"""The service of a model that transcribes recordings: all requests take turns, a window of 30 s each."""
+"""The service of a model that transcribes recordings: requests take turns, one window of 30 s at a time."""
 
 import asyncio
 import logging
@@ -146,7 +146,7 @@ class TranscriptionService(Service):
             closing.add_done_callback(self._ending.discard)
 
     async def _run_piece(self, live: _TranscriptionRequest, work: Generator[Advance, None, None]) -> Advance | None:
-        """Do one piece of work in its turn; return None if there is no more."""
+        """Do one piece of a request's work, in its turn; return None if none is left."""
         await self._turns.take(live.request)
         try:
             return await self._thread.do(next, work, None)
@@ -154,7 +154,7 @@ class TranscriptionService(Service):
             self._turns.give_back()
 
     def _beat(self, live: _TranscriptionRequest) -> None:
-        """Note a sign of life, in the thread; raise if the request was cancelled."""
+        """Note a sign of life, in MLX's thread; raise if the request was cancelled."""
         self._thread.advance()
         if live.cancelled:
             raise _TranscriptionCancelled

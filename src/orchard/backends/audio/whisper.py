@@ -1,7 +1,7 @@
 """Whisper: loads each of its file layouts, and transcribes a recording window by window.
 
-The rules for windows are those of Whisper's paper (https://arxiv.org/abs/2212.04356, 3.8 and 4.5): 30 s at a time, from
-the end of the last complete segment on, and again at a higher temperature if the text is bad.
+The rules for windows are those of Whisper's paper (https://arxiv.org/abs/2212.04356, 3.8 and 4.5): 30 s at a time,
+from the end of the last complete segment on. Bad text is decoded again at a higher temperature.
 """
 
 import functools
@@ -39,7 +39,7 @@ _TEMPERATURES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _MOST_COMPRESSION = 2.4  # text that compresses better repeats itself
 _LEAST_LOGPROB = -1.0
 _SILENCE_PROB = 0.6
-_HOT_TEMPERATURE = 0.5  # text that was drawn at a higher temperature is not used as context of the next window
+_HOT_TEMPERATURE = 0.5  # text that was sampled at a higher temperature is no context for the next window
 
 
 class Whisper:
@@ -154,10 +154,10 @@ class _Windows:
             self._seek = max(self._seek, self._clips[0][0])
 
     def _decode(self, window: mx.array) -> DecodingResult:
-        """Return the text of a window, drawn at the lowest temperature at which it is good enough."""
+        """Return the text of a window, sampled at the lowest temperature that gives a good text."""
         features = self._model.encoder(window[None])
         if not self._task.temperature:
-            mx.random.seed(self._seek)  # the same recording gets the same text, whatever was drawn before
+            mx.random.seed(self._seek)  # the same recording gets the same text, whatever was sampled before
         result = None
         for temperature in self._temperatures:
             options = DecodingOptions(
@@ -177,10 +177,10 @@ class _Windows:
         return result
 
     def _split_segments(self, result: DecodingResult, size: int) -> tuple[list[dict[str, Any]], int]:
-        """Split a window's tokens between two successive timestamps; later ones than the window's `size` are its end.
+        """Split a window's tokens between two successive timestamps. Timestamps after frame `size` are its end.
 
-        Return the segments, and the frame at which the next window begins: it reads again what comes after the last
-        pair of timestamps. Times of words, which OpenAI's code uses too, would let the text depend on them.
+        Return the segments, and the frame at which the next window begins: there, what follows the last pair of
+        timestamps is read again. OpenAI's code also uses the times of words, so its text depends on them.
         """
         first: int = self._tokenizer.timestamp_begin
         tokens = result.tokens
@@ -205,7 +205,7 @@ class _Windows:
     def _make_segment(self, start: int, end: int, tokens: list[int]) -> dict[str, Any]:
         """Return a segment without words, from frame `start` to frame `end` of the window.
 
-        `timestamp`: the second of the timestamp before it; a window's only segment begins with the window in any case.
+        `timestamp`: the timestamp before its text, in seconds; a window's only segment begins with the window anyway.
         """
         offset = max(0, tokens[0] - self._tokenizer.timestamp_begin) * self._stride if tokens else 0
         return {
@@ -220,9 +220,9 @@ class _Windows:
 
 
 class _AlignmentModel:
-    """A model in the form that the timing of words needs: it gets the encoder's output, and attends in float32.
+    """A model in the form that word timing needs: it takes the encoder's output, and returns float32 attention.
 
-    In float16, the attention of all tokens to a place may be 0, which loses the timing.
+    In float16, the attention of all tokens to a frame may be 0, which loses the timing.
     """
 
     def __init__(self, model: Any) -> None:
@@ -248,19 +248,19 @@ class _BeatFilter(LogitFilter):  # type: ignore[misc]
 
 
 class _TimestampOrder(LogitFilter):  # type: ignore[misc]
-    """Lets no segment begin before the end of the one before it, or end where it begins.
+    """Forbids segments that begin before the previous segment ends, or that end where they begin.
 
-    mlx-audio's own rule takes places of tokens for timestamps, and so forbids none. This one comes before it, since it
-    also compares all timestamps with all text.
+    mlx-audio's own rule mistakes positions of tokens for timestamps, so it forbids none. This filter runs before that
+    rule, which also compares the probability of all timestamps with that of text.
     """
 
     def __init__(self, first: int, begin: int) -> None:
-        """`first`: the first timestamp. `begin`: how many tokens stand before a window's text."""
+        """`first`: the first timestamp token. `begin`: the number of tokens before a window's text."""
         self._first = first
         self._begin = begin
 
     def apply(self, logits: mx.array, tokens: mx.array) -> mx.array:
-        """Return the logits, -inf for earlier timestamps."""
+        """Return the logits, with -inf for timestamps that are too early."""
         found = np.array(tokens[0, self._begin :])
         is_time = found >= self._first
         if not is_time.any():
@@ -272,7 +272,7 @@ class _TimestampOrder(LogitFilter):  # type: ignore[misc]
 
 
 def _is_spoken(segment: dict[str, Any], no_speech_prob: float) -> bool:
-    """Return whether somebody said a segment's text: of hiss, some models write lines of full stops."""
+    """Return whether somebody said a segment's text: some models transcribe hiss as lines of full stops."""
     heard = segment["text"] if no_speech_prob <= _SILENCE_PROB else "".join(filter(str.isalnum, segment["text"]))
     return segment["start"] != segment["end"] and bool(heard.strip())
 
@@ -297,7 +297,7 @@ def _segment_of_dict(one: dict[str, Any], result: DecodingResult) -> Segment:
 
 
 def is_whisper(folder: Path) -> bool:
-    """Return whether a folder has a model of this family."""
+    """Return whether a folder has a Whisper model."""
     try:
         config = folder_files.read_json(folder / "config.json")
         return config.get("model_type") == "whisper" or "n_audio_state" in config
@@ -312,7 +312,7 @@ def load_whisper(folder: Path, progress: Callable[[float], None]) -> Whisper:
     """
     config = read_config(folder, "mlx-audio")
     with explain_load_errors(folder, "mlx-audio"):
-        # Products of float16 are even slower than others on such a CPU.
+        # On a slow CPU, float16 products are even slower than others.
         model = Model(ModelDimensions.from_dict(config), mx.float32 if cpu.is_slow() else mx.float16)
         weights = _load_whisper_weights(folder, np.float32 if cpu.is_slow() else np.float16)
         heads = weights.pop("alignment_heads", None)
@@ -324,7 +324,7 @@ def load_whisper(folder: Path, progress: Callable[[float], None]) -> Whisper:
     evaluate_weights(folder, model, progress, "mlx-audio")
     whisper_cpu.adapt_whisper(model)
     tokenizer = _load_whisper_tokenizer(folder, model.dims.n_vocab)
-    # mlx-audio asks for it four times in each window, and transformers makes a new one each time.
+    # mlx-audio calls this four times per window, and transformers makes a new dict each time.
     tokenizer.get_vocab = functools.cache(tokenizer.get_vocab)
     model._processor = SimpleNamespace(tokenizer=tokenizer)
     model.eval()
@@ -332,7 +332,7 @@ def load_whisper(folder: Path, progress: Callable[[float], None]) -> Whisper:
 
 
 def _load_whisper_weights(folder: Path, dtype: type[np.floating[Any]]) -> dict[str, mx.array]:
-    """Return the weights in a folder; those of an archive, which are read at once, have this type."""
+    """Return a folder's weights. Floats in an npz archive are read at once, and converted to `dtype`."""
     files = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("weights*.npz"))
     if not files:
         raise FileNotFoundError("it has no weights")
@@ -362,7 +362,7 @@ def _set_alignment_heads(model: Any, folder: Path, heads: mx.array | None) -> No
 def _load_whisper_tokenizer(folder: Path, size: int) -> Any:
     """Load the tokenizer; if the folder has none, make OpenAI's for a vocabulary of a known size.
 
-    Raise OrchardError("model_failed") if there is none, or if it is not Whisper's.
+    Raise OrchardError("model_failed") if this fails, or if the tokenizer is not Whisper's.
     """
     if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.json")):
         if size in SIZES:

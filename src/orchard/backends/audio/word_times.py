@@ -1,7 +1,7 @@
 """Finds the time of each word in a Whisper window, from its tokens' attention and the timestamps around it.
 
-The attention is aligned as in mlx-audio (https://github.com/openai/whisper, whisper/timing.py). It shows where one word
-ends and the next begins, but not to which of them a pause between them belongs.
+mlx-audio aligns words by attention (https://github.com/openai/whisper, whisper/timing.py). This shows where one word
+ends and the next begins, but not which of the two a pause between them belongs to.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,10 +20,10 @@ _LONGEST_TYPICAL = 0.7  # seconds
 def time_words(
     segments: Sequence[dict[str, Any]], model: Any, tokenizer: Any, heard: mx.array, frames: int, *, last_speech: float
 ) -> None:
-    """Set the `words` of a window's segments, and let each segment begin and end with them.
+    """Set the `words` of a window's segments, and move each segment's start and end to its words.
 
-    `heard`: the encoder's output for the window of `frames` frames. `last_speech`: the second at which the last word
-    before the window ended.
+    `heard`: the encoder's output for the window of `frames` frames. `last_speech`: the end of the last
+    word before the window, in seconds.
     """
     tokens = [[token for token in one["tokens"] if token < tokenizer.eot] for one in segments]
     timings = find_alignment(model, tokenizer, [token for each in tokens for token in each], heard, frames)
@@ -46,7 +46,7 @@ def time_words(
 
 
 def _shorten_at_sentences(timings: Sequence[WordTiming], most: float) -> None:
-    """Remove the pause between two sentences from the mark that ends the first or the word that begins the second."""
+    """Shorten a sentence's final mark and the word after it to `most` seconds: either may contain the pause."""
     for at in range(1, len(timings)):
         before, one = timings[at - 1], timings[at]
         if one.end - one.start <= most:
@@ -58,7 +58,7 @@ def _shorten_at_sentences(timings: Sequence[WordTiming], most: float) -> None:
 
 
 def _take_words(timings: Iterator[WordTiming], tokens: int, offset: float) -> Iterator[dict[str, Any]]:
-    """Yield the words of the next `tokens` tokens, with their begin and end in seconds of the recording."""
+    """Yield the words of the next `tokens` tokens, with their start and end in seconds of the recording."""
     while tokens > 0 and (timing := next(timings, None)):
         tokens -= len(timing.tokens)
         if timing.word:
@@ -67,7 +67,7 @@ def _take_words(timings: Iterator[WordTiming], tokens: int, offset: float) -> It
 
 
 def _keep_in_segment(words: Sequence[dict[str, Any]], segment: dict[str, Any]) -> None:
-    """Let a segment's first word begin, and its last word end, at the segment's timestamps if they are in the word.
+    """Cut a segment's first and last word at the segment's timestamps, if these lie within the words.
 
     Otherwise the word would include a part of the pause before or after the segment.
     """

@@ -1,4 +1,4 @@
 """Whisper's vocabularies, for models whose folder has no tokenizer.
 
-`merges.npz` is made from OpenAI's files (tools/whisper_vocabulary), under the licence that lies beside it.
+`merges.npz` is made from OpenAI's files (tools/whisper_vocabulary), under the licence beside it.
 """

@@ -10,9 +10,9 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 MERGES = Path(__file__).parent / "merges.npz"
-"""For each vocabulary an array (50000, 2): the two earlier tokens that make each token after the 256 bytes."""
+"""Per vocabulary, an array (50000, 2): the two earlier tokens that each token after the 256 bytes joins."""
 SIZES = {51_864: ("gpt2", 99), 51_865: ("multilingual", 99), 51_866: ("multilingual", 100)}
-"""By the number of tokens: the vocabulary and its number of languages (English, multilingual, large-v3)."""
+"""The vocabulary and its number of languages, by the number of tokens (English, multilingual, large-v3)."""
 
 _END = "<|endoftext|>"
 _TASK_TOKENS = ("translate", "transcribe", "startoflm", "startofprev", "nospeech", "notimestamps")
@@ -28,7 +28,7 @@ def make_tokenizer(size: int) -> Any:
     with np.load(MERGES, allow_pickle=False) as arrays:
         words, merges = spell_tokens(arrays[name].tolist())
     if name == "multilingual":
-        words.append("")  # it occurs in no text
+        words.append("")  # this token occurs in no text
     made = Tokenizer(models.BPE({word: number for number, word in enumerate(words)}, merges))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
@@ -38,7 +38,7 @@ def make_tokenizer(size: int) -> Any:
 
 
 def spell_tokens(merges: Sequence[Sequence[int]]) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the tokens of a vocabulary by their numbers, and its merges, in the characters that stand for bytes."""
+    """Return a vocabulary's tokens in the order of their ids, and its merges, as characters that stand for bytes."""
     words = sorted(pre_tokenizers.ByteLevel.alphabet())
     pairs = []
     for left, right in merges:
