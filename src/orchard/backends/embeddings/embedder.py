@@ -42,7 +42,7 @@ class Embedder(PassModel):
         *,
         truncate: bool = False,
     ) -> None:
-        """`truncate`: whether texts are cut if a task doesn't say."""
+        """`truncate`: whether to cut long texts if a task doesn't say."""
         self._network = network
         self._family = family
         self._recipe = recipe
@@ -56,7 +56,7 @@ class Embedder(PassModel):
 
     @property
     def result_bytes(self) -> int:
-        """The bytes of a vector."""
+        """The bytes per vector."""
         return self.width * 4
 
     def read_task(self, task: Embed) -> list[TokenizedText]:
@@ -77,7 +77,7 @@ class Embedder(PassModel):
         ]
 
     def cost(self, rows: int, length: int) -> int:
-        """Return the bytes, without weights, of a pass over `rows` texts of `length` tokens."""
+        """Return the bytes of a pass over `rows` texts of `length` tokens, without the weights."""
         return self._cost.estimate_bytes(rows, length) + rows * self.width * 8
 
     def compute(self, texts: Sequence[TokenizedText]) -> list[np.ndarray[Any, Any]]:
@@ -155,9 +155,9 @@ class EmbeddingsService(BatchService[EmbeddingOptions]):
 
 
 def longest_text_tokens(config: dict[str, Any], limit: int | None = None) -> int:
-    """Return the most tokens of a text, by a config.json and by `limit`, if any."""
+    """Return the most tokens that a text may have by a config.json and, if given, `limit`."""
     window = context_window(config)
-    if window and "roberta" in str(config.get("model_type")):  # its positions begin after that of padding
+    if window and "roberta" in str(config.get("model_type")):  # its positions begin after the padding token's id
         window -= int(config.get("pad_token_id", 1)) + 1
     return least_limit(window, limit)
 

@@ -1,4 +1,4 @@
-"""Reads the files that sentence-transformers writes beside a model: how to make vectors from the network's output.
+"""Reads the files of sentence-transformers, which say how to make vectors from a network's output.
 
 Their formats: https://sbert.net/docs/package_reference/sentence_transformer/models.html
 """
@@ -14,7 +14,7 @@ from orchard.core.errors import OrchardError
 
 # Model types with causal attention, in which only the last token attends to the whole text.
 _CAUSAL_TYPES = {"qwen3"}
-# Models that were trained for fewer dimensions, although their files don't say so.
+# Model types that were also trained for fewer dimensions, although their files don't say so.
 _MATRYOSHKA_TYPES = {"qwen3", "gemma3_text"}
 _NO_LIMIT = 10**9  # transformers writes 10^30 if a tokenizer has no limit
 
@@ -30,7 +30,7 @@ _ACTIVATIONS = {"Identity", "Tanh", "ReLU", "GELU", "Sigmoid"}
 
 
 class DenseLayer(Struct, frozen=True):
-    """A layer between pooling and normalising; its folder may have its weights."""
+    """A dense layer between pooling and normalising; `folder` may have its weights."""
 
     folder: Path
     activation: str
@@ -39,9 +39,9 @@ class DenseLayer(Struct, frozen=True):
 class VectorRecipe(Struct, frozen=True, kw_only=True):
     """How a model's vectors are made.
 
-    `pooling`: the kinds of pooling, whose results are joined. `prompts`: texts to put before inputs, by name; `prompt`:
-    the name of the default. `max_tokens`: of a text; None: as the network and the tokenizer say. `lower`: texts become
-    lower case. `matryoshka`: the first numbers of a vector are a good vector; `sizes`: how many (empty: any number).
+    `pooling`: the kinds of pooling, whose results are concatenated. `prompts`: texts to put before inputs, by name.
+    `prompt`: the default's name. `max_tokens`: the limit per text (None: the network's and the tokenizer's). `lower`:
+    make texts lower case. `matryoshka`: vectors may be cut to their first numbers. `sizes`: how many (empty: any).
     """
 
     pooling: tuple[str, ...]
@@ -60,8 +60,8 @@ def read_recipe(folder: Path, config: dict[str, Any], matryoshka: bool | None = 
 
     `matryoshka`: the value of the setting; None: not set.
 
-    Without such files a vector is the normalised mean of all tokens or, with causal attention, the last token. Raise
-    OrchardError("model_failed") if the vectors are made in a way that is not supported.
+    Without files of sentence-transformers, a vector is the normalised mean of all tokens or, with causal attention, the
+    last token. Raise OrchardError("model_failed") if the vectors are made in a way that is not supported.
     """
     try:
         return _parse_recipe(folder, config, matryoshka)
@@ -134,7 +134,7 @@ def _activation(config: dict[str, Any]) -> str:
 
 
 def _read_json_file(file: Path, missing: Any = None) -> Any:
-    """Read a JSON file; `missing`, or an empty object, stands for one that isn't there."""
+    """Read a JSON file; if there is none, return `missing` or an empty object."""
     if not file.is_file():
         return {} if missing is None else missing
     try:
@@ -157,5 +157,5 @@ def load_dense_weights(layer: DenseLayer) -> dict[str, mx.array]:
 
 
 def least_limit(*limits: int | None) -> int:
-    """Return the least of these numbers of tokens; None and implausibly great numbers are not limits."""
+    """Return the smallest limit on tokens; None and implausibly large numbers are no limits."""
     return min((limit for limit in limits if limit and 0 < limit < _NO_LIMIT), default=_NO_LIMIT)

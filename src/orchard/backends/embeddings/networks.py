@@ -18,10 +18,10 @@ from orchard.backends.model_folder import Progress, evaluate_weights, explain_lo
 from orchard.core.errors import OrchardError
 
 LIBRARY = "mlx-vlm"
-"""What loads the networks."""
+"""The library that loads the networks."""
 _VISION_TYPES = {"qwen3_vl", "qwen3_vl_embedding"}
-"""Models whose vectors are last hidden states, which the backend of vision models computes."""
-_EAGER_TOKENS = 2048  # passes with at least so many tokens compute their layers one by one
+"""Models whose vectors are last hidden states: the backend of vision models serves them."""
+_EAGER_TOKENS = 2048  # passes with at least this many tokens compute their layers one by one
 
 Hidden = Callable[[Any, mx.array, mx.array], mx.array]
 
@@ -32,7 +32,7 @@ class Family(NamedTuple):
     `name`, `ranker`: mlx-vlm's embedding model and reranker (None: none). `hidden` returns the last hidden states
     (rows, n, width) for tokens and their mask (rows, n). `adapt` changes a config.json to mlx-vlm's form. `mend`
     corrects a loaded network. `classifies`: the reranker is a classifier of pairs. `has_dense`: the network itself has
-    the layers after pooling.
+    the dense layers after pooling.
     """
 
     name: str
@@ -56,7 +56,7 @@ def _causal_hidden(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
 
 
 def _modernbert_hidden(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
-    """Read tokens with masks in which each attends to one at least; in mlx-vlm's, in float16, padding may to none."""
+    """Read tokens; each attends to at least one token. With mlx-vlm's float16 masks, padding may attend to none."""
     everywhere, near = _bidirectional_masks(mask, network.local_attention // 2)
     hidden: mx.array = network.embeddings(tokens)
     for layer in network.layers:
@@ -77,7 +77,7 @@ def _gemma_hidden(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
 
 
 def _gemma2_hidden(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
-    """Read tokens with masks in which each attends to one at least; in mlx-vlm's, padding far away attends to none."""
+    """Read tokens; each attends to at least one token. With mlx-vlm's masks, padding far away attends to none."""
     model = network.language_model
     everywhere, near = _bidirectional_masks(mask, model.config.sliding_window)
     hidden: mx.array = model.embed_tokens(tokens)
@@ -93,7 +93,7 @@ def _gemma2_hidden(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
 def _bidirectional_masks(mask: mx.array, window: int) -> tuple[mx.array, mx.array]:
     """Return two masks (rows, 1, n, n): for attention to all of the text, and to tokens at most `window` away.
 
-    Padding also attends to itself, so that each token attends to one at least.
+    Padding also attends to itself, so that each token attends to at least one.
     """
     places = mx.arange(mask.shape[1])
     distance = mx.abs(places[:, None] - places[None, :])
@@ -118,7 +118,7 @@ def _adapt_modernbert_config(config: dict[str, Any]) -> None:
 
 
 def _use_exact_gelu(network: Any) -> None:
-    """Replace the activation functions by the exact GELU; mlx-vlm 0.7.10 uses the approximation by tanh."""
+    """Replace the activation functions by the exact GELU; mlx-vlm 0.7.10 uses the tanh approximation."""
     for module in network.modules():
         if isinstance(module, nn.GELU):
             module._approx = "none"
@@ -140,12 +140,12 @@ def _adapt_gemma_config(config: dict[str, Any]) -> None:
 
 
 def _adapt_gemma2_config(config: dict[str, Any]) -> None:
-    # Then mlx-vlm leaves out the weights of the other parts.
+    # So mlx-vlm leaves out the weights for images and audio.
     config |= {"vision_config": None, "audio_config": None}
 
 
 def _attention_period(config: dict[str, Any], *, first: bool) -> int | None:
-    """Return the period of full-attention layers in a config.json's list; they are the first or the last of each."""
+    """Return the period of full-attention layers in a config.json; `first`: they begin a period, else they end it."""
     types = config.get("layer_types")
     if not isinstance(types, list) or "full_attention" not in types:
         return None
@@ -178,7 +178,7 @@ FAMILIES = {
 
 
 def text_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a config.json for texts, if it has several parts."""
+    """Return a config.json in which `text_config`, if any, overrides the rest."""
     part = config.get("text_config")
     return config | part | {"model_type": config["model_type"]} if isinstance(part, dict) else config
 
@@ -204,7 +204,7 @@ def load_encoder_network(
         classifies = is_ranker and family.classifies
         name = "SequenceClassificationModel" if classifies else "Model"
         network = load_encoder_model(seen, model_remapping={}, model_class_name=name, config=adapted, lazy=True)
-        mx.eval(mx.random.state)  # otherwise the random state would keep the weights that a network begins with
+        mx.eval(mx.random.state)  # otherwise the random state would keep the network's initial weights
         cpu.widen_to_float32(network)
         evaluate_weights(folder, network, progress, LIBRARY)
     family.mend(network)
@@ -230,7 +230,7 @@ def _hide_subfolders(folder: Path, *, everything: bool) -> Iterator[Path]:
 
 
 class _PacedLayer(nn.Module):  # type: ignore[misc]
-    """A layer that is evaluated before the next one in large passes, so that each is a separate piece of work."""
+    """A layer that large passes evaluate before the next layer, so that each layer is a piece of work."""
 
     def __init__(self, layer: nn.Module, beat: Callable[[], None]) -> None:
         super().__init__()
@@ -246,12 +246,12 @@ class _PacedLayer(nn.Module):  # type: ignore[misc]
 
 
 class PassCost:
-    """Estimates the bytes of a pass from a network's sizes; rather too high than too low."""
+    """Estimates the bytes of a pass from a network's sizes; errs on the high side."""
 
-    _WIDE, _INNER_WIDE = 12, 4  # arrays of the layers' width, and of their MLP's, that are there at once
+    _WIDE, _INNER_WIDE = 12, 4  # arrays of the layers' width, and of their MLP's width, that exist at once
 
     def __init__(self, network: nn.Module, config: dict[str, Any]) -> None:
-        """Take the sizes of a network, which is not kept, from its config.json."""
+        """Take a network's sizes from its config.json; don't keep the network."""
         width, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
         # Keys and values that several heads share are not repeated; all heads together may be wider than the layers.
         layers = [config, *(config.get("per_layer_config") or {}).values()]

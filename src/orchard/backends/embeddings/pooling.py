@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import mlx.core as mx
 from mlx import nn
 
-_LEAST_NORM = 1e-12  # of a norm, as in torch
+_LEAST_NORM = 1e-12  # as in torch
 
 
 def pool(hidden: mx.array, mask: mx.array, modes: Sequence[str]) -> mx.array:
-    """Return the vectors (rows, width · ways) of hidden states (rows, n, width), in float32.
+    """Return the vectors (rows, width · modes) of hidden states (rows, n, width), in float32.
 
     `mask` (rows, n) is 1 for a text's tokens, which come first, and 0 for padding.
     """

@@ -26,7 +26,7 @@ from orchard.core.tasks.rerank import (
 )
 from orchard.device.lane import give_way
 
-# What Qwen3-Reranker was trained with: https://huggingface.co/Qwen/Qwen3-Reranker-0.6B
+# The prompt that Qwen3-Reranker was trained with: https://huggingface.co/Qwen/Qwen3-Reranker-0.6B
 _HEAD = (
     "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
     'provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
@@ -36,7 +36,7 @@ _INSTRUCTION = "Given a web search query, retrieve relevant passages that answer
 
 
 class TokenizedQuery(NamedTuple):
-    """A query as the model gets it, with the text that the model gets before a document, and its tokens."""
+    """The text that the model gets before a document, which contains the query, and its tokens."""
 
     text: str
     tokens: list[int]
@@ -46,7 +46,7 @@ class _Ranker(PassModel):
     result_bytes = 64
 
     def __init__(self, network: Any, texts: TextTokenizer, config: dict[str, Any], frame_tokens: int) -> None:
-        """`frame_tokens`: how many tokens a text has besides those of the query and of the document."""
+        """`frame_tokens`: how many tokens a text has besides the query's and the document's."""
         self._network = network
         self._texts = texts
         self._room = texts.most - frame_tokens
@@ -54,7 +54,7 @@ class _Ranker(PassModel):
         self._cost = PassCost(network, config)
 
     def read_task(self, task: Rerank) -> list[TokenizedText]:
-        """Return the tokens of the pieces of each document, with its query. Raise OrchardError if a text is wrong."""
+        """Return the tokens of each document's pieces, each with the query. Raise OrchardError if a text is wrong."""
         ask = lru_cache(maxsize=1)(partial(self._read_query, task))  # most requests have one query
         found: list[TokenizedText] = []
         for number, document in enumerate(task.documents):
@@ -99,10 +99,10 @@ class _Ranker(PassModel):
 
     @abstractmethod
     def _join(self, asked: TokenizedQuery, piece: list[int], number: int) -> TokenizedText:
-        """Return all tokens of a piece of a document."""
+        """Return all tokens that the model reads for a piece."""
 
     def cost(self, rows: int, length: int) -> int:
-        """Return the bytes, without weights, of a pass over `rows` texts of `length` tokens."""
+        """Return the bytes of a pass over `rows` texts of `length` tokens, without the weights."""
         return self._cost.estimate_bytes(rows, length)
 
     def result(self, task: Rerank, found: float) -> Relevance:
@@ -157,7 +157,7 @@ class AnsweringRanker(_Ranker):
         return TokenizedQuery(question, asked.tokens)
 
     def _read_document(self, asked: TokenizedQuery, document: str, most: int) -> Beginning:
-        # The space may be part of the document's first token, so they are tokenised together.
+        # The space may be part of the document's first token, so both texts are tokenised together.
         before = len(asked.tokens)
         tokens, whole = self._texts.tokenise_plain(f"{asked.text} {document}", before + most)
         return Beginning(tokens[before:], whole)

@@ -34,7 +34,7 @@ log = logging.getLogger("orchard.worker")
 
 _CRASHED = 70  # sysexits.h: EX_SOFTWARE
 _RETRY_AFTER = 5
-_TOKENS = {"cpu": 2048, "gpu": 16_384}  # in a pass, with padding
+_TOKENS = {"cpu": 2048, "gpu": 16_384}  # per pass, with padding
 _MOST_BYTES = 2**20  # of a pass's results: a slow reader gets no more before it has read them
 _PASSES_PER_CLEAR = 64
 _SECONDS_UNTIL_CLEAR = 5.0
@@ -43,7 +43,7 @@ _SECONDS_UNTIL_CLEAR = 5.0
 class TokenizedText(Struct, frozen=True):
     """The tokens of a text; `types`: the part of a pair that each token belongs to, for models that use it.
 
-    `choice`: the choice of its results, for a piece of a document; None: its place among the request's texts.
+    `choice`: for a piece of a document, the choice of its result; None: its place among the request's texts.
     """
 
     tokens: Sequence[int]
@@ -52,7 +52,7 @@ class TokenizedText(Struct, frozen=True):
 
 
 def _check_driver(driver: asyncio.Task[None]) -> None:
-    """End the process if its driver broke; otherwise callers would wait forever."""
+    """End the process if `_drive` failed; otherwise callers would wait forever."""
     if not driver.cancelled() and (error := driver.exception()):
         log.critical("the batches of texts broke; this worker ends", exc_info=error)
         logging.shutdown()
@@ -74,11 +74,11 @@ class PassModel(Protocol):
     def read_task(self, task: Any) -> list[TokenizedText]:
         """Return the tokens of a task's texts, in the tokenizer's thread. Raise OrchardError if a text is wrong.
 
-        What takes long gives way between the texts, see `orchard.device.lane.give_way`.
+        Long work gives way between the texts, see `orchard.device.lane.give_way`.
         """
 
     def cost(self, rows: int, length: int) -> int:
-        """Return the bytes, without weights, of a pass over `rows` texts of `length` tokens."""
+        """Return the bytes of a pass over `rows` texts of `length` tokens, without the weights."""
 
     def compute(self, texts: Sequence[TokenizedText]) -> Sequence[Any]:
         """Return the result of each text, in MLX's thread."""
@@ -88,14 +88,14 @@ class PassModel(Protocol):
 
 
 class _BatchedRequest:
-    """A request that was submitted and has not ended. It has texts once they are tokenised, by the task `reading`."""
+    """A request that was submitted and has not ended. The task `reading` tokenises its texts."""
 
     reading: asyncio.Task[None]
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.texts: list[TokenizedText] = []
-        self.needed_bytes = 0  # bytes, for its longest text alone
+        self.needed_bytes = 0  # for a pass with only its longest text
         self.texts_left = 0
         self.begun = False
         self.paused = False
@@ -106,20 +106,20 @@ class _BatchedRequest:
 
     @property
     def input_count(self) -> int:
-        """How many texts there are, with the pieces of a document as one."""
+        """How many texts there are; a document's pieces count as one."""
         return len({number if text.choice is None else text.choice for number, text in enumerate(self.texts)})
 
 
 class BatchService(Service, Generic[B]):
-    """Serves one model; a subclass says how it is loaded."""
+    """Serves one model, which a subclass loads."""
 
     @staticmethod
     def prepare() -> int:
-        """Return the bytes that the device lets models use. Importing this file has imported what a load needs."""
+        """Return the bytes that the device lets models use. Importing this module already imports what a load needs."""
         return recommended_bytes()
 
     def __init__(self, path: str, options: B) -> None:
-        """`options.queue_size` requests wait; see `has_place`."""
+        """`options.queue_size`: the most requests that wait, see `has_place`."""
         self._path = Path(path)
         self._options = options
         self._memory = self._most_memory = options.memory_limit or recommended_bytes()
@@ -188,7 +188,7 @@ class BatchService(Service, Generic[B]):
             self._admit(live)
 
     def _admit(self, live: _BatchedRequest) -> None:
-        """Let a request's texts wait for a pass, unless it is paused or needs more memory than there is for now."""
+        """Let a request's texts wait for a pass, unless the request is paused or needs more memory than is free."""
         if live.paused or self._is_starved(live):
             self._waiting.pause(live.request.id)
         else:
@@ -199,7 +199,7 @@ class BatchService(Service, Generic[B]):
         return live.texts_left > 0 and live.needed_bytes > self._memory - self._weights_bytes
 
     def starved_requests(self) -> list[str]:
-        """Return the requests that wait because a text needs more memory than there is for now."""
+        """Return the requests that wait because a text needs more memory than there is now."""
         return [live.request.id for live in self._starving]
 
     def memory_use(self) -> MemoryUse:
@@ -211,7 +211,7 @@ class BatchService(Service, Generic[B]):
 
     @property
     def _starving(self) -> list[_BatchedRequest]:
-        """The starved requests, the oldest first. Any thread may ask."""
+        """The starved requests, the oldest first. Any thread may read this."""
         return [live for live in list(self._live.values()) if not live.paused and self._is_starved(live)]
 
     def heartbeat(self) -> Heartbeat:
@@ -234,7 +234,7 @@ class BatchService(Service, Generic[B]):
             self._driver.cancel()
             await asyncio.wait([self._driver])
         await asyncio.to_thread(self._reader.close)
-        vars(self).pop("_model", None)  # there is none if its load failed
+        vars(self).pop("_model", None)  # there is no model if its load failed
         await self._thread.close()
 
     # The texts of a request
@@ -259,7 +259,7 @@ class BatchService(Service, Generic[B]):
             self._tell([])
 
     def _needed_bytes(self, texts: Sequence[TokenizedText]) -> int:
-        """Return the bytes that the longest text takes alone. Raise OrchardError if there can never be so many."""
+        """Return the bytes of a pass with only the longest text. Raise OrchardError if they can never be free."""
         longest = max(len(text.tokens) for text in texts)
         needed = self._model.cost(1, longest)
         if needed > self._most_memory - self._weights_bytes:
@@ -333,7 +333,7 @@ class BatchService(Service, Generic[B]):
         self._tell(list(made.items()))
 
     def _compute(self, texts: Sequence[TokenizedText]) -> list[Any]:
-        """Return each text's result; an OrchardError for one that finds no memory even in a pass of its own."""
+        """Return each text's result, or an OrchardError if memory is too short even for a pass of its own."""
         results: list[Any] = []
         for part, found in run_in_parts(self._model.compute, texts, _halve_texts):
             results += [found] * len(part) if isinstance(found, OrchardError) else found
@@ -345,7 +345,7 @@ class BatchService(Service, Generic[B]):
         self._tell([(request_id, [event])])
 
     def _tell(self, events: list[tuple[str, list[Event]]]) -> None:
-        """Emit events, or only the numbers of running and waiting requests, and the starved ones, if they changed."""
+        """Emit events; without any, report the running, waiting and starved requests only if these changed."""
         running = sum(live.begun for live in self._live.values())
         numbers = running, len(self._live) - running
         if events or (*numbers, self.starved_requests()) != self._last_report:

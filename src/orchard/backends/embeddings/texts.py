@@ -49,18 +49,18 @@ class TextTokenizer:
         self.most_chars = self._chars_of(self.most)
 
     def cut_text(self, text: str) -> str:
-        """Return a text, or a beginning of it that is still longer than the model can read."""
+        """Return a text; if it is very long, a beginning that is still too long for the model."""
         return text[: self.most_chars + 1]
 
     def read_texts(self, texts: Sequence[str], params: Sequence[str], *, truncate: bool) -> list[TokenizedText]:
-        """Return the tokens of texts. `params`: the fields that they came in.
+        """Return the tokens of texts. `params`: the request's field of each text.
 
         With `truncate`, cut off the end of a text that is too long; without it, raise OrchardError. Only the beginning
-        of a long text is tokenised. Smaller work goes first between some texts.
+        of a long text is tokenised. Smaller work may go first, between batches.
         """
         found: list[TokenizedText] = []
         for batch in _split_batches(texts):
-            # A longer text is not tokenised here.
+            # `_fit_text` tokenises longer texts.
             short = self._tokenizer.encode_batch(["" if len(text) > CHARS_AT_ONCE else text for text in batch])
             for text, tokens in zip(batch, short, strict=True):
                 found.append(self._fit_text(text, tokens, params[len(found)], truncate=truncate))
@@ -68,7 +68,7 @@ class TextTokenizer:
         return found
 
     def _fit_text(self, text: str, short: Encoding, param: str, *, truncate: bool) -> TokenizedText:
-        """Return the tokens of a text that fit; `short` are all of its tokens, if the text is short."""
+        """Return those tokens of a text that fit. `short`: all of its tokens, if the text is short."""
         length = len(text)
         if length > self.most_chars and not truncate:
             raise too_many_characters(param, self.most_chars, self.most)
@@ -85,7 +85,7 @@ class TextTokenizer:
         return TokenizedText(tokens.ids, tokens.type_ids)
 
     def _read_beginning(self, text: str) -> tuple[Encoding, int]:
-        """Return the tokens of as much of a text as can be read, and of how many characters of it."""
+        """Return the tokens of as much of a text as the model can read, and how many characters that is."""
         end = min(len(text), self.most_chars)
         chars = min(end, first_length(self.most))
         while True:
@@ -101,7 +101,7 @@ class TextTokenizer:
         )
 
     def _chars_of(self, tokens: int) -> int:
-        """Return the most characters of a text that has no more than so many tokens."""
+        """Return the most characters of a text that has at most `tokens` tokens."""
         return max(CHARS_AT_ONCE, _CHARS_FACTOR * tokens * self._longest)
 
     def pair_frame(self) -> "PairFrame":
@@ -132,11 +132,11 @@ class PairFrame(Struct, frozen=True):
 
     @property
     def token_count(self) -> int:
-        """How many tokens these are."""
+        """The number of special tokens."""
         return sum(len(part.tokens) for part in (self.before, self.between, self.after))
 
     def join(self, first: Sequence[int], second: Sequence[int], choice: int) -> TokenizedText:
-        """Return the tokens of a pair, which is a part of the answer's `choice`."""
+        """Return the tokens of a pair, whose result belongs to `choice`."""
         before, between, after = self.before, self.between, self.after
         tokens = [*before.tokens, *first, *between.tokens, *second, *after.tokens]
         kinds = [self.types[0]] * len(first), [self.types[1]] * len(second)
@@ -144,7 +144,7 @@ class PairFrame(Struct, frozen=True):
 
 
 def _split_batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield texts in batches, in order: those that are short enough to be tokenised at once."""
+    """Yield texts in order, in batches of at most `CHARS_AT_ONCE` characters or one longer text."""
     begin = chars = 0
     for place, text in enumerate(texts):
         chars += len(text)

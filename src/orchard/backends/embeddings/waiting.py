@@ -1,4 +1,4 @@
-"""The queue of texts, and the choice of those that share the next pass: similar lengths, of all requests."""
+"""Queues the texts of all requests, and chooses texts of similar length for the next pass."""
 
 from bisect import bisect_right, insort
 from collections import deque
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from orchard.core.fair_queue import FairQueue
 from orchard.core.request import Request
 
-# Texts may share a pass if the lengths differ by so many tokens, or by this part of the length.
+# How much the lengths of texts that share a pass may differ: in tokens, and as a ratio.
 _LONGER, _SHORTER = 16, 8
 _RATIO = 0.8
 
@@ -35,7 +35,7 @@ class _WaitingTexts:
 
 
 class TextQueue:
-    """The texts of requests, by length. Requests take turns in choosing the length of the next pass: `FairQueue`."""
+    """The texts of requests, by length. Requests take turns in choosing the next pass's length, see `FairQueue`."""
 
     def __init__(self) -> None:
         self._active: dict[str, _WaitingTexts] = {}
@@ -45,11 +45,11 @@ class TextQueue:
         self._lengths: list[int] = []  # the keys of `_places`, sorted
 
     def __bool__(self) -> bool:
-        """Return whether a text waits that is not paused."""
+        """Return whether a text waits and is not paused."""
         return bool(self._active)
 
     def add(self, request: Request, lengths: Sequence[int]) -> None:
-        """Add a request's texts, at least one, by their numbers of tokens."""
+        """Add a request's texts, at least one; `lengths`: their numbers of tokens."""
         self._enter(_WaitingTexts(request, dict(enumerate(lengths))))
 
     def drop(self, request_id: str) -> None:
@@ -71,8 +71,8 @@ class TextQueue:
     def take(self, fits: Callable[[int, int], bool]) -> list[TextPlace]:
         """Take texts of similar length for a pass; the first is the longest text of the request whose turn it is.
 
-        At least one text must wait. `fits(rows, length)` returns whether a pass may have so many texts, padded to that
-        length; a single text is always taken.
+        At least one text must wait. `fits(rows, length)` returns whether a pass may have `rows` texts, padded to
+        `length`; a single text is always taken.
         """
         asked = next(iter(self._turns))
         request_id = asked.request.id
@@ -80,7 +80,7 @@ class TextQueue:
         first = asked.longest()
         length = asked.lengths[first]
         taken = [self._take_text(asked, TextPlace(request_id, first))]
-        # Longer ones may come along only where they leave room for the first.
+        # Longer texts may only join if they leave room for the first text.
         longest = self._longest_near(length)
         if not fits(2, longest):
             longest = length
@@ -114,7 +114,7 @@ class TextQueue:
         return self._active.pop(request_id, None)
 
     def _longest_near(self, length: int) -> int:
-        """Return the greatest length of waiting texts that is at least this one and not much greater."""
+        """Return the length of the longest waiting text that isn't much longer than `length`, or `length`."""
         at = bisect_right(self._lengths, max(length / _RATIO, length + _LONGER))
         while at and self._lengths[at - 1] > length:
             at -= 1
