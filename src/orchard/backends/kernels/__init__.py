@@ -1,1 +1,1 @@
-"""Faster ways to compute the layers of networks than those of MLX and of the libraries of models."""
+"""Computes the layers of networks faster than MLX and the model libraries do."""

@@ -1,4 +1,4 @@
-"""Lets numpy compute products on CPUs without Accelerate: MLX's own are twenty times slower (2 GFLOP/s per machine).
+"""Lets numpy compute products on slow CPUs, without Accelerate: MLX's are twenty times slower (2 GFLOP/s per machine).
 
 On a Mac, MLX uses Accelerate on the CPU.
 """
@@ -15,24 +15,24 @@ from mlx.utils import tree_unflatten
 from threadpoolctl import ThreadpoolController
 
 FEWEST_ROWS = 4
-"""The fewest rows that numpy multiplies in a model that generates text. Fewer gain little, and MLX's result for a row
-doesn't depend on other rows."""
+"""The fewest rows that numpy multiplies in a model that generates text. Fewer rows gain little, and MLX's result for
+a row doesn't depend on other rows."""
 _FEWEST_ROWS_OF_SMALL = 2
 """The same for small layers without quantisation, which have nothing to unpack."""
 MANY_ROWS = 64
-"""The fewest rows that numpy multiplies with all its threads in such a model."""
+"""The fewest rows that numpy multiplies with all its threads in a model that generates text."""
 _LEAST_WEIGHTS = 2**18
 """The least weights per layer, on average, for which waiting for numpy costs little even with one row."""
 _LAYERS = (nn.Linear, nn.Embedding, nn.QuantizedLinear, nn.QuantizedEmbedding)
 
 
 def is_slow() -> bool:
-    """Return whether MLX runs on such a CPU."""
+    """Return whether MLX runs on a slow CPU."""
     return sys.platform != "darwin" and mx.default_device() == mx.cpu
 
 
 def use_numpy(network: nn.Module, fewest_rows: int = 1, *, generates: bool = False) -> None:
-    """On such a CPU, let numpy compute the products of a network's float32 layers with `fewest_rows` rows or more.
+    """On a slow CPU, let numpy compute the products of a network's float32 layers with `fewest_rows` rows or more.
 
     `generates`: the model generates text, so most of its products have few rows; see `threads_for`.
     """
@@ -45,12 +45,12 @@ def use_numpy(network: nn.Module, fewest_rows: int = 1, *, generates: bool = Fal
 
 
 def widen_to_float32(network: nn.Module, room: int = 0) -> bool:
-    """On such a CPU, let a network compute in float32 if that is faster; return whether its weights are float32 then.
+    """On a slow CPU, let a network compute in float32 if that is faster; return whether its weights are float32 then.
 
-    A network whose weights take at most `room` bytes in float32 gets such weights, and numpy computes its products:
-    all of them if the layers are large, those of two or more rows if they are small and in half precision. Other
-    networks only change if they have quantised layers, which they keep: MLX's product of quantised weights takes ten
-    times as long with inputs in half precision.
+    If the weights take at most `room` bytes in float32, they become float32, and numpy computes the products: all of
+    them if the layers are large, those of two or more rows if the layers are small and in half precision. Otherwise
+    only networks with quantised layers change. They keep these, but compute in float32: MLX's product of quantised
+    weights takes ten times as long with inputs in half precision.
     """
     if not is_slow():
         return False
@@ -59,7 +59,7 @@ def widen_to_float32(network: nn.Module, room: int = 0) -> bool:
     are_large = weights >= len(layers) * _LEAST_WEIGHTS
     are_half = all(module.weight.dtype in (mx.bfloat16, mx.float16) for _, module in layers)
     if layers and weights * mx.float32.size <= room and (are_large or are_half):
-        network.set_dtype(mx.float32)  # first: weights would be rounded to the type of their scales
+        network.set_dtype(mx.float32)  # first: else weights are rounded to their scales' type
         network.update_modules(tree_unflatten([(name, _unpack_layer(module)) for name, module in layers]))
         use_numpy(network, 1 if are_large else _FEWEST_ROWS_OF_SMALL, generates=True)
         return True
@@ -90,10 +90,10 @@ def _unpack_layer(layer: nn.Module) -> nn.Module:
 
 
 def threads_for(rows: int) -> AbstractContextManager[Any]:
-    """Let numpy multiply fewer than `MANY_ROWS` rows in one thread, within this context.
+    """Return a context in which numpy multiplies fewer than `MANY_ROWS` rows in one thread.
 
-    Its threads wait for each other in a loop: where other programs keep the cores busy, a short product takes 20 times
-    as long with several.
+    Its threads wait for each other in a busy loop. If other programs use the cores, a short product takes 20 times as
+    long with several threads.
     """
     if rows >= MANY_ROWS:
         return nullcontext()

@@ -1,7 +1,7 @@
 """Products of 4-bit weights with one or a few rows of inputs on CUDA: a kernel that reads each weight once.
 
-With MLX 0.32.4's products, a model's step with eight rows takes twice as long (docs/performance.md), and its product
-for one row takes a fifth longer than this kernel. The kernel sums each row in the same order, whatever the other rows.
+With MLX 0.32.4's products, a model's step with eight rows takes twice as long (docs/performance.md), and a product for
+one row takes a fifth longer than with this kernel. The kernel sums each row in the same order, whatever the others.
 Eight rows are one side of a tensor core's product (m16n8k16 in
 https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-instructions), so up to eight rows cost as
 much as one. The packed weights are used as exact integers. Scales and biases are applied to the sums of each group, in
@@ -25,16 +25,16 @@ MOST_ROWS = 32
 _WARPS = 8
 _CHUNK = 64  # weights of a row that a warp reads at a time
 _GROUPS = (64, 128)
-# Of a type: the bits that make two numbers base + n out of two nibbles n, that base, two ones, and PTX's name.
+# Per type: the bits that turn two nibbles n into two numbers base + n, the base, two ones, and PTX's name.
 _NUMBERS = {
     mx.bfloat16: ("0x43004300u", "128.f", "0x3f803f80u", "bf16"),
     mx.float16: ("0x64006400u", "1024.f", "0x3c003c00u", "f16"),
 }
 
 # A block computes 16 * BANDS outputs of all rows; its warps share the width. Lanes 4i to 4i + 3 hold weights of outputs
-# i and i + 8 of each band, and inputs of row i. A product sums over pairs in any order, as long as both sides have the
-# same: nibbles 0 and 4 of a word lie 16 bits apart, so they are one pair. The sums are rounded by name (__fmaf_rn), so
-# that the compiler rounds alike for any number of tiles and bands.
+# i and i + 8 of each band, and inputs of row i. A product may sum over pairs in any order that both sides share.
+# Nibbles 0 and 4 of a word lie 16 bits apart, so they are one pair. __fmaf_rn fixes how sums are rounded: else the
+# compiler might round differently for other numbers of tiles and bands.
 _SOURCE = """
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int of_eight = lane / 4, of_four = lane % 4;
@@ -128,7 +128,7 @@ __device__ __forceinline__ void multiply(
 
 @cache
 def is_kernel_correct(dtype: mx.Dtype) -> bool:
-    """Return whether the device runs the kernel correctly with inputs of a type: tensor cores differ."""
+    """Return whether the device's tensor cores run the kernel correctly with inputs of a type."""
     layer = nn.QuantizedLinear(2 * _CHUNK, 16, bias=False, group_size=_CHUNK, bits=4)
     layer.set_dtype(dtype)
     inputs = mx.random.normal((2, 2 * _CHUNK), key=mx.random.key(0)).astype(dtype)
@@ -140,7 +140,7 @@ def is_kernel_correct(dtype: mx.Dtype) -> bool:
 
 
 def can_multiply(rows: int, dtype: mx.Dtype, layer: Any) -> bool:
-    """Return whether `product_of_few_rows` can compute so many rows of a type with a quantised layer on CUDA."""
+    """Return whether `product_of_few_rows` can multiply `rows` rows of a type by a quantised layer on CUDA."""
     outputs, words = layer["weight"].shape
     return (
         rows <= MOST_ROWS
@@ -158,9 +158,9 @@ def product_of_few_rows(inputs: mx.array, layer: Any) -> mx.array:
     """Multiply inputs (..., width) by a layer's 4-bit weights (outputs, width), without its bias."""
     *shape, width = inputs.shape
     rows, outputs = inputs.size // width, layer["weight"].shape[0]
-    if len(shape) != 2:  # a model's inputs are (rows, n, width); another operation for each product costs the host time
+    if len(shape) != 2:  # a model's inputs are (rows, n, width); reshaping them, too, would cost the host time
         return product_of_few_rows(inputs.reshape(1, rows, width), layer).reshape(*shape, outputs)
-    # Every block reads all inputs. With many rows that takes longer than reading weights, so use fewer blocks.
+    # Every block reads all inputs. With many rows this takes longer than reading weights, so use fewer blocks.
     bands = 2 if rows > 16 and outputs % 32 == 0 else 1
     result: mx.array = _product_kernel(inputs.dtype)(
         inputs=[inputs, layer["weight"], layer["scales"], layer["biases"]],

@@ -1,8 +1,8 @@
 """Computes quantised layers that read the same input (a block's queries, keys and values; gate and up) as one product.
 
 A step of a small model, or of any model on a fast GPU, takes as long as its launches. A pass over the model shows which
-layers read the same input; names are not used. Each layer keeps its own weights, which are views of the joint ones, so
-nothing is held twice. A layer that is called with another input than the first one works as before.
+layers read the same input; names are not used. A layer's own weights become views of the joint weights, so nothing is
+held twice. A layer that gets another input than the first layer works as before.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ _ARRAYS = ("weight", "scales", "biases", "bias")
 
 
 def fuse_layers(network: nn.Module, run: Callable[[], Any]) -> None:
-    """Join the layers of a network that can be joined, except adapted ones; the weights need not be evaluated.
+    """Join the layers of a network that can be joined, except those with an adapter; weights need not be evaluated.
 
     `run` lets the network read a token.
     """
@@ -71,7 +71,7 @@ def _layer_form(layer: Any) -> tuple[Any, ...]:
 
 
 class _JointWeights:
-    """The joint weights of some layers, and the results that the first one has computed for the others."""
+    """The joint weights of some layers, and the results that the first layer has computed for the others."""
 
     def __init__(self, layers: list[Any]) -> None:
         first = layers[0]
@@ -93,7 +93,7 @@ class _JointWeights:
         return self._arrays.get(name)
 
     def take(self, inputs: mx.array, place: int) -> mx.array | None:
-        """Return the output of the layer at `place` for inputs (..., width); None: it must compute it itself."""
+        """Return the output of the layer at `place` for inputs (..., width); None: the layer must compute it."""
         if place == 0:
             self._inputs = inputs
             self._outputs = list(mx.split(quantized.quantized_linear(inputs, self), self._borders, axis=-1))

@@ -1,11 +1,11 @@
-"""The gated delta rule (https://arxiv.org/abs/2412.06464) on CUDA, as one kernel that goes from token to token.
+"""The gated delta rule (https://arxiv.org/abs/2412.06464) on CUDA, as one kernel that reads token after token.
 
 mlx-lm and mlx-vlm have kernels only for Metal. On CUDA they build about ten operations for each token, or compute many
 tokens at once by products, whose rounding differs from that of single tokens. `mx.fast.gated_delta_update` takes no
-decay per key dimension. This kernel does the same operations on float32 in the same order for each token. So tokens one
-by one or in one pass, alone or in a batch, give the same bits.
+decay per key dimension. This kernel does the same float32 operations in the same order for each token. So tokens give
+the same bits one by one or in one pass, alone or in a batch.
 
-The short convolution before the rule is a kernel, too: cuDNN's is recorded into its own CUDA graph in each layer, which
+The short convolution before the rule is a kernel, too: cuDNN's convolution gets its own CUDA graph in each layer, which
 takes the host tens of microseconds, and mlx-vlm builds four operations for single tokens.
 """
 
@@ -27,10 +27,10 @@ REPLACED_FUNCTIONS = {
     "mlx_vlm.models.qwen3_5.gated_delta": ("gated_delta_ops", "gated_delta_chunked", "_gated_delta_with_states_ops"),
 }
 _THREADS = 128
-_MOST_KEYS = 512  # the width of a key whose part of the state fits into the registers of a row's lanes
+_MOST_KEYS = 512  # the greatest key width at which a row of the state fits into its lanes' registers
 
-# LANES lanes of a warp share one row of a head's state, (VALUES, KEYS), and keep it in registers. The operations are
-# named (__fmaf_rn), so that the compiler doesn't choose which products and sums to round as one.
+# LANES lanes of a warp share one row of a head's state, (VALUES, KEYS), and keep it in registers. Intrinsics
+# such as __fmaf_rn say which products and sums are rounded as one; else the compiler would choose.
 _SOURCE = """
   constexpr int PER_LANE = KEYS / LANES;
   const int lane = threadIdx.x % LANES;
@@ -113,7 +113,7 @@ _CONVOLVE = """
 def install_kernels(network: nn.Module) -> None:
     """On CUDA, let a network, and the libraries' modules that have been imported, use the kernels.
 
-    Call this before the network is run.
+    Call this before the network runs.
     """
     if not on_cuda():
         return
@@ -145,7 +145,7 @@ class _ShortConvolution(nn.Conv1d):  # type: ignore[misc]
 
 
 def convolve(inputs: mx.array, weights: mx.array) -> mx.array:
-    """Convolve inputs (rows, tokens + width - 1, channels) by weights (channels, width, 1) of the same type.
+    """Convolve inputs (rows, tokens + width - 1, channels) with weights (channels, width, 1) of the same type.
 
     Return (rows, tokens, channels). Sums are in float32, in the same order for any number of tokens.
     """
@@ -169,7 +169,7 @@ def _convolution_kernel() -> Any:
 class Arguments(NamedTuple):
     """The inputs of the rule, in the libraries' order, with their shapes.
 
-    If `mask` is false, a token reads zeros and doesn't change the state, as in the libraries' kernels.
+    Where `mask` is false, a token reads zeros and doesn't change the state, as in the libraries' kernels.
     """
 
     queries: mx.array  # (rows, tokens, key heads, key width)
@@ -188,7 +188,7 @@ class _RuleUpdate:
         self.plain = plain
 
     def __call__(self, *args: Any) -> Any:
-        """Take `Arguments` and, optionally, for how many tokens to return the state after each, too."""
+        """Take `Arguments` and, optionally, the `state_count` of `update_state`."""
         given, wanted = Arguments(*args[:7]), (*args[7:], None)[0]
         width = given.keys.shape[3]
         if width % 32 or width > _MOST_KEYS or wanted == 0:
@@ -199,8 +199,8 @@ class _RuleUpdate:
 def update_state(arguments: Arguments, state_count: int | None = None) -> tuple[mx.array, ...]:
     """Return what the tokens read from the state, in the queries' type, and the new state, in the state's type.
 
-    The former is (rows, tokens, heads, value width). The keys' width must be a multiple of 32, and at most 512.
-    `state_count`: also return the states after the first so many tokens, (rows, count, heads, value width, key width).
+    What they read is (rows, tokens, heads, value width). The keys' width must be a multiple of 32, and at most 512.
+    Also return the state after each of the first `state_count` tokens, (rows, count, heads, value width, key width).
     """
     queries, keys, values, decay, rate, state, mask = arguments
     rows, _, heads, value_width = values.shape

@@ -1,11 +1,11 @@
-"""Quantised layers in the forms for which MLX 0.32 is fast on CUDA and on a CPU without Accelerate.
+"""Quantised layers in the forms for which MLX 0.32 is fast on CUDA and on a slow CPU, one without Accelerate.
 
-On CUDA, a product with inputs (rows, 1, width) reads the weights once per row, one with (rows, width) reads them once.
-With many rows (hundreds on CUDA, a few on such a CPU), unpacking the weights first is faster than MLX's product with
-packed weights, which on such a CPU unpacks them again for each row. Metal's kernels need neither. For measurements see
+On CUDA, a product reads the weights once per row for inputs (rows, 1, width), but only once for inputs (rows, width).
+With many rows (hundreds on CUDA, a few on a slow CPU), unpacking the weights first is faster than MLX's product with
+packed weights, which on a slow CPU unpacks them again for each row. Metal's kernels need neither form. Measurements:
 docs/performance.md.
 
-cuDNN's attention is turned off: it takes 40 ms and more (seconds for some) to prepare each new pair of lengths, and
+cuDNN's attention is turned off: preparing each new pair of lengths takes 40 ms and more (seconds for some), and
 nearly every chunk of a prompt has a new pair.
 """
 
@@ -20,7 +20,7 @@ from orchard.backends.kernels import cpu, few_rows
 from orchard.engine.batching.model import on_cuda
 
 _UNPACK_FROM = 256  # rows, on CUDA
-_BLOCK = 2**19  # weights to unpack at a time on such a CPU
+_BLOCK = 2**19  # weights to unpack at a time on a slow CPU
 
 
 def adapt_quantized_layers(network: nn.Module) -> None:
@@ -71,7 +71,7 @@ def _can_use_few_rows(rows: int, inputs: mx.array, layer: Any) -> bool:
 def _product_in_blocks(inputs: mx.array, layer: Any, packed: dict[str, Any]) -> mx.array:
     """Multiply float32 inputs (..., width) with numpy; unpack the weights of some outputs at a time.
 
-    These fit into the processor's cache; writing all unpacked weights to memory would take longer than the product.
+    So they fit into the processor's cache; writing all of them to memory would take longer than the product.
     """
     rows = np.asarray(inputs).reshape(-1, inputs.shape[-1])
     weights, scales, biases = layer["weight"], layer["scales"], layer.get("biases")

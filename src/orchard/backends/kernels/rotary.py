@@ -1,7 +1,7 @@
 """Rotary embeddings of models with M-RoPE: text is rotated as in a text model, at the same cost.
 
 mlx-vlm 0.7.10 rotates every token by three positions, in a dozen operations per layer except on Metal. If the three are
-equal, as in all text and so in all of decode, that is an ordinary rotation, for which MLX has a kernel.
+equal, as in all text and so in all of decode, this is an ordinary rotation, for which MLX has a kernel.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from mlx_vlm.models.rope_utils import MRoPERotaryEmbedding, apply_multimodal_rot
 
 UNUSED_POSITIONS = mx.zeros((3, 1, 1), mx.int32)
 """A placeholder for the positions of text; `Rotary` ignores it."""
-mx.eval(UNUSED_POSITIONS)  # mlx-vlm may do it in another thread, which can't evaluate what this one made
+mx.eval(UNUSED_POSITIONS)  # mlx-vlm may do this in another thread, which can't evaluate this thread's arrays
 
 
 class Rotary:
@@ -25,7 +25,7 @@ class Rotary:
     fused_apply = True  # so that the model leaves the rotation to `apply_rotary`
 
     def __init__(self, embedding: MRoPERotaryEmbedding) -> None:
-        """`embedding`: that of one of the layers; all have the same."""
+        """`embedding`: any layer's rotary embedding; all are the same."""
         self.offset: int | mx.array | None = None
         self._embedding = embedding
         self._positions: mx.array | None = None
