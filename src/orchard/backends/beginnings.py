@@ -42,7 +42,7 @@ class Beginning(NamedTuple):
 def read_beginning(text: str, most: int, most_chars: int, encode: Callable[[str], list[int]]) -> Beginning:
     """Tokenise a text, or a beginning with more than `most` certain tokens, or the first `most_chars` characters.
 
-    Smaller work of the thread's lane goes first while it tokenises what is long, see `beside`.
+    Smaller work of the thread's lane goes first while it tokenises what is long, see `run_beside`.
     """
     end = min(len(text), most_chars)
     chars = min(end, first_length(most))
@@ -64,7 +64,7 @@ def first_length(most: int) -> int:
 
 
 def next_length(chars: int, certain: int, most: int) -> int:
-    """Return the characters of the next beginning to try, if `chars` characters have only `least_tokens` tokens.
+    """Return the characters of the next beginning to try, if `chars` characters have only `certain` tokens.
 
     It is probably long enough. The growth has limits, as the first part of a text may differ from the rest.
     """

@@ -1,4 +1,4 @@
-"""Decodes recordings of any length into samples, one block at a time. The files may be hostile."""
+"""Decodes recordings into samples, one block at a time. The files may be hostile."""
 
 from collections.abc import Iterator
 from typing import Any

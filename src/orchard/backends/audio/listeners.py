@@ -38,7 +38,7 @@ _QUIET_SAMPLES = RATE // 10
 _LEAST_SAMPLES = RATE // 2  # shorter audio is padded with silence, since not all models can read it
 _MOST_WINDOW_TOKENS = 400  # per window: twice as many as fast speech needs; else a model may never stop
 
-# The parameter that takes the text before a recording, and the languages that a model knows: others are ignored.
+# The parameter that takes the text before a recording, and the languages that a model knows.
 _PROMPTS = {"fun_asr_nano": "context", "qwen3_asr": "system_prompt"}
 _LANGUAGES: Mapping[str, Callable[[Any], Collection[str]]] = {
     "canary": lambda model: model.config.supported_languages,

@@ -1,4 +1,4 @@
-"""The interface of transcription models, and the choice of the code that loads a folder."""
+"""The interface of transcription models."""
 
 from collections.abc import Callable, Generator
 from typing import Protocol

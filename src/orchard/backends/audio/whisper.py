@@ -179,8 +179,8 @@ class _Windows:
     def _split_segments(self, result: DecodingResult, size: int) -> tuple[list[dict[str, Any]], int]:
         """Split a window's tokens between two successive timestamps. Timestamps after frame `size` are its end.
 
-        Return the segments, and the frame at which the next window begins: there, what follows the last pair of
-        timestamps is read again. OpenAI's code also uses the times of words, so its text depends on them.
+        Return the segments, and the frame at which the next window begins. Unless a single timestamp ends the tokens,
+        the next window reads what follows the last pair of timestamps again. OpenAI's code also uses the times of words, so its text depends on them.
         """
         first: int = self._tokenizer.timestamp_begin
         tokens = result.tokens

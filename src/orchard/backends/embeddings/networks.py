@@ -251,7 +251,7 @@ class PassCost:
     _WIDE, _INNER_WIDE = 12, 4  # arrays of the layers' width, and of their MLP's width, that exist at once
 
     def __init__(self, network: nn.Module, config: dict[str, Any]) -> None:
-        """Take a network's sizes from its config.json; don't keep the network."""
+        """Take a network's sizes from its config.json and its parameters; don't keep the network."""
         width, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
         # Keys and values that several heads share are not repeated; all heads together may be wider than the layers.
         layers = [config, *(config.get("per_layer_config") or {}).values()]

@@ -41,7 +41,7 @@ def use_numpy(network: nn.Module, fewest_rows: int = 1, *, generates: bool = Fal
     for _, module in network.named_modules():
         if (kind := _NUMPY_LAYERS.get(type(module))) and module.weight.dtype == mx.float32:
             module.__class__ = kind
-            module.fewest_rows, module.writes = fewest_rows, generates
+            module.fewest_rows, module.generates = fewest_rows, generates
 
 
 def widen_to_float32(network: nn.Module, room: int = 0) -> bool:
@@ -138,5 +138,5 @@ def _can_use_numpy(layer: Any, inputs: mx.array) -> bool:
 
 
 def _layer_product(layer: Any, inputs: mx.array) -> mx.array:
-    with threads_for(inputs.size // inputs.shape[-1]) if layer.writes else nullcontext():
+    with threads_for(inputs.size // inputs.shape[-1]) if layer.generates else nullcontext():
         return numpy_product(inputs, layer.weight)

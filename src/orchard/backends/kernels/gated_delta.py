@@ -131,7 +131,7 @@ def install_kernels(network: nn.Module) -> None:
 
 
 def _is_short_convolution(layer: nn.Conv1d) -> bool:
-    """Return whether a layer convolves each channel by itself, without padding."""
+    """Return whether a layer convolves each channel by itself, without padding, stride, dilation or bias."""
     plain = layer.stride == 1 and layer.padding == 0 and layer.dilation == 1 and "bias" not in layer
     return bool(plain and layer.groups == layer.weight.shape[0] and layer.weight.shape[2] == 1)
 
