@@ -14,8 +14,8 @@ _CLAUSE = re.compile(r"(?<=[,\u3001\uff0c])\s*|\s+")
 def split_into_passages(text: str) -> list[str]:
     """Split a text into passages of at most `MAX_PASSAGE_CHARS`, in order.
 
-    Only white space is lost. The first passage is at most one sentence, so that its audio comes soon; each later passage has
-    as many sentences as fit. A sentence that is too long is cut at commas or spaces, or else anywhere.
+    Only white space is lost. The first passage is at most one sentence, so that its audio comes soon; each later
+    passage has as many sentences as fit. A sentence that is too long is cut at commas or spaces, or else anywhere.
     """
     found: list[str] = []
     for sentence in _split_sentences(text):

@@ -180,7 +180,8 @@ class _Windows:
         """Split a window's tokens between two successive timestamps. Timestamps after frame `size` are its end.
 
         Return the segments, and the frame at which the next window begins. Unless a single timestamp ends the tokens,
-        the next window reads what follows the last pair of timestamps again. OpenAI's code also uses the times of words, so its text depends on them.
+        the next window reads what follows the last pair of timestamps again. OpenAI's code also uses the times of
+        words, so its text depends on them.
         """
         first: int = self._tokenizer.timestamp_begin
         tokens = result.tokens
