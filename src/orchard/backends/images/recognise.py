@@ -14,7 +14,7 @@ _PIPELINES = {pipeline for preset in PRESETS.values() for pipeline in preset.pip
 
 
 def preset_for(folder: Path, name: str | None) -> Preset:
-    """Return the preset of that name, or the one that a folder's files and name point to.
+    """Return the preset with this name or, if it is None, the preset that a folder's files and name point to.
 
     Raise OrchardError("model_failed") if there is none, or if the files are those of another kind of model.
     """
