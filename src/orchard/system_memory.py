@@ -89,7 +89,6 @@ def _limited_cgroups(mount: Path, path: str, limits: Iterable[str], usage: str, 
 
 
 def _read_cgroup_file(file: Path) -> str:
-    """Return the text of a file, empty if it can't be read."""
     with suppress(OSError):
         return file.read_text()
     return ""

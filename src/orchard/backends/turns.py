@@ -156,7 +156,6 @@ class TurnService(Service, Generic[R]):
         self._queue.add(request.request.id, request, request.request.priority, request.request.sender)
 
     def _forget(self, request_id: str) -> R | None:
-        """Forget a request, and return it if it was known."""
         self._queue.remove(request_id)
         return self._live.pop(request_id, None)
 

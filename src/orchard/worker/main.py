@@ -39,8 +39,8 @@ SAVE_SECONDS = 1.0
 LAST_SAVE_SECONDS = 5.0
 """How long saving cached prompts may take when the process and the server end."""
 OOM_SCORE = 500
-"""The points, of 1000, that Linux adds for a worker when memory has run out and it chooses a process to kill. So it
-kills a worker before the gateway, and before other programs that take less than half of the memory."""
+"""What Linux adds to a worker's out-of-memory score, of 1000: it kills a worker before the gateway, and before other
+programs that take less than half of the memory."""
 REPORT_SECONDS = 1.0
 """The fewest seconds between two memory reports."""
 SWITCH_SECONDS = 0.0005
