@@ -1,4 +1,4 @@
-"""Tokenises only as much of a long text as a model can read, and large requests after small ones."""
+"""Tokenises only as much of a long text as a model can read, and small requests before large ones."""
 
 from collections.abc import Callable
 from functools import partial

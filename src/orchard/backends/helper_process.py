@@ -77,7 +77,7 @@ class _RunningProcess(NamedTuple):
     socket: Connection
 
     def end(self) -> int:
-        """Kill the process, and those that it has started; return how it ended."""
+        """Kill the process and its children; return how it ended."""
         if self.process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):  # macOS permits no signal to an ended process
                 os.killpg(self.process.pid, signal.SIGKILL)

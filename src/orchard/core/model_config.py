@@ -1,6 +1,6 @@
 """What a model's own files say about it: its context window and its capabilities.
 
-Anybody may have written these files (config.json and the chat template), so nothing here raises, whatever they contain.
+Anybody may have written its config.json and chat template, so nothing here raises, whatever they contain.
 """
 
 from collections.abc import Iterator, Mapping

@@ -157,7 +157,7 @@ class Pipeline:
 def _adapter_arguments(preset: Preset, options: ImageOptions) -> dict[str, Any]:
     """Return mflux's arguments for adapters; mflux would search the Hub for unknown adapters.
 
-    Raise OrchardError if the preset takes no adapters, or if one is not a file that is safe to read.
+    Raise OrchardError if the preset takes no adapters, or if an adapter is not a file that is safe to read.
     """
     if len(options.lora_scales) not in (0, len(options.lora_paths)):
         message = (

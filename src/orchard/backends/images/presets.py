@@ -1,7 +1,7 @@
 """The table of presets: which class of mflux runs an image model, and which parameters of a request that class uses.
 
-mflux silently ignores parameters that a class doesn't use. The table lists those that it uses, so that the others can
-be rejected.
+mflux silently ignores parameters that a class doesn't use. The table lists what each class uses, so that other
+parameters can be rejected.
 """
 
 from collections.abc import Mapping
