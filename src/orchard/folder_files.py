@@ -21,12 +21,12 @@ MOST_JSON_BYTES = 16 * 2**20
 """The most bytes of a JSON file whose values Orchard reads; in memory, they can take twenty times as much."""
 INDEX = "model.safetensors.index.json"
 _POINTER = b"version https://git-lfs"
-# transformers' and the models' own names for such files. The others only describe a tokenizer.
+# Names of files with tokens, in transformers and in models. The excluded files only describe a tokenizer.
 _TOKEN_FILES = re.compile(
     r"(?!(tokenizer_config|added_tokens|special_tokens_map)\.json)"
     r".*(token(s|izer)|vocab|merges|spm|sentencepiece|spiece|bpe|tekken).*\.(json|model|txt|bin|vocab)|.*\.(tiktoken|model)"
 )
-_LENGTH_BYTES = 8  # of a number before a header
+_LENGTH_BYTES = 8  # of the header's length, which precedes it
 # The files that libraries read as a whole.
 _WHOLE_SUFFIXES = (".json", ".jsonl", ".jinja", ".txt", ".model", ".tiktoken")
 
@@ -35,7 +35,7 @@ class _Index(Struct):
     weight_map: dict[str, str]
 
 
-_INDEX_DECODER = msgspec.json.Decoder(_Index)  # it keeps nothing else of a file that may be large
+_INDEX_DECODER = msgspec.json.Decoder(_Index)  # it skips the rest of the file, which may be large
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def read_file(file: str | Path, most: int = MOST_BYTES) -> bytes:
 
 
 def read_json(file: str | Path) -> Any:
-    """Return the value in a JSON file, which may name NaN and Infinity, as Python's and so mlx-lm's files do.
+    """Return the value in a JSON file, which may contain NaN and Infinity, as Python, and so mlx-lm, writes them.
 
     Raise OSError, or ValueError if it can't be read as JSON in UTF-8.
     """
@@ -83,13 +83,13 @@ def list_names(folder: str | Path) -> list[str]:
 
 
 def list_first_names(folder: str | Path, most: int = MOST_NAMES) -> list[str]:
-    """Return at most so many of the names in a folder. Raise OSError or ValueError."""
+    """Return at most `most` of the names in a folder. Raise OSError or ValueError."""
     with os.scandir(folder) as entries:
         return [entry.name for entry in islice(entries, most)]
 
 
 def walk_folder(folder: str | Path) -> Iterator[str]:
-    """Yield the paths of what is in a folder and in its sub-folders, but not in hidden ones and not deeper.
+    """Yield the paths in a folder and in its sub-folders, except for hidden sub-folders and deeper ones.
 
     Raise OSError, or ValueError if there are more than `MOST_NAMES`.
     """
@@ -120,7 +120,7 @@ def check_folder(folder: str | Path) -> None:
 
 
 def read_shard_names(folder: str | Path) -> set[str]:
-    """Return the names of the files of weights in a folder's index; none if there is no index that can be read."""
+    """Return the names of the files of weights in a folder's index; no names if it can't be read."""
     try:
         return set(_INDEX_DECODER.decode(read_file(os.path.join(folder, INDEX))).weight_map.values())
     except (OSError, ValueError, RecursionError):
@@ -137,7 +137,7 @@ def read_header(file: str | Path) -> dict[str, Any]:
 
 
 def _read_open_header(regular: BinaryIO) -> dict[str, Any]:
-    """Read the header of an open file, whose position is then where the weights begin."""
+    """Read the header of an open file, and leave its position where the weights begin."""
     length = int.from_bytes(regular.read(_LENGTH_BYTES), "little")
     try:
         header = msgspec.json.decode(regular.read(length) if length <= MOST_JSON_BYTES else b"")
@@ -149,13 +149,13 @@ def _read_open_header(regular: BinaryIO) -> dict[str, Any]:
 
 
 def find_weights_problem(files: Iterable[str | Path]) -> str | None:
-    """Return what is wrong with the first broken one of several files of weights; None: nothing."""
+    """Return what is wrong with the first broken file of weights; None: all are complete."""
     different = {(status.st_dev, status.st_ino): file for file in files for status in _stat_file(file)}
-    return next(filter(None, map(_describe_problem, different.values())), None)  # links to one file take no more time
+    return next(filter(None, map(_describe_problem, different.values())), None)  # each file once, whatever links to it
 
 
 def _stat_file(file: str | Path) -> list[os.stat_result]:
-    """Return a file's status; nothing if it isn't there, such as where a link leads nowhere."""
+    """Return a file's status in a list, which is empty if the file is missing, such as the target of a broken link."""
     try:
         return [os.stat(file)]
     except OSError:

@@ -100,7 +100,7 @@ class Backend(Struct, frozen=True):
 
     @property
     def command(self) -> list[str]:
-        """The command that starts a worker, without arguments. Raise OrchardError if there is no environment."""
+        """The command that starts a worker, without arguments. Raise OrchardError if its environment is missing."""
         return self.environment.command if self.environment else [sys.executable, "-m", "orchard.worker"]
 
     @property

@@ -1,4 +1,4 @@
-"""How much memory the machine has and has free, within the cgroups of this process."""
+"""How much memory the machine has, and how much is free, within the cgroups of this process."""
 
 import ctypes
 import sys
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import psutil
 
 _CRITICAL_BYTES = 512 * 2**20  # a worker process takes about as much before it loads a model
-# Of each version: the files with limits, the file with the usage, and the line of memory.stat for pages of files.
+# For each cgroup version: the files with limits, the file with the usage, and the line of memory.stat for file pages.
 _FILES_1 = ("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file"
 _FILES_2 = ("memory.max", "memory.high"), "memory.current", "inactive_file"
 _CRITICAL_LEVEL = 4  # of macOS; 1 is normal, 2 a warning
@@ -25,11 +25,11 @@ class Cgroup(NamedTuple):
 
 
 class SystemMemory(NamedTuple):
-    """What this process could have, and what is free of it.
+    """How much memory this process could have, and how much of it is free.
 
-    `cgroup`: whose limit `total_bytes` is; empty: it is the machine's memory. `elastic`: the system still makes room by
-    itself for a program that needs more than is free, because it compresses or swaps what others don't use (macOS).
-    `critical`: the system has no room for another program.
+    `cgroup`: the one whose limit is `total_bytes`; empty: that is the machine's memory. `elastic`: if a program needs
+    more than is free, the system (macOS) makes room: it compresses or swaps what other programs don't use. `critical`:
+    the system has no room for another program.
     """
 
     total_bytes: int
@@ -47,7 +47,7 @@ def read_system_memory(root: Path = Path("/")) -> SystemMemory:
 
 
 def limit_to_cgroups(total: int, available: int, groups: Iterable[Cgroup], pressure_level: int | None) -> SystemMemory:
-    """Return what is free of a machine's memory within cgroups. `pressure_level`: macOS's; None: another system."""
+    """Return how much memory is free within cgroups. `pressure_level`: macOS's; None: another system."""
     cgroup = ""
     for group in groups:
         if group.limit_bytes < total:
@@ -62,8 +62,8 @@ def limit_to_cgroups(total: int, available: int, groups: Iterable[Cgroup], press
 def cgroups(root: Path = Path("/")) -> list[Cgroup]:
     """Return the cgroups of this process that have a limit: its own and its parents, of both versions.
 
-    A container may see its own cgroup as the root, whatever its path is called outside. So the root counts too, and
-    paths that don't exist here are left out.
+    A container may see its own cgroup as the root, whatever path it has outside. So the root counts too, and paths that
+    don't exist here are left out.
     """
     lines = _read_cgroup_file(root / "proc/self/cgroup").splitlines() or ["0::/"]
     found: list[Cgroup] = []
@@ -77,7 +77,7 @@ def cgroups(root: Path = Path("/")) -> list[Cgroup]:
 
 
 def _limited_cgroups(mount: Path, path: str, limits: Iterable[str], usage: str, pages: str) -> Iterator[Cgroup]:
-    """Yield a cgroup and its parents, as far as they have a limit."""
+    """Yield those of a cgroup and its parents that have a limit."""
     own = Path(path.replace("/..", "") or "/")
     for group in (own, *own.parents):
         folder = mount / group.relative_to("/")
@@ -89,7 +89,6 @@ def _limited_cgroups(mount: Path, path: str, limits: Iterable[str], usage: str, 
 
 
 def _read_cgroup_file(file: Path) -> str:
-    """Return the text of a file, empty if it can't be read."""
     with suppress(OSError):
         return file.read_text()
     return ""

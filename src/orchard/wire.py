@@ -1,7 +1,7 @@
 """The socket protocol between the gateway and a worker: length-prefixed msgpack.
 
-A frame is a 4-byte big-endian length and that many bytes of msgpack. When one side ends, the
-other one sees the end of the stream. All events of an engine step are in one frame.
+A frame is a 4-byte big-endian length and that many bytes of msgpack. When one side ends, the other side reads the end
+of the stream. All events of an engine step are in one frame.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ class Unloaded(Struct, frozen=True, array_like=True, tag="unloaded"):
 class LimitMemory(Struct, frozen=True, array_like=True, tag="limit_memory"):
     """Gateway to worker: from now on, this is the limit of weights, KV caches and cached prompts together, in bytes.
 
-    `most_bytes`: what it would be if no other model and no other program took memory.
+    `most_bytes`: the limit if no other model or program took memory.
     """
 
     memory_bytes: int
@@ -74,7 +74,7 @@ class LimitMemory(Struct, frozen=True, array_like=True, tag="limit_memory"):
 class MemoryReport(Struct, frozen=True, array_like=True, tag="memory_report"):
     """Worker to gateway, once a second at most, if something has changed: what holds memory, in bytes.
 
-    All but `device` is what `Service.memory` returns; 0 without a model.
+    All fields but `device` come from `Service.memory_use`; 0 without a model.
     """
 
     device: DeviceMemory = DeviceMemory()
@@ -140,7 +140,7 @@ class Resume(Struct, frozen=True, array_like=True, tag="resume"):
 
 
 class AskCache(Struct, frozen=True, array_like=True, tag="ask_cache"):
-    """Gateway to worker: report on the cache, or on a single request's use of it. `CacheIs` has the same number."""
+    """Gateway to worker: report on the cache, or on a single request's use of it. The answer is a `CacheIs`."""
 
     number: int
     request_id: str | None = None
@@ -167,8 +167,8 @@ class Ready(Struct, frozen=True, array_like=True, tag="ready"):
 class LoadFailed(Struct, frozen=True, array_like=True, tag="load_failed"):
     """Worker to gateway: the model can't be loaded; `message` says why, for users.
 
-    If it comes before `Hello`, a library of the worker's backend is not installed. `lacks_memory`: memory ran out, so
-    it may be loaded later.
+    If it comes before `Hello`, a library of the worker's backend is not installed. `lacks_memory`: memory ran out, so a
+    later load may succeed.
     """
 
     message: str
@@ -179,7 +179,7 @@ class Step(Struct, frozen=True, array_like=True, tag="step"):
     """Worker to gateway: the events of one engine step, and how many requests run and wait in the worker.
 
     `speculation`: the totals of the model's guesses since it was loaded, including this step's. `starved`: the requests
-    that wait because they need more memory than there is for now, even alone.
+    that wait because each of them alone needs more memory than the model may take now.
     """
 
     events: list[tuple[str, list[Event]]]
@@ -239,9 +239,9 @@ def encode_submission(request: Request) -> list[bytes]:
 
 
 async def read_message(reader: asyncio.StreamReader) -> _Any | None:
-    """Read the next message; return None at the end of the stream, also if it ends within a frame.
+    """Read the next message; return None at the end of the stream, even if that is within a frame.
 
-    Raise WireError for an oversized frame, or one that is not a message.
+    Raise WireError for a frame that is too large or not a message.
     """
     try:
         size = int.from_bytes(await reader.readexactly(_HEADER_BYTES), "big")

@@ -1,4 +1,4 @@
-"""Tokenises only as much of a long text as a model can read, and large requests after small ones."""
+"""Tokenises only as much of a long text as a model can read, and small requests before large ones."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,7 +11,7 @@ from orchard.device.lane import run_beside
 T = TypeVar("T")
 
 CHARS_AT_ONCE = 64 * 2**10
-"""The characters that may always be tokenised at once: it takes a tenth of a second, or a quarter at worst."""
+"""How many characters are always tokenised at once: this takes a tenth of a second, or a quarter at worst."""
 MARGIN_TOKENS = 256
 """The most tokens before a cut that the cut may change. WordPiece reads a word of more than 100 characters as one
 unknown token, and a shorter part of it as up to 100 tokens."""
@@ -28,7 +28,7 @@ def yield_seconds(value: Any) -> float:
 
 
 class Beginning(NamedTuple):
-    """The tokens of a text; if not `is_whole`, those of its beginning, of which the last `MARGIN_TOKENS` may differ."""
+    """The tokens of a text or, if not `is_whole`, of its beginning, whose last `MARGIN_TOKENS` may be wrong."""
 
     tokens: list[int]
     is_whole: bool
@@ -42,7 +42,7 @@ class Beginning(NamedTuple):
 def read_beginning(text: str, most: int, most_chars: int, encode: Callable[[str], list[int]]) -> Beginning:
     """Tokenise a text, or a beginning with more than `most` certain tokens, or the first `most_chars` characters.
 
-    Smaller work of the thread's lane goes first while it tokenises what is long, see `run_beside`.
+    While it tokenises a long text, the thread's lane does smaller work: see `run_beside`.
     """
     end = min(len(text), most_chars)
     chars = min(end, first_length(most))
@@ -54,19 +54,19 @@ def read_beginning(text: str, most: int, most_chars: int, encode: Callable[[str]
 
 
 def tokenise_in_lane(chars: int, tokenise: Callable[[], T]) -> T:
-    """Tokenise a text of `chars` characters; while that takes long, smaller work of the lane goes first."""
+    """Tokenise a text of `chars` characters; if it is long, the lane does smaller work meanwhile."""
     return tokenise() if chars <= CHARS_AT_ONCE else run_beside(tokenise)
 
 
 def first_length(most: int) -> int:
-    """Return the characters of the first beginning to try for `most` tokens. Shorter texts are tokenised at once."""
+    """Return how many characters to try first for `most` tokens. Shorter texts are tokenised at once."""
     return min(max(CHARS_AT_ONCE, most * _CHARS_PER_TOKEN), 4 * CHARS_AT_ONCE)
 
 
 def next_length(chars: int, certain: int, most: int) -> int:
-    """Return the characters of the next beginning to try, if `chars` characters have only `certain` tokens.
+    """Return how many characters to try next, if `chars` characters have only `certain` certain tokens.
 
-    It is probably long enough. The growth has limits, as the first part of a text may differ from the rest.
+    They are probably enough. The growth has limits, as the first part of a text may differ from the rest.
     """
     needed = chars * most * _SPARE_FACTOR // max(certain, 1)
     return int(min(max(needed, 2 * chars), 8 * chars))

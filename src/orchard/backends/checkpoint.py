@@ -1,7 +1,7 @@
-"""Loads weights that mlx-lm could run, but that its loader doesn't take as they are.
+"""Loads weights that mlx-lm can run, but can't load unchanged.
 
-Some folders' config.json doesn't say how the weights are quantised, or says what isn't so. Some weights have names from
-other programs. The weights themselves tell: only what follows from their names and shapes is corrected.
+Some folders' config.json doesn't say how the weights are quantised, or is wrong about it. Some weights have names from
+other programs. This corrects only what follows from the weights' names and types.
 """
 
 import logging
@@ -35,7 +35,7 @@ class UnusableWeightsError(ValueError):
 def load_checkpoint(folder: Path) -> tuple[Any, dict[str, Any]]:
     """Return mlx-lm's network of a folder, with weights that are not read yet, and its configuration.
 
-    Raise what mlx-lm raises, or Unusable.
+    Raise what mlx-lm raises, or UnusableWeightsError.
     """
     config = mlx_lm.utils.load_config(folder)
     corrections = _corrections(config, _dtypes(folder))
@@ -57,7 +57,7 @@ def _dtypes(folder: Path) -> dict[str, str]:
 
 
 def _corrections(config: Mapping[str, Any], dtypes: Mapping[str, str]) -> dict[str, Any]:
-    """Return what config.json must say about the quantisation of weights of these types. Raise Unusable."""
+    """Return what config.json must say about the quantisation of these weights. Raise UnusableWeightsError."""
     told = config.get("quantization_config") or (config.get("text_config") or {}).get("quantization_config") or {}
     method = told.get("quant_method")
     repacked = any(name.endswith(".qweight") for name in dtypes)
@@ -69,7 +69,7 @@ def _corrections(config: Mapping[str, Any], dtypes: Mapping[str, str]) -> dict[s
     if repacked or config.get("quantization") or (method is not None and method not in _REPACKED_METHODS):
         return {}
     if any(name.endswith(".scales") and dtypes.get(f"{name[:-7]}.weight") == "U32" for name in dtypes):
-        # mlx-lm finds each layer's bits and group size by the shapes; these are never used.
+        # mlx-lm finds each layer's bits and group size by the shapes; the values here are never used.
         return {"quantization": {"bits": told.get("bits", 4), "group_size": told.get("group_size", 64)}}
     if told:
         log.warning("its config.json says that its weights are quantised, and they are not")
@@ -78,7 +78,7 @@ def _corrections(config: Mapping[str, Any], dtypes: Mapping[str, str]) -> dict[s
 
 
 def _get_model_classes(config: dict[str, Any]) -> tuple[Callable[[Any], Any], Any]:
-    """Return what makes mlx-lm's network, with a method `sanitize` that renames weights first, and its arguments."""
+    """Return a function that makes mlx-lm's network, whose `sanitize` renames weights first, and its arguments."""
     kind, arguments = mlx_lm.utils._get_classes(config)
 
     def make_network(arguments: Any) -> Any:
@@ -92,7 +92,7 @@ def _get_model_classes(config: dict[str, Any]) -> tuple[Callable[[Any], Any], An
 
 
 def _rename_weights(weights: Weights, names: set[str]) -> Weights:
-    """Return weights under the names of a network's parameters, without those that are computed."""
+    """Return weights with the names of a network's parameters, without those that the network computes."""
     if all(name.startswith(_PREFIX) for name in weights) and not any(name.startswith(_PREFIX) for name in names):
         weights = {name.removeprefix(_PREFIX): weight for name, weight in weights.items()}
     return {name: weight for name, weight in weights.items() if name in names or not name.endswith(_COMPUTED_SUFFIX)}
@@ -102,7 +102,7 @@ _repack = mlx_lm.utils._transform_awq_weights
 
 
 def _repack_in_parts(weights: Weights, config: dict[str, Any]) -> tuple[Weights, dict[str, Any]]:
-    """Repack weights as mlx-lm does, but some outputs of a layer after the others, because that takes less memory."""
+    """Repack weights as mlx-lm does, but only some of a layer's outputs at a time, which takes less memory."""
     found, quantization = _repack(weights, config)
     for name in [name.removesuffix(".qweight") for name in weights if name.endswith(".qweight")]:
         count = len(found[f"{name}.weight"])

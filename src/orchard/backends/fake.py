@@ -1,8 +1,8 @@
 """A scripted service for tests and benchmarks of the gateway: the request itself says what the model does.
 
-If the last message or the raw prompt is a JSON object of `Script`'s fields, it is played; any other text is the answer
-itself. Media, also of earlier messages, become text: "[image: 3 bytes of image/png, sha256 ba7816bf]".
-The path of a model says how it loads: a JSON object of `LoadScript`' fields, or one of the names in `PATHS`.
+If the last message or the raw prompt is a JSON object of `Script`'s fields, the service plays it; any other text is the
+answer. Media, also of earlier messages, become text: "[image: 3 bytes of image/png, sha256 ba7816bf]".
+The path of a model says how it loads: a JSON object of `LoadScript`'s fields, or one of the names in `PATHS`.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _MEMORY_BYTES = 2**30
 
 
 class LoadScript(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a model loads: `seconds` in `steps` pieces of progress; then it takes `bytes`.
+    """How a model loads: `seconds` in `steps` pieces of progress; then the model takes `bytes`.
 
     `end`: what comes instead of the last piece; "killed" and "aborted" end the process by a signal, "raised" by an
     exception. `mute`: it never reports what is cached. `once`: a file that the first load makes; if it exists, the load
@@ -57,7 +57,7 @@ PATHS = {
 
 
 class Script(Struct, forbid_unknown_fields=True):
-    """`pieces` times `text`, one every `interval` seconds; `fail`, `crash` or `abort` comes instead of the end.
+    """Sends `text` `pieces` times, once every `interval` seconds; `fail`, `crash` or `abort` replaces the end.
 
     With `stamp` each piece is the monotonic clock's time instead, to measure latency. `delay`: seconds before the
     stream starts; `refuse`: the stream fails before it starts. With `hang` the engine is silent from then on.
@@ -91,7 +91,7 @@ class FakeService(Service):
         return DeviceMemory(2 * _MEMORY_BYTES, 2 * _MEMORY_BYTES)
 
     def __init__(self, path: str, options: TextOptions) -> None:
-        """`path` says how it loads. Requests beyond the options' rows and waiting ones together are rejected."""
+        """`path` says how it loads. It rejects requests beyond the options' `decode_concurrency` plus `queue_size`."""
         self._loads = PATHS.get(path) or _decode_json(path, LoadScript) or LoadScript()
         self._most = options.decode_concurrency + options.queue_size
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -188,7 +188,7 @@ class FakeService(Service):
             await asyncio.sleep(max(0.0, begin + (piece + 1) * script.interval - loop.time()))
             ready = loop.time()
             await self._going_on[request.id].wait()
-            begin += loop.time() - ready  # after a pause, nothing is made faster
+            begin += loop.time() - ready  # pieces don't come faster after a pause
             self._push(request.id, Text(f"{time.monotonic():.6f} " if script.stamp else script.text))
         for how in ("crash", "abort", "hang"):
             if getattr(script, how) and not _has_happened(script.once):

@@ -1,4 +1,4 @@
-"""Runs ffmpeg, through pipes that never block, for videos, and audio formats that no library here reads or writes."""
+"""Runs ffmpeg through pipes that never block: for videos, and for audio formats that no library here supports."""
 
 import os
 import re
@@ -33,10 +33,10 @@ def find_ffmpeg() -> str | None:
 
 
 class Ffmpeg:
-    """One run of ffmpeg, which is killed when the context ends. If this process dies, ffmpeg ends with its pipes.
+    """One run of ffmpeg, which is killed when the context ends. If this process dies, its pipes close, and ffmpeg ends.
 
-    In the arguments, `pipe:0` is the data from `feed`, and `pipe:1` is the output. `cpu_seconds`: when it ends even if
-    it never reads or writes. Raise FfmpegError if ffmpeg is missing or can't be started.
+    In the arguments, `pipe:0` is the data from `feed`, and `pipe:1` is the output. `cpu_seconds`: the CPU time after
+    which ffmpeg ends, even if it never reads or writes. Raise FfmpegError if ffmpeg is missing or can't be started.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Ffmpeg:
             pipe.close()
 
     def feed(self, data: bytes) -> bytes:
-        """Write all of `data` to it; return what it has written meanwhile. Raise FfmpegError if it ends before."""
+        """Write all of `data` to ffmpeg; return what it writes meanwhile. Raise FfmpegError if it ends too early."""
         left: memoryview | None = memoryview(data)
         written = b""
         self._waiting.register(self._stdin, selectors.EVENT_WRITE)
@@ -97,7 +97,7 @@ class Ffmpeg:
         finally:
             self._waiting.unregister(self._stdin)
         if left is None:
-            for _ in self.read_rest():  # which tells why
+            for _ in self.read_rest():  # this raises the reason, if ffmpeg gives one
                 pass
             raise FfmpegError("ffmpeg ended before it had read everything")
         return written

@@ -3,8 +3,8 @@
 Native code can't be interrupted, may crash, and may take all memory. A process that exceeds its limits is killed, and
 the next piece of work gets a new one.
 
-The process's standard input is a socket, which carries questions and the pieces of answers. The process ends when it is
-closed.
+The process's standard input is a socket, which carries questions and the pieces of answers. When the socket is closed,
+the process ends.
 """
 
 import argparse
@@ -32,10 +32,10 @@ from orchard.device.lane import check_cancelled
 Answer = Callable[[bytes], Iterable[bytes]]
 """Does one piece of work: from a question to the pieces of its answer."""
 
-_STACK_BYTES = 4 * 2**20  # less than that of the worker's thread, which compiles the grammars that are written here
+_STACK_BYTES = 4 * 2**20  # less than the worker's thread has, which compiles the grammars that this process writes
 _NICENESS = 5  # decode goes first
 _LOOK_SECONDS = 0.1
-_IDLE_BYTES = 512 * 2**20  # a process that keeps more after its work is ended
+_IDLE_BYTES = 512 * 2**20  # a process is killed if it holds more after its work
 # Threads, and glibc's heaps for them, reserve address space that is never used.
 _FRUGAL_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 
@@ -43,7 +43,7 @@ _FRUGAL_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MAL
 class HelperLimits(NamedTuple):
     """What one piece of work may take: seconds of CPU time and of real time, and bytes of memory in all.
 
-    The bytes limit the process's address space where the system can do that (Linux), and what it has in memory.
+    The bytes limit the process's address space where the system can do that (Linux), and its resident memory.
     """
 
     cpu_seconds: float
@@ -60,7 +60,7 @@ class TooLargeError(Exception):
 
 
 class _Reply(Struct, frozen=True, array_like=True):
-    """A piece of an answer, or how the answer ends: `end` None: with another piece."""
+    """A piece of an answer, or how the answer ends; `end` None: another reply follows."""
 
     piece: memoryview = memoryview(b"")
     end: Literal["complete", "refused", "invalid", "too large", "broken"] | None = None
@@ -77,9 +77,9 @@ class _RunningProcess(NamedTuple):
     socket: Connection
 
     def end(self) -> int:
-        """Kill the process, and those that it has started; return how it ended."""
+        """Kill the process and its children; return how it ended."""
         if self.process.returncode is None:
-            with suppress(ProcessLookupError, PermissionError):  # macOS permits no signal to one that has ended
+            with suppress(ProcessLookupError, PermissionError):  # macOS permits no signal to an ended process
                 os.killpg(self.process.pid, signal.SIGKILL)
         return self.process.wait()
 
@@ -106,12 +106,12 @@ class HelperProcess:
     def ask(self, question: bytes) -> Iterator[memoryview]:
         """Yield the pieces of the answer.
 
-        Raise the ValueError or OrchardError with which the work ends, TooSlowError, TooLargeError, RuntimeError for any
-        other error, and GivenUp if the caller of the lane's work is cancelled; then the process is killed.
+        Raise the work's own ValueError or OrchardError, TooSlowError, TooLargeError, or RuntimeError for any other
+        error. If the caller of the lane's work is cancelled, kill the process and raise CallerCancelled.
         """
         running = self._last
         if running is None or not self._idle or running.process.poll() is not None:
-            self.close()  # an answer that was not read to its end may still be written
+            self.close()  # the process may still write an answer that was not read to its end
             running = self._last = self._start()
         self._idle = False
         begin = time.monotonic()
@@ -132,7 +132,7 @@ class HelperProcess:
         _raise_failure(reply)
 
     def close(self) -> None:
-        """Kill the process, as the end of this object does. Any thread may call this."""
+        """Kill the process; the end of this object does so, too. Any thread may call this."""
         if last := self._last:
             last.end()
 
@@ -161,7 +161,7 @@ class HelperProcess:
             if (now := time.monotonic()) > deadline:
                 raise TooSlowError
             if now >= self._look_at:
-                self._look_at = now + _LOOK_SECONDS  # to look takes longer than many a piece
+                self._look_at = now + _LOOK_SECONDS  # a look takes longer than many a piece
                 if running.resident_bytes() > self.limits.memory_bytes:
                     raise TooLargeError
             if ready:

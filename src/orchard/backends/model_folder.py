@@ -32,12 +32,12 @@ Progress = Callable[[float], None]
 _UNKNOWN_WINDOW = 32_768
 _MOST_TEXT_BYTES = 2**20
 _NO_LIMIT = 10**9  # tokens
-_UNPACKED_SHARE = 8  # of the memory: an eighth is the most that unpacked weights on a slow CPU may take
+_UNPACKED_SHARE = 8  # unpacked weights on a slow CPU may take an eighth of the memory
 _CONFIGURATIONS = ("config.json", "adapter_config.json")
 # Equal pixels or samples only give equal embeddings if these files are the same, too.
 _PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
-_MOST_REASON_CHARS = 400  # characters
-_WEIGHT_GROUPS = 32  # weights are read in so many groups, with a report of progress after each
+_MOST_REASON_CHARS = 400
+_WEIGHT_GROUPS = 32  # weights are read in this many groups, with a report of progress after each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class FolderModel:
 
 
 class LoadedModel(LanguageModel, Protocol):
-    """A loaded model for which a draft model or an MTP head may guess."""
+    """A loaded model whose next tokens a draft model or an MTP head may guess."""
 
     @property
     def network(self) -> Any:
@@ -139,9 +139,9 @@ def read_config(folder: Path, library: str) -> dict[str, Any]:
     with explain_load_errors(folder, library):
         config: dict[str, Any] = mlx_lm.utils.load_config(folder)
         reason = absurd_size(config)
-        if not reason and "model_file" in config:  # a library that runs it must not see it
+        if not reason and "model_file" in config:  # some libraries would run this file
             raise ValueError(f"custom module {config['model_file']}")
-    if reason:  # reading the tokenizer would make lists of as many layers, too
+    if reason:  # even reading the tokenizer would make lists of so many layers
         raise OrchardError("model_failed", f"the model in {folder} can't be loaded: in its config.json {reason}")
     return config
 
@@ -159,7 +159,7 @@ def _load_lazy_network(folder: Path, library: Library) -> tuple[Any, dict[str, A
         with explain_load_errors(folder, library.name):
             network, config = library.load(folder)
     finally:
-        # A network begins with random weights that are never computed. The random state would keep all of them.
+        # A new network has random weights that are never computed; the random state would keep all of them alive.
         mx.eval(mx.random.state)
     return network, config
 
@@ -193,7 +193,7 @@ def _apply_adapter(network: Any, adapter: Path, library: Library) -> None:
 
 
 def fingerprint(folder: Path, adapter_path: str | None, library: str) -> str:
-    """Return a hash of the library, and of a folder's and its adapter's configuration, weights' sizes and times."""
+    """Return a hash of the library, and of a folder's and its adapter's configuration and weight sizes and times."""
     # mlx-lm's models take no media. Their fingerprints stay as they were before there was another library.
     files = _CONFIGURATIONS if library == "mlx-lm" else (*_CONFIGURATIONS, *_PROCESSOR_FILES)
     known = hashlib.blake2b(b"" if library == "mlx-lm" else library.encode(), digest_size=16)
@@ -257,7 +257,7 @@ def _error_lines(error: Exception) -> list[str]:
 
 
 def _error_line(error: Exception) -> str:
-    """Return an error's lines as one, of which the first may end with a colon; very long ones are cut off."""
+    """Return an error's lines in one line, which is cut off if it is very long. The first line may end with a colon."""
     line = " ".join(line.strip() for line in _error_lines(error))
     return line if len(line) <= _MOST_REASON_CHARS else f"{line[:_MOST_REASON_CHARS]}…"
 
@@ -299,7 +299,7 @@ def _json_problem(folder: Path) -> str | None:
         except UnicodeDecodeError:
             return f"its {name} is not UTF-8"
         except (OSError, json.JSONDecodeError):
-            continue  # mlx-lm ignores such a generation_config.json, and names such a config.json
+            continue  # mlx-lm ignores a broken generation_config.json, and reports a broken config.json
         except ValueError as error:
             return f"its {name} can't be read ({error})"
     return None
@@ -343,10 +343,10 @@ def _read_tokenizer(folder: Path, template: str | None) -> Any:
     if template is not None:
         extra["chat_template"] = template
     tokenizer = mlx_lm.utils.load_tokenizer(folder, tokenizer_config_extra=extra, eos_token_ids=eos_token_ids)
-    if not tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys():  # transformers makes such tokenizers
+    if not tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys():  # transformers may make an empty one
         raise ValueError("it has no tokens")
     if template is not None:
-        tokenizer._chat_template = None  # one that is Python code
+        tokenizer._chat_template = None  # drop a template that is Python code
     return tokenizer
 
 
@@ -365,7 +365,7 @@ def _generation_config(folder: Path) -> tuple[SamplingDefaults, int | None]:
         found = folder_files.read_json(folder / "generation_config.json")
     except (OSError, ValueError):
         found = {}
-    found = found or {}  # mlx-lm takes other JSON where it is empty
+    found = found or {}  # mlx-lm accepts other empty JSON, such as []
     known: dict[str, Any] = {}
     kinds = {"temperature": float, "top_p": float, "top_k": int, "min_p": float, "repetition_penalty": float}
     for name, kind in kinds.items():

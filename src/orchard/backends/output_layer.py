@@ -1,6 +1,6 @@
 """Gets the input of a model's output layer: the last hidden states.
 
-A pass over the network shows which layer that is: its own layer, or the token embeddings once more. Names are not used.
+A pass through the network finds the layer, without its name: a separate layer, or the token embeddings again.
 """
 
 import functools
@@ -35,7 +35,7 @@ class OutputLayer:
         """How many numbers a hidden state has."""
 
     def inputs(self, run: Callable[[], Any]) -> mx.array:
-        """Return the layer's lazy inputs, (rows, n, width), while `run` lets the network read tokens."""
+        """Return the layer's lazy inputs (rows, n, width) in `run`, which lets the network read tokens."""
         seen: list[mx.array] = []
         with _watch_calls([self._layer], lambda layer, inputs, made: seen.append(inputs)):
             run()

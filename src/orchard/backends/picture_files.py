@@ -14,7 +14,7 @@ _FORMAT_NAMES = {"WEBP": "WebP"}
 _TILE_SIDES = (322, 323)  # TIFF 6.0, section 15
 _SCAN = b"\xff\xda"
 MOST_SCANNED = 20_000_000_000
-"""The most pixels of all scans of a JPEG together, for which a core needs 10 s. A scan may have few bytes."""
+"""The most pixels in all scans of a JPEG together; a core decodes them in 10 s. A scan may have few bytes."""
 
 # The checks below are made before anything is decoded, and are stricter than Pillow's warning.
 Image.MAX_IMAGE_PIXELS = None
@@ -24,7 +24,7 @@ logging.getLogger("PIL").setLevel(logging.INFO)  # it logs each part of a PNG
 def open_picture(
     part: MediaPart, formats: tuple[str, ...], *, most_ratio: int, least_side: int = 1, mode: str | None = None
 ) -> Image.Image:
-    """Return a decoded image, upright; of an animation, the first frame. `mode` None: its own mode, with 8 bits.
+    """Return a decoded, upright image, or an animation's first frame. `mode` None: its own mode, with 8 bits.
 
     `formats`: Pillow's names of the allowed formats. No side may be longer than `most_ratio` times the other, or
     shorter than `least_side`. Raise OrchardError("invalid_request") that blames the part if it is broken, truncated or
@@ -55,14 +55,14 @@ def open_picture(
         image.load()
         upright = _to_eight_bits(ImageOps.exif_transpose(image))
         if mode and upright.mode == "P":
-            upright = upright.convert("RGBA")  # Pillow warns of palettes with transparency that become RGB at once
+            upright = upright.convert("RGBA")  # Pillow warns if a palette with transparency becomes RGB in one step
         return upright.convert(mode) if mode else upright  # not every mode can be converted
     except Exception as error:
         raise media_error(part, f"it is broken or truncated ({short_message(error)})") from error
 
 
 def _to_eight_bits(image: Image.Image) -> Image.Image:
-    """Return an image with the upper 8 of 16 bits of grey; Pillow would turn all but the darkest parts white."""
+    """Reduce 16-bit grey to its upper 8 bits; Pillow would turn all but the darkest parts white."""
     if not image.mode.startswith("I;16"):
         return image
     return image.convert("I").point(lambda value: value * (1 / 256)).convert("L")

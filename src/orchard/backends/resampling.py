@@ -12,7 +12,7 @@ Samples = NDArray[np.float32]
 # mlx-audio's low-pass filter: a sinc of this many zero crossings on each side, a cutoff below half of the lower rate,
 # and the parameter of its Kaiser window.
 _ZEROS, _CUTOFF, _BETA = 64, 0.9475937167399596, 14.769656459379492
-_PHASES = 512  # of the filter in each zero crossing; what lies between two is interpolated
+_PHASES = 512  # of the filter per zero crossing; values between two phases are interpolated
 _WINDOW_SAMPLES = 2**17  # samples in the windows that are multiplied at once
 
 
@@ -38,9 +38,9 @@ def resample(blocks: Iterator[Samples], rate: int, new_rate: int) -> Iterator[Sa
 
 
 def _lowpass_filters(scale: float) -> NDArray[np.float32]:
-    """Return the low-pass filter at each phase, the first of the next sample included: (phases + 1, taps).
+    """Return the low-pass filter at each phase and at the next sample's first phase: (phases + 1, taps).
 
-    `scale`: the given samples for each zero crossing.
+    `scale`: the input samples per zero crossing.
     """
     half, phases = math.ceil(_ZEROS * scale), math.ceil(_PHASES / scale)
     at = (np.arange(1 - half, half + 1) - np.arange(phases + 1)[:, None] / phases) / scale
@@ -49,7 +49,7 @@ def _lowpass_filters(scale: float) -> NDArray[np.float32]:
 
 
 def _pad_edges(blocks: Iterator[Samples], size: int) -> Iterator[Samples]:
-    """Yield blocks, with the first sample `size` more times before them, and the last one after them."""
+    """Yield blocks; before them, repeat the first sample `size` times, and after them the last sample."""
     last = None
     for block in blocks:
         if len(block):
@@ -62,7 +62,7 @@ def _pad_edges(blocks: Iterator[Samples], size: int) -> Iterator[Samples]:
 
 
 def _interpolate(held: Samples, places: NDArray[np.int64], wanted: int, filters: NDArray[np.float32]) -> Samples:
-    """Return the samples of the result at these places in the given ones, in parts of which a sample has `new_rate`."""
+    """Return the result's samples at these places in the input; an input sample is `wanted` places long."""
     phases, taps = len(filters) - 1, filters.shape[1]
     windows = sliding_window_view(held, taps)
     found = np.empty(len(places), np.float32)

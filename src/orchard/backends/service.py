@@ -28,7 +28,7 @@ class Heartbeat(Struct, frozen=True):
 class MemoryUse(Struct, frozen=True):
     """The bytes that a model takes: its weights, its requests' rows, and its cached prompts.
 
-    `wanted_bytes`: what the model needs in all so that its oldest request can run that waits for memory; 0: none does.
+    `wanted_bytes`: what the model needs in all to run the oldest request that waits for memory; 0: none waits.
     """
 
     weights_bytes: int = 0
@@ -113,7 +113,7 @@ class Service(Protocol):
         return {}
 
     def starved_requests(self) -> list[str]:
-        """Return the requests that wait because they need more memory than there is for now, even alone."""
+        """Return the requests that wait because each of them alone needs more memory than the model may take now."""
         return []
 
     def memory_use(self) -> MemoryUse:
@@ -123,9 +123,9 @@ class Service(Protocol):
     def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit the model and its requests together to `memory_bytes` from now on.
 
-        `most_bytes`: what that would be if nothing else took memory. A request that needs no more than this is not
-        rejected if `memory_bytes` is too low for it for now: it waits. The limits replace the options' `memory_limit`.
-        They may come as soon as `start` has begun.
+        `most_bytes`: the limit if nothing else took memory. A request that needs more than `memory_bytes`, but no more
+        than `most_bytes`, waits and is not rejected. The limits replace the options' `memory_limit`. They may come as
+        soon as `start` has begun.
         """
 
     @abstractmethod

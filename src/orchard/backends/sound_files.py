@@ -8,13 +8,13 @@ import miniaudio
 
 SAMPLE_RATES = range(4_000, 384_001)
 MOST_CHANNELS = 8
-_LEAST_UNKNOWN_SIZE = 0x7FFF_0000  # of sizes that writers give a WAV file before they know its real one
+_LEAST_UNKNOWN_SIZE = 0x7FFF_0000  # from here on, a WAV file's size only says that its writer did not know it
 _MOST_BYTES = 2**32 - 2  # one more means that the size is unknown
 _MOST_CHUNKS = 64
 
 
 class DataSize(NamedTuple):
-    """The size that a WAV file's header should have for its data: where it is in the file, and its four bytes."""
+    """The data size that a WAV file's header should have: the size's place in the file, and its four bytes."""
 
     place: int
     content: bytes
@@ -25,7 +25,7 @@ class UnfitSoundError(Exception):
 
 
 def read_sound_info(reader: Callable[[Any], Any], source: str | bytes) -> Any | None:
-    """Return what a function of miniaudio reads in a header; None for another format.
+    """Return what a function of miniaudio reads in a header; None if the format is another.
 
     Raise UnfitSoundError if it has too many channels, or a sample rate that no recorder uses.
     """
@@ -33,7 +33,7 @@ def read_sound_info(reader: Callable[[Any], Any], source: str | bytes) -> Any | 
         info = reader(source)
     except miniaudio.MiniaudioError:
         return None
-    except ZeroDivisionError as error:  # of the length by the sample rate
+    except ZeroDivisionError as error:  # miniaudio divides by the sample rate
         raise _layout_error("a sample rate of 0 Hz") from error
     _check_layout(info.nchannels, info.sample_rate)
     return info
@@ -52,8 +52,8 @@ def _layout_error(layout: str) -> UnfitSoundError:
 def check_wav(file: BinaryIO) -> DataSize | None:
     """Check the header of a WAV file; files of other formats pass.
 
-    Return the size of its data if the header has 0: its writer couldn't go back there, and the data goes on to the end.
-    Raise UnfitSoundError if it is truncated, or for its channels and sample rate.
+    If the header gives the data 0 bytes, return the real size: the writer couldn't go back, and the data goes on to the
+    end. Raise UnfitSoundError if the file is truncated, or for its channels and sample rate.
     """
     there = file.seek(0, 2)
     file.seek(0)
@@ -72,6 +72,6 @@ def check_wav(file: BinaryIO) -> DataSize | None:
                 size_left = min(there - body, _MOST_BYTES)
                 return None if size or magic != b"RIFF" else DataSize(body - 4, struct.pack("<I", size_left))
             file.seek(body + size + size % 2)
-    except struct.error:  # it ends: the decoder says so
+    except struct.error:  # the file ends here: the decoder says so
         pass
     return None

@@ -50,7 +50,7 @@ async def load_in_thread(thread: MlxThread, load: Callable[[Progress], T], progr
 
 
 class TurnRequest(Protocol):
-    """A request that has not ended: whether it has begun, and whether its caller reads too slowly to go on."""
+    """A request that has not ended: whether it has begun, and whether it is paused for a slow reader."""
 
     request: Request
     begun: bool
@@ -61,14 +61,14 @@ R = TypeVar("R", bound=TurnRequest)
 
 
 class Turns:
-    """Lets the pieces of requests be done one after the other, in the order of `FairQueue`."""
+    """Gives requests their turns, one after the other, in the order of `FairQueue`."""
 
     def __init__(self) -> None:
         self._waiting: FairQueue[tuple[str, asyncio.Future[None]]] = FairQueue()
         self._taken = False
 
     async def take(self, request: Request) -> None:
-        """Wait for a request's turn; it waits for one at a time. The caller must call `give_back` after it."""
+        """Wait for a request's turn; a request can't wait for two. The caller must call `give_back` after the turn."""
         if not self._taken:
             self._taken = True
             return
@@ -84,7 +84,7 @@ class Turns:
             self._waiting.remove(request.id)
 
     def give_back(self) -> None:
-        """Let the next request begin, once the one whose turn has ended could ask for another."""
+        """Let the next request begin, after the request whose turn has ended could ask for another turn."""
         asyncio.get_running_loop().call_soon(self._pass_on)
 
     def _pass_on(self) -> None:
@@ -156,7 +156,6 @@ class TurnService(Service, Generic[R]):
         self._queue.add(request.request.id, request, request.request.priority, request.request.sender)
 
     def _forget(self, request_id: str) -> R | None:
-        """Forget a request, and return it if it was known."""
         self._queue.remove(request_id)
         return self._live.pop(request_id, None)
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 class CacheReport(Struct, frozen=True):
     """How much of one request's prompt was cached, and where it first differs from the most similar cached text.
 
-    `parted_at` is the number of the first token that differs, from 0; None: none did, or nothing was compared.
+    `parted_at` is the number, from 0, of the first token that differs; None: no token does, or nothing was compared.
     `medium` is the number, from 1, of the prompt's medium at that place; None: there is text at that place.
     `before` is the text before that place; `cached` and `given` are the text after it in the cache and in the prompt.
     `summary` is a sentence with all of this.

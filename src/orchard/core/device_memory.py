@@ -6,9 +6,9 @@ from msgspec import Struct
 class DeviceMemory(Struct, frozen=True):
     """Memory in bytes.
 
-    `free_bytes` and `total_bytes`: of a device with its own memory, which other programs use too; 0 on others. What MLX
-    holds in this process: arrays (`active_bytes`), buffers that it keeps for later ones (`cache_bytes`), and the most
-    that arrays have taken since MLX last began to count (`peak_bytes`).
+    `free_bytes` and `total_bytes`: of the device's own memory, which other programs use too; 0 if it has none. In this
+    process, MLX holds arrays (`active_bytes`) and buffers for later arrays (`cache_bytes`). `peak_bytes`: the most that
+    arrays have taken since MLX last began to count.
     """
 
     free_bytes: int = 0

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-# Of MLX on Metal, CUDA and the CPU, of cuBLAS and cuDNN, of C++, C and Python.
+# Messages of MLX (on Metal, CUDA and the CPU), cuBLAS, cuDNN, C++, C and Python.
 _OUT_OF_MEMORY = re.compile(
     r"out of memory|OutOfMemory|insufficient memory|unable to allocate|attempting to allocate|\[metal::malloc\]"
     r"|cannot allocate memory|alloc_failed|bad_alloc|MemoryError",
@@ -64,7 +64,7 @@ class OrchardError(Exception):
 def catch_panics() -> Iterator[None]:
     """Raise OrchardError("internal") in place of a panic of a library in Rust, such as the tokenizers.
 
-    In Python, panics are no `Exception`, so that handlers of exceptions would let a request wait forever.
+    A panic is no `Exception` in Python. Handlers of `Exception` would miss it, and a request would wait forever.
     """
     try:
         yield
@@ -80,5 +80,5 @@ def short_message(error: BaseException) -> str:
 
 
 def reports_out_of_memory(text: str) -> bool:
-    """Return whether a message, or the last words of a process, say that memory ran out."""
+    """Return whether a message, or the end of a process's log, says that memory ran out."""
     return _OUT_OF_MEMORY.search(text) is not None

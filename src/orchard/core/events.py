@@ -34,7 +34,7 @@ class TokenLogprob(Struct, frozen=True, array_like=True):
 
 
 class Logprob(Struct, frozen=True, array_like=True):
-    """A sampled token, or a token of an echoed prompt (`prompt`), and the likeliest tokens at its place in order.
+    """A sampled token, or a token of an echoed prompt (`prompt`), and the most likely tokens at its place, in order.
 
     Log-probabilities are those of the model itself, before temperature, penalties and cut-offs.
     """
@@ -49,7 +49,7 @@ class Usage(Struct, frozen=True, array_like=True):
 
     `cached_tokens`: tokens at the prompt's beginning that did not have to be prefilled. `units`: how much was made or
     read, in the task's `unit`. `accepted_prediction_tokens`: tokens of the request's prediction that are in the
-    answers; `rejected_prediction_tokens`: those that aren't, which no other number includes.
+    answers; `rejected_prediction_tokens`: its other tokens, which no other number includes.
     """
 
     prompt_tokens: int
@@ -62,7 +62,7 @@ class Usage(Struct, frozen=True, array_like=True):
 
 
 class Summary(Struct, frozen=True, array_like=True):
-    """How many of the oldest messages, not counting system messages, a summary replaced because they didn't fit.
+    """A summary replaced this many of the oldest messages, besides system messages, because they didn't fit.
 
     `prompt_tokens` and `completion_tokens` were used to make the summary; 0 if it was cached.
     """
@@ -152,7 +152,7 @@ class Progressed(Struct, frozen=True, array_like=True, tag="progressed"):
 class Finished(Struct, frozen=True, array_like=True, tag="finished"):
     """All choices are complete; `reasons[i]` says why choice i ended.
 
-    `stops[i]` is the stop string that ended it, if any; `stops` is empty if no choice ended so.
+    `stops[i]` is the stop string that ended it, if any; `stops` is empty if no stop string ended a choice.
     """
 
     reasons: tuple[FinishReason, ...]
@@ -223,7 +223,7 @@ class Collected(Struct):
 
 
 class _PartialChoice(Struct):
-    """A choice so far: for each part, what makes it and the pieces of its text; and the log-probabilities."""
+    """A choice so far: each part's constructor and the pieces of its text, and the log-probabilities."""
 
     parts: list[tuple[Callable[[str], Text | Reasoning | ToolCall], list[str]]] = field(default_factory=list)
     logprobs: list[Logprob] = field(default_factory=list)

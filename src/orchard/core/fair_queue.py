@@ -1,9 +1,9 @@
-"""A fair order between callers: of requests that wait, and of work that is done in turns.
+"""Orders waiting requests, and work that is done in turns, fairly between callers.
 
-The order is a tree: priority, caller, connection, conversation, item. At each level the next turn goes by self-clocked
-fair queueing (Golestani 1994, https://doi.org/10.1109/INFCOM.1994.337677): to the child whose next item ends first in
-virtual time, which is the sum of the sizes of its items so far, divided by its weight. A child that had nothing to do
-begins at the current virtual time of its parent: it saves nothing up. So whoever is alone gets everything, and nobody
+The order is a tree: priority, caller, connection, conversation, item. At each level, self-clocked fair queueing
+(Golestani 1994, https://doi.org/10.1109/INFCOM.1994.337677) gives the next turn to the child whose next item ends first
+in virtual time. A child's virtual time is the sum of its items' sizes so far, divided by its weight. A child that was
+idle begins at its parent's virtual time, so it saves up no turns. A caller that is alone gets everything, and nobody
 waits forever.
 """
 
@@ -17,7 +17,7 @@ from orchard.core.request import Priority, Sender
 
 WEIGHTS: dict[Priority, int] = {"interactive": 16, "normal": 4, "background": 1}
 ARRIVAL = 1 << 60
-"""The order of items that take turns by their sizes alone."""
+"""The `order` of items that take turns by their sizes alone."""
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class _Node(Generic[T]):
     """A priority, a caller, a connection, a conversation or an item. The children that have items are in `line`.
 
     `tag`: the virtual time at which its last item ended, on its parent's clock; `now`: its own clock, for its children.
-    `held`: what the items hold that were taken from below it.
+    `held`: how much its senders hold (see `hold`).
     """
 
     def __init__(self, parent: "_Node[T] | None", name: str, number: int, weight: int = 1) -> None:
@@ -69,7 +69,7 @@ class FairQueue(Generic[T]):
         return self._root.items()
 
     def first_items(self, most: int) -> Iterator[T]:
-        """Yield the first items of each caller, at most `most` of each priority."""
+        """Yield the first items of each caller, at most `most` for each priority."""
         for priority in self._root.line:
             for caller in priority[-1].line:
                 yield from islice(caller[-1].items(), most)
@@ -84,8 +84,8 @@ class FairQueue(Generic[T]):
     ) -> None:
         """Add an item of this size.
 
-        Items with an `order` below `ARRIVAL` go before others, the lowest first, where as much is held. Above it, the
-        order decides only between the items of one conversation.
+        Between senders that hold equally much, items with an `order` below `ARRIVAL` go first, the lowest before the
+        rest. An `order` above `ARRIVAL` decides only between the items of one conversation.
         """
         above = self._conversation(priority, sender)
         node = self._items[item_id] = above.children[item_id] = _Node(above, item_id, next(self._numbers))
@@ -101,7 +101,7 @@ class FairQueue(Generic[T]):
         return item
 
     def drain(self) -> Iterator[T]:
-        """Yield the items, each removed when its turn comes."""
+        """Yield the items in their order, and remove each when its turn comes."""
         while self._items:
             node = self._root
             while node.line:
@@ -113,7 +113,7 @@ class FairQueue(Generic[T]):
                 yield item
 
     def charge(self, item_id: str, amount: float, size: float = 1) -> None:
-        """Count a turn of an item that took `amount`; its next turn has this size. Unknown ids are ignored."""
+        """Count an item's turn, which took `amount`; its next turn has this size. Unknown ids are ignored."""
         if not (leaf := self._items.get(item_id)):
             return
         node, leaf.size = leaf, size
@@ -140,7 +140,7 @@ class FairQueue(Generic[T]):
         return node
 
     def _sort_node(self, node: _Node[T]) -> None:
-        """Put a node and those above it into their places; drop those that have no items and hold nothing."""
+        """Put a node and its ancestors into their places; drop those that have no items and hold nothing."""
         while above := node.parent:
             if node.line:
                 head = node.line[0][-1]
@@ -167,10 +167,10 @@ class FairQueue(Generic[T]):
 
 
 def has_place(most: int, callers: Collection[str], caller: str) -> bool:
-    """Return whether a queue for `most` requests takes another one of `caller`; `callers`: those of its requests now.
+    """Return whether a queue for `most` requests takes one more from `caller`; `callers`: those of the queued requests.
 
-    A full queue still takes requests of a caller that has less than its share of it, until the caller has that. So
-    no caller shuts others out, and nobody's request is dropped for another's.
+    A full queue still takes requests from a caller that has less than its share of the places. So no caller shuts
+    others out, and no request is dropped for another.
     """
     if len(callers) < most:
         return True

@@ -52,9 +52,9 @@ class MediaPart(Struct, frozen=True, tag="media"):
     """A medium in a message.
 
     A dialect sets `url`: a data:, http, https or file URL. `gateway.media` puts the file's bytes into `data` and
-    empties `url` before a worker gets the part. A file of a form has neither of them: it is on disk, at `path`. `param`
-    is the field to blame if the medium can't be read. `media_type` is what the caller, or the server that it was
-    fetched from, says it is (RFC 2046); "" if unknown. `name` is a document's title.
+    empties `url` before a worker gets the part. A file from a form has neither `url` nor `data`: it is on disk, at
+    `path`. `param` is the field to blame if the medium can't be read. `media_type` (RFC 2046) is what the caller, or
+    the server of the URL, says; "" if unknown. `name` is a document's title.
     """
 
     kind: MediaKind

@@ -1,7 +1,6 @@
 """What a model's own files say about it: its context window and its capabilities.
 
-Anybody may have written the config.json and the chat template that this is read from, so nothing here raises for any
-content.
+Anybody may have written its config.json and chat template, so nothing here raises, whatever they contain.
 """
 
 from collections.abc import Iterator, Mapping
@@ -91,7 +90,7 @@ _THINKING = (
 def context_window(config: Mapping[str, Any]) -> int | None:
     """Return the longest sequence, in tokens, that the model was made for; None if its config.json doesn't say.
 
-    A nested configuration of the text model takes precedence over the whole.
+    A nested configuration of the text model takes precedence over the outer one.
     """
     for part in _text_parts(config):
         said = next((value for key in _WINDOW_KEYS if (value := _valid_tokens(part.get(key)))), None)
@@ -136,7 +135,7 @@ def _scaled_window(length: int, config: Mapping[str, Any]) -> int:
 
 
 def _rope_parameters(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the parameters of RoPE scaling: those of full attention, if kinds of layers differ."""
+    """Return the parameters of RoPE scaling; if kinds of layers differ, those of full attention."""
     for key in ("rope_parameters", "rope_scaling"):
         rope = config.get(key)
         if isinstance(rope, dict):
@@ -175,7 +174,7 @@ def _absurd_sizes(config: Mapping[str, Any], depth: int) -> Iterator[str]:
 def capabilities(kind: str, template: str) -> tuple[Capability, ...]:
     """Return what a model can do besides answering text with text, judged by words in its chat template.
 
-    Without the extra `vision`, models of that kind are served as text models.
+    Without the extra `vision`, vision models are served as text models.
     """
     installed = find_spec("mlx_vlm") is not None  # this imports nothing
     found: list[Capability] = ["vision"] if kind == "vision" and installed else []

@@ -12,18 +12,18 @@ Overflow = Literal["error", "summarize"]
 JSON_BODY = "-H 'content-type: application/json' -d"
 """The arguments of `curl` before a body in JSON."""
 
-_LEAST_TOKENS = 32  # of a pass: one of fewer takes hardly less memory
+_LEAST_TOKENS = 32  # in a pass; fewer would hardly save memory
 
 
 class Task(Struct, frozen=True):
     """What a request wants from a model. Each task is a struct with its own tag; rows of `orchard.kinds` list tasks."""
 
     gives: ClassVar[str]
-    """What an answer consists of, for the error of a model that can't do the task."""
+    """What an answer consists of, for the error message of a model that can't do the task."""
     addresses: ClassVar[tuple[str, ...]]
-    """The URL paths for the task, for the error of a request that wants something else from such a model."""
+    """The URL paths for the task, for the error message when a request asks such a model for another task."""
     example: ClassVar[str] = ""
-    """The arguments of `curl`, after the first of the addresses, that try the task; `{name}`: the model's, in JSON."""
+    """The arguments of `curl`, after the first of the addresses, that try the task; `{name}`: the model's, as JSON."""
     unit: ClassVar[str] = ""
     """What `Usage.units` counts besides tokens, such as texts or seconds of audio; empty: nothing."""
     option: ClassVar[str] = ""
@@ -42,7 +42,7 @@ class Task(Struct, frozen=True):
 
     @property
     def conversation(self) -> str:
-        """What tells it from other conversations and stays the same from turn to turn; empty: it has no turns."""
+        """A text that identifies the conversation from turn to turn; empty: it has no turns."""
         return ""
 
 
@@ -52,14 +52,14 @@ class LoadOptions(Struct, frozen=True, kw_only=True):
     memory_limit: Positive | None = None
     """The most bytes that the model and its requests may take together; None: what the device recommends."""
     halvings: int = 0
-    """How often the most tokens of a pass are halved, because memory ran out in an earlier process."""
+    """How often the token limit of a pass is halved, because memory ran out in an earlier process."""
 
     def loaded_bytes(self, size_bytes: int, kept_bytes: int) -> int:
         """Return the bytes in memory of weights of `size_bytes` on disk, of which `kept_bytes` are never quantised."""
         return size_bytes
 
     def halve_tokens(self, tokens: int) -> int:
-        """Return the most tokens of a pass that may have `tokens` as long as memory has not run out."""
+        """Return the token limit of a pass; `tokens`: its limit as long as memory has not run out."""
         return max(min(tokens, _LEAST_TOKENS), tokens >> self.halvings)
 
     @property
@@ -93,7 +93,7 @@ class Request(Struct, frozen=True):
     `priority` decides which waiting request goes first. `adapter` is a LoRA adapter that the configuration allows.
     `ttl` replaces the model's own: the model is unloaded after that many seconds without a request. `overflow` says
     how to treat a conversation that exceeds the context window; None: as the server's settings say. What a model caches
-    of a request is only used for requests with the same `cache_scope`. `cache_salt` is the request's own part of it.
+    of a request is only used for requests with the same `cache_scope`. `cache_salt` is the request's part of this.
     """
 
     id: str

@@ -25,8 +25,8 @@ GROUPS = {
 """The groups of settings and their headings, in the order of --help."""
 
 Scope = Literal["server", "all", "named", "entry"]
-"""Where a setting may be. "server": under `server`; "all": there, for all models, and in an entry of `models`; "named":
-in an entry, or as a flag for the single model of the command line; "entry": only in an entry."""
+"""Where a setting may be. "server": under `server`; "all": under `server`, for all models, or in an entry of `models`;
+"named": in an entry, or as a flag for the single model of the command line; "entry": only in an entry."""
 
 
 def setting(group: str, help: str, *, scope: Scope | None = None, zero_is_none: bool = False) -> Meta:

@@ -1,4 +1,4 @@
-"""A report on guesses: how many were right, and what they saved."""
+"""A report on guessed tokens: how many were right, and how much time they saved."""
 
 from collections.abc import Mapping
 
@@ -6,9 +6,9 @@ from msgspec import Struct
 
 
 class SourceTotals(Struct, frozen=True, array_like=True):
-    """Tokens of one source that were verified, how many of them were right, and the seconds that this saved.
+    """How many tokens of one source were verified, how many were right, and how many seconds this saved.
 
-    The seconds are how much longer the streams' steps would have taken without them; negative if shorter.
+    `saved_seconds`: how much longer the streams' steps would have taken without them; negative if shorter.
     """
 
     proposed: int = 0

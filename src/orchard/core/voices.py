@@ -1,4 +1,4 @@
-"""The voices of speech models, and which of them speaks when a request names one, or one of OpenAI's."""
+"""The voices of speech models, and the choice of one by its name or by one of OpenAI's names."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ OPENAI_VOICES = tuple(DESCRIPTIONS)
 
 
 class Voice(NamedTuple):
-    """A voice by its name, and its description if the model makes voices of descriptions.
+    """A voice's name, and its description if the model makes voices from descriptions.
 
     `name` empty: the request itself describes the voice.
     """
@@ -51,9 +51,9 @@ def voices(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def choose_voice(name: str | None, own: Sequence[str], setting: Mapping[str, str]) -> Voice:
-    """Return the model's `own` voice of this name, the one that the setting says, or the one for a name of OpenAI's.
+    """Return the model's `own` voice of this name, else the one that the setting or OpenAI's list has for it.
 
-    Names match in upper or lower case; None: the first of its own. Raise OrchardError (invalid_request).
+    Upper and lower case are equal; `name` None: the model's first voice. Raise OrchardError (invalid_request).
     """
     if name is None:
         return Voice(own[0])

@@ -1,4 +1,4 @@
-"""Threads for work that would block the event loop. Smaller work overtakes larger work, even while that is done."""
+"""Threads for work that would block the event loop. Smaller work overtakes larger work, even if that has begun."""
 
 import asyncio
 import itertools
@@ -17,14 +17,14 @@ T = TypeVar("T")
 _STACK_BYTES = 16 * 2**20
 _POLLING_SECONDS = 0.02
 _FIRST_TURN = float("-inf")  # before everything that waits
-_OVERTAKE_SHARE = 0.5  # of a work's yield_seconds: what overtakes it has fewer, so few works are interrupted at a time
+_OVERTAKE_SHARE = 0.5  # what overtakes has less than this share of the yield_seconds, so few interruptions nest
 
 
 def turn_of(yield_seconds: float) -> float:
     """Return the turn of a piece of work that is queued now; work with the earliest turn goes first.
 
-    Large work lets smaller work that is queued in the next `yield_seconds` go first, but none that is queued later. So
-    nothing waits forever.
+    Smaller work that is queued in the next `yield_seconds` goes before large work; work that is queued later doesn't.
+    So nothing waits forever.
     """
     return time.monotonic() + yield_seconds
 
@@ -49,7 +49,7 @@ class Lane:
     def __init__(self, name: str) -> None:
         self._began: float | None = None
         self._work: _LaneWork | None = None
-        self._beside: list[float] = []  # when each piece of work beside the current one began
+        self._beside: list[float] = []  # when each call began that runs in another thread
         self._queue: queue.PriorityQueue[tuple[float, int, _LaneWork | None]] = queue.PriorityQueue()
         self._numbers = itertools.count()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -59,7 +59,7 @@ class Lane:
 
     @property
     def silent_seconds(self) -> float:
-        """The seconds since the current piece of work began or gave way, or the oldest one beside it began; else 0."""
+        """The seconds since the current work began or gave way, or since its oldest `run_beside` began; 0 when idle."""
         began = self._began
         return 0.0 if began is None else time.monotonic() - min((began, *self._beside))
 
@@ -98,7 +98,7 @@ class Lane:
         """See the function `run_beside`."""
         current, result = self._work, Future[T]()
         assert current, "only work is done beside other work"
-        threading.Thread(target=_settle, args=(result, call), daemon=True).start()  # there may be none left
+        threading.Thread(target=_settle, args=(result, call), daemon=True).start()  # raises if no thread is left
         began = time.monotonic()
         self._beside.append(began)
         while not wait([result], _POLLING_SECONDS).done:
@@ -118,7 +118,7 @@ class Lane:
         _current.lane = self
         while (work := self._queue.get()[2]) is not None:
             self._do(work)
-            del work  # it may keep a model
+            del work  # it may keep a model alive
 
     def _do(self, work: _LaneWork) -> None:
         call, work.call = work.call, None
@@ -133,7 +133,7 @@ class Lane:
 
 
 def _outcome(future: "Future[Any]", call: Callable[[], Any]) -> Callable[[], None]:
-    """Call a function, and return another one that gives its result or its error to a future."""
+    """Call a function, and return a second one that stores the result or the error in a future."""
     try:
         with catch_panics():
             return partial(future.set_result, call())
@@ -146,7 +146,7 @@ def _settle(future: "Future[Any]", call: Callable[[], Any]) -> None:
 
 
 class _CurrentLane(threading.local):
-    """The lane of this thread, if it is one's."""
+    """The lane that this thread belongs to, if any."""
 
     lane: Lane | None = None
 
@@ -155,25 +155,25 @@ _current = _CurrentLane()
 
 
 def give_way() -> None:
-    """Let waiting work go first that is much smaller than the current work of this thread's lane, if it is a lane's.
+    """In a lane's thread, first do the waiting work that is much smaller than the current work.
 
-    Call this between pieces of work that are large together. Each such piece is a sign of life. Raise `CallerCancelled`
-    if the work's caller is cancelled.
+    Call this between the parts of large work. Each call is a sign of life. Raise `CallerCancelled` if the work's caller
+    is cancelled.
     """
     if _current.lane:
         _current.lane.give_way()
 
 
 def check_cancelled() -> None:
-    """Raise `CallerCancelled` if the caller of this thread's current work, if it is a lane's, is cancelled."""
+    """In a lane's thread, raise `CallerCancelled` if the caller of the current work is cancelled."""
     if _current.lane:
         _current.lane.check_cancelled()
 
 
 def run_beside(call: Callable[[], T]) -> T:
-    """Call a long function of native code, which doesn't keep the interpreter's lock, and return its result.
+    """Call a long function of native code, which releases the interpreter's lock, and return its result.
 
-    If this thread is a lane's, the function runs in another thread, and smaller work of the lane goes first until it
-    ends. If the caller of the current work is cancelled, raise `CallerCancelled` only then, so few such threads run.
+    In a lane's thread, run the function in another thread, and do the lane's smaller work meanwhile. If the caller of
+    the current work is cancelled, raise `CallerCancelled` only when the function ends, so that few such threads run.
     """
     return _current.lane.run_beside(call) if _current.lane else call()

@@ -12,7 +12,7 @@ _SHARE = 0.75  # of the machine's memory, if the device recommends nothing; the 
 def recommended_bytes() -> int:
     """Return the bytes that MLX may use: what the device recommends (Metal), or most of its memory.
 
-    On a device without its own memory, that is the machine's memory, or the limit of its container.
+    The memory of a device without its own is the machine's, or the limit of the container.
     """
     if mx.default_device() == mx.gpu:
         info = mx.device_info()
@@ -23,11 +23,11 @@ def recommended_bytes() -> int:
 
 
 def limit_device(memory_bytes: int) -> None:
-    """Let MLX hold at most about this many bytes, of which Metal keeps no more than it recommends resident ("wired").
+    """Let MLX hold at most about this many bytes. Metal keeps ("wires") no more of them resident than it recommends.
 
     MLX launches work ahead of the device, and each launched operation holds its arrays. At this limit, MLX frees its
-    cached buffers, and waits for earlier work before it launches more. Several processes whose wired memory exceeds
-    the machine's can stop a Mac; other devices wire no memory.
+    cached buffers, and waits for earlier work before it launches more. Several processes that together wire more memory
+    than a Mac has can stop it; other devices wire no memory.
     """
     mx.set_memory_limit(memory_bytes)
     if most := mx.device_info().get(_RECOMMENDED_KEY):
@@ -35,9 +35,9 @@ def limit_device(memory_bytes: int) -> None:
 
 
 def read_device_memory(*, has_model: bool) -> DeviceMemory:
-    """Return what the device has free and what MLX holds. Any thread may call this, also while another one computes.
+    """Return what the device has free and what MLX holds. Any thread may call this, even while another thread computes.
 
-    Without a model, don't ask MLX's allocator: on CUDA, that would take memory for a context.
+    Without a model, don't ask MLX's allocator: on CUDA, this call would allocate a context.
     """
     free, total = (mx.device_info().get(key, 0) for key in ("free_memory", "total_memory"))
     assert isinstance(free, int)

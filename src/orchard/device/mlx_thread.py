@@ -64,7 +64,7 @@ class MlxThread:
         return 0.0 if since is None else time.monotonic() - since
 
     def advance(self) -> None:
-        """Begin to count the current work as another piece, because a part of it is done. Call this in the thread."""
+        """Count the rest of the current work as a new piece, because a part of it is done. Call this in the thread."""
         self._busy_since = time.monotonic()
         self.mlx_bytes = mx.get_active_memory() + mx.get_cache_memory()
 
@@ -75,7 +75,7 @@ class MlxThread:
         return await asyncio.wrap_future(future)
 
     async def close(self) -> None:
-        """After all work, free MLX's unused memory and release the thread."""
+        """Finish all work, free MLX's unused memory and release the thread."""
         self._inbox.put(None)
         await asyncio.to_thread(self._closed.wait)
 

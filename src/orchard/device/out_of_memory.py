@@ -1,4 +1,4 @@
-"""Tells MLX's out-of-memory errors from others, waits until they have surfaced, and tries again with less."""
+"""Recognises MLX's out-of-memory errors, waits until late ones are raised, and tries again with less work."""
 
 import logging
 import traceback
@@ -16,7 +16,7 @@ R = TypeVar("R")
 W = TypeVar("W")
 
 _RETRY_AFTER = 5
-_MOST_ERRORS = 16  # that MLX keeps at a time: one for each stream and each array that waits
+_MOST_ERRORS = 16  # the most that MLX keeps: one for each stream and each waiting array
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
@@ -31,15 +31,16 @@ def is_out_of_memory(error: BaseException | None) -> bool:
 
 
 def has_late_errors() -> bool:
-    """Return whether work that ran out of memory may leave zeros, and a later call of MLX raises its error: on Metal.
+    """Return whether MLX may report late that work ran out of memory.
 
-    Elsewhere, the call that launches the work raises it.
+    On Metal, such work may leave zeros, and a later call of MLX raises the error. Elsewhere, the call that launches the
+    work raises it.
     """
     return mx.default_device() == mx.gpu and mx.metal.is_available()
 
 
 def raise_late_errors() -> None:
-    """Wait for the device; raise the error of earlier work, which MLX may have kept: see `has_late_errors`."""
+    """Wait for the device; raise the error of earlier work if MLX has kept one: see `has_late_errors`."""
     mx.synchronize()
 
 
@@ -53,10 +54,10 @@ def free_after_error(error: BaseException) -> None:
 
 
 def wait_for_launched_work() -> None:
-    """Wait for work that was launched before memory ran out, and for what MLX has of the work that failed.
+    """Wait for work that was launched before memory ran out, and for MLX's part of the work that failed.
 
-    Do this while its arrays are alive: on CUDA, kernels that MLX has not launched yet would write to freed memory.
-    Raise an error that it leaves, unless it says that memory ran out.
+    Call this while the arrays of that work are alive: on CUDA, kernels that MLX has not launched yet would write to
+    freed memory. Raise an error of that work, unless the error says that memory ran out.
     """
     for _ in range(_MOST_ERRORS):
         try:
@@ -79,10 +80,10 @@ def retry_once(act: Callable[[], R]) -> R:
 
 
 def run_in_parts(act: Callable[[W], R], work: W, halve: Callable[[W], Sequence[W]]) -> list[tuple[W, R | OrchardError]]:
-    """Return a piece of work and what `act` returns for it; if memory runs out, its parts, each with its own.
+    """Return a piece of work with the result of `act`; if memory runs out, return its parts with their results.
 
-    `halve` returns the parts of a piece, none if it can't be cut: then it is tried once more. A part for which memory
-    runs out again has an OrchardError("insufficient_memory"). Raise any other error.
+    `halve` returns the parts of a piece, or nothing if it can't be divided: then the piece is tried once more. If
+    memory runs out again for a part, its result is an OrchardError("insufficient_memory"). Raise any other error.
     """
     try:
         return [(work, _run_and_surface(partial(act, work)))]
@@ -98,7 +99,7 @@ def run_in_parts(act: Callable[[W], R], work: W, halve: Callable[[W], Sequence[W
 
 
 def insufficient_memory() -> OrchardError:
-    """Return the error for a caller whose request finds no memory, though all that is not needed is freed."""
+    """Return the error for a request that lacks memory although everything that is not needed was freed."""
     message = "the device ran out of memory, even with nothing else in it; try again later"
     return OrchardError("insufficient_memory", message, retry_after=_RETRY_AFTER)
 

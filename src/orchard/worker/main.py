@@ -39,10 +39,10 @@ SAVE_SECONDS = 1.0
 LAST_SAVE_SECONDS = 5.0
 """How long saving cached prompts may take when the process and the server end."""
 OOM_SCORE = 500
-"""What Linux adds, of 1000, when it chooses the process to kill for lack of memory: a worker goes before the gateway
-and other programs that take less than half of the memory."""
+"""What Linux adds to a worker's out-of-memory score, of 1000: it kills a worker before the gateway, and before other
+programs that take less than half of the memory."""
 REPORT_SECONDS = 1.0
-"""The least seconds between two reports of what holds memory."""
+"""The fewest seconds between two memory reports."""
 SWITCH_SECONDS = 0.0005
 """How long the engine's thread waits for the interpreter's lock; the default of 5 ms is as long as a step."""
 
@@ -58,7 +58,7 @@ class ServiceTypes(NamedTuple):
 def import_service(service: str, options: str, tasks: Sequence[str]) -> ServiceTypes:
     """Import a service and its types, each named as `package.module:Class`. Raise ImportError if one is missing."""
     quick_transformers.install_quick_import()
-    # mlx-lm sets the limit of open files when it is imported, which may be forbidden; the server has set its own.
+    # The import of mlx-lm changes the limit of open files. That may be forbidden, and the server has set its own limit.
     set_limit, resource.setrlimit = resource.setrlimit, lambda *_: None
     try:
         made = pkgutil.resolve_name(service)
@@ -160,19 +160,19 @@ class Worker:
         self._service = self._unloading = None
         gc.collect()
         if sys.platform == "linux":  # return freed memory to the system, as far as the C library's heap allows it
-            with contextlib.suppress(OSError, AttributeError):  # not every C library has it
+            with contextlib.suppress(OSError, AttributeError):  # not every C library has this function
                 ctypes.CDLL(None).malloc_trim(0)
         _log_fields["origin"] = "worker"
-        self._memory = MemoryChanges()  # for the gateway forgets the model's reports
+        self._memory = MemoryChanges()  # the gateway forgets the model's reports, too
         self._send(wire.Unloaded(_rss_bytes()))
 
     async def _report_cache(self, number: int, request_id: str | None) -> None:
         self._send(wire.CacheIs(number, await self._current_service.cache_state(request_id)))
 
     async def _report_memory(self) -> None:
-        """Report once a second what holds memory, if that has changed noticeably; a thread reads it."""
+        """Report once a second what holds memory, if it has changed noticeably."""
         while True:
-            # Its driver may make the thread wait.
+            # In a thread, because the device's driver may block.
             device = await asyncio.to_thread(self._types.service.device_memory, has_model=self._service is not None)
             if report := self._memory.report(device, self._service.memory_use() if self._service else MemoryUse()):
                 self._send(report)
@@ -199,7 +199,7 @@ class Worker:
 
 
 async def serve_socket(sock: socket.socket, service: str, options: str, tasks: Sequence[str]) -> None:
-    """Load models and serve requests until the gateway closes the socket; the process ends with it."""
+    """Load models and serve requests until the gateway closes the socket; then end the process."""
     reader, writer = await asyncio.open_connection(sock=sock)
     try:
         types = import_service(service, options, tasks)
@@ -243,9 +243,9 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH_SECONDS)
-    with contextlib.suppress(OSError):  # only Linux has it
+    with contextlib.suppress(OSError):  # only Linux has this file
         Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
-    # Write no core file: the socket of a process that aborts would stay open, and callers wait, until it is written.
+    # Write no core file: until it was written, the socket of an aborted process would stay open and callers would wait.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     try:
         asyncio.run(serve_socket(socket.socket(fileno=args.fd), args.service, args.options, args.tasks))

@@ -1,4 +1,4 @@
-"""Which changes of a worker's memory the gateway is told."""
+"""Decides which changes of its memory a worker reports to the gateway."""
 
 from msgspec.structs import astuple
 
@@ -10,7 +10,7 @@ _NOTICEABLE_BYTES = 32 * 2**20
 
 
 class MemoryChanges:
-    """Compares what holds memory with the last report."""
+    """Compares the current use of memory with the last report."""
 
     def __init__(self) -> None:
         self._last = _numbers(wire.MemoryReport())
@@ -19,7 +19,7 @@ class MemoryChanges:
         """Return the report to send, None if hardly anything has changed."""
         report = wire.MemoryReport(device, *astuple(use))
         numbers = _numbers(report)
-        # What a request waits for is always news: it gets no more than the gateway knows of.
+        # Always report the bytes that a request waits for: it gets no more than the gateway knows of.
         if numbers[-1] == self._last[-1] and not any(map(_differs, numbers, self._last)):
             return None
         self._last = numbers

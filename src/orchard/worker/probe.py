@@ -19,7 +19,7 @@ GPU_BACKENDS = (("metal", mx.metal), ("cuda", mx.cuda))
 def probe_device() -> dict[str, Any]:
     """Return MLX's version, backend ("metal", "cuda" or "cpu"), device and memory in bytes, and ffmpeg's path.
 
-    `memory_bytes`: all memory; `usable_bytes`: what models may take of it, and `usable_by`: who says so;
+    `memory_bytes`: all memory; `usable_bytes`: how much of it models may take; `usable_by`: what sets this limit;
     `available_bytes`: what is free now; `wired_bytes`: what Metal may keep resident (None without Metal). Raise
     RuntimeError if MLX computes wrong results.
     """

@@ -1,7 +1,7 @@
-"""Makes the import of transformers take half the time.
+"""Halves the time that the import of transformers takes.
 
-The import searches the 2,500 files of transformers' models for `__all__`, line by line. It does so twice, because it
-caches the results of 128 folders and has over 500.
+The import searches the 2,500 files of transformers' models for `__all__`, line by line. It does so twice, because its
+cache holds the results of 128 folders, and there are over 500.
 """
 
 import functools
@@ -46,13 +46,13 @@ class _Finder(MetaPathFinder):
 
 
 def quicken(module: ModuleType) -> None:
-    """Change `transformers.utils.import_utils`. Raise AttributeError if it lacks what is changed."""
+    """Change `transformers.utils.import_utils`. Raise AttributeError if it lacks one of the changed functions."""
     folder, read = module.create_import_structure_from_path.__wrapped__, module.fetch__all__
     module.create_import_structure_from_path = functools.lru_cache(maxsize=None)(folder)  # type: ignore[attr-defined]
     module.fetch__all__ = functools.wraps(read)(functools.partial(_read_tail, read))  # type: ignore[attr-defined]
 
 
 def _read_tail(read: Callable[[str], list[str]], content: str) -> list[str]:
-    """Call `read`, which searches a text line by line, with the text from the last line that starts with `__all__`."""
+    """Call `read`, which searches line by line, with only the part from the last line that starts with `__all__`."""
     begin = content.rfind("\n" + _ALL) + 1
     return read(content[begin:]) if begin or content.startswith(_ALL) else []

@@ -18,7 +18,7 @@ _SEED_COUNT = 2**32
 
 
 class Drawing(Struct, frozen=True, kw_only=True):
-    """The inputs of a request's images. Image i has the seed `seed` + i; a preset may take no guidance."""
+    """The inputs of a request's images. Image i has the seed `seed` + i. `guidance` None: the preset takes none."""
 
     prompt: str
     width: int
@@ -112,7 +112,7 @@ def _choose_size(task: GenerateImages | EditImages, pictures: Sequence[Image.Ima
 
 
 def _fit_size(size: tuple[int, int]) -> tuple[int, int]:
-    """Return a possible size of about the same shape, at most as large as models are trained with."""
+    """Return an allowed size of about the same shape, no larger than models are trained with."""
     scale = min(1.0, math.sqrt(_DEFAULT_SIDE * _DEFAULT_SIDE / math.prod(size)))
     width, height = (max(LEAST_SIDE, int(side * scale) // SIDE_STEP * SIDE_STEP) for side in size)
     return width, height

@@ -4,7 +4,7 @@ _SLACK = 3.0  # times as long as expected
 
 
 class Pace:
-    """Learns from each step how long later ones may take; the expected time doesn't count as silence."""
+    """Learns from each step how long later steps may take; the expected time doesn't count as silence."""
 
     def __init__(self) -> None:
         self._seconds = 0.0

@@ -13,7 +13,7 @@ from orchard.core.tasks.images import ImageFormat
 _FORMATS = ("PNG", "JPEG", "WEBP")
 _LEAST_SIDE = 16
 _MOST_RATIO = 16
-_LEAST_BRIGHT = 128  # and above: mflux takes it for white
+_LEAST_BRIGHT = 128  # mflux takes this value, and above, for white
 
 
 def read_picture(part: MediaPart) -> Image.Image:
@@ -56,7 +56,6 @@ def encode(image: Image.Image, image_format: ImageFormat, compression: int | Non
 
 
 def _open_part(part: MediaPart) -> Image.Image:
-    """Return a decoded image, upright. Raise OrchardError if that isn't possible or not allowed."""
     return open_picture(part, _FORMATS, most_ratio=_MOST_RATIO, least_side=_LEAST_SIDE)
 
 

@@ -56,7 +56,7 @@ class Pipeline:
     def load(cls, preset: Preset, folder: Path, options: ImageOptions, progress: Callable[[float], None]) -> "Pipeline":
         """Load a model with all its weights. Raise OrchardError("model_failed") if its options don't fit it."""
         adapters = _adapter_arguments(preset, options)
-        os.environ["TQDM_DISABLE"] = "1"  # tqdm reads it when mflux imports it: its bars would fill the log
+        os.environ["TQDM_DISABLE"] = "1"  # mflux's import of tqdm reads it; progress bars would fill the log
         read_without_torch()
         bits = None if options.quantize == _STORED_BITS else options.quantize
         with _log_prints():
@@ -129,7 +129,7 @@ class Pipeline:
 
     def call_in_loop(self, latents: mx.array, config: Any, **_: Any) -> None:
         """Note, as a callback of mflux, that a step is done."""
-        if not mx.all(mx.isfinite(latents)).item():  # it would be a black image
+        if not mx.all(mx.isfinite(latents)).item():  # the image would be black
             message = (
                 "the model computed no image, as happens where numbers overflow; try another seed or less guidance"
             )
@@ -155,9 +155,9 @@ class Pipeline:
 
 
 def _adapter_arguments(preset: Preset, options: ImageOptions) -> dict[str, Any]:
-    """Return mflux's arguments for adapters; mflux would search for unknown ones on the Hub.
+    """Return mflux's arguments for adapters; mflux would search the Hub for unknown adapters.
 
-    Raise OrchardError if the preset takes no adapters, or if one is not a file that is safe to read.
+    Raise OrchardError if the preset takes no adapters, or if an adapter is not a file that is safe to read.
     """
     if len(options.lora_scales) not in (0, len(options.lora_paths)):
         message = (

@@ -1,7 +1,7 @@
 """The table of presets: which class of mflux runs an image model, and which parameters of a request that class uses.
 
-mflux silently ignores parameters that a class doesn't use. The table lists those that it uses, so that the others can
-be rejected.
+mflux silently ignores parameters that a class doesn't use. The table lists what each class uses, so that other
+parameters can be rejected.
 """
 
 from collections.abc import Mapping
@@ -32,8 +32,8 @@ class Preset(Struct, frozen=True, kw_only=True):
 
     `type` is mflux's class and `alias` its name for the model's configuration; `repository` is the weights' source.
     `pipelines`: the possible `_class_name`s in such a model's model_index.json; empty: only its name identifies it.
-    `marks`: values in its transformer's config.json that a similar model's doesn't have. `latents`: the class that
-    unpacks the latents of a step; None: there are no partial images.
+    `marks`: values in its transformer's config.json that similar models don't have. `latents`: the class that unpacks
+    the latents of a step; None: there are no partial images.
 
     `steps` and `guidance` are defaults; `guidance` None: the model takes none. With fewer steps than `least_steps`,
     mflux divides by zero. `needs_negative_prompt`: guidance has no effect without one. `pictures`: the most images that
@@ -60,7 +60,7 @@ class Preset(Struct, frozen=True, kw_only=True):
 
     @property
     def can_edit(self) -> bool:
-        """Whether it edits images, and doesn't generate them from text alone."""
+        """Whether it edits images instead of generating them from text alone."""
         return self.pictures > 0
 
     @property
@@ -159,7 +159,7 @@ def _fibo_preset(name: str, repository: str, *, steps: int, guidance: float | No
 def _same_name_preset(
     name: str, kind: str, repository: str, *, steps: int, guidance: float | None = None, **more: Any
 ) -> Preset:
-    """Return the row of a kind that mflux knows by the same name."""
+    """Return the preset of a model that mflux knows by the same name."""
     return Preset(
         name=name,
         type=f"{_MFLUX}.{kind}",
@@ -203,14 +203,14 @@ _ROWS = (
         pictures=1,
         mask=True,
     ),
-    # Distilled models were trained without guidance: with any, mflux computes what they have not learned.
+    # Distilled models were trained without guidance: with guidance, mflux computes what they have not learned.
     _klein_preset("flux2-klein-4b", "FLUX.2-klein-4B"),
     _klein_preset("flux2-klein-9b", "FLUX.2-klein-9B"),
     _klein_preset("flux2-klein-edit-4b", "FLUX.2-klein-4B", edits=True),
     _klein_preset("flux2-klein-edit-9b", "FLUX.2-klein-9B", edits=True),
     _klein_preset("flux2-klein-base-4b", "FLUX.2-klein-base-4B", steps=50, guidance=4.0),
     _klein_preset("flux2-klein-base-9b", "FLUX.2-klein-base-9B", steps=50, guidance=4.0),
-    # mflux's alias means the release of December 2025; the first one has the same network and schedule.
+    # mflux's alias means the release of December 2025; the first release has the same network and schedule.
     Preset(
         name="qwen-image",
         type=f"{_MFLUX}.qwen.variants.txt2img.qwen_image:QwenImage",

@@ -14,7 +14,7 @@ _PIPELINES = {pipeline for preset in PRESETS.values() for pipeline in preset.pip
 
 
 def preset_for(folder: Path, name: str | None) -> Preset:
-    """Return the preset of that name, or the one that a folder's files and name point to.
+    """Return the preset with this name or, if it is None, the preset that a folder's files and name point to.
 
     Raise OrchardError("model_failed") if there is none, or if the files are those of another kind of model.
     """
@@ -30,8 +30,10 @@ def preset_for(folder: Path, name: str | None) -> Preset:
 
 
 def _recognise_preset(folder: Path) -> Preset:
-    """Return the first preset that fits the files and whose repository is in the folder's name, else the only one
-    that fits."""
+    """Return the preset that fits the files and has the longest repository name that the folder's name contains.
+
+    If there is none, all fitting presets must have the same repository: return the first of them.
+    """
     fitting = [preset for preset in PRESETS.values() if _matches_files(preset, folder)]
     called = _plain_name(_name_of(folder))
     named = [preset for preset in fitting if _plain_name(preset.repository.partition("/")[2]) in called]

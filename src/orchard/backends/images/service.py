@@ -64,7 +64,7 @@ class ImageService(TurnService[_Order]):
     load_pipeline: ClassVar[Callable[..., Pipeline]] = Pipeline.load
 
     def __init__(self, path: str, options: ImageOptions) -> None:
-        """`options.queue_size` requests wait; see `has_place`."""
+        """`options.queue_size`: how many requests may wait; see `has_place`."""
         super().__init__(options.memory_limit)
         self._folder = Path(path)
         self._options = options
@@ -151,7 +151,7 @@ class ImageService(TurnService[_Order]):
             self._tell()
 
     def resume(self, request_id: str) -> None:
-        """Send what was held back of a paused request, and continue it. Unknown ids are ignored."""
+        """Send the images that the pause held back, and continue the request. Unknown ids are ignored."""
         super().resume(request_id)
         if order := self._live.get(request_id):
             held, order.held = order.held, []
@@ -187,13 +187,13 @@ class ImageService(TurnService[_Order]):
                 self._finish_image(order, image)
 
     def _next_order(self) -> _Order | None:
-        """Return the request whose turn it is to get an image, of those that have been checked."""
+        """Return the checked request whose turn it is to get an image."""
         return next((order for order in self._queue if order.drawing), None)
 
     def _draw(self, order: _Order, sent: set[int]) -> Image:
         """Make the next image of a request, in the thread that owns MLX.
 
-        `sent`: the steps after which a partial image was sent, before memory ran out and the image began anew.
+        `sent`: the steps after which a partial image was sent, also before memory ran out and the image began again.
         """
         assert self._pipeline
         drawing = order.drawing = self._describe_prompt(order)
@@ -243,7 +243,7 @@ class ImageService(TurnService[_Order]):
             self._tell((order.id, [progressed]))
 
     def _send_images(self, order: _Order, images: list[Event]) -> None:
-        """Send images and the end of their request, or hold them back while it is paused."""
+        """Send images and the end of their request, or hold them back while the request is paused."""
         if order.paused:
             order.held += images
         elif images:

@@ -11,7 +11,7 @@ Weights = dict[str, mx.array]
 
 
 def read_without_torch() -> None:
-    """Replace those of mflux's readers that import PyTorch for files that MLX can read."""
+    """Replace mflux's readers that import PyTorch, because MLX can read their files."""
     loader = pkgutil.resolve_name(_LOADER)
 
     def convert(path: Path, weight_files: list[str] | None = None) -> Weights:
@@ -25,5 +25,5 @@ def read_without_torch() -> None:
 
 
 def _to_float16(weights: Weights) -> Weights:
-    """Return weights as PyTorch hands them over: NumPy knows no bfloat16, so that mflux takes float16 for it."""
+    """Return weights as PyTorch does for mflux: bfloat16 becomes float16, because NumPy has no bfloat16."""
     return {name: array.astype(mx.float16) if array.dtype == mx.bfloat16 else array for name, array in weights.items()}

@@ -20,13 +20,13 @@ _HEADS = ("num_heads", "num_attention_heads", "encoder_attention_heads")
 _MLP_RATIO = 4
 _DEPTHS = ("depth", "num_hidden_layers", "num_layers", "encoder_layers")
 _LEAST_BYTES = 2**20
-_TRIAL_PLACES = 256  # places, for timing attention
-_COPIES = 6  # of a token's embedding: two, and the deepstack rows, usually of three layers
+_TRIAL_PLACES = 256  # for timing attention
+_COPIES = 6  # of a token's embedding: two or three, and the deepstack rows, usually of three layers
 _WIDE, _INNER_WIDE = 10, 3  # arrays of a layer's width, and of its MLP's width, that exist at once
 
 
 class EncodingCost:
-    """Estimates the cost of a network's encoders for a medium from their sizes; rather too high than too low."""
+    """Estimates the cost of a network's encoders for a medium from their sizes; too high rather than too low."""
 
     def __init__(self, network: Any) -> None:
         """Take the sizes of a network, which is not kept."""
@@ -87,7 +87,7 @@ class EncodingCost:
         return count * length * (arrays * self._itemsize + scores)
 
     def _sequences(self, medium: Medium, array: Any) -> tuple[int, int]:
-        """Return how many sequences an encoder's input has, each attending to itself, and the places of each."""
+        """Return how many sequences an encoder's input has, and how many places each has. Each attends to itself."""
         shape = array.shape
         if medium.kind == "audio":
             return 1, max(shape[1:], default=1)
@@ -124,7 +124,6 @@ def _attention_seconds(heads: int, width: int, itemsize: int) -> float:
 
 
 def _encoder_configs(config: Any) -> Iterator[Any]:
-    """Yield the configurations of a model's encoders."""
     for name, value in vars(config).items():
         if name == "thinker_config" and value is not None:
             yield from _encoder_configs(value)
@@ -134,6 +133,6 @@ def _encoder_configs(config: Any) -> Iterator[Any]:
 
 def _config_size(config: Any, names: tuple[str, ...]) -> int | None:
     found = (getattr(config, name, None) for name in names)
-    # Those of encoders with stages are lists.
+    # Encoders with stages have lists of sizes.
     sizes = [max(value) if isinstance(value, list | tuple) and value else value for value in found]
     return next((size for size in sizes if isinstance(size, int) and size > 0), None)

@@ -1,8 +1,8 @@
 """Decodes images, audio and video into pixels and samples. Files may be hostile, so everything has a limit.
 
-Images and audio are decoded in the caller's thread: a file within the limits takes at most some ten seconds, which grow
-with its size, and reading a header or the next block of sound takes hundredths of one. A video's single frame may take
-hours, without a return to Python, so it is decoded in a process of its own (`film.py`).
+Images and audio are decoded in the caller's thread: a file within the limits takes about ten seconds at most, depending
+on its size; reading a header or a block of sound takes hundredths of a second. A single video frame may take hours
+without a return to Python, so a separate process decodes videos (`film.py`).
 """
 
 import io
@@ -70,7 +70,6 @@ def decode_audio(part: MediaPart, sample_rate: int) -> Samples:
 
 
 def _sound_info(part: MediaPart, data: bytes) -> Any:
-    """Return what the header of audio says."""
     for reader in (miniaudio.wav_get_info, miniaudio.flac_get_info, miniaudio.mp3_get_info):
         if info := read_sound_info(reader, data):
             return info
@@ -98,7 +97,7 @@ def _decode_sound_blocks(part: MediaPart, data: bytes, info: Any) -> Iterator[Sa
 
 
 class FilmDecoder:
-    """Decodes videos in a process, which the first one starts. Only one thread may call `decode`."""
+    """Decodes videos in a process, which the first video starts. Only one thread may call `decode`."""
 
     def __init__(self, limits: HelperLimits = LIMITS) -> None:
         self._process = HelperProcess("orchard.backends.vision.film:make_film_answer", limits)

@@ -41,7 +41,7 @@ class PlacedMedium(NamedTuple):
     def grids(self, tokens_per_second: float) -> Iterator[TokenGrid]:
         """Yield the grids of its tokens: one for an image or a video, or one for each separate time of a video.
 
-        Qwen2.5-VL counts `tokens_per_second` of a video; 0: times are one apart.
+        `tokens_per_second`: how many positions a second of a video spans (Qwen2.5-VL); 0: times are one apart.
         """
         if self.medium.grid is None:
             return
@@ -56,7 +56,7 @@ class PlacedMedium(NamedTuple):
 
 
 def place_media(tokens: Sequence[int], media: Sequence[Medium], feature_ids: frozenset[int]) -> list[PlacedMedium]:
-    """Find media, in their order, in a prompt. Raise ValueError if its tokens aren't those of the media."""
+    """Find media, in their order, in a prompt. Raise ValueError if the prompt's tokens aren't those of the media."""
     places = np.flatnonzero(np.isin(np.array(tokens), list(feature_ids)))
     if len(places) != sum(medium.features for medium in media):
         raise ValueError(f"{len(places)} tokens stand for media")
@@ -72,7 +72,7 @@ class Features(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """What it takes."""
+        """Its size in bytes."""
         return sum(int(array.nbytes) for array in (self.rows, *self.deepstack))
 
 
@@ -116,8 +116,8 @@ class MediaEncoder:
         return features  # the host continues with the pass that reads them
 
     def _encode_by_model(self, medium: Medium) -> Features:
-        # One medium at a time and only its own tokens: mlx-vlm puts its features in their places among them. Its own
-        # cache of features is not used: it loses those of deepstack.
+        # Pass one medium at a time and only its tokens: mlx-vlm puts the features in their places. mlx-vlm's own cache
+        # of features is not used, because it loses the deepstack features.
         ids = mx.array([medium.tokens], mx.int32)
         given = {name: _to_device(value) for name, value in medium.inputs.items()}
         pixels = given.pop("pixel_values", None)
@@ -132,7 +132,7 @@ class MediaEncoder:
 
     def _deepstack_rows(self, found: Any, places: mx.array) -> list[mx.array]:
         """Return the rows of each deepstack layer; some families return them for visual tokens, others for all."""
-        found = getattr(found, "embeddings", found)  # Cohere Compass's come with their places
+        found = getattr(found, "embeddings", found)  # Cohere Compass returns them with their places
         if found is None or len(found) == 0:
             return []
         if isinstance(found, mx.array) and found.ndim == 4:  # (1, tokens, layers, width)
@@ -187,14 +187,13 @@ class MediaEncoder:
 
 
 def _to_device(value: Any) -> Any:
-    """Return NumPy arrays as MLX arrays, also in lists."""
     if isinstance(value, list):
         return [_to_device(one) for one in value]
     return mx.array(value) if isinstance(value, np.ndarray) else value
 
 
 def prompt_positions(length: int, media: Sequence[PlacedMedium], tokens_per_second: float) -> tuple[mx.array, int]:
-    """Return the positions (3, 1, length) of a prompt's tokens for M-RoPE, and the delta of those after it."""
+    """Return the positions (3, 1, length) of a prompt's tokens for M-RoPE, and the delta of the positions after it."""
     grids = [grid for placed in media for grid in placed.grids(tokens_per_second)]
     positions, delta = positions_of(length, grids)
     return mx.array(positions)[:, None], delta

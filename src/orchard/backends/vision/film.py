@@ -21,15 +21,15 @@ from orchard.core.media import MAX_FRAMES, MAX_PIXELS, MediaOptions
 
 MOST_FILM_BYTES = 2 * 2**30
 MOST_RATIO = 200
-"""How many times as long as the other a side of an image or a frame may be."""
+"""The most that the long side of an image or a frame may be, divided by the short side."""
 _THREADS = min(os.cpu_count() or 1, 8)  # each holds frames
 LIMITS = HelperLimits(cpu_seconds=60.0 * _THREADS, seconds=60.0, memory_bytes=4 * 2**30)
 """What decoding one video may take."""
-# What ffmpeg may read. A playlist would make it open other files, and so would a list of files to put together.
+# What ffmpeg may read. A playlist would make it open other files, and so would a list of files to join.
 _FORMATS = "asf,avi,flv,ivf,m4v,matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,mpeg,mpegts,mpegvideo,mxf,nut,ogg"
 _COUNTED_FORMATS = ("avi", "mov")  # they say how many frames there are; others say only how long a file is
 _BROKEN = "it is not a video that can be read, or it is broken"
-# Of "Input #0, mov,mp4,m4a, from 'file:a':", "  Duration: 00:01:02.40, start: 0.0", and then, of the output,
+# Matches "Input #0, mov,mp4,m4a, from 'file:a':", "  Duration: 00:01:02.40, start: 0.0", and then, about the output,
 # "  Stream #0:0(und): Video: h264, yuv420p, 176x144, q=2-31, 29.97 fps, 30k tbn".
 _REPORT = re.compile(
     r"^Input #0, (?P<format>\w+)(.*?^  Duration: (?P<hours>\d+):(?P<minutes>\d\d):(?P<seconds>\d\d\.\d\d))?"
@@ -53,7 +53,7 @@ class FrameSampling(Struct, frozen=True):
 
 
 class FilmRequest(Struct, frozen=True):
-    """The file to decode, which of its frames, and how they are resized."""
+    """The file to decode, which of its frames to read, and how to resize them."""
 
     path: str
     sampling: FrameSampling
@@ -61,8 +61,8 @@ class FilmRequest(Struct, frozen=True):
 
 
 class FilmHead(Struct, frozen=True):
-    """What is known before the frames: how many the video has and how many a second, its width and height, the numbers
-    of the frames that follow, and their (height, width).
+    """What precedes the frames: the video's number of frames, its frames per second and its (width, height); then the
+    numbers of the frames that follow, and their (height, width).
     """
 
     count: int
@@ -73,7 +73,7 @@ class FilmHead(Struct, frozen=True):
 
 
 class _Video(Struct, frozen=True):
-    """How many frames a video has, how many a second, and its width and height as it is shown."""
+    """A video's number of frames, its frames per second, and its (width, height) as it is shown."""
 
     count: int
     rate: float
@@ -81,10 +81,10 @@ class _Video(Struct, frozen=True):
 
 
 class _Packets(Struct, frozen=True):
-    """What ffmpeg tells of a video without decoding it: how many packets there are, and the seconds that they last.
+    """What ffmpeg says about a video without decoding it: how many packets it has, and how many seconds they last.
 
-    `rate` is rounded. `length`: the seconds that the file lasts, rounded. None: it doesn't say. `is_complete`: the
-    packets last as long. Empty packets don't count.
+    `rate`: frames per second, rounded. `length`: the file's seconds, rounded. None: ffmpeg doesn't say. `is_complete`:
+    the packets last as long as the file. Empty packets don't count.
     """
 
     format: str
@@ -100,7 +100,7 @@ _requests = msgspec.msgpack.Decoder(FilmRequest)
 
 
 def make_film_answer(_: bytes) -> Answer:
-    """Return what decodes videos in the process."""
+    """Return the function that decodes videos in the process."""
     return read_film
 
 
@@ -161,7 +161,7 @@ def _read_video(path: str) -> _Video:
         raise ValueError(_TOO_OLD if str(error) == _NO_OPTION else _BROKEN) from error
     rate = _choose_rate(packets, base_rate)
     count = _frame_count(packets, rate)
-    if count > packets.count and packets.is_complete and packets.length:  # their rate varies
+    if count > packets.count and packets.is_complete and packets.length:  # the frame rate varies
         count, rate = packets.count, packets.count / packets.length
     return _Video(count, rate, (int(width), int(height)))
 
@@ -197,7 +197,7 @@ def _read_packets(path: str) -> _Packets:
 
 
 def _seconds_of(times: list[int], unit: Fraction) -> float:
-    """Return how long packets with these times last at most: the last one as long as the longest of the others."""
+    """Return how long packets with these times last at most; the last counts as long as the longest of the others."""
     times = sorted(time for time in times if time != _NO_TIME)
     if len(times) < 2:
         return 0.0
@@ -209,7 +209,7 @@ def _duration_seconds(said: re.Match[str]) -> float:
 
 
 def _choose_rate(packets: _Packets, base_rate: float) -> float:
-    """Return the mean of frames a second. `base_rate`: the exact rate of a video with a constant one."""
+    """Return the mean frames per second. `base_rate`: the exact rate of a video whose rate is constant."""
     if packets.rate is None:
         return base_rate
     exact = [base_rate, float(packets.count / packets.seconds)] if packets.seconds > 0 else [base_rate]
@@ -217,7 +217,7 @@ def _choose_rate(packets: _Packets, base_rate: float) -> float:
 
 
 def _frame_count(packets: _Packets, rate: float) -> int:
-    """Return how many frames a video has; not every packet contains one that is shown."""
+    """Return how many frames a video has; not every packet contains a frame that is shown."""
     if packets.length is None or packets.format in _COUNTED_FORMATS:
         return packets.count
     frames = packets.length * rate
@@ -232,7 +232,7 @@ def _output_lines(program: Ffmpeg) -> Iterator[str]:
 
 
 def _read_frames(path: str, head: FilmHead) -> Iterator[Image.Image]:
-    """Yield the frames that the head names, until one can't be read. All before the last are decoded once."""
+    """Yield the frames that the head names, until one can't be read. All frames before the last are decoded once."""
     chosen = ["-vf", f"select='{_select_expression(head.frame_numbers)}'", "-frames:v", str(len(head.frame_numbers))]
     size = 3 * head.size[0] * head.size[1]
     data = bytearray()
@@ -248,7 +248,7 @@ def _read_frames(path: str, head: FilmHead) -> Iterator[Image.Image]:
 
 
 def _select_expression(wanted: Sequence[int]) -> str:
-    """Return an expression for ffmpeg's `select` that is 1 for these ascending numbers. A sum would nest too deep."""
+    """Return an expression for ffmpeg's `select` that is 1 for these ascending numbers. A sum would nest too deeply."""
     if len(wanted) == 1:
         return f"eq(n,{wanted[0]})"
     middle = len(wanted) // 2

@@ -40,9 +40,9 @@ MOST_INPUT_BYTES = 512 * 2**20
 class Medium(NamedTuple):
     """A medium as the model's processor has prepared it.
 
-    `text`: its text in the prompt, of which `features` tokens are replaced by its features. `inputs`: those of the
-    encoder. `grid`: the times, rows and columns of these tokens, and `seconds` from one time to the next, if the
-    processor tells them. `digest`: equal for equal media that are processed in the same way.
+    `text`: its text in the prompt, in which its features replace `features` tokens. `inputs`: the encoder's inputs.
+    `grid`: the times, rows and columns of these tokens, and `seconds` from one time to the next, if the processor tells
+    them. `digest`: equal for equal media that are processed in the same way.
     `description`: for the log.
     """
 
@@ -81,7 +81,7 @@ class MediaReader:
     """Reads media for one model. Only one thread at a time may use it; no method evaluates anything with MLX."""
 
     def __init__(self, processor: Any, network: Any, most_bytes: int = MOST_INPUT_BYTES) -> None:
-        """`processor` and `network` are mlx-vlm's; the network is not kept. `most_bytes`: of the cache of media."""
+        """`processor` and `network` are mlx-vlm's; the network is not kept. `most_bytes`: the media cache's limit."""
         self._recorder = _Recorder(processor.tokenizer)
         self._processor = copy.copy(processor)
         self._processor.tokenizer = self._recorder
@@ -98,10 +98,10 @@ class MediaReader:
         """The kinds of media that the model takes."""
         self._images: Any = getattr(processor, "image_processor", None)
         self._merge = int(getattr(self._images, "merge_size", None) or 1)
-        # Those of Qwen's kind, which round to whole patches.
+        # Processors of Qwen's kind have both bounds, and round to whole patches.
         self._sizes_images = hasattr(self._images, "min_pixels") and hasattr(self._images, "max_pixels")
         side = getattr(self._images, "patch_size", None)
-        # Jina's has such bounds, too, but splits images.
+        # Jina's processor has such bounds, too, but splits images.
         self._patch = side if isinstance(side, int) and hasattr(self._images, "merge_size") else 0
         extractor = getattr(processor, "feature_extractor", None)
         self._sample_rate = int(getattr(extractor, "sampling_rate", None) or _SAMPLE_RATE)
@@ -135,9 +135,9 @@ class MediaReader:
         yield token if isinstance(token, str) else f"<{kind}>"
 
     def expand_placeholder(self, kind: MediaKind, placeholder: str) -> str | None:
-        """Return the processor's text for a small medium with this placeholder; None: it doesn't replace it.
+        """Return the processor's text for a small medium with this placeholder; None: it doesn't replace that.
 
-        A video isn't tried, since making one takes longer than reading one.
+        Videos aren't tried, because making one takes longer than reading one.
         """
         made = {"image": _small_image, "audio": _small_sound}
         if kind not in made:
@@ -152,8 +152,8 @@ class MediaReader:
     ) -> Medium:
         """Decode and prepare a medium with this placeholder, or return it from the cache: later turns repeat it.
 
-        Only media with the same `salt` have the same digest, and so are cached together. `check` is called before an
-        image that may become large is prepared, and may raise. Raise OrchardError("invalid_request") that blames the
+        Only media with the same `salt` have the same digest, and so are cached together. `check` is called before
+        preparing an image that may become large, and may raise. Raise OrchardError("invalid_request") that blames the
         part if it can't be read.
         """
         key = salt, part.kind, hashlib.sha256(part.data).digest(), part.options, placeholder
@@ -186,7 +186,7 @@ class MediaReader:
         return Medium(part.kind, digest.digest(), text, tokens, features, inputs, grid, decoded.seconds, told)
 
     def _estimate_image(self, part: MediaPart, size: tuple[int, int]) -> Medium:
-        """Estimate, without allocating it, what a processor that resizes images itself makes of one."""
+        """Estimate what a processor that resizes images itself makes of an image, without allocating it."""
         bounds = {"min_pixels": self._images.min_pixels, "max_pixels": self._images.max_pixels} | self._pixel_bounds(
             part
         )
@@ -269,7 +269,7 @@ class MediaReader:
         return text, tokens, inputs
 
     def _text_of_tokens(self, placeholder: str, tokens: list[int]) -> str:
-        """Return the text of a processor's tokens: the text that it tokenised, if that is all of it."""
+        """Return the text of a processor's tokens: what it tokenised or, if that lacks features, the decoded tokens."""
         for text in (self._recorder.text, self._decode_tokens(placeholder, tokens)):
             if text is not None:
                 again = self._tokenizer.encode(text, add_special_tokens=False)
@@ -279,11 +279,11 @@ class MediaReader:
 
     def _decode_tokens(self, placeholder: str, tokens: list[int]) -> str | None:
         """Return the text of tokens that a processor has built from a placeholder; None if they have none."""
-        if min(tokens, default=0) < 0:  # those of Phi-3.5-vision and FastVLM stand for what has no token
+        if min(tokens, default=0) < 0:  # in Phi-3.5-vision and FastVLM, these stand for what has no token
             return None
         begin = int(tokens[:1] == [getattr(self._tokenizer, "bos_token_id", None)])
         text: str = self._tokenizer.decode(tokens[begin:], skip_special_tokens=False)
-        # DeepSeek-OCR's leaves out the last token.
+        # DeepSeek-OCR's processor leaves out the last token.
         end = placeholder[len(placeholder.rstrip()) :]
         return text.removesuffix(end) + end
 

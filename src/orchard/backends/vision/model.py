@@ -57,9 +57,10 @@ class VisionModel(FolderModel):
     """A loaded model: the engine's `LanguageModel`, and the reader and the encoder of its media.
 
     `mrope`: tokens have positions in three dimensions, in the last axis if `mrope_last`; `rotary`: rotates text
-    faster, if possible. `scale`: scales queries by their positions, if the model does. `tokens_per_second` of a video,
-    if the model counts them. `attends_both_ways`: the tokens of an image attend to each other. `type_names`: the
-    arguments that tell which tokens are media. `cache_bytes`: the most for media that are cached between requests.
+    faster, if possible. `scale`: scales queries by their positions, if the model does. `tokens_per_second`: how many
+    positions a second of a video spans; 0: one for each frame. `attends_both_ways`: the tokens of an image attend to
+    each other. `type_names`: the arguments that tell which tokens are media. `cache_bytes`: the most for media that are
+    cached between requests.
     """
 
     vocab_size: int
@@ -169,7 +170,7 @@ class VisionModel(FolderModel):
         self.encoder.drop_all()
 
     def can_divide(self, medium: Medium) -> bool:
-        """Return whether a medium's tokens may be read in several passes: they only attend to earlier tokens."""
+        """Return whether a medium's tokens may be read in several passes, as they only attend to earlier tokens."""
         return not (self.attends_both_ways and medium.kind in ("image", "video"))
 
     def media_bytes(self, media: Sequence[PlacedMedium]) -> int:
@@ -221,14 +222,14 @@ def install_block_masks(network: Any) -> None:
 def load_vision_model(
     path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambda fraction: None
 ) -> VisionModel:
-    """Load a model's folder: see `load_folder`. Raise NoMedia if it can only be served without media."""
+    """Load a model's folder: see `load_folder`. Raise NoMediaError if it can only be served without media."""
     folder = Path(path)
     config = read_config(folder, _MLX_VLM.name)
     with forbid_code():
         processor = _load_processor(folder, config)
         loaded = load_folder(folder, options, progress, _MLX_VLM, template=_read_chat_template(folder))
     network = loaded.network
-    cpu.use_numpy(network, cpu.MANY_ROWS)  # patches of an image, frames of audio, tokens of a long prompt
+    cpu.use_numpy(network, cpu.MANY_ROWS)  # the rows are patches, audio frames or a long prompt's tokens
     if both_ways := attends_both_ways(network.language_model):
         install_block_masks(network)
     input_bytes, feature_bytes = _cache_limits(options)
@@ -285,9 +286,9 @@ def _tokens_per_second(config: Mapping[str, Any]) -> float:
 
 
 def _load_processor(folder: Path, config: Mapping[str, Any]) -> Any:
-    """Load a folder's processor. Raise NoMedia if mlx-vlm doesn't know the model or the folder lacks its files.
+    """Load a folder's processor. Raise NoMediaError if mlx-vlm doesn't know the model or the folder lacks its files.
 
-    Raise OrchardError("model_failed") if a package is missing that mlx-vlm needs for this kind of model only.
+    Raise OrchardError("model_failed") if a package is missing that mlx-vlm needs only for this kind of model.
     """
     try:
         mlx_vlm.utils.get_model_and_args(dict(config))  # mlx-vlm's own module; code in the folder is never run
@@ -311,7 +312,7 @@ def _load_processor(folder: Path, config: Mapping[str, Any]) -> Any:
         processor.image_processor = own
     if not hasattr(processor, "tokenizer"):
         raise NoMediaError("its folder has no files of a processor")
-    # Lazy arrays, such as the filters of Inkling's, could only be computed in this thread.
+    # Only this thread could compute a processor's lazy arrays, such as the filters of Inkling's.
     parts = [vars(part) for part in vars(processor).values() if hasattr(part, "__dict__")]
     mx.eval([value for part in parts for value in part.values() if isinstance(value, mx.array)])
     return processor
@@ -321,7 +322,7 @@ _MEDIA_WEIGHTS = re.compile(r"vision|visual|image|audio|speech|(^|[._])(vit|vpm|
 
 
 def _has_media_weights(folder: Path) -> bool:
-    """Return whether a weight of a folder is one of an encoder of media, by its name."""
+    """Return whether the name of a weight in a folder is that of a media encoder."""
     files = list(folder.glob("*.safetensors"))
     for file in files:
         try:

@@ -1,6 +1,6 @@
 """Scales queries by their positions for Mistral's models, as in Llama 4; in a batch each row has its own positions.
 
-mlx-vlm 0.7.10 uses those of the first row for all rows, which shows beyond the length that the model was trained for.
+mlx-vlm 0.7.10 uses the first row's for all rows, which is wrong beyond the length that the model was trained for.
 """
 
 import sys
@@ -31,7 +31,7 @@ class PositionScale:
 
 
 def scale_by_row(language_model: Any) -> PositionScale | None:
-    """Make a language model scale in this way; return None if it doesn't scale by positions."""
+    """Make a language model scale each row by its positions; return None if it doesn't scale by positions."""
     module = sys.modules[type(language_model.model).__module__] if hasattr(language_model, "model") else None
     if not hasattr(module, _FUNCTION_NAME):
         return None

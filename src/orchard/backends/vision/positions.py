@@ -2,8 +2,8 @@
 
 Written from the papers. Text counts in all three dimensions equally. A token of an image or of a frame has the time,
 row and column of its patch, counted from the image's beginning; the next token continues after the largest of them
-(Qwen2-VL, https://arxiv.org/abs/2409.12191, section 2.1). In Qwen2.5-VL the distance of a video's frames in time is
-that of their seconds (https://arxiv.org/abs/2502.13923, section 2.1). Qwen3-VL writes the time as text before each
+(Qwen2-VL, https://arxiv.org/abs/2409.12191, section 2.1). In Qwen2.5-VL, the time positions of a video's frames follow
+the seconds between them (https://arxiv.org/abs/2502.13923, section 2.1). Qwen3-VL writes the time as text before each
 frame, so that each frame is a separate image (https://arxiv.org/abs/2511.21631).
 """
 

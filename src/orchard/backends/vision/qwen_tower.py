@@ -1,7 +1,7 @@
 """The encoder of images and videos of Qwen3-VL and Qwen3.5, without waits for the device between its layers.
 
-mlx-vlm's encoder reads the sizes of the images, which the host knows, from the device: three times in each layer and a
-dozen times before, and its model once more. Each such wait leaves a GPU idle.
+mlx-vlm's encoder reads the images' sizes from the device, although the host knows them: three times in each layer and a
+dozen times before the layers. The model reads them once more. Each such wait leaves a GPU idle.
 """
 
 from collections.abc import Mapping

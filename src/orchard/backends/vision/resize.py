@@ -20,8 +20,8 @@ def resize_image(image: Image.Image, options: MediaOptions, *, has_bounds: bool 
 def fit_size(size: tuple[int, int], options: MediaOptions, *, has_bounds: bool = True) -> tuple[int, int]:
     """Return the (height, width) to which an image is resized before the model's processor.
 
-    Proportions are kept. `resize_shape` is a box that the image fills as far as they allow, as in mlx-vlm; "low" detail
-    only makes it smaller. `has_bounds`: apply `min_pixels` and `max_pixels` to the result; False: the processor does.
+    Proportions are kept. The image is scaled to fit into the box `resize_shape`, as in mlx-vlm; "low" detail only
+    shrinks it. `has_bounds`: apply `min_pixels` and `max_pixels` to the result; False: the processor does.
     """
     height, width = size
     ratio = 1.0
@@ -33,7 +33,7 @@ def fit_size(size: tuple[int, int], options: MediaOptions, *, has_bounds: bool =
     if has_bounds and options.max_pixels is not None and pixels > options.max_pixels:
         ratio *= math.sqrt(options.max_pixels / pixels)
     elif has_bounds and options.min_pixels is not None and pixels < options.min_pixels:
-        # Round up: fewer pixels would be too few.
+        # Round up; otherwise, there would be too few pixels.
         ratio *= math.sqrt(options.min_pixels / pixels)
         return math.ceil(height * ratio), math.ceil(width * ratio)
     return max(1, int(height * ratio)), max(1, int(width * ratio))

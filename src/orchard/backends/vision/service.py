@@ -45,7 +45,7 @@ class VisionService(TextService):
     def _media(self, model: "TextModel | VisionModel", template: ChatTemplate) -> PromptMedia | tuple[()] | None:
         if isinstance(model, TextModel):
             return () if _HAS_MLX_VLM else None
-        if not self._engine.in_pieces:  # media are encoded and read before the text after them
+        if not self._engine.in_pieces:  # the text after media is read in a later pass
             log.warning("the model is served without images, audio and video: its prompts must be read whole")
             return ()
         return PromptMedia(model, template, lambda: self._most_bytes)

@@ -1,6 +1,6 @@
-"""Corrects Gemma 3n's last layers, which read the keys of earlier layers: rotates queries by the positions of the pass.
+"""Corrects Gemma 3n's last layers, which read earlier layers' keys: rotates their queries by the positions of the pass.
 
-mlx-vlm 0.7.10 rotates them by the cache's end after the pass, so that the result depends on the division into passes.
+mlx-vlm 0.7.10 rotates them by the cache's end after the pass, so the result depends on how a prompt is divided.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ class QueryRotary:
 
 
 def mend_shared_keys(language_model: nn.Module) -> None:
-    """Make the layers of Gemma 3n rotate in this way, if they don't yet; don't change other models."""
+    """Make Gemma 3n's layers rotate queries this way, if they don't yet; leave other models unchanged."""
     for _, module in language_model.named_modules():
         shares = type(module).__name__ == "Gemma3nAttention" and module.is_kv_shared_layer
         if shares and not isinstance(module.rope, QueryRotary):

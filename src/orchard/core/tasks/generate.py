@@ -17,7 +17,7 @@ _SUMMARY_TEXT = (
     "it tells what was said and done so far.]\n\n{summary}"
 )
 
-# How much of a conversation's beginning tells it from others. Digesting long texts would hold up the event loop.
+# How much of a conversation's beginning identifies it. Digesting long texts would hold up the event loop.
 _BEGINNING, _FIRST_MESSAGES, _FIRST_PARTS = 1024, 8, 8
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -108,14 +108,15 @@ class Generate(Task, frozen=True, tag="generate"):
     """Continue a conversation, or a raw prompt.
 
     `prompt`: text or tokens that are continued unchanged, in place of messages; with `suffix` the answer is the text
-    between the two. `echo`: the answer begins with the prompt, whose tokens have log-probabilities if those of the
-    answer have. `continue_last`: the answer continues the last message, which is the assistant's.
-    `tools` are those that may be called; `must_call`: the answer is at least one call. `parallel_tool_calls` False: an
-    answer ends with its first call. `grammar` is enforced for an answer's text; it can't be combined with `must_call`.
-    `max_tokens` None: until the context window is full; 0 only with a raw prompt. `stop`: texts that end the answer and
-    are not part of it. `n`: how many answers. `top_logprobs` None: no log-probabilities; k: those of the sampled token
-    and of the k likeliest. `template_args`: extra variables for the model's chat template. `thinking_budget`: after
-    this many tokens of reasoning the answer must begin. `hide_reasoning`: no `Reasoning` events.
+    between the two. `echo`: the answer begins with the prompt, whose tokens have log-probabilities if the answer's
+    tokens do. `continue_last`: the answer continues the last message, which is the assistant's.
+    `tools`: the functions that may be called; `must_call`: the answer is at least one call. `parallel_tool_calls`
+    False: an answer ends with its first call. `grammar` is enforced for an answer's text; it can't be combined with
+    `must_call`. `max_tokens` None: until the context window is full; 0 only with a raw prompt. `stop`: texts that end
+    the answer and are not part of it. `n`: how many answers. `top_logprobs` None: no log-probabilities; k: those of the
+    sampled token and of the k likeliest. `template_args`: extra variables for the model's chat template.
+    `thinking_budget`: after this many tokens of reasoning the answer must begin. `hide_reasoning`: no `Reasoning`
+    events.
     `speculates` False: no tokens are guessed and verified together. `prediction`: text that the caller expects in the
     answer; correct parts make the answer faster.
     """
@@ -168,7 +169,7 @@ class Generate(Task, frozen=True, tag="generate"):
 
 
 class Count(Task, frozen=True, tag="count"):
-    """Count the tokens of the prompt of `of`. The answer is `Started` and a `Finished` without choices.
+    """Count the tokens of the prompt of the task `of`. The answer is `Started` and a `Finished` without choices.
 
     `must_fit`: fail if the prompt exceeds the context window; else it may be several times as long.
     """

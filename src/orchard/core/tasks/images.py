@@ -27,7 +27,7 @@ class ImageTask(Task, frozen=True, kw_only=True):
     """What the image tasks share; None: as the model's preset says.
 
     `width` and `height` are in pixels, multiples of SIDE_STEP; None: 1024 x 1024, or the shape of the first image to
-    edit. `seed` is that of the first of the `n` images, and each further image has the next one; None: a random one.
+    edit. `seed` is the first image's seed, and each further image has the next number; None: a random seed.
     `compression` is the quality of JPEG and WebP, from 0 to 100. `partial_images`: the most unfinished versions of
     each image to send.
     """

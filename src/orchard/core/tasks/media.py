@@ -46,7 +46,7 @@ def replace_request_media(request: Request, found: Iterator[MediaPart | TextPart
                 request, task=replace(task, inputs=tuple(_replace_input_media(one, found) for one in inputs))
             )
         case EditImages(images=images, mask=mask) as task:
-            pictures = [part for part in found if isinstance(part, MediaPart)]  # always true: none is a document
+            pictures = [part for part in found if isinstance(part, MediaPart)]  # keeps all: only documents become text
             images = tuple(pictures[: len(images)])
             return replace(request, task=replace(task, images=images, mask=pictures[-1] if mask else None))
     return request

@@ -16,7 +16,7 @@ class Rerank(Task, frozen=True, tag="rerank"):
     """Score how relevant each document is to a query.
 
     `queries`: one for all documents, or one for each. `instruction` tells models that take one what the search is for
-    (None: the model's default). Of each document, the first `max_tokens` tokens are read (None: all), in at most
+    (None: the model's default). The model reads the first `max_tokens` tokens of each document (None: all), in at most
     `pieces` pieces that fit into the model together with the query. `truncate`: what to do with texts that are longer:
     cut documents (None), cut the query as well if the model can (True), or fail (False). The answer has a `Relevance`
     for each piece; its choice is the number of the document. `query_param` and `document_param` are the fields that
@@ -61,7 +61,7 @@ class RerankOptions(BatchOptions, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def query_too_long(param: str, length: int, most: int, *, at_least: bool = False) -> OrchardError:
-    """Return the error of a query that leaves no room for a document; `length` counts the tokens around both."""
+    """Return the error of a query that leaves no room for a document; `length` counts the tokens around them, too."""
     message = f"`{param}` leaves no room for a document: with what the model reads around both, it has "
     message += f"{'at least ' if at_least else ''}{length} tokens; this model reads at most {most}."
     return OrchardError("context_length_exceeded", message, param=param)

@@ -16,7 +16,7 @@ RATE = 24_000
 
 
 class Speak(Task, frozen=True, tag="speak"):
-    """Speak a text of 1 to `MAX_INPUT_CHARS` characters. The answer is `Sound`s, which make one file of the format.
+    """Speak a text of 1 to `MAX_INPUT_CHARS` characters. The answer is `Sound`s, which together are one file.
 
     `voice`: see `core.voices`; None: the model's first one. `instructions` describe how to speak. `speed` 2 is twice as
     fast, at the same pitch.

@@ -125,7 +125,7 @@ def _document_text(part: MediaPart, start_time: float, documents: DocumentReader
 def _refuse_late(part: MediaPart, start_time: float) -> None:
     """Raise OrchardError if reading a request's documents and media has taken too long to begin another one.
 
-    Raise GivenUp if its caller has left.
+    Raise CallerCancelled if its caller has left.
     """
     check_cancelled()
     if time.monotonic() - start_time > MOST_READING_SECONDS:
