@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.sampling_values import NEUTRAL
+from orchard.core.stopwatch import Part
 
 S = TypeVar("S", bound=Struct)
 
@@ -153,11 +154,13 @@ class Finished(Struct, frozen=True, array_like=True, tag="finished"):
     """All choices are complete; `reasons[i]` says why choice i ended.
 
     `stops[i]` is the stop string that ended it, if any; `stops` is empty if no stop string ended a choice.
+    `first_token_seconds`: how long each part took in the worker, until it had the first token.
     """
 
     reasons: tuple[FinishReason, ...]
     usage: Usage
     stops: tuple[str | None, ...] = ()
+    first_token_seconds: dict[Part, float] = {}
 
 
 class Failed(Struct, frozen=True, array_like=True, tag="failed"):

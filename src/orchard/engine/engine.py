@@ -293,8 +293,10 @@ class Engine(Generic[M]):
         def add(runner: Runner) -> None:
             if job.id in self._fetching:  # otherwise it was cancelled
                 self._fetching.remove(job.id)
+                job.stopwatch.lap("restore")
                 runner.add(job)
 
+        job.stopwatch.lap("queue")
         self._fetching.add(job.id)
         wake = partial(self._inbox.put, add)
         if job.wants_hidden_state or not runner.fetch(job, wake):

@@ -229,6 +229,7 @@ class Runner:
         """Hold tokens that were just read, until a token that was launched after them could be read."""
         for one in tokens:
             if work := self._work.get(one.job):
+                work.job.stopwatch.stop("decode")
                 self._results.hold(self._rows.read_draws + 1, work, one)
 
     def _confirm(self) -> None:
@@ -277,7 +278,9 @@ class Runner:
 
     def _begin(self, work: Work) -> None:
         """Look the prompt up in the prefix cache and prepare the prefill of the rest."""
+        work.job.stopwatch.lap("queue")
         work.begin(self._uncached_store if work.job.wants_hidden_state else self.store, self._model.vocab_size)
+        work.job.stopwatch.lap("lookup")
         if not work.has_begun:
             work.has_begun = True
             prefill, _ = work.prefills[0]
@@ -333,6 +336,7 @@ class Runner:
             if prefill.tokens_left:
                 break
             prefill.save()
+            work.job.stopwatch.lap("prefill")
             del work.prefills[0]
             if prefill.hidden_state is None:
                 for row in work.start_rows(prefill, choices):

@@ -4,6 +4,7 @@ import logging
 import re
 import shutil
 import threading
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,8 @@ async def test_a_prompt_alone_may_be_scored(caller: Caller, model: TextModel) ->
     tokens = tuple(model.tokenizer.encode("The sea"))
     task = Generate(prompt=tokens, max_tokens=0, n=2, echo=True, top_logprobs=0)
     events = await caller.stream("a", task)
-    assert events[-1] == Finished(("length", "length"), Usage(len(tokens), 0))
+    assert isinstance(events[-1], Finished)
+    assert (events[-1].reasons, events[-1].usage) == (("length", "length"), Usage(len(tokens), 0))
     for choice in collect(events).choices:
         assert (choice.text, [one.token.text for one in choice.logprobs]) == ("The sea", ["The", " sea"])
         assert all(one.prompt for one in choice.logprobs)
@@ -121,6 +123,16 @@ async def test_the_start_tells_how_tokens_are_drawn(model_folder: Path) -> None:
             (begun, *_) = await caller.stream(f"{n}", task)
             assert isinstance(begun, Started)
             assert begun.sampling == SettledSampling(0.7, 0.9, 1.5, 0.0)
+
+
+async def test_the_end_tells_what_the_first_token_took(caller: Caller) -> None:
+    begin = time.monotonic()
+    *_, end = await caller.stream("a", ask(max_tokens=3))
+    assert isinstance(end, Finished)
+    seconds = end.first_token_seconds
+    assert set(seconds) == {"queue", "render", "tokenise", "restore", "lookup", "prefill", "decode"}
+    assert all(spent >= 0 for spent in seconds.values())
+    assert 0 < sum(seconds.values()) < time.monotonic() - begin
 
 
 async def test_a_count_is_that_of_the_prompt(caller: Caller, model: TextModel) -> None:
@@ -346,11 +358,11 @@ async def test_a_request_cancelled_while_it_waits_is_not_prepared(
     begun, busy, asked = threading.Event(), threading.Event(), []
     prepare = Prompter.prepare
 
-    def slow(prompter: Prompter, task: Generate, salt: bytes) -> PreparedPrompt:
+    def slow(prompter: Prompter, task: Generate, *args: Any) -> PreparedPrompt:
         asked.append(task.max_tokens)
         begun.set()
         busy.wait(30)
-        return prepare(prompter, task, salt)
+        return prepare(prompter, task, *args)
 
     monkeypatch.setattr(Prompter, "prepare", slow)
     for n in (1, 2, 3):
@@ -414,10 +426,10 @@ async def test_the_silence_of_the_prompt_thread_is_told(caller: Caller, monkeypa
     begun, busy = threading.Event(), threading.Event()
     encode = Prompter.prepare
 
-    def hung(prompter: Prompter, task: Generate, salt: bytes) -> PreparedPrompt:
+    def hung(prompter: Prompter, task: Generate, *args: Any) -> PreparedPrompt:
         begun.set()
         busy.wait(30)
-        return encode(prompter, task, salt)
+        return encode(prompter, task, *args)
 
     monkeypatch.setattr(Prompter, "prepare", hung)
     caller.submit("a", ask())

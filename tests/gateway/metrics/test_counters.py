@@ -1,5 +1,6 @@
 """What is counted, and how it is told."""
 
+import logging
 import math
 import statistics
 from collections.abc import Sequence
@@ -221,6 +222,42 @@ def test_stats_tell_of_the_last_minute(metrics: Metrics, clock: Clock) -> None:
     assert model["requests"] == {"ok": 1}
     clock.now += 60
     assert server_stats(metrics, NOW, MEMORY)["tokens_per_second"] == 0
+
+
+def test_the_time_to_the_first_token_is_divided_into_parts(
+    metrics: Metrics, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    clock.now = 1000
+    token = http_scope.set({"state": {"arrived_at": 999.5}})
+    try:
+        meter = begin(metrics)
+    finally:
+        http_scope.reset(token)
+    clock.now += 2
+    meter.note_submission()
+    clock.now += 1
+    meter.see([Started(8)])
+    clock.now += 3
+    meter.see([Text("a")])
+    clock.now += 10
+    meter.see([Finished(("stop",), Usage(8, 8), (), {"queue": 1.0, "prefill": 2.5})])
+    model = server_stats(metrics, NOW, MEMORY)["models"]["apple"]
+    assert {part: spent["median"] for part, spent in model["first_token_parts_ms"].items()} == {
+        "body": 500,
+        "model": 2000,
+        "queue": 1000,
+        "prefill": 2500,
+        "delivery": 500,
+    }
+    (line,) = caplog.messages
+    assert line.startswith("request req_1: first token after 6500.0 ms: body 500.0, model 2000.0, queue 1000.0")
+    assert model["first_token_ms"]["median"] == 6000
+
+
+def test_an_answer_without_a_token_has_no_parts(metrics: Metrics, clock: Clock) -> None:
+    play(metrics, clock, [Started(8), Finished((), Usage(8, 0), (), {"queue": 1.0})])
+    assert server_stats(metrics, NOW, MEMORY)["models"]["apple"]["first_token_parts_ms"] == {}
 
 
 @pytest.mark.parametrize(("uptime", "expected"), [(0.5, 8), (4, 2), (59, 0.14)])

@@ -33,6 +33,7 @@ from orchard.core.fair_queue import has_place
 from orchard.core.media import MediaPart
 from orchard.core.request import Request
 from orchard.core.speculation_report import SourceTotals, SpeculationReport
+from orchard.core.stopwatch import Stopwatch
 from orchard.core.tasks.embed import Embed
 from orchard.core.tasks.generate import Count, Generate, generate_task
 from orchard.core.tasks.media import request_media
@@ -71,6 +72,7 @@ class _LiveRequest:
 
     def __init__(self, request: Request) -> None:
         self.request = request
+        self.stopwatch = Stopwatch()
         self.cache_scope = CacheScope.from_name(request.cache_scope)
         self.preparing: asyncio.Task[None] | None = None
         self.answers: list[ChoiceOutput] = []
@@ -103,7 +105,7 @@ class _LiveRequest:
             accepted_prediction_tokens=sum(use.accepted_tokens for use in self.predictions),
             rejected_prediction_tokens=sum(use.rejected_tokens for use in self.predictions),
         )
-        return Finished(tuple(reasons), usage, stops if any(stops) else ())
+        return Finished(tuple(reasons), usage, stops if any(stops) else (), self.stopwatch.seconds)
 
 
 class TextService(Service):
@@ -275,7 +277,8 @@ class TextService(Service):
                 tokens = await self._prompts.do(count, yield_seconds=yields)
                 self._end(request.id, Started(tokens), Finished((), Usage(tokens, 0)))
                 return
-            prepared = await self._prompts.do(self._prompter.prepare, task, salt, yield_seconds=yields)
+            prepare = partial(self._prompter.prepare, task, salt, live.stopwatch)
+            prepared = await self._prompts.do(prepare, yield_seconds=yields)
             if salt and self._options.prompt_cache_shared:
                 count_shared = partial(self._prompter.shared.count, generate, prepared.tokens)
                 live.cache_scope = replace(
@@ -304,8 +307,10 @@ class TextService(Service):
         # Documents need no room. A request that has media already doesn't wait: two could wait for each other.
         needs_room = not live.media_bytes and any(part.kind != "document" for part in parts)
         async with self._room.turn(yields) if needs_room else contextlib.nullcontext():
+            live.stopwatch.lap("queue")
             media_task = await self._readers.do(read, yield_seconds=yields)
             live.media_bytes += media_task.media_bytes
+            live.stopwatch.lap("media")
             return media_task
 
     def _media_bytes(self) -> int:
@@ -349,6 +354,7 @@ class TextService(Service):
                 prediction=prepared.prediction,
                 cache_scope=live.cache_scope,
                 sender=request.sender,
+                stopwatch=live.stopwatch,
             )
         )
 

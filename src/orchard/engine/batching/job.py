@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from orchard.core.errors import OrchardError
 from orchard.core.request import Priority, Sender
+from orchard.core.stopwatch import Stopwatch
 from orchard.engine.batching.model import PromptEmbeddings
 from orchard.engine.prefix_cache.cache import Miss
 from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope
@@ -51,7 +52,7 @@ class Job(Struct, frozen=True):
     `prediction`: tokens that the caller expects in the answer; they are proposed.
     `wants_hidden_state`: return the last hidden state of the prompt's last token, and no answer; nothing is cached.
     `cache_scope`: whose cached prompts and recent answers it may use, and who may use its own. `sender`: who gets a
-    fair share with it.
+    fair share with it. `stopwatch`: counts the time to the first token.
     """
 
     id: str
@@ -71,6 +72,7 @@ class Job(Struct, frozen=True):
     wants_hidden_state: bool = False
     cache_scope: CacheScope = EVERYBODY
     sender: Sender = Sender()
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
 
 class Verification(Struct, frozen=True):

@@ -79,9 +79,11 @@ class RequestContextMiddleware:
         method = scope.get("method", "WEBSOCKET")
         request_id = f"req_{uuid.uuid4().hex}"
         logged_request_id.set(request_id)
-        scope.setdefault("state", {}).update(id=request_id, in_hand=self._in_hand, dialects=self._dialects)
-        http_scope.set(scope)
         begin = time.monotonic()
+        scope.setdefault("state", {}).update(id=request_id, in_hand=self._in_hand, dialects=self._dialects)
+        if method != "WEBSOCKET":  # one connection carries many requests
+            scope["state"]["arrived_at"] = begin
+        http_scope.set(scope)
         status = 0
 
         async def send_with_id(message: Message) -> None:

@@ -4,6 +4,7 @@ Counting is plain arithmetic on the event loop's thread. `exposition` writes the
 JSON.
 """
 
+import logging
 import math
 import time
 from bisect import bisect_left
@@ -13,7 +14,10 @@ from contextvars import ContextVar
 from typing import Any
 
 from orchard.core.events import Event, Failed, Finished, Started
-from orchard.core.request import Request, Task
+from orchard.core.request import Request
+from orchard.core.stopwatch import Part
+
+log = logging.getLogger("orchard.gateway.metrics.counters")
 
 Clock = Callable[[], float]
 
@@ -92,6 +96,8 @@ class ModelMetrics:
         self.units: defaultdict[tuple[str, ...], float] = defaultdict(float)
         """What finished requests made or read besides tokens, by the unit of their task."""
         self.first_token = Histogram(FIRST_TOKEN_BOUNDS)
+        self.first_token_parts: defaultdict[Part, Histogram] = defaultdict(lambda: Histogram(FIRST_TOKEN_BOUNDS))
+        """What the time to the first token consists of, in finished requests whose worker says so."""
         self.gap = Histogram(GAP_BOUNDS)
         self.load = Histogram(LOAD_BOUNDS)
         self.failed_loads = 0
@@ -119,7 +125,7 @@ class Metrics:
 
     def meter(self, request: Request, model_id: str) -> "Meter":
         """Return the observer of a request to a model that belongs to the current HTTP request."""
-        return Meter(self.models[model_id], route_of(http_scope.get()), self.clock, request.task)
+        return Meter(self.models[model_id], http_scope.get(), self.clock, request)
 
 
 class Meter:
@@ -129,17 +135,25 @@ class Meter:
     one token of each choice, and more if guesses were right or text was held back, as part of a character or a tag.
     """
 
-    def __init__(self, model: ModelMetrics, route: str, clock: Clock, task: Task) -> None:
+    def __init__(self, model: ModelMetrics, scope: Mapping[str, Any], clock: Clock, request: Request) -> None:
+        """`scope`: that of the request's HTTP request."""
         self._model = model
-        self._route = route
+        self._route = route_of(scope)
         self._clock = clock
-        self._started = not task.reads_prompt
-        self._draws_tokens = task.draws_tokens
-        self._unit = task.unit
-        self._begin = clock()
+        self._request_id = request.id
+        self._started = not request.task.reads_prompt
+        self._draws_tokens = request.task.draws_tokens
+        self._unit = request.task.unit
+        self._begin = self._submitted_at = clock()
+        self._arrived_at: float = scope.get("state", {}).get("arrived_at", self._begin)
+        self._first: float | None = None
         self._last: float | None = None
         self._counted = 0
         self._ended = False
+
+    def note_submission(self) -> None:
+        """Note that a worker gets the request now."""
+        self._submitted_at = self._clock()
 
     def see(self, events: Sequence[Event]) -> None:
         """Observe the next events, at least one. Events of a restarted request may repeat."""
@@ -164,6 +178,7 @@ class Meter:
             self._model.reasoning_tokens += last.usage.reasoning_tokens
             if self._unit:
                 self._model.units[(self._unit,)] += last.usage.units
+            self._count_parts(last.first_token_seconds)
             self.end("ok")
         elif type(last) is Failed:
             self.end(last.kind)
@@ -174,9 +189,26 @@ class Meter:
             self._ended = True
             self._model.requests[self._route, outcome] += 1
 
+    def _count_parts(self, worker_seconds: Mapping[Part, float]) -> None:
+        """Count the parts of the time to the first token, and log them."""
+        if self._first is None or not worker_seconds:
+            return
+        delivery = self._first - self._submitted_at - sum(worker_seconds.values())
+        seconds: dict[Part, float] = {
+            "body": self._begin - self._arrived_at,
+            "model": self._submitted_at - self._begin,
+            **worker_seconds,
+            "delivery": max(delivery, 0.0),
+        }
+        for part, spent in seconds.items():
+            self._model.first_token_parts[part].add(spent)
+        parts = ", ".join(f"{part} {spent * 1e3:.1f}" for part, spent in seconds.items())
+        log.debug("request %s: first token after %.1f ms: %s", self._request_id, sum(seconds.values()) * 1e3, parts)
+
     def _batch(self) -> None:
         now = self._clock()
         if self._last is None:
+            self._first = now
             self._model.first_token.add(now - self._begin)
         elif self._draws_tokens:
             self._model.gap.add(now - self._last)

@@ -50,6 +50,7 @@ def _model_stats(metrics: Metrics, counted: ModelMetrics, now: ModelStatus) -> d
         "cached_share": round(counted.cached_tokens / counted.prompt_tokens, 4) if counted.prompt_tokens else None,
         "speculation": {source: _speculation_stats(totals) for source, totals in now.speculation.items()},
         "first_token_ms": _quantiles_ms(counted.first_token),
+        "first_token_parts_ms": {part: _quantiles_ms(spent) for part, spent in counted.first_token_parts.items()},
         "between_tokens_ms": _quantiles_ms(counted.gap),
         "memory": _memory_sums(now),
         "loads": sum(counted.load.counts),

@@ -288,6 +288,7 @@ class ServedModel:
         assert self.worker
         for lease in self.requests.take_waiting():
             self._idle.stop()
+            lease.meter.note_submission()
             self.worker.send_request(lease.request, lease.stream)
 
     def _note_release(self, lease: Lease, was_submitted: bool) -> None:

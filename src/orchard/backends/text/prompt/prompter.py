@@ -27,6 +27,7 @@ from orchard.backends.text.prompt.media import JobMedia, MediaTask, PromptMedia,
 from orchard.backends.text.prompt.shared_prompts import SharedPrompts
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, unreadable_error
+from orchard.core.stopwatch import Stopwatch
 from orchard.core.tasks import generate
 from orchard.core.tasks.embed import MixedInput, input_too_long
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
@@ -177,14 +178,19 @@ class Prompter:
         refuse = partial(self._refuse_beyond, _COUNTED_WINDOWS * self._window, param=param, at_least=True)
         return self._media.read(media_task, refuse, salt)
 
-    def prepare(self, task_or_media: generate.Generate | MediaTask, salt: bytes = b"") -> PreparedPrompt:
+    def prepare(
+        self, task_or_media: generate.Generate | MediaTask, salt: bytes = b"", stopwatch: Stopwatch | None = None
+    ) -> PreparedPrompt:
         """Render, tokenise and check a request. Raise OrchardError if it is wrong or too long.
 
         `salt`: as in `read_media`.
         """
+        stopwatch = stopwatch or Stopwatch()
+        stopwatch.lap("queue")
         media_task = self._complete_task(task_or_media)
         task = media_task.task
-        text, tokens, media = self._tokenize_prompt(media_task, self._window)
+        text, tokens, media = self._tokenize_prompt(media_task, self._window, stopwatch)
+        stopwatch.lap("tokenise")
         room = self._window - len(tokens)
         limit = self._max_tokens if task.max_tokens is None else task.max_tokens
         max_tokens = room if limit is None else min(room, limit)
@@ -275,7 +281,9 @@ class Prompter:
             args.setdefault("enable_thinking", default > 0)
         return replace(task, template_args=args, thinking_budget=budget)
 
-    def _tokenize_prompt(self, media_task: MediaTask, limit: int) -> _TokenizedPrompt:
+    def _tokenize_prompt(
+        self, media_task: MediaTask, limit: int, stopwatch: Stopwatch | None = None
+    ) -> _TokenizedPrompt:
         """Render and tokenise the prompt. Raise OrchardError if it has `limit` tokens or more."""
         task = media_task.task
         if task.prompt is not None:
@@ -302,6 +310,8 @@ class Prompter:
         expanded, numbers = (
             self._media.expand_markers(media_task, text) if self._media and media_task.parts else (text, [])
         )
+        if stopwatch:
+            stopwatch.lap("render")
         tokens = self._tokenize(expanded, "messages", limit)
         media = JobMedia()
         if self._media and media_task.parts:
