@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from orchard.core.request import Priority
+from orchard.engine.prefill_price import LEAST_TOKENS, Chunk, PrefillPrice
 from orchard.engine.scheduler import Scheduler, StepPlan, TooLargeRequest
 from orchard.engine.ticket import LEAST_CHUNK, Limits, StepWork, Ticket
 
@@ -379,6 +380,62 @@ def test_chunks_get_smaller_when_memory_is_short_but_not_to_nothing() -> None:
     assert it.plan().preempt == ["long"]
     assert it.requeue("long", 500, 0) is None
     assert it.starved_ids == ["long"]
+
+
+class Priced:
+    """A scheduler with a row in decode, on a device that reads 10,000 tokens/s: 50 ms of a gap are left to prefill."""
+
+    def __init__(self, *prompts: int, **changes: Any) -> None:
+        self.price = PrefillPrice(10_000, 0.06)
+        for _ in range(9):
+            self.price.add_decode(0.01)
+        limits = Limits(8, 2**40, chunk=64, idle_chunk=2048)
+        self.scheduler = Scheduler(limits, self.price)
+        self.scheduler.add(ticket("row"))
+        self.scheduler.plan()
+        for number, tokens in enumerate(prompts):
+            self.scheduler.add(ticket(f"{number}", prompt_tokens=tokens, length=tokens, **changes))
+
+    def prefill(self) -> list[tuple[str, int]]:
+        return self.scheduler.plan().prefill
+
+
+def test_beside_rows_a_step_reads_what_its_time_allows() -> None:
+    priced = Priced(8000)
+    assert priced.prefill() == [("0", 448)]
+    for _ in range(99):
+        priced.price.add(Chunk().join(448, 448), 0.01 + 0.0224)
+    ((_, faster),) = priced.prefill()
+    assert 800 < faster <= 1024
+
+
+def test_beside_rows_a_step_reads_at_least_a_few_tokens() -> None:
+    priced = Priced(8000, 300)
+    for _ in range(99):
+        priced.price.add_decode(1.0)
+        priced.price.add(Chunk().join(448, 448), 3.0)
+    assert [tokens for _, tokens in priced.prefill()] == [LEAST_TOKENS]
+
+
+def test_beside_rows_several_prompts_share_the_time_of_a_step() -> None:
+    priced = Priced(*[100] * 7)
+    assert priced.prefill() == [(f"{number}", 100) for number in range(4)]  # `Limits.pieces`
+    assert priced.prefill() == [(f"{number}", 100) for number in range(4, 7)]
+    priced = Priced(300, 300, 300)
+    assert priced.prefill() == [("0", 300), ("1", 192)]
+    assert priced.prefill() == [("1", 108), ("2", 300)]
+
+
+def test_beside_rows_a_prompt_that_must_be_read_whole_is_read_whole() -> None:
+    priced = Priced(100, 1500, least=0)
+    assert priced.prefill() == [("0", 100)]
+    assert priced.prefill() == [("1", 1500)]
+
+
+def test_without_rows_a_step_reads_as_much_as_ever() -> None:
+    priced = Priced(8000)
+    priced.scheduler.cancel("row")
+    assert priced.prefill() == [("0", 2048)]
 
 
 def test_what_must_be_read_whole_is_admitted_with_the_bytes_of_that() -> None:

@@ -28,6 +28,7 @@ from orchard.engine.batching.prefill import group_by_length, read_batch
 from orchard.engine.batching.speculating_rows import SpeculatingRows, VerifyError
 from orchard.engine.job_size import JobSizes
 from orchard.engine.memory import MemoryGiver, Shares, Use
+from orchard.engine.prefill_price import PrefillLap, PrefillPrice
 from orchard.engine.sampling.grammar import GrammarError
 from orchard.engine.sampling.logprobs import Logprobs
 from orchard.engine.scheduler import Scheduler, StepPlan, TooLargeRequest
@@ -54,8 +55,12 @@ class Runner:
         *,
         batched_prefill: bool = False,
         speculation: Speculation | None = None,
+        price: PrefillPrice | None = None,
     ) -> None:
-        """`batched_prefill`: several prompts may share a pass. `speculation`: None turns speculative decoding off."""
+        """`batched_prefill`: several prompts may share a pass. `speculation`: None turns speculative decoding off.
+
+        `price`: see `Scheduler`.
+        """
         self._model = model
         self._batched_prefill = batched_prefill
         self.store = store
@@ -67,7 +72,8 @@ class Runner:
             self._rows = SpeculatingRows(model, batch, store, speculation, lambda: self._scheduler.room)
         self.batch_mode = batch.mode
         """Which rows share a forward pass."""
-        self._scheduler = Scheduler(limits)
+        self._scheduler = Scheduler(limits, price)
+        self._lap = PrefillLap(price) if price else None
         self._memory = MemoryGiver(store, speculation)
         self._footprint = footprint
         self._sizes = JobSizes(footprint, limits, in_pieces=store.in_pieces)
@@ -222,6 +228,8 @@ class Runner:
         if self._rows.is_idle and (launched or self._scheduler.is_idle):
             self._confirm()
         self._results.release(self._rows.read_draws if self._errors_come_late else None)
+        if self._lap:
+            self._lap.end(self._rows.read_draws)
         if self._shortage.note_calm_step():
             self._scheduler.limit_running(self._shortage.max_running)
 
@@ -294,6 +302,8 @@ class Runner:
         for job_id, tokens in due:
             if work := self._work.get(job_id):
                 encodes = bool(work.prefills) and work.prefills[0][0].encodes_next and not self._rows.is_idle
+                if encodes and self._lap:
+                    self._lap.disturb()
                 # While rows decode, a step encodes the media of one prompt only; the others wait for later steps.
                 budget = 0 if encodes and encoding else tokens
                 encoding = encoding or encodes
@@ -330,6 +340,8 @@ class Runner:
             read = prefill.advance(self._model, budget)
             budget -= read
             self.read_tokens += read
+            if self._lap:
+                self._lap.note(read, prefill.tokens_read - read)
             if prefill.scoring:
                 work.scored_tokens = max(work.scored_tokens, prefill.tokens_read)
                 self._scores += [(work, piece) for piece in prefill.scoring.take()]

@@ -27,6 +27,7 @@ from msgspec.structs import replace
 
 from orchard.core.fair_queue import ARRIVAL, WEIGHTS, FairQueue
 from orchard.engine.occupancy import Occupancy
+from orchard.engine.prefill_price import LEAST_TOKENS, PrefillPrice
 from orchard.engine.ticket import Limits, Ticket
 
 _PATIENCE = 64
@@ -63,8 +64,10 @@ class StepPlan(Struct, frozen=True):
 class Scheduler:
     """Holds every request that has not ended. It assumes that each plan is carried out; cancel requests that fail."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, price: PrefillPrice | None = None) -> None:
+        """`price`: bounds the time of prefill beside rows in decode; None: `limits.chunk` bounds its tokens."""
         self._limits = limits
+        self._price = price
         self._waiting: FairQueue[Ticket] = FairQueue()
         self._starved: dict[str, Ticket] = {}  # too large for now, even alone
         self._reading: FairQueue[Ticket] = FairQueue()  # running ones whose prompts are not complete
@@ -267,7 +270,7 @@ class Scheduler:
             self._changed = bool(begin or displace)
             self._rows_bytes = self._needed_bytes()
         decoding = [ticket for ticket in self._running.values() if not ticket.prompt_tokens]
-        prefill = self._divide_prefill(self._limits.chunk if decoding else self._limits.idle_chunk)
+        prefill = self._divide_prefill(beside_rows=bool(decoding))
         for ticket in decoding:
             ticket.generated += 1
         return StepPlan(too_large, preempt, begin, prefill, pause, displace)
@@ -418,10 +421,12 @@ class Scheduler:
                 return [victim.id for victim in victims]
         return []
 
-    def _divide_prefill(self, budget: int) -> list[tuple[str, int]]:
-        """Divide `budget` prompt tokens among the prompts in prefill; return (id, tokens) for each chunk."""
+    def _divide_prefill(self, *, beside_rows: bool) -> list[tuple[str, int]]:
+        """Divide a step's prompt tokens among the prompts in prefill; return (id, tokens) for each chunk."""
         pieces: list[tuple[str, int]] = []
-        left = budget
+        price = self._price if beside_rows else None
+        left = budget = self._limits.chunk if beside_rows and not price else self._limits.idle_chunk
+        seconds = price.free_seconds if price else 0.0
         work = self._limits.work
         self._chunk_bytes = 0
         while left and len(pieces) < self._limits.pieces:
@@ -436,6 +441,13 @@ class Scheduler:
                 break  # the first one always fits: see `_preempt`
             wanted = min(ticket.prompt_tokens, left)
             tokens = min(wanted, max(fitting, least))
+            if price:
+                start = ticket.length - ticket.prompt_tokens
+                affordable = price.tokens(seconds, start)
+                if pieces and affordable < min(tokens, max(least, LEAST_TOKENS)):
+                    break
+                tokens = min(tokens, max(affordable, least, LEAST_TOKENS))
+                seconds -= price.seconds(tokens, start)
             self._chunk_bytes += work.chunk(max(tokens, least), ticket.length)
             ticket.prompt_tokens -= tokens
             self._reading.charge(ticket.id, tokens)

@@ -30,6 +30,7 @@ from orchard.engine.batching.traced_pass import RUNS_BEFORE_TRACE
 from orchard.engine.drafting.head import HeadedModel, PredictionHead
 from orchard.engine.drafting.make_drafter import DRAFT_TOKENS, add_head, make_drafter
 from orchard.engine.drafting.mtp_proposer import MtpProposer
+from orchard.engine.prefill_price import PrefillPrice
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.speculation.make import make_speculation
@@ -104,7 +105,8 @@ def make_runner(
     progress(1.0)
     limits = _make_limits(options, shares.rows, known.chunk, parts.pieces)
     limits = replace(limits, work=known.work or step_work.estimate_step_work(model))
-    runner = parts.runner(store, limits, speculation if parts.verifies else None)
+    price = None if options.prefill_step_size else PrefillPrice(known.tokens_per_second, options.max_token_gap)
+    runner = parts.runner(store, limits, speculation if parts.verifies else None, price)
     runner.limit_memory(shares)
     return runner
 
@@ -192,14 +194,28 @@ class _RunnerParts:
         """Whether any row may verify proposed tokens."""
         return self.verify_mode not in (None, VerifyMode.NEVER)
 
-    def runner(self, store: KVStore, limits: Limits, speculation: Speculation | None = None) -> Runner:
+    def runner(
+        self,
+        store: KVStore,
+        limits: Limits,
+        speculation: Speculation | None = None,
+        price: PrefillPrice | None = None,
+    ) -> Runner:
         """Make a runner that caches prompts in `store`."""
         multiple, verify_mode = 8 if on_cuda() else 1, self.verify_mode or VerifyMode.NEVER
         batch = Batch(self.model, self.mode, multiple, traced=on_cuda(), verify_mode=verify_mode)
         if speculation and isinstance(self.model, HeadedModel):
             speculation.adopt(MtpProposer(self.model, batch, self.num_draft_tokens))
-        footprint, batched = self._footprint, self.batches_prefill
-        return Runner(self.model, store, batch, limits, footprint, batched_prefill=batched, speculation=speculation)
+        return Runner(
+            self.model,
+            store,
+            batch,
+            limits,
+            self._footprint,
+            batched_prefill=self.batches_prefill,
+            speculation=speculation,
+            price=price,
+        )
 
     def trial(self, speculation: Speculation | None = None) -> Runner:
         """Make a runner for the warm-up: it caches no prompts and has no memory limit."""

@@ -44,7 +44,7 @@ class Limits(Struct, frozen=True):
 
     `memory_bytes`: for all rows and a step, for now; a request that needs more waits. `most_bytes`: what that
     would be if nothing else took memory; a request that needs more is refused. 0: the same as `memory_bytes`.
-    `chunk`: the most prompt tokens that a step prefills while a row decodes; `idle_chunk`: while none does.
+    `chunk`: how many prompt tokens a step usually prefills while a row decodes; `idle_chunk`: the most at any time.
     `room`: how many tokens every row must be able to grow by at an admission. `pieces`: the most prompts that a step
     prefills; each may need its own forward pass. `work`: what a step takes beside the rows.
     """

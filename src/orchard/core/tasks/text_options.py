@@ -13,6 +13,7 @@ from orchard.core.setting import (
     Natural,
     Positive,
     QueueSize,
+    Seconds,
     Size,
     other_names,
     setting,
@@ -170,6 +171,14 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         other_names("batch_prefill_step_size", "PREFILL_STEP_SIZE"),
         when_unset("chosen for the device", example="512"),
     ] = None
+    max_token_gap: Annotated[
+        Seconds,
+        setting(
+            "concurrency",
+            "The most seconds between two tokens of an answer while prompts are prefilled, where the device is fast "
+            "enough. prefill_step_size overrides it.",
+        ),
+    ] = 0.06
     prompt_concurrency: Annotated[
         Positive | None,
         setting("concurrency", "The most prompts to prefill at once."),

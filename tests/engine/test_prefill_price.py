@@ -1,0 +1,129 @@
+"""The price of prefill, fitted to devices whose prices are known."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchard.engine.prefill_price import LEAST_TOKENS, Chunk, PrefillLap, PrefillPrice
+
+GAP = 0.06
+
+
+class Device:
+    """Computes a chunk in a known time."""
+
+    def __init__(self, token: float, pair: float, fixed: float = 0.0) -> None:
+        self.token, self.pair, self.fixed = token, pair, fixed
+
+    def seconds(self, tokens: int, start: int) -> float:
+        return self.fixed + tokens * self.token + tokens * (start + tokens / 2) * self.pair
+
+
+def read_prompt(price: PrefillPrice, device: Device, length: int, noise: random.Random) -> list[float]:
+    """Read a prompt in the chunks that the price allows; return the seconds of each."""
+    found, start = [], 0
+    while start < length:
+        tokens = min(max(price.tokens(price.free_seconds, start), LEAST_TOKENS), 2048, length - start)
+        seconds = device.seconds(tokens, start) * noise.uniform(0.9, 1.1)
+        price.add(Chunk().join(tokens, start), seconds + price.decode_seconds)
+        found.append(seconds)
+        start += tokens
+    return found
+
+
+@given(
+    st.floats(2e-6, 1e-3),
+    st.floats(500, 1e6),
+    st.floats(0, 0.004),
+    st.floats(0.2, 5),
+    st.integers(0, 2**32),
+)
+def test_chunks_come_to_take_the_time_that_is_left(
+    token: float, even: float, fixed: float, error: float, seed: int
+) -> None:
+    """Also if the rate that was measured at load is wrong by far, and one step is interrupted.
+
+    `even`: the context at which attention takes as long as the products.
+    """
+    device, noise = Device(token, token / even, fixed), random.Random(seed)
+    price = PrefillPrice(1 / (token * error), GAP)
+    for _ in range(20):
+        price.add_decode(0.01)
+    read_prompt(price, device, 8000, noise)
+    price.add(Chunk().join(512, 512), 3.0)
+    for seconds in read_prompt(price, device, 16000, noise)[2:]:
+        assert seconds <= max(1.5 * (GAP - 0.01), device.seconds(LEAST_TOKENS, 16000) * 1.1)
+    start = 4000
+    tokens = price.tokens(price.free_seconds, start)
+    if LEAST_TOKENS < tokens < 2048:
+        assert device.seconds(tokens, start) > 0.4 * (GAP - 0.01) - fixed
+
+
+def test_a_quarter_of_the_gap_is_left_to_prefill_if_decode_takes_all_of_it() -> None:
+    price = PrefillPrice(10_000, GAP)
+    assert price.free_seconds == GAP
+    for _ in range(9):
+        price.add_decode(0.1)
+    assert price.free_seconds == GAP / 4
+
+
+def test_sizes_recur() -> None:
+    price = PrefillPrice(1_000_000, GAP)
+    sizes = {price.tokens(seconds / 1e6, 0) for seconds in range(1, 60_000, 7)}
+    assert len(sizes) < 64
+
+
+@pytest.mark.parametrize("start", [0, 10_000])
+def test_a_few_tokens_say_nothing_about_the_price(start: int) -> None:
+    price = PrefillPrice(10_000, GAP)
+    before = price.tokens(GAP, start)
+    price.add(Chunk().join(LEAST_TOKENS - 1, start), 0.05)
+    assert price.tokens(GAP, start) == before
+
+
+class Steps:
+    """Plays the steps of a runner to a `PrefillLap`."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.reads = 0
+        self.price = PrefillPrice(10_000, GAP)
+        self.lap = PrefillLap(self.price, lambda: self.now)
+
+    def step(self, seconds: float, tokens: int = 0, *, waits: bool = True) -> None:
+        if tokens:
+            self.lap.note(tokens, 0)
+        self.now += seconds
+        self.reads += waits
+        self.lap.end(self.reads)
+
+
+def test_a_step_takes_the_chunk_before_it_and_the_pass_of_the_rows() -> None:
+    steps = Steps()
+    for _ in range(8):
+        steps.step(0.01)
+    assert steps.price.decode_seconds == pytest.approx(0.01)
+    steps.step(0.01, 256)
+    for _ in range(40):
+        steps.step(0.01 + 0.016, 256)
+    assert steps.price.seconds(256, 0) == pytest.approx(0.016, rel=0.1)
+    steps.step(0.0001, waits=False)
+    steps.step(0.5)  # it still waits for a chunk
+    steps.step(0.01)
+    assert steps.price.decode_seconds == pytest.approx(0.01)
+
+
+def test_steps_with_other_work_and_steps_that_wait_for_no_row_say_nothing() -> None:
+    steps = Steps()
+    expected = steps.price.seconds(256, 0)
+    for _ in range(4):
+        steps.step(0.0001, 256, waits=False)
+    for _ in range(4):
+        steps.lap.disturb()
+        steps.step(0.5, 256)
+    steps.step(0.0, 256, waits=False)
+    steps.step(0.5, 256)
+    steps.step(0.0, waits=False)
+    assert steps.price.seconds(256, 0) == expected
