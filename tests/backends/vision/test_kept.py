@@ -25,3 +25,11 @@ def test_what_was_asked_for_last_is_kept(asked: list[tuple[int, int]], most: int
         here = [*((one, thing) for one, thing in here if one != key), (key, found)]
         while sum(thing.bytes for _, thing in here) > most:
             here.pop(0)
+
+
+def test_a_result_that_is_made_within_the_making_of_the_same_counts_once() -> None:
+    kept: BoundedCache[Thing] = BoundedCache(10)
+    first = kept.get(1, lambda: Thing(4))
+    outer = kept.get(2, lambda: Thing(kept.get(2, lambda: Thing(6)).bytes))
+    assert kept.get(1, lambda: Thing(0)) is first
+    assert kept.get(2, lambda: Thing(0)) is outer

@@ -128,7 +128,7 @@ class TextEmbeddings:
                 return tokens, media_task.media_bytes
             case Generate():
                 media_task = await read(partial(self._prompter.read_media, embed_input, salt=salt), parts)
-                tokens = await self._tokenize(media_task.task, self._prompter.conversation_tokens, media_task)
+                tokens = await self._tokenize(media_task.task, self._prompter.conversation_tokens, media_task, salt)
                 return tokens, media_task.media_bytes
         tokenize = partial(self._prompter.input_tokens, embed_input, param, truncate=truncate)
         return await self._tokenize(embed_input, tokenize), 0

@@ -273,7 +273,7 @@ class TextService(Service):
                 task = await self._read_media(live, partial(self._prompter.read_media, generate, salt=salt), parts)
             yields = yield_seconds(task.task if isinstance(task, MediaTask) else task)
             if isinstance(request.task, Count):
-                count = partial(self._prompter.count_tokens, task, must_fit=request.task.must_fit)
+                count = partial(self._prompter.count_tokens, task, salt, must_fit=request.task.must_fit)
                 tokens = await self._prompts.do(count, yield_seconds=yields)
                 self._end(request.id, Started(tokens), Finished((), Usage(tokens, 0)))
                 return

@@ -29,7 +29,10 @@ class BoundedCache(Generic[S]):
         if (known := self._results.get(key)) is not None:
             self._results.move_to_end(key)
             return known
-        made = self._results[key] = make()
+        made = make()
+        if (nested := self._results.pop(key, None)) is not None:  # `make` has used this cache, too
+            self._bytes -= nested.bytes
+        self._results[key] = made
         self._bytes += made.bytes
         while self._bytes > self._most_bytes:
             self._bytes -= self._results.popitem(last=False)[1].bytes

@@ -235,7 +235,7 @@ def test_a_huge_prompt_is_refused_before_all_of_it_is_tokenised(
         encoded += len(text)
         return encode(text)
 
-    monkeypatch.setattr(own, "_encode", counted)
+    monkeypatch.setattr(own._sections, "_encode", counted)
     with pytest.raises(OrchardError) as caught:
         own.prepare(task)
     assert caught.value.kind == "context_length_exceeded"

@@ -1,10 +1,11 @@
 """Turns requests into tokens: checks, defaults, the chat template or a raw prompt, and the context window."""
 
+import contextlib
 import logging
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,6 +25,7 @@ from orchard.backends.text.prompt.chat_template import ChatTemplate
 from orchard.backends.text.prompt.completion_prompt import RawPrompts
 from orchard.backends.text.prompt.documents import DocumentReader
 from orchard.backends.text.prompt.media import JobMedia, MediaTask, PromptMedia, mark_media
+from orchard.backends.text.prompt.sections import SectionTokenizer
 from orchard.backends.text.prompt.shared_prompts import SharedPrompts
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, unreadable_error
@@ -116,6 +118,7 @@ class Prompter:
             )
         except ValueError as error:
             raise OrchardError("model_failed", str(error)) from error
+        self._sections = SectionTokenizer(tokenizer, self.template.source, self._encode)
         capabilities = self.template.capabilities
         shows_calls = capabilities.tools and capabilities.calls
         # If the template can't show tools, the prompt describes them as Hermes does. Calls in the model's own format
@@ -189,7 +192,7 @@ class Prompter:
         stopwatch.lap("queue")
         media_task = self._complete_task(task_or_media)
         task = media_task.task
-        text, tokens, media = self._tokenize_prompt(media_task, self._window, stopwatch)
+        text, tokens, media = self._tokenize_prompt(media_task, self._window, salt, stopwatch)
         stopwatch.lap("tokenise")
         room = self._window - len(tokens)
         limit = self._max_tokens if task.max_tokens is None else task.max_tokens
@@ -199,7 +202,7 @@ class Prompter:
             task = replace(task, continue_last=False)
         constraint = self.constraints.describe(task, self.family, text, max_tokens, salt)
         opener = self.template.opener if task.prompt is None else None
-        boundaries = tuple(place for place, token in enumerate(tokens) if token == opener and place)
+        boundaries = tuple(_places_of(opener, tokens))
         prediction = self._tokenize_prediction(task.prediction) if task.prediction else ()
         return PreparedPrompt(tokens, text, params, max_tokens, boundaries, constraint, media, prediction)
 
@@ -212,10 +215,15 @@ class Prompter:
 
         return tuple(self._tokenize(text, "prediction", self._window, refuse=refuse))
 
-    def count_tokens(self, task_or_media: generate.Generate | MediaTask, *, must_fit: bool = False) -> int:
-        """Count a prompt's tokens. Raise OrchardError beyond four context windows, or beyond one if it `must_fit`."""
+    def count_tokens(
+        self, task_or_media: generate.Generate | MediaTask, salt: bytes = b"", *, must_fit: bool = False
+    ) -> int:
+        """Count a prompt's tokens. Raise OrchardError beyond four context windows, or beyond one if it `must_fit`.
+
+        `salt`: as in `read_media`.
+        """
         limit = self._window if must_fit else _COUNTED_WINDOWS * self._window
-        return len(self._tokenize_prompt(self._complete_task(task_or_media), limit).tokens)
+        return len(self._tokenize_prompt(self._complete_task(task_or_media), limit, salt).tokens)
 
     def input_tokens(self, prompt: str | tuple[int, ...], param: str, *, truncate: bool) -> InputTokens:
         """Return the tokens of an input to embed: a text is tokenised like a raw prompt, tokens stay as they are.
@@ -234,9 +242,12 @@ class Prompter:
             _refuse_input(limit, len(tokens), param)
         return InputTokens(tokens[: self._window])
 
-    def conversation_tokens(self, task_or_media: generate.Generate | MediaTask) -> InputTokens:
-        """Return the tokens of a conversation up to the answer's beginning. Raise OrchardError as `prepare` does."""
-        rendered = self._tokenize_prompt(self._complete_task(task_or_media), self._window)
+    def conversation_tokens(self, task_or_media: generate.Generate | MediaTask, salt: bytes = b"") -> InputTokens:
+        """Return the tokens of a conversation up to the answer's beginning. Raise OrchardError as `prepare` does.
+
+        `salt`: as in `read_media`.
+        """
+        rendered = self._tokenize_prompt(self._complete_task(task_or_media), self._window, salt)
         return InputTokens(rendered.tokens, rendered.media)
 
     def read_mixed(self, mixed_input: MixedInput, salt: bytes = b"") -> MediaTask:
@@ -282,7 +293,7 @@ class Prompter:
         return replace(task, template_args=args, thinking_budget=budget)
 
     def _tokenize_prompt(
-        self, media_task: MediaTask, limit: int, stopwatch: Stopwatch | None = None
+        self, media_task: MediaTask, limit: int, salt: bytes, stopwatch: Stopwatch | None = None
     ) -> _TokenizedPrompt:
         """Render and tokenise the prompt. Raise OrchardError if it has `limit` tokens or more."""
         task = media_task.task
@@ -312,7 +323,7 @@ class Prompter:
         )
         if stopwatch:
             stopwatch.lap("render")
-        tokens = self._tokenize(expanded, "messages", limit)
+        tokens = self._tokenize(expanded, "messages", limit, salt=salt)
         media = JobMedia()
         if self._media and media_task.parts:
             media = self._media.job_media(tokens, media_task, numbers)
@@ -369,12 +380,25 @@ class Prompter:
         return self.family.begin(prompt).thinking
 
     def _tokenize(
-        self, text: str, param: str, limit: int, *, raw: bool = False, refuse: Callable[..., None] | None = None
+        self,
+        text: str,
+        param: str,
+        limit: int,
+        *,
+        raw: bool = False,
+        salt: bytes | None = None,
+        refuse: Callable[..., None] | None = None,
     ) -> list[int]:
-        """Tokenise a text; call `refuse`, which raises, before tokenising all of a text that can't fit."""
+        """Tokenise a text; call `refuse`, which raises, before tokenising all of a text that can't fit.
+
+        `salt`: that of a rendered prompt, whose sections are remembered; None: remember nothing of the text.
+        """
         refuse = refuse or self._refuse_beyond
         refuse(limit, self._fewest_text_tokens([text], limit), param, at_least=True)
-        beginning = read_beginning(text, limit, len(text), self._raw_prompts.encode if raw else self._encode)
+        if salt is None:
+            beginning = read_beginning(text, limit, len(text), self._raw_prompts.encode if raw else self._encode)
+        else:
+            beginning = self._sections.read(text, limit, salt)
         refuse(limit, beginning.least_tokens, param, at_least=not beginning.is_whole)
         return beginning.tokens
 
@@ -453,6 +477,14 @@ def _continued_reasoning(task: generate.Generate) -> str:
     if any(isinstance(part, generate.TextPart) and part.text for part in parts):
         return ""
     return "\n".join(part.text for part in parts if isinstance(part, generate.ReasoningPart))
+
+
+def _places_of(opener: int | None, tokens: list[int]) -> Iterator[int]:
+    """Yield the places, after the first, of the token that begins a message."""
+    with contextlib.suppress(ValueError):  # there is no further one
+        place = 0
+        while opener is not None:
+            yield (place := tokens.index(opener, place + 1))
 
 
 def _nested_parts(part: generate.Part) -> tuple[generate.Part, ...]:
