@@ -7,8 +7,8 @@ import mlx.core as mx
 import numpy as np
 from numpy.typing import NDArray
 
+from orchard.backends.bounded_cache import BoundedCache
 from orchard.backends.vision.inputs import Medium
-from orchard.backends.vision.kept import BoundedCache
 from orchard.backends.vision.positions import TokenGrid, positions_of
 from orchard.backends.vision.qwen_tower import QwenTower
 from orchard.core.errors import OrchardError, short_message

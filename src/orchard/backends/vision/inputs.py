@@ -16,8 +16,8 @@ from mlx_vlm.prompt_utils import get_message_json
 from mlx_vlm.utils import resolve_video_sampling
 from PIL import Image
 
+from orchard.backends.bounded_cache import BoundedCache
 from orchard.backends.vision.decode import FilmDecoder, decode_audio, decode_image
-from orchard.backends.vision.kept import BoundedCache
 from orchard.backends.vision.resize import resize_image
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_PIXELS, MediaKind, MediaOptions, MediaPart, media_error

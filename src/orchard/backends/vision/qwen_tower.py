@@ -11,7 +11,7 @@ import mlx.core as mx
 import numpy as np
 from mlx_vlm.models import qwen3_vl, qwen3_vl_moe
 
-from orchard.backends.vision.kept import BoundedCache
+from orchard.backends.bounded_cache import BoundedCache
 
 _MOST_PLACES_BYTES = 32 * 2**20
 _INPUTS = (("pixel_values", "image_grid_thw"), ("pixel_values_videos", "video_grid_thw"))

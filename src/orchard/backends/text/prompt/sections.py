@@ -15,7 +15,7 @@ from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from orchard.backends.beginnings import Beginning, first_length, read_beginning, tokenise_in_lane
-from orchard.backends.vision.kept import BoundedCache
+from orchard.backends.bounded_cache import BoundedCache
 from orchard.device.lane import give_way
 
 _LEAST_CHARS = 512  # of a section: each call of a tokenizer takes as long as some dozen tokens

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.backends.vision.kept import BoundedCache
+from orchard.backends.bounded_cache import BoundedCache
 from tests.support.examples import examples
 
 
