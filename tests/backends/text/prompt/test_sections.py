@@ -232,7 +232,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         "<|im_start|>" * 100_000,
         "word " * 10**6,
         "<|im_start|>" + "word " * 10**6,
-        ("<|im_start|>" + "word " * 20) * 10_000,
+        "".join(f"<|im_start|>{number}" + 20 * " word" for number in range(10_000)),
         ("<|im_start|>" + "x" * CHARS_AT_ONCE) * 9,
     ],
 )

@@ -430,10 +430,10 @@ class Prompter:
         """
         texts = list(texts)
         chars = sum(map(len, texts))
-        if chars < limit:
-            return 0
         if (bound := chars // self._longest_token) >= limit:
             return bound
+        if chars < 2 * limit * self._most_words:  # a word and the space after it have two characters
+            return 0
         words = 0
         for text in texts:
             for start in range(0, len(text), _SLICE):

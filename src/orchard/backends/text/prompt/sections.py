@@ -98,8 +98,8 @@ def section_openers(tokenizer: Any, template_source: str, encode: Callable[[str]
 
     def is_opener(token: Any) -> bool:
         text: str = token.content
-        # Another token takes a space or looks for a word at its end: that is not the beginning of this one.
-        if token.lstrip or token.single_word or not text.startswith(("<", "[")) or text not in shown:
+        # A token before it may take a space, or look whether a letter follows: this one begins with neither.
+        if token.lstrip or not text.startswith(("<", "[")) or text not in shown:
             return False
         # Its text begins inside no other token.
         if text in ends or any(f"{text[:size]}\0" in ends for size in range(1, len(text))):
