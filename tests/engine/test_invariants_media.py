@@ -113,12 +113,12 @@ def test_a_conversation_about_pictures(engines: Engines, kind: str, form: dict[s
 @every_kind
 def test_prompts_that_differ_in_a_medium_share_what_comes_before_it(engines: Engines, kind: str) -> None:
     """Whatever else is the same, the tokens before all."""
-    runs: Runs = [(10, 30), (35, 36), (40, 60)]
+    runs: Runs = [(10, 30), (35, 36), (43, 60)]
     with engines.fresh(kind) as driver:
         for seed, (start, stop) in enumerate(runs):
             text, other = prompt(seed, 70), prompt(seed, 70)
             other[stop - 1] = (other[stop - 1] + 1) % 300
-            jobs = [shown(driver.model, greedy("a", words, boundaries=(10, 35, 40)), runs) for words in (text, other)]
+            jobs = [shown(driver.model, greedy("a", words, boundaries=(10, 35, 43)), runs) for words in (text, other)]
             assert jobs[0].prompt == jobs[1].prompt
             for known in (0, start):
                 found = driver.alone(jobs[known > 0])

@@ -11,6 +11,8 @@ from typing import Any
 
 import mlx.core as mx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mlx_lm.models.cache import ArraysCache, CacheList, ChunkedKVCache, KVCache, QuantizedKVCache, RotatingKVCache
 
 from orchard.core.tasks.text_options import TextOptions
@@ -26,7 +28,7 @@ from orchard.engine.prefix_cache.cache import Miss
 from tests.engine.batching.test_batch import MODELS, every_model
 from tests.engine.prefix_cache.test_disk_io import settle
 from tests.support.engine_driver import greedy, hold_scans, prompt
-from tests.support.examples import some
+from tests.support.examples import examples, some
 from tests.support.tiny_models import Other, alone, check_close, make_runner, network, run
 
 AROUND = [1, 2, 16, 17, 20, 21, 256, 257]
@@ -95,6 +97,29 @@ def test_a_snapshot_has_no_more_than_the_window() -> None:
     model = network("gemma3_text")
     short, long = (kv_cache.snapshot_cache(read(model, prompt(1, length))) for length in (16, 100))
     assert short.nbytes == long.nbytes > 0
+
+
+@pytest.mark.parametrize("name", ["windows", "ring"])
+@examples(100)
+@given(st.data())
+def test_a_snapshot_of_a_place_within_the_last_pass(name: str, data: st.DataObject) -> None:
+    """It is the one that a pass to that place would have left: a window's tokens are all still there."""
+    model = MODELS[name]()
+    start = data.draw(st.integers(0, 60))
+    place = data.draw(st.integers(start + 1, start + 40))
+    tokens = prompt(1, data.draw(st.integers(place, place + 40)))
+    cache = read(model, tokens, start)
+    assert kv_cache.looks_back(cache)
+    restored = model.new_cache()
+    state = kv_cache.snapshot_cache(cache, len(tokens) - place)
+    kv_cache.restore_cache(restored, [(kv_cache.cut_cache(cache, 0, place), place)], state, place)
+    check_alike(model, restored, read(model, tokens[:place], start), 2)
+    assert state.nbytes == kv_cache.snapshot_cache(read(model, tokens[:place])).nbytes
+
+
+def test_recurrent_states_have_no_way_back() -> None:
+    kinds = {"gemma3_text": True, "lfm2": False, "qwen3_next": False}
+    assert {kind: kv_cache.looks_back(network(kind).new_cache()) for kind in kinds} == kinds
 
 
 def test_part_of_a_piece() -> None:
@@ -282,8 +307,10 @@ def test_forms() -> None:
     [
         ("qwen3", {}, []),
         ("qwen3", QUANTIZED, [START]),
-        ("gemma3_text", {}, [3, 30]),
-        ("gemma3_text", QUANTIZED, [3, START, 30]),
+        ("gemma3_text", {}, []),
+        ("gemma3_text", QUANTIZED, [START]),
+        ("lfm2", {}, [3, 30]),
+        ("lfm2", QUANTIZED, [3, START, 30]),
         ("qwen3", {**QUANTIZED, "quantized_kv_start": 0}, []),
     ],
 )

@@ -192,8 +192,10 @@ def test_text_behind_a_cached_medium_is_read_at_its_own_positions() -> None:
     ("kind", "boundaries", "options", "pieces"),
     [
         ("qwen3", (3, 8), {}, [10, 9]),  # it can be cut anywhere
-        ("gemma3_text", (3, 8), {}, [3, 5, 2, 9]),
-        ("gemma3_text", (10, 19, 20), {}, [10, 9]),
+        ("lfm2", (8, 16), {}, [8, 2, 6, 3]),
+        ("lfm2", (3, 8, 15), {}, [8, 2, 9]),  # too soon after the beginning, and after another one
+        ("lfm2", (10, 19, 20), {}, [10, 9]),
+        ("gemma3_text", (3, 8), {}, [10, 9]),  # a window's tokens are still there after the pass
         ("qwen3", (), {"kv_bits": 8, "kv_group_size": 32, "quantized_kv_start": 4}, [4, 6, 9]),
         ("qwen3", (), {"kv_bits": 8, "kv_group_size": 32, "quantized_kv_start": 19}, [10, 9]),
     ],
@@ -218,18 +220,20 @@ def test_where_prompts_are_read_whole_quantising_waits() -> None:
     assert sizes == [19]
 
 
-def test_what_is_known_is_not_read_again() -> None:
+@pytest.mark.parametrize(("kind", "pieces"), [("lfm2", [8, 3]), ("gemma3_text", [11])])
+def test_what_is_known_is_not_read_again(kind: str, pieces: list[int]) -> None:
     sizes: list[int] = []
-    model = Other(network("gemma3_text"), before=lambda tokens, given: sizes.append(tokens.shape[1]))
+    model = Other(network(kind), before=lambda tokens, given: sizes.append(tokens.shape[1]))
     store = KVStore(model, TextOptions(), 2**24)
     Prefill(prompt(1, 20), (8,), store).advance(model, 100)
-    reading = Prefill([*prompt(1, 12), 301, 302], (8, 10), store)
-    assert (reading.cached_tokens, reading.tokens_left) == (8, 5)
+    reading = Prefill([*prompt(1, 12), *prompt(2, 8)], (8, 10, 16), store)
+    assert (reading.cached_tokens, reading.tokens_left) == (8, 11)
     assert reading.miss
     assert reading.miss.place == 8
     sizes.clear()
     reading.advance(model, 100)
-    assert sizes == [2, 3]
+    assert sizes == pieces
+    assert Prefill([*prompt(1, 12), *prompt(2, 5)], (), store).cached_tokens == 16
 
 
 def test_a_paused_job_with_media_goes_on_from_what_it_had_computed() -> None:

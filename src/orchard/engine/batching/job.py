@@ -40,7 +40,7 @@ class MediaSpan(Struct, frozen=True):
 class Job(Struct, frozen=True):
     """A request for the engine: continue `prompt` (token ids, at least one) `choices` times by up to `max_tokens`.
 
-    `boundaries`: the places in the prompt, ascending, where messages end; later prompts may differ from there on.
+    `boundaries`: places in the prompt, ascending, where messages end; later prompts may differ from there on.
     `spans`: the tokens that stand for media, in ascending order; the prompt's last token is none of them.
     `embed`: called in the engine's thread with the number of prompt tokens that are already in the cache, which is
     never inside a span; returns the `PromptEmbeddings` of the tokens from there on. It is called again if that ends

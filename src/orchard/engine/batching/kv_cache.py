@@ -23,6 +23,7 @@ from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope, Cut, State
 
 _WRITE_BACK_BYTES = 32 * 2**20
 _SECONDS_BETWEEN_LOOKS = 0.01
+_LEAST_TOKENS_BETWEEN = 8  # snapshots; reading so few tokens again is cheaper than a pass and a snapshot more
 _UNLIMITED = 2**31
 Cache = list[Any]
 
@@ -54,6 +55,12 @@ def needs_snapshot(cache: Cache) -> bool:
     return any(not layer_kind_of(layer).cut for _, layer in named_layers(cache))
 
 
+def looks_back(cache: Cache) -> bool:
+    """Return whether a snapshot of every layer that can't be cut may leave out tokens of the last pass."""
+    kinds = [layer_kind_of(layer) for _, layer in named_layers(cache)]
+    return all(kind.cut or kind.looks_back for kind in kinds)
+
+
 def is_quantized(cache: Cache) -> bool:
     """Return whether some layer is quantised."""
     return any(hasattr(layer, "bits") for _, layer in named_layers(cache))
@@ -76,9 +83,12 @@ def cut_cache(cache: Cache, start: int, stop: int) -> Cut:
     return Cut(_name_arrays(cache, lambda kind, layer: kind.cut(layer, start, stop) if kind.cut else []))
 
 
-def snapshot_cache(cache: Cache) -> State:
-    """Copy the state of every layer that can't be cut, lazily."""
-    return State(_name_arrays(cache, lambda kind, layer: kind.snapshot(layer) if kind.snapshot else []))
+def snapshot_cache(cache: Cache, beyond: int = 0) -> State:
+    """Copy the state of every layer that can't be cut, lazily, without the last `beyond` tokens of the last pass.
+
+    `beyond` must be 0 unless the cache `looks_back`.
+    """
+    return State(_name_arrays(cache, lambda kind, layer: kind.snapshot(layer, beyond) if kind.snapshot else []))
 
 
 def _name_arrays(cache: Cache, arrays: Callable[[LayerKind, Any], Sequence[mx.array | None]]) -> dict[str, mx.array]:
@@ -156,7 +166,7 @@ class KVStore:
         self._quantization_start = options.quantized_kv_start
         self._prefixes: PrefixCache | None = None
         self._disk: DiskTier | None = None
-        self._snapshots = False
+        self._snapshots = self._looks_back = False
         self._last_find: tuple[object, Cache] | None = None
         self.tokens_per_second = 0.0
         """The speed of prefill; 0: unknown."""
@@ -167,6 +177,7 @@ class KVStore:
                 fingerprint = f"{model.fingerprint} {form} {options.max_kv_size}"
                 self._disk = DiskTier(folder, fingerprint, options.prompt_cache_dir_bytes, wake)
             self._snapshots = needs_snapshot(model.new_cache())
+            self._looks_back = looks_back(model.new_cache())
             self._prefixes = PrefixCache(budget, self._snapshots, self._disk, options.prompt_cache_size)
 
     def copy_without_cache(self) -> "KVStore":
@@ -210,9 +221,21 @@ class KVStore:
             return _UNLIMITED
         return self._quantization_start - length
 
-    def prefill_stops(self, boundaries: Sequence[int]) -> list[int]:
-        """Return the places where prefill must pause, ascending: for snapshots, and where quantisation begins."""
-        stops = set(boundaries) if self._snapshots else set()
+    def snapshot_places(self, boundaries: Sequence[int], cached_tokens: int) -> list[int]:
+        """Return the boundaries at which to take a snapshot: those that are not soon after another one, or after
+        `cached_tokens`, where there is one."""
+        places: list[int] = []
+        for boundary in boundaries if self._snapshots else ():
+            if boundary - (places[-1] if places else cached_tokens) >= _LEAST_TOKENS_BETWEEN:
+                places.append(boundary)
+        return places
+
+    def prefill_stops(self, snapshots: Sequence[int]) -> list[int]:
+        """Return the places where prefill must pause, ascending: for snapshots, and where quantisation begins.
+
+        It needn't pause if a snapshot can be taken after a pass that goes on beyond its place.
+        """
+        stops = set() if self._looks_back else set(snapshots)
         if self._bits is not None and self._quantization_start:
             stops.add(self._quantization_start)
         return sorted(stops)
@@ -274,15 +297,19 @@ class KVStore:
         cache: Cache,
         spans: Sequence[MediaSpan] = (),
         scope: CacheScope = EVERYBODY,
+        beyond: int = 0,
     ) -> None:
-        """Save a row's cache in the prefix cache. It must hold exactly these tokens, which must not end in a span."""
+        """Save a row's cache in the prefix cache. It must hold these tokens, which must not end in a span.
+
+        The cache may hold `beyond` more tokens of the last pass if its layers look back.
+        """
         if self._prefixes is None or not tokens:
             return
         tokens = _cache_text(tokens, spans, scope)
         start = self._prefixes.count_covered(tokens)
         if self._bits is not None and start < self._quantization_start <= len(tokens) and is_quantized(cache):
             return  # the tokens before quantisation began no longer exist unquantised
-        state = snapshot_cache(cache) if self._snapshots and not self._prefixes.has_snapshot(tokens) else None
+        state = snapshot_cache(cache, beyond) if self._snapshots and not self._prefixes.has_snapshot(tokens) else None
         piece = cut_cache(cache, start, len(tokens)) if start < len(tokens) else None
         if state:
             # A lazy copy would keep all of the row's cache alive; the prefix cache copies pieces itself.

@@ -107,8 +107,11 @@ class LayerKind(NamedTuple):
     """Return the footprint of a layer that has read at least one token."""
     cut: Callable[[Any, int, int], list[mx.array]] | None = None
     """Return the layer's arrays from one place to another in axis 2; they share the layer's memory."""
-    snapshot: Callable[[Any], list[mx.array | None]] | None = None
-    """Return a lazy copy of the state of a layer that can't be cut."""
+    snapshot: Callable[[Any, int], list[mx.array | None]] | None = None
+    """Return a lazy copy of the state of a layer that can't be cut; arguments: the layer, how many of the last pass's
+    tokens to leave out."""
+    looks_back: bool = False
+    """Whether `snapshot` can leave out tokens."""
     restore: Callable[[Any, list[dict[int, mx.array]], int], None] = lambda layer, pieces, length: None
     """Fill an empty layer; arguments: the layer, what `cut` returned or one snapshot, the number of tokens."""
     quantize: Callable[[Any, int, int], Any] = lambda layer, group_size, bits: layer
@@ -294,11 +297,15 @@ def _fill_ring(layer: Any, arrays: Sequence[mx.array], length: int) -> None:
     layer._idx = arrays[0].shape[2]
 
 
-def _snapshot_ring(layer: Any) -> list[mx.array | None]:
-    """Copy the keys and values that later tokens may attend to, in the order of the tokens."""
+def _snapshot_ring(layer: Any, beyond: int) -> list[mx.array | None]:
+    """Copy the keys and values that later tokens may attend to, in the order of the tokens, without the last `beyond`.
+
+    Those that a pass of several tokens wrote, and all that its first token attended to, are there until the next pass.
+    """
     kept: list[mx.array | None] = []
     for array in (layer.keys, layer.values):
         ordered: mx.array = layer._temporal_order(array)
+        ordered = ordered[:, :, : ordered.shape[2] - beyond]
         excess = ordered.shape[2] - layer.max_size
         if excess > 0:
             ordered = mx.concatenate([ordered[:, :, : layer.keep], ordered[:, :, layer.keep + excess :]], axis=2)
@@ -405,7 +412,7 @@ _KV = LayerKind(
 _ARRAYS = LayerKind(
     batch=BatchedArraysCache,
     view=ArraysView,
-    snapshot=lambda layer: [None if state is None else mx.contiguous(state) for state in layer.cache],
+    snapshot=lambda layer, _: [None if state is None else mx.contiguous(state) for state in layer.cache],
     restore=_restore_arrays,
 )
 KINDS: dict[str, LayerKind] = {
@@ -415,6 +422,7 @@ KINDS: dict[str, LayerKind] = {
         batch=BatchedRotatingKVCache,
         footprint=lambda layer: Footprint(windows=((int(layer.max_size), _bytes_per_token(layer)),)),
         snapshot=_snapshot_ring,
+        looks_back=True,
         # mlx-lm assigns to slices, which changes the array object itself; a copy shares its buffer until then.
         restore=lambda layer, pieces, length: _fill_ring(layer, [copy.copy(pieces[0][i]) for i in range(2)], length),
         max_verify_tokens=lambda layer: int(layer.max_size - layer.keep),  # as many tokens have different places

@@ -45,7 +45,7 @@ class Prefill:
         scored_tokens: int = 0,
         wants_hidden_state: bool = False,
     ) -> None:
-        """Begin with what the prefix cache has of `tokens`. `boundaries`: where to keep snapshots, ascending.
+        """Begin with what the prefix cache has of `tokens`. `boundaries`: see `Job`.
 
         `spans`, `scope`, `embed`: see `Job`; `tokens` may continue after the job's prompt. `scoring` scores the token
         after each one that is read, but not after the first `scored_tokens`, where that is done already. So only those
@@ -69,8 +69,14 @@ class Prefill:
         )
         self.miss = None if scoring else miss
         self.tokens_read = self.cached_tokens
-        stops = {self._skip_span(stop, self._spans) for stop in store.prefill_stops(boundaries)}
-        self._stops = sorted(stop for stop in stops if self.tokens_read < stop < len(tokens)) if store.in_pieces else []
+        snapshots = store.snapshot_places(boundaries, self.cached_tokens)
+        self._stops = self._places_ahead(store.prefill_stops(snapshots))
+        self._saves = self._places_ahead([*snapshots, *self._stops])
+
+    def _places_ahead(self, places: Sequence[int]) -> list[int]:
+        """Return the places that are still to be read, ascending, moved behind the spans that they are in."""
+        ahead = {self._skip_span(place, self._spans) for place in places}
+        return sorted(p for p in ahead if self.tokens_read < p < len(self.tokens)) if self._store.in_pieces else []
 
     @property
     def tokens_left(self) -> int:
@@ -132,8 +138,7 @@ class Prefill:
                 if self.tokens_read < self._scored_tokens
                 else self.tokens_read + self.scoring.most_places,
             )
-        if self._stops:
-            stop = min(stop, self._stops[0])
+        stop = min([stop, *self._stops[:1]])
         if (embedded := self._current_embeddings()) and embedded.stop:
             stop = min(stop, embedded.stop)
         return self._skip_span(stop, [span for span in self._spans if not span.divisible])
@@ -146,9 +151,10 @@ class Prefill:
     def _move_to(self, stop: int) -> None:
         """Note that the cache holds the tokens up to `stop`."""
         self.tokens_read, self._arriving = stop, 0
-        if self._stops and stop == self._stops[0]:
+        while self._saves and self._saves[0] <= stop:
+            self._save(self._saves.pop(0))
+        if self._stops and self._stops[0] == stop:
             self._stops.pop(0)
-            self.save()
         if not any(span.splits_at(stop) for span in self._spans):  # otherwise a cached prompt would split it
             self.cache = self._store.quantize_if_due(self.cache, stop)
 
@@ -188,9 +194,12 @@ class Prefill:
 
     def save(self) -> None:
         """Save what has been read so far in the prefix cache, unless it ends inside a medium."""
-        if any(span.splits_at(self.tokens_read) for span in self._spans):
-            return
-        self._store.save(self.tokens[: self.tokens_read], self.cache, self._spans, self._scope)
+        if not any(span.splits_at(self.tokens_read) for span in self._spans):
+            self._save(self.tokens_read)
+
+    def _save(self, place: int) -> None:
+        """Save the cache up to a place in the last pass or at its end."""
+        self._store.save(self.tokens[:place], self.cache, self._spans, self._scope, self.tokens_read - place)
 
 
 def read_batch(model: LanguageModel, due: Sequence[tuple[Prefill, int]]) -> None:

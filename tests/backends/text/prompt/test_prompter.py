@@ -1,5 +1,6 @@
 import copy
 import dataclasses
+import itertools
 import json
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from transformers import PreTrainedTokenizerFast
 
 from orchard.backends.text.model import TextModel
 from orchard.backends.text.output import Vocabulary
-from orchard.backends.text.prompt.prompter import Prompter
+from orchard.backends.text.prompt.prompter import PreparedPrompt, Prompter
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaPart
 from orchard.core.tasks.generate import (
@@ -661,29 +662,45 @@ def test_a_raw_prompt_that_is_refused(model: TextModel, prompt: str | tuple[int,
     assert (error.kind, error.param) == (kind, "prompt")
 
 
-def test_boundaries_are_where_messages_begin(model: TextModel) -> None:
+def parts_of(model: TextModel, prepared: PreparedPrompt) -> list[str]:
+    """The prompt, cut at its boundaries."""
+    places = [0, *prepared.boundaries, len(prepared.tokens)]
+    return [model.tokenizer.decode(prepared.tokens[start:stop]) for start, stop in itertools.pairwise(places)]
+
+
+def test_boundaries_are_where_messages_end(model: TextModel) -> None:
     conversation = (said("system", "S"), said("user", "U"), said("assistant", "A"), said("user", "V"))
-    prepared = prompter(model).prepare(ask(*conversation))
-    opener = token(model, "<|im_start|>")
-    assert len(prepared.boundaries) == 4  # the first message begins at 0, the answer at the last
-    assert [prepared.tokens[place] for place in prepared.boundaries] == [opener] * 4
-    assert list(prepared.boundaries) == sorted(prepared.boundaries)
-    assert prepared.tokens[0] == opener
-    assert model.tokenizer.decode(prepared.tokens[prepared.boundaries[-1] :]) == "<|im_start|>assistant\n"
+    head = [
+        "<|im_start|>system\nS",
+        "<|im_end|>\n<|im_start|>user\nU",
+        "<|im_end|>\n<|im_start|>assistant\nA",
+    ]
+    last, opening = "<|im_end|>\n<|im_start|>user\nV", "<|im_end|>\n<|im_start|>assistant\n"
+    own = prompter(model)
+    assert parts_of(model, own.prepare(ask(*conversation))) == [*head, last + opening]  # the next turn has the opening
+    thinking = own.prepare(ask(*conversation, template_args={"enable_thinking": True}))
+    assert parts_of(model, thinking) == [*head, last, opening + "<think>\n"]
 
 
 @pytest.mark.parametrize(
-    "template",
+    "opening",
     [
-        CHATML,  # an answer is opened by nothing
-        CHATML + "{% if add_generation_prompt %}assistant: {% endif %}",  # by no token of its own
-        CHATML + "{% if add_generation_prompt %}<tool_call>{% endif %}",  # by one that opens no other message
-        "{% if add_generation_prompt %}<|im_start|>{% endif %}" + CHATML,  # by nothing at the end
-        "{% if messages[1] is not defined %}{{ raise_exception('two') }}{% endif %}" + CHATML + OPEN,
+        "{% if add_generation_prompt %}assistant: {% endif %}",
+        "{% if add_generation_prompt %}<tool_call>{% endif %}",
+        "{% if messages[1] is not defined %}{{ raise_exception('two') }}{% endif %}" + OPEN + "<think>",
     ],
 )
-def test_a_template_without_an_opening_token_has_no_boundaries(model: TextModel, template: str) -> None:
-    own = like(model, retold(model, template))
+def test_boundaries_before_an_answer_that_is_opened_otherwise(model: TextModel, opening: str) -> None:
+    own = like(model, retold(model, CHATML + opening))
+    prepared = own.prepare(ask(said("user", "U"), said("assistant", "A"), said("user", "V")))
+    first, answer, question, last = parts_of(model, prepared)
+    assert [first, answer] == ["<|im_start|>user\nU", "<|im_end|>\n<|im_start|>assistant\nA"]
+    assert question == "<|im_end|>\n<|im_start|>user\nV"
+    assert last.startswith("<|im_end|>\n")
+
+
+def test_a_template_that_is_all_words_has_no_boundaries(model: TextModel) -> None:
+    own = like(model, retold(model, "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"))
     assert own.prepare(ask(said("user", "U"), said("assistant", "A"), said("user", "V"))).boundaries == ()
 
 

@@ -11,8 +11,8 @@ from transformers.utils.chat_template_utils import render_jinja_template
 
 from orchard.backends.text.prompt import bounded_jinja
 from orchard.backends.text.prompt.chat_messages import TemplateCapabilities, Turn, tools_of, turns_of, variables_of
-from orchard.backends.text.prompt.special_tokens import template_source, turn_opener
-from orchard.backends.text.prompt.template_probe import Role, block_text, probe_template, unread_parts
+from orchard.backends.text.prompt.special_tokens import message_ends, template_source
+from orchard.backends.text.prompt.template_probe import Role, block_text, message_gaps, probe_template, unread_parts
 from orchard.backends.text.prompt.time_limit import run_with_time_limit
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate, Message, TextPart
@@ -36,7 +36,8 @@ _COMMON_ARGS = {
 class ChatTemplate:
     """Renders conversations for one model.
 
-    `capabilities`: what the template can express. `opener`: the token with which each message begins, if there is one.
+    `capabilities`: what the template can express. `message_ends`: the tokens with which messages end, as texts by
+    their ids.
     `reserved_names`: the names of variables that requests can't set.
     """
 
@@ -55,8 +56,8 @@ class ChatTemplate:
         self._wants_blocks = False
         trial = _Trial(self._render_turns)
         self._wants_blocks = self.exists and self._drops_texts(trial)
-        self.opener = turn_opener(tokenizer, trial) if self.exists else None
         capabilities = probe_template(trial, self.source) if self.exists else TemplateCapabilities()
+        self.message_ends = message_ends(tokenizer, message_gaps(trial, capabilities)) if self.exists else {}
         if trial.timeout:
             raise OrchardError("model_failed", trial.timeout.message) from trial.timeout
         self.capabilities = (

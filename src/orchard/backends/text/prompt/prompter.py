@@ -1,11 +1,10 @@
 """Turns requests into tokens: checks, defaults, the chat template or a raw prompt, and the context window."""
 
-import contextlib
 import logging
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +24,7 @@ from orchard.backends.text.prompt.chat_template import ChatTemplate
 from orchard.backends.text.prompt.completion_prompt import RawPrompts
 from orchard.backends.text.prompt.documents import DocumentReader
 from orchard.backends.text.prompt.media import JobMedia, MediaTask, PromptMedia, mark_media
+from orchard.backends.text.prompt.message_boundaries import choose_boundaries
 from orchard.backends.text.prompt.sections import SectionTokenizer
 from orchard.backends.text.prompt.shared_prompts import SharedPrompts
 from orchard.core.errors import OrchardError
@@ -49,7 +49,7 @@ class PreparedPrompt(Struct, frozen=True):
     """A request that is ready for the engine. `text` is the rendered prompt, without reasoning that the answer
     continues; `max_tokens` fits into the context window.
 
-    `boundaries`: the places, ascending and without 0, where a message begins in `tokens`. `constraint`: the grammar to
+    `boundaries`: places in `tokens`, ascending and without 0, where a message ends. `constraint`: the grammar to
     enforce, not compiled (see `Prompter.constraints`). `prediction`: the tokens of the predicted answer.
     """
 
@@ -201,8 +201,9 @@ class Prompter:
         if _continued_reasoning(task):  # the prompt has only reasoning, and no part of the answer itself
             task = replace(task, continue_last=False)
         constraint = self.constraints.describe(task, self.family, text, max_tokens, salt)
-        opener = self.template.opener if task.prompt is None else None
-        boundaries = tuple(_places_of(opener, tokens))
+        end_tokens = self.template.message_ends if task.prompt is None else {}
+        ends = [place for place, token in enumerate(tokens) if token in end_tokens]
+        boundaries = choose_boundaries(ends, text, end_tokens.values(), task.messages)
         prediction = self._tokenize_prediction(task.prediction) if task.prediction else ()
         return PreparedPrompt(tokens, text, params, max_tokens, boundaries, constraint, media, prediction)
 
@@ -477,14 +478,6 @@ def _continued_reasoning(task: generate.Generate) -> str:
     if any(isinstance(part, generate.TextPart) and part.text for part in parts):
         return ""
     return "\n".join(part.text for part in parts if isinstance(part, generate.ReasoningPart))
-
-
-def _places_of(opener: int | None, tokens: list[int]) -> Iterator[int]:
-    """Yield the places, after the first, of the token that begins a message."""
-    with contextlib.suppress(ValueError):  # there is no further one
-        place = 0
-        while opener is not None:
-            yield (place := tokens.index(opener, place + 1))
 
 
 def _nested_parts(part: generate.Part) -> tuple[generate.Part, ...]:

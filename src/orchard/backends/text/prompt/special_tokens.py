@@ -1,16 +1,14 @@
-"""A model's special tokens: those that open a turn, and those that open and end the reasoning."""
+"""A model's special tokens: those that end a message, and those that open and end the reasoning."""
 
-import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from orchard.formats.registry import Family
 
-_PROBE_TEXT = "Hi"
 _BLANK_TEXTS = ("\n", "\n\n", " ")
 
 
@@ -70,19 +68,17 @@ def thinking_tags(tokenizer: Any, family: Family) -> ThinkingTags | None:
     return ThinkingTags(tokenizer.think_start, tokenizer.think_end, start[0], end[0], blank)
 
 
-def turn_opener(tokenizer: Any, render: Callable[..., str]) -> int | None:
-    """Return the token with which each message begins; None if the chat template has no such token.
+def message_ends(tokenizer: Any, gaps: Sequence[str]) -> dict[int, str]:
+    """Return the tokens with which messages end, as texts by their ids; none if the chat template writes no such token.
 
-    It is an added token that begins the generation prompt and also comes before a user's message.
-    `render` takes messages as templates expect them, and `add_generation_prompt`.
+    They are the first added tokens of the `gaps` between messages. If nothing ends a message, it is the token that
+    begins the next one.
     """
-    conversation = [{"role": "user", "content": _PROBE_TEXT}]
-    try:
-        conversation_text, prompt = (render(conversation, add_generation_prompt=opens) for opens in (False, True))
-    except Exception:  # a template may reject a single message
-        return None
-    encode = functools.partial(tokenizer.encode, add_special_tokens=False)
-    first: int | None = next(iter(encode(prompt.removeprefix(conversation_text))), None)
-    if not prompt.startswith(conversation_text) or first not in tokenizer.added_tokens_decoder:
-        return None
-    return first if first in encode(conversation_text.partition(_PROBE_TEXT)[0]) else None
+    added = {id_: token.content for id_, token in tokenizer.added_tokens_decoder.items()}
+    tags = {id_ for id_, content in added.items() if content.startswith("</")} - set(tokenizer.eos_token_ids)
+    ends: dict[int, str] = {}
+    for gap in gaps:
+        ids = tokenizer.encode(gap, add_special_tokens=False)
+        if (end := next((id_ for id_ in ids if id_ in added and id_ not in tags), None)) is not None:
+            ends[end] = added[end]
+    return ends

@@ -71,6 +71,7 @@ _SECOND_QUESTION = _message("user", "Qmore")
 _ANSWER = _message("assistant", "Qsaid")
 _CALL_MESSAGE = _message("assistant", _CALL)
 _RESULT_MESSAGE = _result_message(_CALL, "Qresult")
+_TEXTS = re.compile("Qrules|Qasked|Qsaid|Qmore|Qvalue|Qresult")
 
 
 def _shows(
@@ -204,6 +205,22 @@ def block_text(render: Render, capabilities: TemplateCapabilities, block: Turn, 
     start = common_prefix_length(without, text)
     end = common_prefix_length(reversed(without[start:]), reversed(text[start:]))
     return text[start : len(text) - end] if start + end == len(without) else None
+
+
+def message_gaps(render: Render, capabilities: TemplateCapabilities) -> list[str]:
+    """Return what a template writes between the texts of small conversations, and between the last one and an answer.
+
+    A conversation that the template rejects is left out.
+    """
+    gaps: list[str] = []
+    with_call = (_QUESTION, _CALL_MESSAGE, _RESULT_MESSAGE, _ANSWER, _SECOND_QUESTION)
+    for messages, tools in (((_SYSTEM, _QUESTION, _ANSWER, _SECOND_QUESTION), ()), (with_call, _TOOLS)):
+        if tools and not capabilities.calls:
+            continue
+        turns = turns_of(messages, capabilities)
+        text = _try_render(render, turns, add_generation_prompt=True, tools=tools_of(tools, capabilities))
+        gaps += _TEXTS.split(text or "")[1:]
+    return gaps
 
 
 def common_prefix_length(first: Iterable[object], second: Iterable[object]) -> int:
