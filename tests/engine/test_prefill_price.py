@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchard.engine.batching.prefill import _pass_size
 from orchard.engine.prefill_price import LEAST_TOKENS, Chunk, PrefillLap, PrefillPrice
 
 GAP = 0.06
@@ -35,8 +36,8 @@ def read_prompt(price: PrefillPrice, device: Device, length: int, noise: random.
 
 @given(
     st.floats(2e-6, 1e-3),
-    st.floats(500, 1e6),
-    st.floats(0, 0.004),
+    st.floats(1000, 1e6),
+    st.floats(0, 0.01),
     st.floats(0.2, 5),
     st.integers(0, 2**32),
 )
@@ -61,6 +62,16 @@ def test_chunks_come_to_take_the_time_that_is_left(
         assert device.seconds(tokens, start) > 0.4 * (GAP - 0.01) - fixed
 
 
+def test_a_pass_that_takes_long_by_itself_reads_many_tokens() -> None:
+    """Smaller chunks would not make the gaps shorter."""
+    price, device = PrefillPrice(50_000, GAP), Device(3e-6, 0.0, fixed=0.06)
+    for _ in range(20):
+        price.add_decode(0.006)
+    for _ in range(4):
+        read_prompt(price, device, 16000, random.Random(1))
+    assert price.tokens(price.free_seconds, 4000) >= 2048
+
+
 def test_a_quarter_of_the_gap_is_left_to_prefill_if_decode_takes_all_of_it() -> None:
     price = PrefillPrice(10_000, GAP)
     assert price.free_seconds == GAP
@@ -72,6 +83,7 @@ def test_a_quarter_of_the_gap_is_left_to_prefill_if_decode_takes_all_of_it() -> 
 def test_sizes_recur() -> None:
     price = PrefillPrice(1_000_000, GAP)
     sizes = {price.tokens(seconds / 1e6, 0) for seconds in range(1, 60_000, 7)}
+    assert all(_pass_size(0, size)[0] == size for size in sizes if size >= 2 * LEAST_TOKENS)
     assert len(sizes) < 64
 
 

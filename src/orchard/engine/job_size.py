@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from orchard.engine.batching.batched_cache import GROWTH
 from orchard.engine.batching.job import Job
 from orchard.engine.batching.layer_kinds import Footprint
+from orchard.engine.batching.prefill import round_reach
 from orchard.engine.ticket import LEAST_CHUNK, Limits, Ticket
 from orchard.engine.work import Work
 
@@ -14,11 +15,12 @@ from orchard.engine.work import Work
 class JobSizes:
     """The needs of one model's jobs."""
 
-    def __init__(self, footprint: Footprint, limits: Limits, *, in_pieces: bool) -> None:
-        """`footprint`: of a row. `in_pieces` False: prompts must be read whole."""
+    def __init__(self, footprint: Footprint, limits: Limits, *, in_pieces: bool, batched_prefill: bool = False) -> None:
+        """`footprint`: of a row. `in_pieces` False: prompts must be read whole. `batched_prefill`: see `Runner`."""
         self._footprint = footprint
         self._step_work = limits.work
         self._in_pieces = in_pieces
+        self._batched_prefill = batched_prefill
         self.max_request_bytes = limits.max_request_bytes
         """The bytes that a job may need."""
 
@@ -27,6 +29,8 @@ class JobSizes:
         tokens = len(job.prompt)
         whole = [span.stop - span.start for span in job.spans if not span.divisible]
         token_bytes = self._footprint.bytes(tokens + 1) - self._footprint.bytes(tokens)
+        # A shared pass leaves a row with room up to the places that it attended to.
+        spare = round_reach(tokens + GROWTH) - tokens if self._batched_prefill else GROWTH
         return Ticket(
             id=job.id,
             priority=job.priority,
@@ -37,7 +41,7 @@ class JobSizes:
             least=max([LEAST_CHUNK, *whole]) if self._in_pieces else 0,
             prompt_bytes=self._footprint.bytes(tokens) - self._footprint.fixed,
             bytes_per_token=token_bytes,
-            fixed_bytes=self._footprint.fixed + GROWTH * token_bytes,
+            fixed_bytes=self._footprint.fixed + spare * token_bytes,
             state_bytes=self._footprint.fixed,
             media_bytes=job.media_bytes,
             sender=job.sender,

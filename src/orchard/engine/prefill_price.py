@@ -1,8 +1,8 @@
 """How long prefill takes beside running rows: measured while serving, so that a step takes what its time allows.
 
-A chunk of n tokens after c earlier ones takes n * `token` + n * (c + n / 2) * `pair` seconds: products of matrices, and
-attention. Both prices follow from the latest steps by least squares of the relative errors, so that a step that was
-interrupted counts little.
+A step that reads n tokens after c earlier ones takes `pass_seconds` + n * `token` + n * (c + n / 2) * `pair` seconds:
+launches and what else a pass costs, products of matrices, and attention. The three follow from the latest steps by
+least squares of the relative errors, so that a step that was interrupted counts little.
 """
 
 import math
@@ -17,10 +17,12 @@ import numpy as np
 LEAST_TOKENS = 64
 """The tokens that a step may read of a prompt, however long they take. On a GPU, fewer take about as long."""
 _MOST_SAMPLES = 32
+_LEAST_TOKEN_SECONDS = 1e-9
 _LEAST_SHARE = 0.25  # of the longest gap, for prefill, if decode itself takes too long
-_PENALTY_PAIRS = 2000  # keeps the price of pairs low while the samples are too similar to show it
+_PAIR_PENALTY = 200  # keeps the price of pairs low while the samples are too similar to show it
+_PASS_PENALTY = 0.3  # does the same for the price of a pass
+_KEPT_BITS = 2  # of a chunk's size: to such sizes, passes are padded
 _STEPS_UNTIL_PLAIN = 2  # after prefill: the first ones still wait for it
-_KEPT_BITS = 3  # of the size of a chunk: sizes that occur again need no new kernels
 
 
 class Chunk(NamedTuple):
@@ -40,11 +42,11 @@ class PrefillPrice:
     def __init__(self, tokens_per_second: float, longest_gap: float) -> None:
         """`tokens_per_second`: of a chunk at the beginning of a prompt. `longest_gap`: seconds between two tokens."""
         self._longest_gap = longest_gap
-        self._penalty = [0.0, _PENALTY_PAIRS * tokens_per_second / LEAST_TOKENS]
+        self._penalties = [[_PASS_PENALTY / longest_gap, 0.0, 0.0], [0.0, 0.0, _PAIR_PENALTY * tokens_per_second]]
         self._decode: deque[float] = deque(maxlen=_MOST_SAMPLES)
-        first = Chunk(LEAST_TOKENS), LEAST_TOKENS / tokens_per_second
+        first = Chunk(tokens_per_second * longest_gap), longest_gap
         self._samples: deque[tuple[Chunk, float]] = deque([first], maxlen=_MOST_SAMPLES)
-        self._token, self._pair = 1 / tokens_per_second, 0.0
+        self._pass_seconds, self._token, self._pair = 0.0, 1 / tokens_per_second, 0.0
 
     @property
     def decode_seconds(self) -> float:
@@ -53,8 +55,12 @@ class PrefillPrice:
 
     @property
     def free_seconds(self) -> float:
-        """The seconds that prefill may take in a step, so that no row waits longer than the longest gap."""
-        return max(self._longest_gap - self.decode_seconds, _LEAST_SHARE * self._longest_gap)
+        """The seconds for the tokens of a step's prefill, so that no row waits longer than the longest gap.
+
+        If a pass costs more than half of that by itself, its tokens may take as long again.
+        """
+        left = self._longest_gap - self.decode_seconds - self._pass_seconds
+        return max(left, _LEAST_SHARE * self._longest_gap, self._pass_seconds)
 
     def add_decode(self, seconds: float) -> None:
         """Note the seconds of a step without prefill."""
@@ -68,30 +74,31 @@ class PrefillPrice:
             self._fit()
 
     def seconds(self, tokens: int, start: int) -> float:
-        """Return how long a chunk takes that comes after `start` tokens."""
+        """Return how long the tokens of a chunk take that comes after `start` tokens."""
         chunk = Chunk().join(tokens, start)
         return chunk.tokens * self._token + chunk.pairs * self._pair
 
     def tokens(self, seconds: float, start: int) -> int:
         """Return how many tokens after `start` ones can be read in that time, rounded down to a size that recurs."""
-        linear = self._token + start * self._pair
+        linear = max(self._token + start * self._pair, _LEAST_TOKEN_SECONDS)
         root = linear + math.sqrt(linear * linear + 2 * self._pair * max(seconds, 0.0))
         most = int(2 * max(seconds, 0.0) / root)
         spare_bits = max(most.bit_length() - _KEPT_BITS, 0)
         return most >> spare_bits << spare_bits
 
     def _fit(self) -> None:
-        """Find the prices that fit the samples best; neither is negative."""
-        relative = [[chunk.tokens / seconds, chunk.pairs / seconds] for chunk, seconds in self._samples]
-        rows = np.array([*relative, self._penalty])
-        wanted = np.array([1.0] * len(relative) + [0.0])
-        token, pair = np.linalg.lstsq(rows, wanted)[0]
-        if token < 0 or pair < 0:
-            alone = 0 if pair < 0 else 1
-            prices = [0.0, 0.0]
-            prices[alone] = float(rows[:, alone] @ wanted / (rows[:, alone] @ rows[:, alone]))
-            token, pair = prices
-        self._token, self._pair = float(token), float(pair)
+        """Find the prices that fit the samples best; none is negative."""
+        relative = [[1 / seconds, chunk.tokens / seconds, chunk.pairs / seconds] for chunk, seconds in self._samples]
+        rows = np.array([*relative, *self._penalties])
+        wanted = np.array([1.0] * len(relative) + [0.0] * len(self._penalties))
+        used = [0, 1, 2]
+        while True:
+            prices = np.zeros(3)
+            prices[used] = np.linalg.lstsq(rows[:, used], wanted)[0]
+            if (prices >= 0).all():
+                break
+            used.remove(int(prices.argmin()))
+        self._pass_seconds, self._token, self._pair = map(float, prices)
 
 
 class PrefillLap:

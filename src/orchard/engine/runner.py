@@ -76,7 +76,7 @@ class Runner:
         self._lap = PrefillLap(price) if price else None
         self._memory = MemoryGiver(store, speculation)
         self._footprint = footprint
-        self._sizes = JobSizes(footprint, limits, in_pieces=store.in_pieces)
+        self._sizes = JobSizes(footprint, limits, in_pieces=store.in_pieces, batched_prefill=batched_prefill)
         self._work: dict[str, Work] = {}
         self._failures: list[JobFailure] = []
         self._starts: list[JobStart] = []

@@ -5,7 +5,7 @@ row is padded at its end to the same number of tokens. No token attends to paddi
 row's own tokens, and the new caches end before it.
 
 The sizes of such a pass are rounded up to one of a few, and copies of the first row fill the batch: with CUDA, the
-first pass of a size takes about twice as long. So even a single prompt is read in this way.
+first attention of a size takes 50 ms or more longer. So even a single prompt is read in this way.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,6 +24,8 @@ from orchard.engine.sampling.logprobs import Scoring
 
 _MIN_ROW_TOKENS = 64  # tokens per row in a pass of several prompts
 _MAX_ROW_PADDING = 32
+_COUNT_BITS = 2  # of the tokens that a pass reads per row: at most a half more than necessary
+_REACH_BITS = 3  # of the places that it attends to: at most a quarter more
 
 
 class Prefill:
@@ -247,7 +249,7 @@ def read_rows(
 
 def warm_up_prefill(model: LanguageModel, most: int, tick: Callable[[], None] = lambda: None) -> None:
     """Run passes of all sizes over new prompts: up to 512 tokens each, `most` together; call `tick` in between."""
-    for count in range(_MIN_ROW_TOKENS, 8 * _MIN_ROW_TOKENS + 1, _MIN_ROW_TOKENS):
+    for count in sorted({_pass_size(0, tokens)[0] for tokens in range(1, 8 * _MIN_ROW_TOKENS + 1)}):
         rows = 1
         while rows * count <= most:
             tick()
@@ -262,11 +264,18 @@ def _round_to_power(rows: int) -> int:
 
 def _pass_size(before: int, own: int) -> tuple[int, int]:
     """Return how many tokens a pass reads per row, and how many places it attends to."""
-    count = _round_up(own, max(1 << max((own - 1).bit_length() - 3, 0), _MIN_ROW_TOKENS))
-    return count, _round_up(before + count, GROWTH) if before else count
+    count = _round_size(own, _COUNT_BITS, _MIN_ROW_TOKENS)
+    return count, round_reach(before + count) if before else count
 
 
-def _round_up(number: int, step: int) -> int:
+def round_reach(places: int) -> int:
+    """Round up the places that a pass attends to."""
+    return _round_size(places, _REACH_BITS, GROWTH)
+
+
+def _round_size(number: int, bits: int, least: int) -> int:
+    """Round up to a multiple of `least` that has at most `bits` significant bits."""
+    step = max(1 << max(number.bit_length() - bits, 0), least)
     return -(-number // step) * step
 
 
