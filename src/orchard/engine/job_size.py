@@ -17,7 +17,7 @@ class JobSizes:
     def __init__(self, footprint: Footprint, limits: Limits, *, in_pieces: bool) -> None:
         """`footprint`: of a row. `in_pieces` False: prompts must be read whole."""
         self._footprint = footprint
-        self._step_work = limits.work
+        self.step_work = limits.work
         self._in_pieces = in_pieces
         self.max_request_bytes = limits.max_request_bytes
         """The bytes that a job may need."""
@@ -51,7 +51,7 @@ class JobSizes:
             # After a preemption, the prompt and its media are read again while the generated tokens need memory, too.
             length = work.ticket.length + count
             ticket = replace(work.ticket, rows=rows, max_tokens=count, length=length)
-            return ticket.needed_bytes_alone(count, self._step_work) <= self.max_request_bytes
+            return ticket.needed_bytes_alone(count, self.step_work) <= self.max_request_bytes
 
         if fits(work.requested_tokens):
             return work.requested_tokens

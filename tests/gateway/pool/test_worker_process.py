@@ -11,6 +11,7 @@ from orchard.core.events import Finished, Started, Usage
 from orchard.core.request import Request
 from orchard.core.speculation_report import SourceTotals, SpeculationReport
 from orchard.core.tasks.generate import Generate, Message, TextPart
+from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.pool import worker_process
 from orchard.gateway.pool.processes import Processes
 from orchard.gateway.pool.worker_process import Launch, Watchdog, WorkerProcess
@@ -200,3 +201,11 @@ async def test_a_process_that_nobody_takes_ends_with_the_others() -> None:
     await Processes(Settings(), lambda: None, (FAKE, launched)).close()
     assert await asyncio.to_thread(launched.process.wait, 30) == 0
     launched.last_words.close()
+
+
+async def test_details_that_change_replace_the_old_ones() -> None:
+    one = Program("")
+    one._receive(wire.Ready(1.0, 2, {"media": ["image"], "warming_up": True}))
+    one._receive(wire.Details({"warming_up": False}))
+    assert one.complete_status(ModelStatus(state="ready")).health_report()["warming_up"] is False
+    assert one.loaded.details["media"] == ["image"]

@@ -8,7 +8,7 @@ The sizes of such a pass are rounded up to one of a few, and copies of the first
 first pass of a size takes about twice as long. So even a single prompt is read in this way.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -236,14 +236,14 @@ def read_rows(
     return caches, made, [array for layer in batched for array in layer.arrays]
 
 
-def warm_up_prefill(model: LanguageModel, most: int, tick: Callable[[], None] = lambda: None) -> None:
-    """Run passes of all sizes over new prompts: up to 512 tokens each, `most` together; call `tick` in between."""
+def warm_up_prefill(model: LanguageModel, most: int) -> Generator[None, None, None]:
+    """Run passes of all sizes over new prompts: up to 512 tokens each, `most` together; each pass is a unit."""
     for count in range(_MIN_ROW_TOKENS, 8 * _MIN_ROW_TOKENS + 1, _MIN_ROW_TOKENS):
         rows = 1
         while rows * count <= most:
-            tick()
             mx.eval(read_rows(model, [(model.new_cache(), [0] * count)] * rows)[2])
             rows *= 2
+            yield
 
 
 def _round_to_power(rows: int) -> int:

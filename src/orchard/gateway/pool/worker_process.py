@@ -351,6 +351,8 @@ class WorkerProcess:
             case wire.Ready():
                 self.loaded = message
                 self._become("ready")
+            case wire.Details(details):
+                self.loaded = replace(self.loaded, details={**self.loaded.details, **details})
             case wire.LoadFailed(reason, lacks_memory):
                 remedy = self.backend.remedy if self.phase == "starting" else ""
                 self.failure = hide_folders(reason) + (f": {remedy}" if remedy else "")
