@@ -64,7 +64,7 @@ class Running:
         """Start it, unless it runs, and wait for its first token."""
         if self._process:
             return
-        port = _free_port()
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         environment = {**os.environ, "HF_HUB_OFFLINE": "1", **self.contender.environment}
         begin = time.perf_counter()
@@ -103,7 +103,8 @@ class Running:
             return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of this machine that nothing uses now."""
     with socket.create_server(("127.0.0.1", 0)) as sock:
         port: int = sock.getsockname()[1]
         return port

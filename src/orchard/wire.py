@@ -154,14 +154,20 @@ class CacheIs(Struct, frozen=True, array_like=True, tag="cache_is"):
 
 
 class Ready(Struct, frozen=True, array_like=True, tag="ready"):
-    """Worker to gateway: the model is loaded and warmed up; `weights_bytes` is what it takes without any request.
+    """Worker to gateway: the model is loaded; `weights_bytes` is what it takes without any request.
 
     `details` are further facts about the model for clients.
     """
 
     load_seconds: float
     weights_bytes: int = 0
-    details: dict[str, str | list[str]] = {}
+    details: dict[str, str | bool | list[str]] = {}
+
+
+class Details(Struct, frozen=True, array_like=True, tag="details"):
+    """Worker to gateway: some of the details of a ready model have changed, for example because its warm-up is over."""
+
+    details: dict[str, str | bool | list[str]]
 
 
 class LoadFailed(Struct, frozen=True, array_like=True, tag="load_failed"):
@@ -190,7 +196,7 @@ class Step(Struct, frozen=True, array_like=True, tag="step"):
 
 
 ToWorker = Load | Unload | LimitMemory | Ping | Submit | Cancel | Pause | Resume | AskCache
-FromWorker = Hello | Loading | Ready | LoadFailed | Unloaded | MemoryReport | Pong | Step | CacheIs
+FromWorker = Hello | Loading | Ready | Details | LoadFailed | Unloaded | MemoryReport | Pong | Step | CacheIs
 _Any = ToWorker | FromWorker
 
 _encoder = msgspec.msgpack.Encoder()

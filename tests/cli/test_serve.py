@@ -18,6 +18,7 @@ from orchard.cli.serve import ProgressLine, unserved_lines
 from orchard.config import Settings
 from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.models.registry import Registry
+from orchard.kinds import TEXT
 from tests.support.model_folders import make_model
 
 WIDTH = 80
@@ -177,3 +178,22 @@ def test_what_is_not_served_is_told_at_the_start(tmp_path: Path, monkeypatch: py
 def test_without_a_terminal_there_is_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", io.StringIO())
     assert ProgressLine.of_terminal() is None
+
+
+EARLY = """
+import sys
+from orchard.cli.serve import serve_models
+from orchard.config import Settings
+from orchard.gateway.pool import worker_process
+
+def launch(backend, settings):
+    sys.exit(" ".join([backend.service, *{"fastapi", "uvicorn", "mlx"}.intersection(sys.modules)]))
+
+worker_process.launch = launch
+serve_models(Settings(port=0))
+"""
+
+
+def test_the_first_worker_starts_before_the_servers_libraries_are_imported() -> None:
+    done = subprocess.run([sys.executable, "-c", EARLY], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr.strip() == TEXT.service

@@ -21,10 +21,10 @@ from orchard.engine import calibration
 from orchard.engine.batching.batch import BatchMode, VerifyMode
 from orchard.engine.calibration import Calibration
 from orchard.engine.sampling import logprobs
-from orchard.engine.start import make_runner
 from tests.engine.batching.test_batch import InLists
 from tests.support.engine_driver import greedy
 from tests.support.tiny_models import Other, network, run
+from tests.support.units import finish, warm_runner
 
 KNOWN = Calibration(
     BatchMode.BY_LENGTH, batched_prefill=True, chunk=128, tokens_per_second=1e3, measured_at=time.time(), in_pieces=True
@@ -35,7 +35,7 @@ QUANTIZED: dict[str, Any] = {"kv_bits": 8, "kv_group_size": 32}
 @pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2", "qwen3_next", "qwen3_moe"])
 @pytest.mark.parametrize("options", [{}, QUANTIZED, {**QUANTIZED, "quantized_kv_start": 5}], ids=str)
 def test_rows_of_mlx_lms_models_share_all_passes(kind: str, options: dict[str, Any]) -> None:
-    assert calibration.find_batch_mode(network(kind), TextOptions(**options)) is BatchMode.SHARED
+    assert finish(calibration.find_batch_mode(network(kind), TextOptions(**options))) is BatchMode.SHARED
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_rows_of_mlx_lms_models_share_all_passes(kind: str, options: dict[str, A
 )
 def test_how_far_peculiar_models_share_passes(kind: str, mode: BatchMode, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO"):
-        assert calibration.find_batch_mode(network(kind), TextOptions()) is mode
+        assert finish(calibration.find_batch_mode(network(kind), TextOptions())) is mode
     assert not any("\n" in record.message or "argument types" in record.message for record in caplog.records)
 
 
@@ -71,14 +71,14 @@ def test_models_that_can_not_read_quantised_keys_do_without(
     assert calibration.check_kv_bits(network(kind), options) == replace(options, kv_bits=None)
     assert f"--kv-bits 8 has no effect, the KV cache is not quantised: {why}" in caplog.text
     assert "argument types" not in caplog.text
-    make_runner(network(kind), options, 0, lambda: None)
+    warm_runner(network(kind), options, 0, lambda: None)
 
 
 @pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "gpt_oss", "gemma3n"])
 def test_models_that_read_quantised_keys_share_passes_as_before(kind: str) -> None:
     options = TextOptions(**QUANTIZED)
     assert calibration.check_kv_bits(network(kind), options) is options
-    assert calibration.find_batch_mode(network(kind), options) is BatchMode.SHARED
+    assert finish(calibration.find_batch_mode(network(kind), options)) is BatchMode.SHARED
 
 
 @pytest.mark.parametrize(
@@ -95,28 +95,31 @@ def test_models_that_read_quantised_keys_share_passes_as_before(kind: str) -> No
 )
 def test_which_rows_verify(kind: str, verifying: VerifyMode) -> None:
     model, options = network(kind), TextOptions()
-    assert calibration.find_verify_mode(model, options, calibration.find_batch_mode(model, options)) is verifying
+    assert (
+        finish(calibration.find_verify_mode(model, options, finish(calibration.find_batch_mode(model, options))))
+        is verifying
+    )
 
 
 def test_a_model_whose_rows_can_not_take_tokens_back() -> None:
     model = Other(network("qwen3"), lambda: [ChunkedKVCache(64), KVCache()])
-    assert calibration.find_verify_mode(model, TextOptions(), BatchMode.SEQUENTIAL) is VerifyMode.NEVER
+    assert finish(calibration.find_verify_mode(model, TextOptions(), BatchMode.SEQUENTIAL)) is VerifyMode.NEVER
 
 
 @pytest.mark.parametrize("options", [QUANTIZED, {**QUANTIZED, "quantized_kv_start": 5}], ids=str)
 def test_rows_with_quantised_keys_verify_together(options: dict[str, Any]) -> None:
-    found = calibration.find_verify_mode(network("qwen3"), TextOptions(**options), BatchMode.SHARED)
+    found = finish(calibration.find_verify_mode(network("qwen3"), TextOptions(**options), BatchMode.SHARED))
     assert found is VerifyMode.TOGETHER
 
 
 def test_caches_in_lists() -> None:
-    assert calibration.find_batch_mode(InLists(), TextOptions()) is BatchMode.SHARED
+    assert finish(calibration.find_batch_mode(InLists(), TextOptions())) is BatchMode.SHARED
 
 
 def test_a_cache_of_an_unknown_kind() -> None:
     model = network("qwen3")
     assert (
-        calibration.find_batch_mode(Other(model, lambda: [ChunkedKVCache(64), KVCache()]), TextOptions())
+        finish(calibration.find_batch_mode(Other(model, lambda: [ChunkedKVCache(64), KVCache()]), TextOptions()))
         is BatchMode.SEQUENTIAL
     )
 
@@ -175,7 +178,7 @@ def _through_the_module(queries: mx.array, keys: Any, values: Any, scale: float,
     ],
 )
 def test_a_peculiar_attention(masked: bool, own: bool, expected: BatchMode) -> None:
-    assert calibration.find_batch_mode(Peculiar(masked, own), TextOptions()) is expected
+    assert finish(calibration.find_batch_mode(Peculiar(masked, own), TextOptions())) is expected
 
 
 class Sensitive(Peculiar):
@@ -199,9 +202,9 @@ class Sensitive(Peculiar):
 def test_a_model_says_itself_what_rounding_does_to_it(
     masked: bool, expected: BatchMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert calibration.find_batch_mode(Sensitive(masked), TextOptions()) is expected
+    assert finish(calibration.find_batch_mode(Sensitive(masked), TextOptions())) is expected
     monkeypatch.setattr(calibration, "_MAX_TOLERANCE", calibration._TOLERANCE)
-    assert calibration.find_batch_mode(Sensitive(masked), TextOptions()) is BatchMode.SEQUENTIAL
+    assert finish(calibration.find_batch_mode(Sensitive(masked), TextOptions())) is BatchMode.SEQUENTIAL
 
 
 class BothWays(Peculiar):
@@ -262,7 +265,7 @@ def test_prompts_are_read_whole_and_not_cached(
     options = TextOptions(prefill_step_size=9, prompt_cache_bytes=2**24)
     for _ in range(2):  # the second time by what is stored
         caplog.clear()
-        runner = make_runner(model, options, 0, lambda: None)
+        runner = warm_runner(model, options, 0, lambda: None)
         assert "prompts are prefilled whole and not cached" in caplog.text
         for job, count in (("first", None), ("again", None), ("scored", 0)):
             model.passes.clear()
@@ -275,7 +278,10 @@ def test_a_model_that_takes_one_row_only() -> None:
         if tokens.shape[0] > 1:
             raise RuntimeError("one at a time")
 
-    assert calibration.find_batch_mode(Other(network("qwen3"), before=before), TextOptions()) is BatchMode.SEQUENTIAL
+    assert (
+        finish(calibration.find_batch_mode(Other(network("qwen3"), before=before), TextOptions()))
+        is BatchMode.SEQUENTIAL
+    )
 
 
 def test_keys_that_can_not_be_quantised_so() -> None:
@@ -286,7 +292,7 @@ def test_keys_that_can_not_be_quantised_so() -> None:
 
 
 def test_a_piece_of_a_prompt_is_a_power_of_two() -> None:
-    tokens, rate = calibration.measure_prefill(network("qwen3"))
+    tokens, rate = finish(calibration.measure_prefill(network("qwen3")))
     assert rate > 0
     assert 32 <= tokens <= 1024
     assert tokens.bit_count() == 1
@@ -339,20 +345,27 @@ def changed(**fields: object) -> bytes:
         b"\xff",
         msgspec.json.encode(KNOWN)[:-1],
         changed(chunk=0),
-        changed(tokens_per_second=0),
+        changed(tokens_per_second=-1),
         changed(batch_mode="all at once"),
         changed(more=1),
         changed(more="x" * 10_000),
-        changed(measured_at=time.time() - 25 * 3600),
-        changed(measured_at=time.time() + 3600),
     ],
 )
-def test_what_is_wrong_or_old_is_not_believed(folder: Path, content: bytes) -> None:
+def test_what_is_wrong_is_not_believed(folder: Path, content: bytes) -> None:
     folder.mkdir(parents=True)
     (folder / "a.json").write_bytes(content)
     assert calibration.load_calibration("a") is None
     calibration.save_calibration("a", KNOWN)
     assert calibration.load_calibration("a") == KNOWN
+
+
+@pytest.mark.parametrize(("age", "old"), [(0, False), (23 * 3600, False), (25 * 3600, True), (-3600, True)])
+def test_speeds_are_believed_for_a_day(folder: Path, age: float, old: bool) -> None:
+    """What a model can do is believed for as long as its name is the same."""
+    known = msgspec.structs.replace(KNOWN, measured_at=time.time() - age)
+    calibration.save_calibration("a", known)
+    assert calibration.load_calibration("a") == known
+    assert known.speeds_are_old is old
 
 
 def test_a_folder_that_can_not_be(folder: Path) -> None:

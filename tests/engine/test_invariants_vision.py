@@ -32,6 +32,7 @@ from tests.support.heads import OracleHead, head_runner
 from tests.support.models import add_head
 from tests.support.speculation import FixedController, Oracle
 from tests.support.tiny_models import make_runner, run
+from tests.support.units import finish
 from tests.support.vision_engines import VisionEngines, audio, image, medium, showing
 from tests.support.vision_families import FAMILIES
 
@@ -218,7 +219,7 @@ def test_proposed_tokens_change_no_token(viewers: VisionEngines, kind: str) -> N
         course = run(make_runner(model, speculation=guesses), jobs)
         assert {job.id: course.outcomes[job.id].tokens for job in jobs} == answers
         assert any(one.verified for step in course.steps for one in step.tokens)
-    found = calibration.find_verify_mode(model, TextOptions(), BatchMode.SHARED)
+    found = finish(calibration.find_verify_mode(model, TextOptions(), BatchMode.SHARED))
     assert found is VerifyMode.TOGETHER
 
 

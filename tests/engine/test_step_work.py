@@ -10,15 +10,16 @@ from orchard.engine.batching.model import LanguageModel
 from orchard.engine.ticket import Limits, StepWork
 from tests.support.engine_driver import greedy, prompt
 from tests.support.tiny_models import Other, make_runner, network, run
+from tests.support.units import finish
 
 
 def test_the_estimate_is_above_what_is_measured() -> None:
     model = network("qwen3")
-    estimate, measured = step_work.estimate_step_work(model), step_work.measure_step_work(model, TextOptions())
+    estimate, measured = step_work.estimate_step_work(model), finish(step_work.measure_step_work(model, TextOptions()))
     assert 0 < measured.token <= estimate.token
     assert 0 < measured.place <= estimate.place
     assert measured.row > 0
-    assert step_work.measure_step_work(model, TextOptions(kv_bits=8, kv_group_size=32)).place == estimate.place
+    assert finish(step_work.measure_step_work(model, TextOptions(kv_bits=8, kv_group_size=32))).place == estimate.place
 
 
 @given(token=st.integers(1, 50), place=st.integers(0, 3), wide=st.integers(0, 10_000), nbytes=st.integers(-10, 40_000))
@@ -38,7 +39,7 @@ def test_a_model_without_known_shapes_is_taken_for_a_large_one() -> None:
 def test_no_step_takes_more_than_was_planned() -> None:
     """A long prompt is read beside rows that decode, and rows join and leave."""
     model = network("qwen3")
-    limits = Limits(16, 2**30, 64, 256, work=step_work.measure_step_work(model, TextOptions()))
+    limits = Limits(16, 2**30, 64, 256, work=finish(step_work.measure_step_work(model, TextOptions())))
     runner = make_runner(model, limits)
     before = mx.get_active_memory()
     slack = 2**18  # arrays of a few numbers each, which take a page

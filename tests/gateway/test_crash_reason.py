@@ -34,6 +34,7 @@ async def test_the_reason_is_what_was_said_last(
 ) -> None:
     words = CrashReason()
     writer = os.dup(words.write_end)
+    words.close_write_end()
     words.begin()
     with os.fdopen(writer, "wb", 0) as pipe:
         pipe.write(written.encode())
@@ -44,6 +45,7 @@ async def test_the_reason_is_what_was_said_last(
 async def test_what_is_written_is_passed_on(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     words = CrashReason()
     os.write(words.write_end, "ünïcode\n".encode())
+    words.close_write_end()
     words.begin()
     await words.end()
     assert capsysbinary.readouterr().err == "ünïcode\n".encode()

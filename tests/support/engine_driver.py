@@ -5,6 +5,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,6 +140,14 @@ class _Run:
         return self.count[at.job] >= at.tokens or not self.open[at.job]
 
 
+def wait_until_warm(engine: Engine[Any]) -> None:
+    """Wait until the calibration and the warm-up of an engine that was started are over."""
+    while engine.is_warming_up:
+        between_units: Future[object] = Future()
+        engine.report(between_units.set_result)
+        between_units.result(_PATIENCE)
+
+
 class Driver:
     """An engine that runs jobs while the caller waits. It is started, warm-up included, and must be closed."""
 
@@ -148,6 +157,7 @@ class Driver:
         self._numbers = itertools.count()
         self._engine: Engine[Any] = Engine(load_model, self._deliver, TextOptions(**options))
         self.model = self._engine.start().result(_PATIENCE)
+        wait_until_warm(self._engine)
         self.batch_mode = self._engine.batch_mode
 
     def run(self, jobs: Sequence[Job], happenings: Sequence[Happening] = ()) -> dict[str, Result]:

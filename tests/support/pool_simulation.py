@@ -135,7 +135,7 @@ class World:
         self.ran_out.append(process)
         process.end(-9)
 
-    def make(self, backend: Backend, settings: Settings) -> WorkerProcess:
+    def make(self, backend: Backend, settings: Settings, launched: None) -> WorkerProcess:
         return SimulatedWorker(backend, settings, self)
 
 
@@ -158,6 +158,10 @@ class SimulatedWorker(WorkerProcess):
         if self._closing:
             process.close()
         return process.reader
+
+    async def _wait(self) -> int:
+        process: Any = self._process
+        return int(await process.wait())
 
 
 class Process:

@@ -134,7 +134,7 @@ def _run(
     prepare: Callable[[], None] | None,
 ) -> None:
     """Be the server: with this environment, and with this standard output and error."""
-    from orchard.gateway.http import server
+    from orchard.gateway.http import listen, server
     from orchard.gateway.pool import pool as pools
     from orchard.gateway.routes.app import create_app
 
@@ -148,7 +148,7 @@ def _run(
         prepare()
     if not spare:
         pools._REFILL_SECONDS = 3600.0
-    sock = server.bind_socket(settings.host, settings.port)
+    sock = listen.bind_socket(settings.host, settings.port)
     answer.send(sock.getsockname()[1])
     answer.close()
     pool = pools.Pool(Registry(models, settings) if models else Registry.from_settings(settings), settings)

@@ -19,6 +19,7 @@ class StubEngine:
 
     weights_bytes = 1234
     batch_mode = BatchMode.BY_LENGTH
+    is_warming_up = True
     mlx_bytes = 5678
     speculation_report: ClassVar[dict[str, SourceTotals]] = {
         "ngram": SourceTotals(4, 3, 0.5),

@@ -42,9 +42,12 @@ class Account:
     def memory_use(self) -> MemoryUse:
         return MemoryUse(1, 2, 3, 4)
 
+    def changing_details(self) -> dict[str, str | bool | list[str]]:
+        return {"warming_up": False}
+
     async def start(self, emit: Emit, *_: Any) -> LoadResult:
         self._emit = emit
-        return LoadResult(1)
+        return LoadResult(1, {"media": [], "warming_up": True})
 
     def submit(self, request: Request) -> None:
         self._guessed = {"ngram": SourceTotals(4, 3, 0.5)}
@@ -76,6 +79,8 @@ class Gateway:
         self.steps: list[wire.Step] = []
         self.reports: list[wire.MemoryReport] = []
         self.reported = asyncio.Event()
+        self.details: list[wire.Details] = []
+        self.detailed = asyncio.Event()
 
     def write(self, frame: bytes) -> None:
         message = wire._decoder.decode(frame[4:])
@@ -86,6 +91,9 @@ class Gateway:
         elif isinstance(message, wire.MemoryReport):
             self.reports.append(message)
             self.reported.set()
+        elif isinstance(message, wire.Details):
+            self.details.append(message)
+            self.detailed.set()
 
 
 async def told(*messages: wire.ToWorker, gateway: Gateway | None = None) -> list[tuple[str, Any]]:
@@ -177,3 +185,19 @@ assert resource.setrlimit is refuse
 assert {"mlx_vlm", "mlx_audio", "cv2", "miniaudio"}.isdisjoint(sys.modules)
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+async def test_details_that_change_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main, "REPORT_SECONDS", 0.001)
+    gateway, reader = Gateway(), asyncio.StreamReader()
+    types = ServiceTypes(cast(type[Service], Account()), Decoder(TextOptions), Decoder(Generate))
+    worker = Worker(cast(asyncio.StreamWriter, gateway), types)
+    running = asyncio.create_task(worker.run(reader))
+    async with asyncio.timeout(10):
+        reader.feed_data(wire.encode(wire.Load("name", "path", wire.encode_struct(TextOptions()))))
+        await gateway.detailed.wait()
+        for _ in range(3):  # looks
+            await asyncio.sleep(main.REPORT_SECONDS)
+        reader.feed_eof()
+        await running
+    assert gateway.details == [wire.Details({"warming_up": False})]

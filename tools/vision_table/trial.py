@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import mlx.core as mx
 from mlx.utils import tree_flatten, tree_unflatten
+from tests.support.units import finish
 from tests.support.vision_families import FAMILIES, VisionFamily
 from tests.support.vision_models import make_vision_model, random_weight
 
@@ -76,7 +77,7 @@ def _calibrated(model: VisionModel) -> Trial:
     log.addHandler(heard_of)
     log.setLevel(logging.INFO)
     try:
-        mode = find_batch_mode(model, TextOptions())
+        mode = finish(find_batch_mode(model, TextOptions()))
     finally:
         log.removeHandler(heard_of)
         log.setLevel(level)

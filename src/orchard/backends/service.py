@@ -41,7 +41,7 @@ class LoadResult(Struct, frozen=True):
     """A model that is ready: the bytes that it takes without requests, and other details for clients."""
 
     weights_bytes: int
-    details: dict[str, str | list[str]] = field(default_factory=dict)
+    details: dict[str, str | bool | list[str]] = field(default_factory=dict)
 
 
 class Service(Protocol):
@@ -115,6 +115,10 @@ class Service(Protocol):
     def starved_requests(self) -> list[str]:
         """Return the requests that wait because each of them alone needs more memory than the model may take now."""
         return []
+
+    def changing_details(self) -> dict[str, str | bool | list[str]]:
+        """Return the details of the ready model that may change without a request."""
+        return {}
 
     def memory_use(self) -> MemoryUse:
         """Return what the model takes now. Any thread may call this."""

@@ -204,7 +204,7 @@ def _check_environment(environment: Environment) -> Finding:
 
 
 def _check_address(host: str, port: int) -> Finding:
-    from orchard.gateway.http.server import bind_socket
+    from orchard.gateway.http.listen import bind_socket
 
     try:
         bind_socket(host, port).close()

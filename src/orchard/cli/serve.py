@@ -18,6 +18,7 @@ from orchard.cli.config import registry_of
 from orchard.cli.settings.layers import Places
 from orchard.cli.settings.values import printable_text
 from orchard.config import Settings
+from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate
 from orchard.kinds import KINDS
 
@@ -43,9 +44,8 @@ def serve_models(settings: Settings, notes: Iterable[str] = (), places: Places |
     from orchard.gateway.models.sources import DEMO
 
     registry = registry_of(settings, places) if places else Registry.from_settings(settings)
-    from orchard.gateway.http.server import bind_socket, run_server
-    from orchard.gateway.pool.pool import Pool
-    from orchard.gateway.routes.app import create_app
+    from orchard.gateway.http.listen import bind_socket
+    from orchard.gateway.pool.worker_process import launch
 
     for note in (*notes, *unserved_lines(registry)):
         print(f"orchard: {note}", file=sys.stderr)
@@ -54,12 +54,20 @@ def serve_models(settings: Settings, notes: Iterable[str] = (), places: Places |
     wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    launched = None
+    with suppress(OSError, OrchardError):  # if it can't be started, the load of its model says why
+        # It imports its libraries while this process does the same.
+        launched = registry.first_backend, launch(registry.first_backend, settings)
+    from orchard.gateway.http.server import run_server
+    from orchard.gateway.pool.pool import Pool
+    from orchard.gateway.routes.app import create_app
+
     kinds = {entry.id: entry.kind for entry in registry.configured_models()} or {DEMO: "text"}
     text = banner(kinds, base_url(settings.host, sock), has_keys=settings.asks_for_keys)
     if not settings.asks_for_keys and not ipaddress.ip_address(sock.getsockname()[0]).is_loopback:
         text += "\nAnyone who can reach this machine over the network can use the server: it needs no API key."
     line = ProgressLine.of_terminal()
-    pool = Pool(registry, settings)
+    pool = Pool(registry, settings, launched)
     app = create_app(pool, settings)
     run_server(app, pool, settings, sock, on_ready=lambda: print(text, flush=True), on_tick=line.show if line else None)
 

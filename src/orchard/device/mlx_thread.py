@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import mlx.core as mx
 
+from orchard.device.kernel_folder import keep_kernels
+
 T = TypeVar("T")
 
 _SECONDS_TO_END = 10.0
@@ -36,6 +38,7 @@ def run_in_lasting_thread(work: Callable[[], None], done: Callable[[], None]) ->
 
 
 def _run_tasks(tasks: _Tasks) -> None:
+    keep_kernels()
     while True:
         work, done = tasks.get()
         work()

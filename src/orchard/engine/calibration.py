@@ -1,8 +1,8 @@
 """Tests what a model can do on this machine: what its rows can share, and how long a prefill chunk may be.
 
-The results are stored for later loads, for a day. There is one small file for each model, machine and set of options.
-Its name is a hash of everything that the results depend on: the weights, the device, the options, and the versions of
-the libraries and of the engine.
+The results are stored for later loads. There is one small file for each model, machine and set of options. Its name is
+a hash of everything that the results depend on: the weights, the device, the options, and the versions of the libraries
+and of the engine. Only the speeds also depend on what else the machine did, so they are measured again after a day.
 """
 
 import logging
@@ -10,7 +10,7 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -54,19 +54,30 @@ _SECONDS_VALID = 24 * 3600  # the device may have been busy when it was timed
 class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     """What was measured of a model. `batch_mode`: which rows share a pass; `batched_prefill`: whether prompts do.
 
-    `chunk`: the most prompt tokens of a step while rows decode. `tokens_per_second`: of prefill. `measured_at`: in
-    seconds since 1970. `in_pieces`: whether prompts can be prefilled in chunks. `verify_mode`: which rows may verify
-    proposed tokens; None: not tried. `work`: what a step takes beside weights and rows; None: not measured.
+    `chunk`: the most prompt tokens of a step while rows decode. `tokens_per_second`: of prefill; 0: not measured.
+    `measured_at`: when these two were measured, in seconds since 1970; 0: never, so the warm-up did not end either.
+    `in_pieces`: whether prompts can be prefilled in chunks. `verify_mode`: which rows may verify proposed tokens; None:
+    not tried. `work`: what a step takes beside weights and rows; None: not measured.
     """
 
     batch_mode: BatchMode
     batched_prefill: bool
     chunk: Annotated[int, Meta(ge=1)]
-    tokens_per_second: Annotated[float, Meta(gt=0)]
+    tokens_per_second: Annotated[float, Meta(ge=0)]
     measured_at: float
     in_pieces: bool
     verify_mode: VerifyMode | None = None
     work: StepWork | None = None
+
+    @property
+    def speeds_are_old(self) -> bool:
+        """Whether `chunk` and `tokens_per_second` must be measured again."""
+        return not 0 <= time.time() - self.measured_at < _SECONDS_VALID
+
+
+def assume_least(*, in_pieces: bool) -> Calibration:
+    """Return what is right for any model, except for `in_pieces`, before anything else is measured."""
+    return Calibration(BatchMode.SEQUENTIAL, False, _MIN_TOKENS_A_STEP, 0.0, 0.0, in_pieces)
 
 
 def gains_from_batched_prefill(model: LanguageModel, options: TextOptions) -> bool:
@@ -111,10 +122,12 @@ def _error_line(error: Exception) -> str:
     return f"{type(error).__name__}: {first[:200]}"
 
 
-def find_batch_mode(model: LanguageModel, options: TextOptions) -> BatchMode:
-    """Find out which of a model's rows can share a pass without a change of their logits."""
+def find_batch_mode(model: LanguageModel, options: TextOptions) -> Generator[None, None, BatchMode]:
+    """Find out, in short units, which of a model's rows can share a pass without a change of their logits."""
     alone = _ExpectedLogits(partial(_logits_alone, model, options))
+    mx.eval(alone.exact)
     for mode in (BatchMode.SHARED, BatchMode.BY_LENGTH):
+        yield
         if _logits_match(mode.value, alone, partial(_decode_logits, model, options, _PROBES, mode)):
             return mode
     log.warning("answers of this model share no forward passes: its cache or its attention doesn't allow it")
@@ -227,17 +240,20 @@ def _decode_logits(
     return logits[mx.array([batch.slots.index(slot) for slot in slots])]
 
 
-def find_verify_mode(model: LanguageModel, options: TextOptions, mode: BatchMode) -> VerifyMode:
-    """Find out which rows can verify tokens, and drop rejected ones, without a change of their logits."""
+def find_verify_mode(model: LanguageModel, options: TextOptions, mode: BatchMode) -> Generator[None, None, VerifyMode]:
+    """Find out, in short units, which rows can verify tokens, and drop rejected ones, without a change of logits."""
     together = list(range(len(_PROBES)))
     ways = {VerifyMode.TOGETHER: [together], VerifyMode.ALONE: [[probe] for probe in together]}
     if mode is BatchMode.SEQUENTIAL:
         del ways[VerifyMode.TOGETHER]
     for verify_mode, passes in ways.items():
         expected = _ExpectedLogits(partial(_answer_logits, model, options, passes))
+        mx.eval(expected.exact)
+        yield
         logits = partial(_verified_logits, model, options, mode, passes)
         if _logits_match(f"proposed tokens for {verify_mode.value}", expected, logits):
             return verify_mode
+        yield
     return VerifyMode.NEVER
 
 
@@ -298,16 +314,14 @@ def _checked_logits(logits: mx.array | None, failed: SlotFailures) -> mx.array:
     return logits
 
 
-def measure_prefill(model: LanguageModel, tick: Callable[[], None] = lambda: None) -> tuple[int, float]:
-    """Time prefill; return how many prompt tokens a step may read while rows decode, and the tokens per second.
-
-    `tick` is called between two chunks.
-    """
+def measure_prefill(model: LanguageModel) -> Generator[None, None, tuple[int, float]]:
+    """Time prefill, in short units; return how many prompt tokens a step may read while rows decode, and the tokens
+    per second."""
     count = _MIN_TOKENS_A_STEP
     rate = count / _prefill_seconds(model, count)
     # On a GPU, a short chunk takes about as long as its launches.
     while rate * _SECONDS_A_STEP >= count and count < _MAX_BESIDE_ROWS:
-        tick()
+        yield
         count = max(2 * count, _chunk_at_rate(rate))
         rate = count / _prefill_seconds(model, count)
     return _chunk_at_rate(rate), rate
@@ -357,13 +371,12 @@ def _library_version(name: str) -> str:
 
 
 def load_calibration(name: str) -> Calibration | None:
-    """Return the calibration stored under a key; None if there is none, or it is older than a day or broken."""
+    """Return the calibration stored under a key; None if there is none, or it is broken."""
     try:
         with (_calibration_folder() / f"{name}.json").open("rb") as file:
-            calibration = msgspec.json.decode(file.read(_MOST_BYTES), type=Calibration)
+            return msgspec.json.decode(file.read(_MOST_BYTES), type=Calibration)
     except (OSError, RuntimeError, msgspec.MsgspecError):  # RuntimeError: there is no home
         return None
-    return calibration if 0 <= time.time() - calibration.measured_at < _SECONDS_VALID else None
 
 
 def save_calibration(name: str, calibration: Calibration) -> None:

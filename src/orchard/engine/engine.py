@@ -20,6 +20,7 @@ from orchard.core.speculation_report import SpeculationReport
 from orchard.core.tasks.text_options import TextOptions
 from orchard.device.memory import limit_device
 from orchard.device.mlx_thread import run_in_lasting_thread
+from orchard.device.out_of_memory import is_out_of_memory
 from orchard.engine import memory
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import EngineStep, Job
@@ -27,7 +28,7 @@ from orchard.engine.batching.model import LanguageModel
 from orchard.engine.drafting.head import PredictionHead
 from orchard.engine.runner import Runner
 from orchard.engine.speculation.speculation import Speculation
-from orchard.engine.start import make_runner
+from orchard.engine.start import Units, make_runner
 
 log = logging.getLogger("orchard.engine")
 
@@ -47,6 +48,8 @@ _READ_TOKENS_PER_CLEAR = 4096
 _SECONDS_UNTIL_IDLE_CLEAR = 5.0
 _SECONDS_UNTIL_SAVING = 0.5  # most next turns of a conversation come sooner, and saving would delay them
 _SECONDS_BETWEEN_USES = 0.25
+_SECONDS_BEFORE_UNITS = 0.5  # the request for which the model was loaded comes first
+_LEAST_SECONDS_BETWEEN_UNITS = 0.1
 _SECONDS_TO_END = 10.0
 _SECONDS_TO_SAVE = 5.0
 _SECONDS_FOR_FILES = 5.0  # a worker that still saves to the folder leaves it in this time
@@ -82,6 +85,9 @@ class Engine(Generic[M]):
         self.batch_mode = BatchMode.SEQUENTIAL
         """Which rows of the ready model share a forward pass."""
         self._speculation: Speculation | None = None
+        self.is_warming_up = False
+        """Whether the ready model is still being calibrated or warmed up."""
+        self._units_from = self._next_unit_at = 0.0
         self.in_pieces = True
         """Whether the ready model can prefill prompts in chunks."""
         self.use = memory.Use()
@@ -210,8 +216,11 @@ class Engine(Generic[M]):
             kept = getattr(model, "cache_bytes", 0)  # a vision model, for example, keeps encoded images
             self.weights_bytes = mx.get_active_memory() + kept
             wake = partial(self._inbox.put, lambda _: None)
-            runner = make_runner(model, self._options, self.weights_bytes, wake, self._report_preparation, draft=draft)
+            runner, units = make_runner(
+                model, self._options, self.weights_bytes, wake, self._report_preparation, draft=draft
+            )
             self.batch_mode, self.in_pieces = runner.batch_mode, runner.store.in_pieces
+            self.is_warming_up = True
             self._speculation = runner.speculation
             self._note_idle()  # the watchdog is for MLX, not for a slow disk or another worker that uses the folder
             runner.store.wait_for_files(_SECONDS_FOR_FILES)
@@ -220,20 +229,24 @@ class Engine(Generic[M]):
             ready.set_exception(error)
             return
         ready.set_result(model)
+        self._units_from = self._next_unit_at = time.monotonic() + _SECONDS_BEFORE_UNITS
         del ready, model, draft
-        self._loop(runner)
+        self._loop(runner, units)
         runner.close(self._save_seconds)
 
     def _report_preparation(self, fraction: float) -> None:
         self._begin_work()
         self._progress(_LOADING_SHARE + (1 - _LOADING_SHARE) * fraction)
 
-    def _loop(self, runner: Runner) -> None:
+    def _loop(self, runner: Runner, units: Units) -> None:
         steps = 0
         read = 0
         reported: tuple[int, int, list[str]] = (0, 0, [])
         while self._handle_messages(runner):
             self._begin_work()
+            if self.is_warming_up and time.monotonic() >= (self._units_from if runner.is_idle else self._next_unit_at):
+                self._run_unit(runner, units)
+                continue  # somebody may have asked for something meanwhile
             mx.reset_peak_memory()
             before, step = runner.planned_bytes, runner.step()
             # The device may still compute the step before, and rows that have left are freed in the next one.
@@ -246,6 +259,30 @@ class Engine(Generic[M]):
             if steps >= _STEPS_PER_CLEAR or runner.read_tokens - read >= _READ_TOKENS_PER_CLEAR:
                 steps, read = 0, runner.read_tokens
                 mx.clear_cache()
+
+    def _run_unit(self, runner: Runner, units: Units) -> None:
+        """Run a unit of the calibration or the warm-up; if it fails, run no more.
+
+        After it, jobs run for as long as it took, if there are any.
+        """
+
+        def run() -> bool:
+            try:
+                return next(units, self) is None
+            except Exception as error:
+                if is_out_of_memory(error):
+                    raise
+                log.warning("the warm-up failed; requests may wait for what it has not done", exc_info=error)
+                return False
+
+        begin = time.monotonic()
+        self.is_warming_up = runner.work_beside(run)
+        if not self.is_warming_up:
+            units.close()
+            mx.clear_cache()
+        self.batch_mode, self._speculation = runner.batch_mode, runner.speculation
+        end = time.monotonic()
+        self._next_unit_at = end + max(end - begin, _LEAST_SECONDS_BETWEEN_UNITS)
 
     def _note_peak(self, taken_bytes: int, planned_bytes: int) -> None:
         # Up to its limit, MLX may run ahead of the device, whatever was planned.
@@ -267,7 +304,7 @@ class Engine(Generic[M]):
             try:
                 message = self._inbox.get(wait > 0, wait)
             except queue.Empty:
-                if not runner.is_idle:
+                if not runner.is_idle or self.is_warming_up:
                     return True
                 if wait < _SECONDS_UNTIL_IDLE_CLEAR:
                     continue
@@ -282,9 +319,9 @@ class Engine(Generic[M]):
     def _seconds_to_wait(self, runner: Runner) -> float:
         """Return how many seconds to wait for a message; after a short idle time, give cached prompts to the disk."""
         now = time.monotonic()
-        if not runner.is_idle:
+        if not runner.is_idle or self.is_warming_up:
             self._saves_from = now + _SECONDS_UNTIL_SAVING
-            return 0.0
+            return max(self._units_from - now, 0.0) if runner.is_idle else 0.0
         if now < self._saves_from:
             return self._saves_from - now
         return 0.0 if runner.write_back() else _SECONDS_UNTIL_IDLE_CLEAR

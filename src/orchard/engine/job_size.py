@@ -18,9 +18,9 @@ class JobSizes:
     def __init__(self, footprint: Footprint, limits: Limits, *, in_pieces: bool, batched_prefill: bool = False) -> None:
         """`footprint`: of a row. `in_pieces` False: prompts must be read whole. `batched_prefill`: see `Runner`."""
         self._footprint = footprint
-        self._step_work = limits.work
+        self.step_work = limits.work
         self._in_pieces = in_pieces
-        self._batched_prefill = batched_prefill
+        self.batched_prefill = batched_prefill
         self.max_request_bytes = limits.max_request_bytes
         """The bytes that a job may need."""
 
@@ -30,7 +30,7 @@ class JobSizes:
         whole = [span.stop - span.start for span in job.spans if not span.divisible]
         token_bytes = self._footprint.bytes(tokens + 1) - self._footprint.bytes(tokens)
         # A shared pass leaves a row with room up to the places that it attended to.
-        spare = round_reach(tokens + GROWTH) - tokens if self._batched_prefill else GROWTH
+        spare = round_reach(tokens + GROWTH) - tokens if self.batched_prefill else GROWTH
         return Ticket(
             id=job.id,
             priority=job.priority,
@@ -55,7 +55,7 @@ class JobSizes:
             # After a preemption, the prompt and its media are read again while the generated tokens need memory, too.
             length = work.ticket.length + count
             ticket = replace(work.ticket, rows=rows, max_tokens=count, length=length)
-            return ticket.needed_bytes_alone(count, self._step_work) <= self.max_request_bytes
+            return ticket.needed_bytes_alone(count, self.step_work) <= self.max_request_bytes
 
         if fits(work.requested_tokens):
             return work.requested_tokens

@@ -42,9 +42,17 @@ class PrefillPrice:
     def __init__(self, tokens_per_second: float, longest_gap: float) -> None:
         """`tokens_per_second`: of a chunk at the beginning of a prompt. `longest_gap`: seconds between two tokens."""
         self._longest_gap = longest_gap
-        self._penalties = [[_PASS_PENALTY / longest_gap, 0.0, 0.0], [0.0, 0.0, _PAIR_PENALTY * tokens_per_second]]
         self._decode: deque[float] = deque(maxlen=_MOST_SAMPLES)
-        first = Chunk(tokens_per_second * longest_gap), longest_gap
+        self._rate = 0.0
+        self.begin(tokens_per_second)
+
+    def begin(self, tokens_per_second: float) -> None:
+        """Begin again with this speed, unless it is the same as before."""
+        if tokens_per_second == self._rate:
+            return
+        self._rate, gap = tokens_per_second, self._longest_gap
+        self._penalties = [[_PASS_PENALTY / gap, 0.0, 0.0], [0.0, 0.0, _PAIR_PENALTY * tokens_per_second]]
+        first = Chunk(tokens_per_second * gap), gap
         self._samples: deque[tuple[Chunk, float]] = deque([first], maxlen=_MOST_SAMPLES)
         self._pass_seconds, self._token, self._pair = 0.0, 1 / tokens_per_second, 0.0
 
@@ -123,7 +131,7 @@ class PrefillLap:
         self._chunk = self._chunk.join(tokens, start)
 
     def disturb(self) -> None:
-        """Note that the current step does other work, too."""
+        """Note that the current step does other work, too, or that there was some before it."""
         self._disturbed = True
 
     def end(self, read_draws: int) -> None:
@@ -132,10 +140,10 @@ class PrefillLap:
         seconds, self._ended_at = now - self._ended_at, now
         waited, self._read_draws = read_draws > self._read_draws, read_draws
         chunk, self._chunk = self._chunk, Chunk()
-        before, self._chunk_before = self._chunk_before, None if self._disturbed or not waited else chunk
-        self._disturbed = False
-        self._plain_steps = 0 if chunk.tokens else self._plain_steps + 1
-        if chunk.tokens and waited and before and before.tokens:
+        disturbed, self._disturbed = self._disturbed, False
+        before, self._chunk_before = self._chunk_before, None if disturbed or not waited else chunk
+        self._plain_steps = 0 if chunk.tokens or disturbed else self._plain_steps + 1
+        if chunk.tokens and waited and before and before.tokens and not disturbed:
             self._price.add(before, seconds)
         elif waited and self._plain_steps > _STEPS_UNTIL_PLAIN:
             self._price.add_decode(seconds)

@@ -18,7 +18,7 @@ from orchard.device.out_of_memory import (
     raise_late_errors,
     wait_for_launched_work,
 )
-from orchard.engine.batching.batch import Batch
+from orchard.engine.batching.batch import Batch, BatchMode, VerifyMode
 from orchard.engine.batching.decode import Rows
 from orchard.engine.batching.job import DrawnToken, EngineStep, HiddenState, Job, JobFailure, JobStart, PromptScores
 from orchard.engine.batching.kv_cache import KVStore
@@ -26,6 +26,7 @@ from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.batching.prefill import group_by_length, read_batch
 from orchard.engine.batching.speculating_rows import SpeculatingRows, VerifyError
+from orchard.engine.calibration import Calibration
 from orchard.engine.job_size import JobSizes
 from orchard.engine.memory import MemoryGiver, Shares, Use
 from orchard.engine.prefill_price import PrefillLap, PrefillPrice
@@ -70,10 +71,12 @@ class Runner:
         self._rows = Rows(model, batch, store)
         if speculation:
             self._rows = SpeculatingRows(model, batch, store, speculation, lambda: self._scheduler.room)
-        self.batch_mode = batch.mode
-        """Which rows share a forward pass."""
+        self._batch = batch
         self._scheduler = Scheduler(limits, price)
         self._lap = PrefillLap(price) if price else None
+        self._price = price
+        self._shares = Shares(limits.memory_bytes, 0, limits.memory_bytes)
+        self._reserved_bytes = 0
         self._memory = MemoryGiver(store, speculation)
         self._footprint = footprint
         self._sizes = JobSizes(footprint, limits, in_pieces=store.in_pieces, batched_prefill=batched_prefill)
@@ -87,6 +90,11 @@ class Runner:
         self._shortage = Shortage()
         self._reported_jobs: tuple[int, list[str]] = (0, [])  # the jobs that the last step reported
         self.read_tokens = 0
+
+    @property
+    def batch_mode(self) -> BatchMode:
+        """Which rows share a forward pass."""
+        return self._batch.mode
 
     @property
     def is_idle(self) -> bool:
@@ -117,18 +125,57 @@ class Runner:
 
         Jobs that don't fit for now are preempted and wait; jobs that can never fit are rejected.
         """
+        self._shares = shares
         self._survive(lambda: self._memory.limit(shares, self._scheduler.used_bytes))
         if shares.rows != self._sizes.max_request_bytes:
             self._sizes.max_request_bytes = shares.rows
             for work in self._work.values():
                 self._limit_tokens(work)
-        for refusal in self._scheduler.limit_memory(shares.rows_now, shares.rows):
+        for refusal in self._scheduler.limit_memory(self._rows_now, shares.rows):
             self._refuse(refusal)
+
+    @property
+    def _rows_now(self) -> int:
+        """The bytes that rows may take for now."""
+        return self._shares.rows_now - min(self._reserved_bytes, self._shares.rows_now // 2)
+
+    def reserve(self, nbytes: int) -> None:
+        """Keep this much memory, but at most half, free for work beside the jobs, from the next step on."""
+        self._reserved_bytes = nbytes
+        self._scheduler.limit_memory(self._rows_now, self._shares.rows)
+
+    def adopt(self, found: Calibration, limits: Limits) -> None:
+        """Use what was found out about the model, and its limits but those of memory and rows, from the next step on.
+
+        If rows share passes in another way than before, jobs that have begun keep the passes that their tokens came
+        from: each row its own.
+        """
+        if found.batch_mode is not self._batch.mode:
+            for work in self._work.values():
+                work.isolate()
+        self._batch.mode, self._batch.verify_mode = found.batch_mode, found.verify_mode or VerifyMode.NEVER
+        self._batched_prefill = self._sizes.batched_prefill = found.batched_prefill
+        self._sizes.step_work = limits.work
+        if self._price and found.tokens_per_second:
+            self._price.begin(found.tokens_per_second)
+        self._scheduler.adopt(limits)
+
+    def work_beside(self, work: Callable[[], bool]) -> bool:
+        """Do work between two steps that may run out of memory, as a step may; return its result, False if it did."""
+
+        def run() -> bool:
+            self._confirm()  # what the work measures must not include the steps before
+            return work()
+
+        self._rows.disturb()
+        if self._lap:
+            self._lap.disturb()
+        return bool(self._survive(run))
 
     @property
     def planned_bytes(self) -> int:
         """The bytes that rows, cached prompts and the last step were planned to take at most."""
-        return self._scheduler.planned_bytes + self.store.nbytes
+        return self._scheduler.planned_bytes + self.store.nbytes + self._reserved_bytes
 
     @property
     def use(self) -> Use:

@@ -156,6 +156,12 @@ class Scheduler:
             self._enqueue_if_it_fits(ticket)
         return refused
 
+    def adopt(self, limits: Limits) -> None:
+        """Use other limits from the next plan on, except those of the memory and of the rows."""
+        chunks = {"chunk": limits.chunk, "idle_chunk": limits.idle_chunk}
+        self._limits = replace(self._limits, **chunks, pieces=limits.pieces, work=limits.work)
+        self._changed = True
+
     def preempt_all(self) -> list[str]:
         """Stop all running requests; return the ids of those for which `requeue` must be called."""
         for ticket_id in list(self._running):

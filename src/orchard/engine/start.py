@@ -1,14 +1,15 @@
-"""Makes a runner for a loaded model: calibrates the model, divides the memory and warms the model up.
+"""Makes a runner for a loaded model: divides the memory, then calibrates the model and warms it up while it serves.
 
-Each kind of step runs once before the model serves, so that no request waits for the compilation of a kernel. On the
-CPU, MLX builds kernels with the machine's C++ compiler and keeps them in a temporary folder for later processes. On a
-GPU each process compiles its own.
+A model serves as soon as one job has run. Until it is calibrated, it does what is right for any model: rows take turns,
+nothing is proposed, chunks are short. In the warm-up each kind of step runs once, so that few requests wait for the
+compilation of a kernel. On the CPU, MLX builds kernels with the machine's C++ compiler and keeps them in a temporary
+folder for later processes. On a GPU it keeps them, too, but each process must load them.
 """
 
 import logging
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,9 @@ log = logging.getLogger("orchard.engine")
 
 _MOST_TOKENS_A_STEP = 2048
 _PROMPTS_IN_A_PASS = 32
+_TRIAL_ROWS = 16
+Units = Generator[None, None, None]
+"""Work that is done a unit at a time, each by one `next`."""
 _Ways = tuple[dict[str, Any], ...]
 _WAYS: _Ways = (
     {"temperature": 0.0},
@@ -71,9 +75,10 @@ def make_runner(
     progress: Callable[[float], None] = lambda fraction: None,
     *,
     draft: LanguageModel | PredictionHead | None = None,
-) -> Runner:
-    """Make a runner for a loaded model and warm the model up, so that no request waits for compilation.
+) -> tuple[Runner, Units]:
+    """Make a runner that can serve at once; return it with the rest of the start.
 
+    The rest is calibration and warm-up, in short units: run one with each `next`, between two steps of the runner.
     `draft`: the model's draft model or MTP head. `weights_bytes`: the memory of both. `wake`: see `KVStore`.
     `progress` is called with the fraction that is done. Raise OrchardError if the model leaves no memory for requests.
     """
@@ -83,116 +88,120 @@ def make_runner(
     shares = _divide_memory(options, weights_bytes)
     options = calibration.check_kv_bits(model, options)
     name = calibration.calibration_key(model, options)
-    known = calibration.load_calibration(name)
-    in_pieces = known.in_pieces if known else calibration.reads_in_pieces(model, options)
-    if not in_pieces:
+    stored = calibration.load_calibration(name)
+    found = stored or calibration.assume_least(in_pieces=calibration.reads_in_pieces(model, options))
+    progress(0.4)
+    if not found.in_pieces:
         log.warning(
             "prompts are prefilled whole and not cached: the model's logits change if they are prefilled in chunks"
         )
-    # The disk's thread scans its files during the warm-up.
-    store = KVStore(model, options, shares.cache, wake, in_pieces=in_pieces)
+    # The disk's thread scans its files meanwhile.
+    store = KVStore(model, options, shares.cache, wake, in_pieces=found.in_pieces)
     speculation = make_speculation(options, model.vocab_size, on_cuda=on_cuda())
-    parts = _RunnerParts(model, options, known, speculation is not None, progress)
-    if isinstance(model, HeadedModel) and not parts.verifies:
-        log.warning("the model's MTP head is not used: the model can't verify its guesses")
-        return make_runner(model.plain, options, weights_bytes, wake, progress)
-    if draft and speculation and parts.verifies:
-        parts.adopt(draft, speculation, shares.cache)
-    _warm_up(parts, parts.verifies and speculation is not None, name, known is not None, progress)
-    known = _complete_calibration(known, parts, name, in_pieces, progress)
-    store.tokens_per_second = known.tokens_per_second
+    start = _Start(model, options, found, speculation, shares.rows, is_tested=stored is not None)
+    if speculation and (draft or isinstance(model, HeadedModel)):
+        for _ in start.find_modes():  # they decide what a row takes
+            progress(0.6)
+        if isinstance(model, HeadedModel) and not start.verifies:
+            log.warning("the model's MTP head is not used: the model can't verify its guesses")
+            return make_runner(model.plain, options, weights_bytes, wake, progress)
+        if draft and start.verifies:
+            start.adopt_draft(draft, speculation, shares.cache)
+    warm_up_once(start.trial())
+    rate, gap = start.found.tokens_per_second, options.max_token_gap
+    price = None if options.prefill_step_size else PrefillPrice(rate or start.found.chunk / gap, gap)
+    runner = start.runner(store, start.limits, speculation if start.may_verify else None, price)
+    runner.limit_memory(shares)
+    store.tokens_per_second = rate
     mx.clear_cache()
     progress(1.0)
-    limits = _make_limits(options, shares.rows, known.chunk, parts.pieces)
-    limits = replace(limits, work=known.work or step_work.estimate_step_work(model))
-    price = None if options.prefill_step_size else PrefillPrice(known.tokens_per_second, options.max_token_gap)
-    runner = parts.runner(store, limits, speculation if parts.verifies else None, price)
-    runner.limit_memory(shares)
-    return runner
+    return runner, start.finish(runner, name, stored)
 
 
-def _complete_calibration(
-    known: calibration.Calibration | None,
-    parts: "_RunnerParts",
-    name: str,
-    in_pieces: bool,
-    progress: Callable[[float], None],
-) -> calibration.Calibration:
-    """Return the model's complete calibration; store it under `name` if any part of it is new."""
-    if known is None:
-        measured = calibration.measure_prefill(parts.model, lambda: progress(0.9))
-        found = time.time()
-        work = step_work.measure_step_work(parts.model, parts.options)
-        whole = calibration.Calibration(
-            parts.mode, parts.batches_prefill, *measured, found, in_pieces, parts.verify_mode, work
-        )
-    else:
-        work = known.work or step_work.measure_step_work(parts.model, parts.options)
-        whole = replace(known, verify_mode=parts.verify_mode, work=work)
-    if whole != known:
-        calibration.save_calibration(name, whole)
-    return whole
-
-
-def _make_limits(options: TextOptions, row_bytes: int, chunk: int, pieces: int) -> Limits:
-    """Return the limits that the options set; take `chunk` and `pieces` for those that they don't set."""
-    chunk = options.halve_tokens(options.prefill_step_size or chunk)
-    idle_chunk = max(chunk, min(4 * chunk, _MOST_TOKENS_A_STEP))
-    pieces = options.prompt_concurrency or pieces
-    return Limits(options.decode_concurrency, row_bytes, chunk, idle_chunk, pieces=pieces)
-
-
-class _RunnerParts:
-    """The parts of a model's runners: what the calibration found or, if there is none, what is measured now."""
+class _Start:
+    """The start of a model: what is known of it, and the rest of what must be found out."""
 
     def __init__(
         self,
         model: LanguageModel,
         options: TextOptions,
-        known: calibration.Calibration | None,
-        speculates: bool,
-        progress: Callable[[float], None],
+        found: calibration.Calibration,
+        speculation: Speculation | None,
+        row_bytes: int,
+        *,
+        is_tested: bool,
     ) -> None:
-        self.model = model
-        self.options = options
-        self.mode = known.batch_mode if known else calibration.find_batch_mode(model, options)
-        self.verify_mode = known.verify_mode if known else None
-        """Which rows may verify proposed tokens; None: not measured yet."""
-        if speculates and not self.verify_mode:
-            self.verify_mode = calibration.find_verify_mode(model, options, self.mode)
-        if speculates:
-            self._log_who_speculates()
-        progress(0.2)
-        self.batches_prefill = (
-            known.batched_prefill if known else calibration.gains_from_batched_prefill(model, options)
-        )
-        """Whether several prompts share a prefill pass."""
-        progress(0.3)
-        self.pieces = _PROMPTS_IN_A_PASS if self.batches_prefill else 4
+        """`speculation`: what will propose tokens, if the model can verify them. `row_bytes`: the memory for rows.
+
+        `is_tested`: `found` says what rows and prompts can share.
+        """
+        self._model = model
+        self._options = options
+        self.found = found
+        """What has been found out so far."""
+        self._speculates = speculation is not None
+        self._row_bytes = row_bytes
+        self._is_tested = is_tested
         self._footprint = _measure_footprint(model, options)
+        if self._speculates and found.verify_mode:
+            self._log_who_speculates()
+
+    @property
+    def limits(self) -> Limits:
+        """The limits that the options set, and what was found for those that they don't set."""
+        options, found = self._options, self.found
+        chunk = options.halve_tokens(options.prefill_step_size or found.chunk)
+        idle_chunk = max(chunk, min(4 * chunk, _MOST_TOKENS_A_STEP))
+        pieces = options.prompt_concurrency or self._pieces
+        work = found.work or step_work.estimate_step_work(self._model)
+        return Limits(options.decode_concurrency, self._row_bytes, chunk, idle_chunk, pieces=pieces, work=work)
+
+    @property
+    def _pieces(self) -> int:
+        return _PROMPTS_IN_A_PASS if self.found.batched_prefill else 4
+
+    @property
+    def verifies(self) -> bool:
+        """Whether it is known that some row may verify proposed tokens."""
+        return self.found.verify_mode not in (None, VerifyMode.NEVER)
+
+    @property
+    def may_verify(self) -> bool:
+        """Whether some row may verify proposed tokens, as far as is known."""
+        return self.found.verify_mode is not VerifyMode.NEVER
+
+    @property
+    def _num_draft_tokens(self) -> int:
+        """The most tokens that an MTP head may guess in a step."""
+        return self._options.num_draft_tokens or DRAFT_TOKENS
+
+    def find_modes(self) -> Units:
+        """Find out what rows and prompts can share, and which rows may verify, as far as that isn't known."""
+        if not self._is_tested:
+            mode = yield from calibration.find_batch_mode(self._model, self._options)
+            self.found = replace(self.found, batch_mode=mode)
+            yield
+            batched = calibration.gains_from_batched_prefill(self._model, self._options)
+            self.found = replace(self.found, batched_prefill=batched)
+            self._is_tested = True
+            yield
+        if self._speculates and not self.found.verify_mode:
+            verify_mode = yield from calibration.find_verify_mode(self._model, self._options, self.found.batch_mode)
+            self.found = replace(self.found, verify_mode=verify_mode)
+            self._log_who_speculates()
 
     def _log_who_speculates(self) -> None:
         """Write to the log if not every row may verify proposed tokens."""
         if not self.verifies:
             log.warning("speculation is not used: this model can't take guessed tokens back")
-        elif self.verify_mode is VerifyMode.ALONE:
+        elif self.found.verify_mode is VerifyMode.ALONE:
             log.info("speculation works only while one answer is generated: others can't share a pass that verifies")
 
-    @property
-    def num_draft_tokens(self) -> int:
-        """The most tokens that an MTP head may guess in a step."""
-        return self.options.num_draft_tokens or DRAFT_TOKENS
-
-    def adopt(self, draft: LanguageModel, speculation: Speculation, cache_bytes: int) -> None:
+    def adopt_draft(self, draft: LanguageModel, speculation: Speculation, cache_bytes: int) -> None:
         """Use a draft model if it works; each row's footprint then includes its KV cache in the draft model."""
-        if made := make_drafter(draft, self.options, self._footprint, cache_bytes):
+        if made := make_drafter(draft, self._options, self._footprint, cache_bytes):
             drafter, self._footprint = made
             speculation.adopt(drafter)
-
-    @property
-    def verifies(self) -> bool:
-        """Whether any row may verify proposed tokens."""
-        return self.verify_mode not in (None, VerifyMode.NEVER)
 
     def runner(
         self,
@@ -202,44 +211,88 @@ class _RunnerParts:
         price: PrefillPrice | None = None,
     ) -> Runner:
         """Make a runner that caches prompts in `store`."""
-        multiple, verify_mode = 8 if on_cuda() else 1, self.verify_mode or VerifyMode.NEVER
-        batch = Batch(self.model, self.mode, multiple, traced=on_cuda(), verify_mode=verify_mode)
-        if speculation and isinstance(self.model, HeadedModel):
-            speculation.adopt(MtpProposer(self.model, batch, self.num_draft_tokens))
+        found, multiple = self.found, 8 if on_cuda() else 1
+        verify_mode = found.verify_mode or VerifyMode.NEVER
+        batch = Batch(self._model, found.batch_mode, multiple, traced=on_cuda(), verify_mode=verify_mode)
+        if speculation and isinstance(self._model, HeadedModel):
+            speculation.adopt(MtpProposer(self._model, batch, self._num_draft_tokens))
         return Runner(
-            self.model,
+            self._model,
             store,
             batch,
             limits,
             self._footprint,
-            batched_prefill=self.batches_prefill,
+            batched_prefill=found.batched_prefill,
             speculation=speculation,
             price=price,
         )
 
     def trial(self, speculation: Speculation | None = None) -> Runner:
         """Make a runner for the warm-up: it caches no prompts and has no memory limit."""
-        limits = Limits(16, 2**62, _MOST_TOKENS_A_STEP, _MOST_TOKENS_A_STEP, pieces=self.pieces)
-        return self.runner(KVStore(self.model, self.options), limits, speculation)
+        limits = Limits(_TRIAL_ROWS, 2**62, _MOST_TOKENS_A_STEP, _MOST_TOKENS_A_STEP, pieces=self._pieces)
+        return self.runner(KVStore(self._model, self._options), limits, speculation)
 
+    def finish(self, runner: Runner, name: str, stored: calibration.Calibration | None) -> Units:
+        """Calibrate what is not `stored`, warm the model up, measure old speeds again, and store it all as `name`.
 
-def _warm_up(parts: _RunnerParts, speculates: bool, name: str, known: bool, progress: Callable[[float], None]) -> None:
-    """Run every kind of step once. If this process or an earlier one has done so, only check that the model works."""
-    if name in warm_models or (known and has_kept_kernels()):
-        warm_up_once(parts.trial())
-    else:
-        warm_up_every_way(parts.trial(), lambda: progress(0.5))
-        if parts.batches_prefill:  # padding may double the tokens
-            warm_up_prefill(parts.model, 2 * _MOST_TOKENS_A_STEP, lambda: progress(0.7))
-        for ways, counts in _rehearsals() if speculates else ():
+        First comes what running requests gain from. `runner` adopts what is found.
+        """
+        runner.reserve(self._trial_bytes)
+        try:
+            yield from self._finish(runner, name, stored)
+        finally:
+            runner.reserve(0)
+
+    def _finish(self, runner: Runner, name: str, stored: calibration.Calibration | None) -> Units:
+        is_warm = name in warm_models or (stored is not None and stored.measured_at > 0 and has_kept_kernels())
+        for _ in self.find_modes():
+            self._hand_over(runner)
+            yield
+        self._hand_over(runner)
+        if self.found != stored:
+            calibration.save_calibration(name, self.found)  # the process may end before the rest is done
+        if not is_warm:
+            yield from self._warm_up()
+            warm_models.add(name)
+        if not self.found.work:
+            work = yield from step_work.measure_step_work(self._model, self._options)
+            self.found = replace(self.found, work=work)
+        if self.found.speeds_are_old:
+            chunk, rate = yield from calibration.measure_prefill(self._model)
+            self.found = replace(self.found, chunk=chunk, tokens_per_second=rate, measured_at=time.time())
+        self._hand_over(runner)
+        if self.found != stored:
+            calibration.save_calibration(name, self.found)
+
+    @property
+    def _trial_bytes(self) -> int:
+        """The bytes that a unit takes, at most: one long pass or several short rows."""
+        work, most = self.limits.work, _MOST_TOKENS_A_STEP
+        return work.chunk(most, most) + self._footprint.bytes(most) + _TRIAL_ROWS * work.row
+
+    def _hand_over(self, runner: Runner) -> None:
+        """Let a runner use what has been found out."""
+        found = self.found
+        runner.adopt(found, self.limits)
+        if not self.may_verify:
+            runner.speculation = None
+        runner.store.tokens_per_second = found.tokens_per_second
+
+    def _warm_up(self) -> Units:
+        """Run every kind of step once."""
+        yield from warm_up_every_way(self.trial())
+        if self.found.batched_prefill:  # padding may double the tokens
+            yield from warm_up_prefill(self._model, 2 * _MOST_TOKENS_A_STEP)
+        if not (self._speculates and self.verifies):
+            return
+        for ways, counts in _rehearsals():
             for count in counts:
-                progress(0.8)
-                warm_up_verifying(parts.trial(rehearse(count, parts.model.vocab_size)), count, ways)
-        if speculates and isinstance(parts.model, HeadedModel):
-            most = parts.num_draft_tokens
+                yield from warm_up_verifying(self.trial(rehearse(count, self._model.vocab_size)), count, ways)
+        if isinstance(self._model, HeadedModel):
+            most = self._num_draft_tokens
             for ways in _ALONE_AND_TOGETHER:
-                warm_up_verifying(parts.trial(rehearse(most, parts.model.vocab_size, uses_draft=True)), most, ways)
-    warm_models.add(name)
+                speculation = rehearse(most, self._model.vocab_size, uses_draft=True)
+                yield from warm_up_verifying(self.trial(speculation), most, ways)
 
 
 def _rehearsals() -> list[tuple[_Ways, tuple[int, ...]]]:
@@ -279,41 +332,43 @@ def has_kept_kernels() -> bool:
 
 
 def warm_up_once(runner: Runner) -> None:
-    """Check a model that is already warm: prefill a prompt and generate two tokens. Raise RuntimeError if it fails."""
-    _run_jobs(runner, [Job("greedy", [0, 0], _GREEDY, max_tokens=2)])
+    """Check a model: prefill a prompt and generate two tokens. Raise RuntimeError if it fails."""
+    for _ in _run_jobs(runner, [Job("greedy", [0, 0], _GREEDY, max_tokens=2)]):
+        pass
 
 
-def warm_up_every_way(runner: Runner, tick: Callable[[], None]) -> None:
-    """Run one row and several, with every way to sample, and on a GPU long prompts; call `tick` in between.
+def warm_up_every_way(runner: Runner) -> Units:
+    """Run one row and several, with every way to sample, and on a GPU long prompts; each step is a unit.
 
     Raise RuntimeError if the model fails.
     """
     on_gpu = mx.default_device() == mx.gpu
     # Long prompts would take seconds on the CPU, and its kernels serve any length.
     length, tokens = (17, RUNS_BEFORE_TRACE + 3) if on_gpu else (3, 3)
-    _run_jobs(runner, [Job("greedy", [0, 0], _GREEDY, max_tokens=tokens)])
-    tick()
+    yield from _run_jobs(runner, [Job("greedy", [0, 0], _GREEDY, max_tokens=tokens)])
     draws = [SamplingParams(seed=0, **way) for way in _WAYS]
-    _run_jobs(runner, [Job(f"mixed {number}", [0] * length, params, tokens) for number, params in enumerate(draws)])
+    yield from _run_jobs(
+        runner, [Job(f"mixed {number}", [0] * length, params, tokens) for number, params in enumerate(draws)]
+    )
     if on_gpu:
         for length, rows in _LONG_PROMPTS:
-            tick()
-            _run_jobs(runner, [Job("rows", [0] * length, _GREEDY, max_tokens=4, choices=rows)])
+            yield from _run_jobs(runner, [Job("rows", [0] * length, _GREEDY, max_tokens=4, choices=rows)])
     mx.clear_cache()
 
 
-def warm_up_verifying(runner: Runner, count: int, ways: _Ways) -> None:
-    """Run a few steps that verify `count` tokens of one row for each way to sample.
+def warm_up_verifying(runner: Runner, count: int, ways: _Ways) -> Units:
+    """Run a few steps that verify `count` tokens of one row for each way to sample; each step is a unit.
 
     Raise RuntimeError if the model fails.
     """
     steps = RUNS_BEFORE_TRACE + 3 if on_cuda() else 2
     draws = [SamplingParams(seed=0, **way) for way in ways]
     most = (steps + 2) * (count + 1)  # the rows that join first may be two steps ahead
-    _run_jobs(runner, [Job(f"verified {number}", [0, 0], params, most) for number, params in enumerate(draws)], steps)
+    jobs = [Job(f"verified {number}", [0, 0], params, most) for number, params in enumerate(draws)]
+    yield from _run_jobs(runner, jobs, steps)
 
 
-def _run_jobs(runner: Runner, jobs: list[Job], steps: int | None = None) -> None:
+def _run_jobs(runner: Runner, jobs: list[Job], steps: int | None = None) -> Units:
     """Run jobs to their end, or until all of them have generated tokens in `steps` steps."""
     for job in jobs:
         runner.add(job)
@@ -323,5 +378,6 @@ def _run_jobs(runner: Runner, jobs: list[Job], steps: int | None = None) -> None
             raise RuntimeError(step.failures[0].message)
         if steps and len({one.job for one in step.tokens}) == len(jobs):
             steps -= 1
+        yield
     for job in jobs:
         runner.cancel(job.id)

@@ -4,7 +4,7 @@ The estimate is high. A measurement may be lower or, for a kind of model that co
 """
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import mlx.core as mx
@@ -54,12 +54,15 @@ def _head_counts(network: Any) -> Iterator[int]:
                 yield heads
 
 
-def measure_step_work(model: LanguageModel, options: TextOptions) -> StepWork:
-    """Measure the bytes where MLX counts them, and take the estimate for the rest."""
+def measure_step_work(model: LanguageModel, options: TextOptions) -> Generator[None, None, StepWork]:
+    """Measure the bytes, in short units, where MLX counts them, and take the estimate for the rest."""
     known = estimate_step_work(model)
     counts = _COUNTS if mx.default_device() == mx.gpu else _COUNTS_ON_CPU
     store = KVStore(model, options)
-    taken = {count: max(_chunk_bytes(model, store, count) for _ in range(_RUNS)) for count in counts}
+    taken = dict.fromkeys(counts, 0)
+    for count in counts * _RUNS:
+        taken[count] = max(taken[count], _chunk_bytes(model, store, count))
+        yield
     # The last two passes are computed in the same way, so they differ by their tokens and places alone.
     *_, many, most = counts
     token = taken[counts[0]] / counts[0]

@@ -42,6 +42,12 @@ class Work:
         self.released_tokens = [0] * job.choices
         self.released_scores = 0
 
+    def isolate(self) -> None:
+        """Let the job's rows share no pass with others from now on, if it has begun."""
+        self.isolated = self.isolated or self.has_begun
+        for row in self.rows:
+            row.slot.isolated = True
+
     def save_prefill(self) -> None:
         """Save the part of a prompt that has been read, so that a later request can continue from it."""
         if self.prefills:

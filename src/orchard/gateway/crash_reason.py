@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,9 +26,16 @@ class CrashReason:
         self._tail = b""
         self._relaying: asyncio.Task[None] | None = None
 
-    def begin(self) -> None:
-        """Begin to forward what the process writes. If it has started, it has its own copy of `write_end` by now."""
+    def close_write_end(self) -> None:
+        """Close our copy of `write_end`: a process that has started has its own."""
         os.close(self.write_end)
+
+    def close(self) -> None:
+        """Close the pipe of a process that did not start."""
+        os.close(self._read_end)
+
+    def begin(self) -> None:
+        """Begin to forward what the process writes."""
         self._relaying = asyncio.create_task(self._relay())
 
     async def end(self) -> None:
@@ -64,14 +71,14 @@ class CrashReason:
             transport.close()
 
 
-async def reap(process: asyncio.subprocess.Process, seconds: float, kill: Callable[[], None] | None = None) -> int:
-    """Wait for the process to end, kill it (by `kill`) if it still runs after `seconds`, and return its exit code."""
+async def reap(wait: Callable[[], Awaitable[int]], seconds: float, kill: Callable[[], None]) -> int:
+    """Wait for a process to end, kill it if it still runs after `seconds`, and return its exit code."""
     try:
         async with asyncio.timeout(seconds):
-            return await process.wait()
+            return await wait()
     except TimeoutError:
-        (kill or process.kill)()
-        return await process.wait()
+        kill()
+        return await wait()
 
 
 def hide_folders(text: str) -> str:

@@ -42,7 +42,7 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
     speculation: SpeculationReport = {}
     pid: int | None = None
     restarts: int = 0
-    details: Mapping[str, str | list[str]] = {}
+    details: Mapping[str, str | bool | list[str]] = {}
 
     def memory_sizes(self) -> dict[str, int]:
         """Return the sizes that are known, in bytes, by their kinds."""
@@ -63,6 +63,7 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
             "running": self.running,
             "waiting": self.waiting,
             "restarts": self.restarts,
+            "warming_up": False,
             "batching": None,
             "media": None,
             "memory": self.memory_sizes(),

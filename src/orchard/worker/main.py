@@ -88,6 +88,7 @@ class Worker:
         self._service: Service | None = None
         self._model = ""
         self._ready = False
+        self._details: dict[str, str | bool | list[str]] = {}
         self._memory = MemoryChanges()
         self._unloading: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -96,7 +97,7 @@ class Worker:
         """Serve until the gateway closes the socket."""
         service = self._types.service
         self._send(wire.Hello(service.prepare(), service.device_memory(has_model=False)))
-        self._begin(self._report_memory())
+        self._begin(self._report_changes())
         while (message := await wire.read_message(reader)) is not None:
             self._receive(message)
         for task in self._tasks:
@@ -151,6 +152,7 @@ class Worker:
             log.error("loading failed: %s", error.message)
             self._send(wire.LoadFailed(error.message, is_out_of_memory(error)))
             return
+        self._details = loaded.details
         self._ready = True
         self._send(wire.Ready(time.monotonic() - begin, loaded.weights_bytes, loaded.details))
 
@@ -169,13 +171,18 @@ class Worker:
     async def _report_cache(self, number: int, request_id: str | None) -> None:
         self._send(wire.CacheIs(number, await self._current_service.cache_state(request_id)))
 
-    async def _report_memory(self) -> None:
-        """Report once a second what holds memory, if it has changed noticeably."""
+    async def _report_changes(self) -> None:
+        """Report once a second what holds memory, if it has changed noticeably, and details that have changed."""
         while True:
             # In a thread, because the device's driver may block.
             device = await asyncio.to_thread(self._types.service.device_memory, has_model=self._service is not None)
             if report := self._memory.report(device, self._service.memory_use() if self._service else MemoryUse()):
                 self._send(report)
+            if self._service and self._ready:
+                details = self._service.changing_details()
+                if not details.items() <= self._details.items():
+                    self._details = {**self._details, **details}
+                    self._send(wire.Details(details))
             await asyncio.sleep(REPORT_SECONDS)
 
     def _begin(self, work: "asyncio._CoroutineLike[None]") -> "asyncio.Task[None]":

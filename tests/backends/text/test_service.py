@@ -30,6 +30,7 @@ from orchard.engine.batching.job import Job
 from orchard.engine.engine import Engine
 from orchard.engine.speculation import cost_controller, make
 from orchard.engine.speculation.forced_tokens import ForcedProposer
+from tests.support.engine_driver import wait_until_warm
 from tests.support.models import WINDOW, Echo, add_head, make_architecture
 from tests.support.speculation import FixedController
 from tests.support.worker_caller import Caller, serving
@@ -253,6 +254,7 @@ async def test_a_stop_string_among_tokens_that_come_together(
     """What a step brings behind it is neither sent nor counted."""
     monkeypatch.setattr(make, "CostController", lambda: FixedController(6))
     async with serving(model_folder) as caller:
+        await asyncio.to_thread(wait_until_warm, caller.service._engine)  # before that, nothing is proposed
         text = (await caller.ask("a", ask(max_tokens=80))).choices[0].text
         for end in (-24, -22):  # one of them is not the last that a step brings
             stop = ask(max_tokens=80, stop=(text[end - 6 : end],), n=choices)

@@ -45,7 +45,7 @@ async def caller(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     service = TextService("a folder", OPTIONS)
     caller = Caller(service)
     assert await service.start(caller.emit, lambda fraction: None) == LoadResult(
-        StubEngine.weights_bytes, {"batching": "by_length", "media": []}
+        StubEngine.weights_bytes, {"batching": "by_length", "warming_up": True, "media": []}
     )
     assert loaded == [("a folder", OPTIONS)]
     yield caller

@@ -11,6 +11,7 @@ from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import attention
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.calibration import find_batch_mode
+from tests.support.units import finish
 from tests.support.vision_models import make_vision_model
 
 
@@ -28,4 +29,4 @@ def test_each_row_is_scaled_by_its_own_positions(tmp_path: Path) -> None:
     for _ in range(2):  # a worker may load one model after the other
         model = load_vision_model(str(tmp_path))
         attention.install_attention()
-        assert find_batch_mode(model, TextOptions()) is BatchMode.SHARED
+        assert finish(find_batch_mode(model, TextOptions())) is BatchMode.SHARED

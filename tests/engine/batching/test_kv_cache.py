@@ -30,6 +30,7 @@ from tests.engine.prefix_cache.test_disk_io import settle
 from tests.support.engine_driver import greedy, hold_scans, prompt
 from tests.support.examples import examples, some
 from tests.support.tiny_models import Other, alone, check_close, make_runner, network, run
+from tests.support.units import finish
 
 AROUND = [1, 2, 16, 17, 20, 21, 256, 257]
 
@@ -214,7 +215,7 @@ def test_a_kind_of_cache_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     job = greedy("a", prompt(1, 40), 12)
 
     def modes() -> tuple[BatchMode, int, list[int]]:
-        mode = find_batch_mode(model, TextOptions())
+        mode = finish(find_batch_mode(model, TextOptions()))
         runner = make_runner(model, mode=mode, cache_bytes=2**24)
         run(runner, [job])
         again = run(runner, [job, greedy("b", prompt(1, 40), 12)]).outcomes["b"]

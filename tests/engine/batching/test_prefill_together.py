@@ -25,6 +25,7 @@ from tests.engine.test_runner import BAD, bad, check_broken, check_the_others, s
 from tests.support.engine_driver import greedy, prompt
 from tests.support.examples import examples, some
 from tests.support.tiny_models import Course, Other, alone, check_close, make_runner, network, run
+from tests.support.units import finish
 
 KINDS = ["qwen3", "qwen3_moe"]
 QUANTIZED: dict[str, Any] = {"kv_bits": 8, "kv_group_size": 32}
@@ -219,7 +220,7 @@ def test_little_memory_for_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_sizes_that_are_tried_beforehand() -> None:
     model, passes = spied("qwen3")
-    warm_up_prefill(model, 256)
+    finish(warm_up_prefill(model, 256))
     assert passes[:3] == [(1, 64), (2, 64), (4, 64)]
     assert passes[3:] == [(1, 128), (2, 128), (1, 192), (1, 256)]
 

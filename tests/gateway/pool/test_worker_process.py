@@ -11,10 +11,12 @@ from orchard.core.events import Finished, Started, Usage
 from orchard.core.request import Request
 from orchard.core.speculation_report import SourceTotals, SpeculationReport
 from orchard.core.tasks.generate import Generate, Message, TextPart
+from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.pool import worker_process
-from orchard.gateway.pool.worker_process import Watchdog, WorkerProcess
+from orchard.gateway.pool.processes import Processes
+from orchard.gateway.pool.worker_process import Launch, Watchdog, WorkerProcess
 from orchard.gateway.replies.event_stream import EventStream
-from orchard.kinds import FAKE
+from orchard.kinds import FAKE, TEXT
 
 _HANG_UP = "import os, sys, time; os.close(int(sys.argv[1])); "
 
@@ -27,13 +29,9 @@ class Program(WorkerProcess):
         self._program = program
         self.started = asyncio.Event()
 
-    async def _start_process(self, fd: int) -> asyncio.subprocess.Process:
-        process = await super()._start_process(fd)
+    def _launch(self) -> Launch:
         self.started.set()
-        return process
-
-    def _command(self, fd: int) -> list[str]:
-        return [sys.executable, "-c", self._program, str(fd)]
+        return Launch(lambda fd: [sys.executable, "-c", self._program, str(fd)])
 
 
 async def ended(program: str) -> str | None:
@@ -184,3 +182,30 @@ def test_mlx_counts_no_graphs_unless_it_is_asked_to(monkeypatch: pytest.MonkeyPa
     assert worker_process._environment()[name] == "0"
     monkeypatch.setenv(name, "1")
     assert worker_process._environment()[name] == "1"
+
+
+_UNTIL_HUNG_UP = "import os, socket, sys; socket.socket(fileno=int(sys.argv[1])).recv(1)"
+
+
+async def test_a_process_that_has_started_is_taken_once_and_for_its_backend() -> None:
+    launched = Launch(lambda fd: [sys.executable, "-c", _UNTIL_HUNG_UP, str(fd)])
+    processes = Processes(Settings(), lambda: None, (FAKE, launched))
+    workers = [processes.take(backend) for backend in (TEXT, FAKE, FAKE)]
+    assert [worker._launched is launched for worker in workers] == [False, True, False]
+    processes.kill()
+    await processes.close()
+
+
+async def test_a_process_that_nobody_takes_ends_with_the_others() -> None:
+    launched = Launch(lambda fd: [sys.executable, "-c", _UNTIL_HUNG_UP, str(fd)])
+    await Processes(Settings(), lambda: None, (FAKE, launched)).close()
+    assert await asyncio.to_thread(launched.process.wait, 30) == 0
+    launched.last_words.close()
+
+
+async def test_details_that_change_replace_the_old_ones() -> None:
+    one = Program("")
+    one._receive(wire.Ready(1.0, 2, {"media": ["image"], "warming_up": True}))
+    one._receive(wire.Details({"warming_up": False}))
+    assert one.complete_status(ModelStatus(state="ready")).health_report()["warming_up"] is False
+    assert one.loaded.details["media"] == ["image"]

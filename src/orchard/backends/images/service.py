@@ -81,7 +81,10 @@ class ImageService(TurnService[_Order]):
         self._emit = emit
         self._loop = asyncio.get_running_loop()
         self._pipeline = await self._load_model(self._load, progress)
-        details: dict[str, str | list[str]] = {"config_name": self._preset.name, "takes": list(self._preset.parameters)}
+        details: dict[str, str | bool | list[str]] = {
+            "config_name": self._preset.name,
+            "takes": list(self._preset.parameters),
+        }
         return LoadResult(self._weights_bytes, details)
 
     def _load(self, progress: Callable[[float], None]) -> Pipeline:

@@ -149,10 +149,8 @@ class TextService(Service):
         try:
             model = await asyncio.wrap_future(self._engine.start())
             await self._prompts.do(self._adopt, model)
-            batching = _BATCHING[self._engine.batch_mode]
-            return LoadResult(
-                self._engine.weights_bytes, {"batching": batching, "media": list(self._prompter.media_kinds)}
-            )
+            media: list[str] = list(self._prompter.media_kinds)
+            return LoadResult(self._engine.weights_bytes, {"media": media, **self.changing_details()})
         except OrchardError:
             raise
         except Exception as error:
@@ -233,6 +231,10 @@ class TextService(Service):
     def starved_requests(self) -> list[str]:
         """Return the requests that wait because they need more memory than there is for now, even alone."""
         return self._starved
+
+    def changing_details(self) -> dict[str, str | bool | list[str]]:
+        """Return how the model batches, and whether it still warms up."""
+        return {"batching": _BATCHING[self._engine.batch_mode], "warming_up": self._engine.is_warming_up}
 
     def memory_use(self) -> MemoryUse:
         """Return what weights, rows and cached prompts take, and what the oldest starved request needs."""

@@ -8,7 +8,7 @@ The sizes of such a pass are rounded up to one of a few, and copies of the first
 first attention of a size takes 50 ms or more longer. So even a single prompt is read in this way.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -247,14 +247,14 @@ def read_rows(
     return caches, made, [array for layer in batched for array in layer.arrays]
 
 
-def warm_up_prefill(model: LanguageModel, most: int, tick: Callable[[], None] = lambda: None) -> None:
-    """Run passes of all sizes over new prompts: up to 512 tokens each, `most` together; call `tick` in between."""
+def warm_up_prefill(model: LanguageModel, most: int) -> Generator[None, None, None]:
+    """Run passes of all sizes over new prompts: up to 512 tokens each, `most` together; each pass is a unit."""
     for count in sorted({_pass_size(0, tokens)[0] for tokens in range(1, 8 * _MIN_ROW_TOKENS + 1)}):
         rows = 1
         while rows * count <= most:
-            tick()
             mx.eval(read_rows(model, [(model.new_cache(), [0] * count)] * rows)[2])
             rows *= 2
+            yield
 
 
 def _round_to_power(rows: int) -> int:

@@ -162,7 +162,9 @@ class SpeculatingRows(Rows):
         return [row for row in self._active if row.wants_more] + self._joining
 
     def _step_limit(self, rows: list[Row]) -> int:
-        return min(self._speculation.controller.proposal_limit(len(rows)), self._room()) if rows else 0
+        if not rows or self._batch.verify_mode is VerifyMode.NEVER:
+            return 0
+        return min(self._speculation.controller.proposal_limit(len(rows)), self._room())
 
     def _row_limit(self, row: Row, rows: int, most: int) -> int:
         """Return how many tokens, up to `most`, may be proposed for a row; `rows`: how many rows decode."""

@@ -1,7 +1,6 @@
 """The gateway process, from its listening socket to its graceful shutdown."""
 
 import asyncio
-import errno
 import logging
 import resource
 import signal
@@ -16,35 +15,22 @@ from msgspec.structs import replace
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchard.config import Settings
-from orchard.core.errors import OrchardError
 from orchard.gateway.http import heads, logs
 from orchard.gateway.http.budget import Budget
 from orchard.gateway.http.connection import Connection
+from orchard.gateway.http.listen import BACKLOG
 from orchard.gateway.http.websocket import Socket
 from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.pool.pool import Pool
 
 log = logging.getLogger("orchard.gateway")
 
-_BACKLOG = 2048
 # Longer than clients keep idle connections (httpx: 5 s), so that none is closed while a client reuses it.
 _KEEP_ALIVE_SECONDS = 75
 # The most files that the gateway has open without any connection: a few for each model, the store, and the log.
 _OWN_FILES = 24
 # How long requests may still send their last events after the grace period.
 _LAST_WORDS_SECONDS = 2
-
-
-def bind_socket(host: str, port: int) -> socket.socket:
-    """Open the listening socket; port 0 chooses a free port. Raise OrchardError("invalid_request") with the reason."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    except (OSError, UnicodeError) as error:  # UnicodeError: not a valid host name
-        reason = str(getattr(error, "strerror", None) or error).partition(" (while ")[0]  # Python repeats the address
-        if getattr(error, "errno", None) == errno.EADDRINUSE:
-            reason = f"{reason}; choose another port with --port, or 0 for one that is free"
-        raise OrchardError("invalid_request", f"can't listen on {host}:{port}: {reason}") from None
 
 
 def run_server(
@@ -71,7 +57,7 @@ def run_server(
         ws=partial(Socket, message_budget=messages, past_budget=pasts),  # type: ignore[arg-type]
         ws_max_size=settings.max_body_bytes,
         ws_per_message_deflate=False,
-        backlog=_BACKLOG,
+        backlog=BACKLOG,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -42,7 +42,7 @@ async def download_model(repo: str, revision: str | None, on_progress: Callable[
                 on_progress(report.done, report.total)
     finally:
         process.stdin.close()  # this ends the process
-        await reap(process, _END_SECONDS)
+        await reap(process.wait, _END_SECONDS, process.kill)
     if report.failed:
         raise report.failed.error()
     if not report.folder:

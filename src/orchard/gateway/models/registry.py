@@ -23,6 +23,7 @@ from orchard.gateway.models.entry import ModelEntry, with_files
 from orchard.gateway.models.gguf import GGUF, is_gguf
 from orchard.gateway.models.model_files import NO_MODEL, FolderReader, ModelFiles
 from orchard.gateway.models.names import check_adapter, check_name, lenient_spellings, list_names, unknown_name_message
+from orchard.kinds import TEXT, Backend
 
 _DEFAULTS = Settings()
 # Searching all models for names to suggest may take at most this share of the time.
@@ -102,6 +103,12 @@ class Registry:
     def configured_models(self) -> list[ModelEntry]:
         """Return the models that the configuration names, with the latest facts from their files."""
         return [one.entry for one in self._configured.values()]
+
+    @property
+    def first_backend(self) -> Backend:
+        """The backend that is probably needed first: that of the first model that is loaded at startup."""
+        entries = sorted(self.configured_models(), key=lambda entry: entry.on_demand)
+        return entries[0].backend if entries else TEXT
 
     def find(self, name: str, adapter: Adapter | None = None) -> ModelEntry:
         """Return the model for requests with this name and adapter, which may have to be downloaded.

@@ -18,9 +18,10 @@ from orchard.gateway.pool.placement import MemoryTurn, ResidentModel
 from orchard.gateway.pool.processes import Processes
 from orchard.gateway.pool.served_model import ServedModel
 from orchard.gateway.pool.waiting import Timer
+from orchard.gateway.pool.worker_process import Launch
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.replies.merge import Merge
-from orchard.kinds import TEXT
+from orchard.kinds import Backend
 
 log = logging.getLogger("orchard.gateway")
 
@@ -32,16 +33,17 @@ _REFILL_SECONDS = 2.0  # after the last load, and between checks whether anythin
 class Pool:
     """All models that are configured or were requested, some of which are in memory."""
 
-    def __init__(self, registry: Registry, settings: Settings) -> None:
+    def __init__(self, registry: Registry, settings: Settings, launched: tuple[Backend, Launch] | None = None) -> None:
+        """Take a worker's process that has started already (`launched`), with its backend."""
         self.registry = registry
         self.models: dict[str, ServedModel] = {}
         """Models that the configuration names or that were requested, by id."""
         self.memory = MemoryBudget(settings.memory_limit)
-        self.processes = Processes(settings, self._read_memory)
+        self.processes = Processes(settings, self._read_memory, launched)
         self.metrics = Metrics()
         self._settings = settings
         self._max_models = settings.max_loaded_models or 1
-        self._backend = TEXT
+        self._backend = registry.first_backend
         """The backend that the next load will probably need."""
         self._queue: dict[str, ServedModel] = {}
         self._turn: MemoryTurn | None = None
@@ -53,13 +55,13 @@ class Pool:
 
     def start(self) -> None:
         """Begin to load the models that are loaded at startup, as far as there is room."""
-        models = [self._served_model(entry) for entry in self.registry.configured_models()]
+        for entry in self.registry.configured_models():
+            self._served_model(entry)
         first = self._startup_models()
         if self._settings.max_loaded_models is None:
             self._max_models = 1 + sum(not self.is_bundled(model.entry) for model in first)
         for model in first:
             model.want()
-        self._backend = next((model.entry.backend for model in models), self._backend)
         self._keep_spare()
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from orchard.config import Settings
 from orchard.core.device_memory import DeviceMemory
-from orchard.gateway.pool.worker_process import WorkerProcess
+from orchard.gateway.pool.worker_process import Launch, WorkerProcess
 from orchard.kinds import Backend
 
 _MOST_LOADS = 64
@@ -17,13 +17,16 @@ _MOST_GROWTH_BYTES = 512 * 2**20
 class Processes:
     """Starts processes, and reuses them for other models."""
 
-    def __init__(self, settings: Settings, on_report: Callable[[], None]) -> None:
-        """`on_report` is called when a process has reported what holds memory."""
+    def __init__(
+        self, settings: Settings, on_report: Callable[[], None], launched: tuple[Backend, Launch] | None = None
+    ) -> None:
+        """`on_report` is called when a process has reported what holds memory. `launched`: one that has started."""
         self.device = DeviceMemory()
         """The newest report on the device that all of them use."""
         self._memory_bytes: int | None = None
         self._on_report = on_report
         self._settings = settings
+        self._launched = launched
         self._tasks: dict[WorkerProcess, asyncio.Task[None]] = {}
         self.spare: list[WorkerProcess] = []
         """Processes without a model."""
@@ -81,6 +84,7 @@ class Processes:
     def kill(self) -> None:
         """Kill all processes; prompts that are not saved are lost. `close` waits for their end."""
         self._closing = True
+        self._drop_launched()
         for worker in self.workers:
             worker.close()
             worker.kill()
@@ -88,10 +92,16 @@ class Processes:
     async def close(self) -> None:
         """End all processes, and wait until they are gone."""
         self._closing = True
+        self._drop_launched()
         tasks = list(self._tasks.values())
         for worker in self.workers:
             worker.close()
         await asyncio.gather(*tasks)
+
+    def _drop_launched(self) -> None:
+        """End a process that nobody has taken."""
+        if self._launched:
+            self._launched[1].socket.close()
 
     def _keep_spare(self, worker: WorkerProcess) -> None:
         self.spare.append(worker)
@@ -103,7 +113,10 @@ class Processes:
             self.spare.remove(worker)
 
     def _start(self, backend: Backend) -> WorkerProcess:
-        worker = WorkerProcess(backend, self._settings)
+        launched = None
+        if self._launched and self._launched[0] == backend:
+            (_, launched), self._launched = self._launched, None
+        worker = WorkerProcess(backend, self._settings, launched)
         worker.on_report = lambda: self._note_report(worker)
         # In a new context, because log lines about the process's end belong to no request.
         task = asyncio.create_task(worker.run(), context=contextvars.Context())

@@ -5,6 +5,7 @@ import itertools
 import logging
 import signal
 import socket
+import subprocess
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -63,13 +64,49 @@ class Watchdog:
         return self._limit > 0 and self._silent > max(self._limit, at_least)
 
 
+class Launch:
+    """A process that has just started, with one end of a socket pair; nobody needs to listen to it yet."""
+
+    def __init__(self, command: Callable[[int], list[str]]) -> None:
+        """`command` gets the file descriptor of the process's end of the socket.
+
+        Raise OSError if files or memory are short, OrchardError if its environment is missing.
+        """
+        self.socket, theirs = socket.socketpair()
+        self.last_words = CrashReason()
+        with theirs:
+            try:
+                self.process = subprocess.Popen(
+                    command(theirs.fileno()),
+                    pass_fds=[theirs.fileno()],
+                    stderr=self.last_words.write_end,
+                    env=_environment(),
+                    start_new_session=True,  # or a signal to the server's group may end it before it ignores signals
+                )
+            except (OSError, OrchardError):
+                self.socket.close()
+                self.last_words.close()
+                raise
+            finally:
+                self.last_words.close_write_end()
+
+
+def launch(backend: Backend, settings: Settings) -> Launch:
+    """Start a worker's process; it begins to import its libraries. Raise what `Launch` raises."""
+    options = ["--log-level", settings.log_level]
+    if settings.log_file:
+        options += ["--log-file", settings.log_file]
+    return Launch(lambda fd: [*backend.command, "--fd", str(fd), *options, *backend.arguments])
+
+
 class WorkerProcess:
-    """A process, which `run` spawns.
+    """A process, which `run` starts unless it was started before.
 
     `on_change` is called when its phase has changed, `on_report` when it has reported what holds its memory.
     """
 
-    def __init__(self, backend: Backend, settings: Settings) -> None:
+    def __init__(self, backend: Backend, settings: Settings, launched: Launch | None = None) -> None:
+        """Take the process if it has started already (`launched`)."""
         self.backend = backend
         self._options = backend.options()  # the load options of its model
         self.phase: Phase = "starting"
@@ -110,7 +147,8 @@ class WorkerProcess:
         self._questions: dict[int, asyncio.Future[CacheState]] = {}
         self._numbers = itertools.count()
         self._ping: int | None = None
-        self._process: asyncio.subprocess.Process | None = None
+        self._launched = launched
+        self._process: subprocess.Popen[bytes] | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._last_words: CrashReason | None = None
         self._closing = False
@@ -251,42 +289,19 @@ class WorkerProcess:
             self._send(wire.Ping(self._ping))
 
     async def _spawn(self) -> asyncio.StreamReader:
-        """Start the process with one end of a socket pair.
-
-        Raise OSError if files or memory are short, OrchardError if its environment is missing.
-        """
-        ours, theirs = socket.socketpair()
-        with theirs:
-            try:
-                self._process = await self._start_process(theirs.fileno())
-            except (OSError, OrchardError):
-                ours.close()
-                raise
-        reader, self._writer = await asyncio.open_connection(sock=ours)
+        """Start the process, and listen to it. Raise what `Launch` raises."""
+        launched = self._launched or self._launch()
+        self._process, self._last_words = launched.process, launched.last_words
+        self._last_words.begin()
+        reader, self._writer = await asyncio.open_connection(sock=launched.socket)
         if self._killed:
             self.kill()
         if self._closing:
             self._writer.close()
         return reader
 
-    async def _start_process(self, fd: int) -> asyncio.subprocess.Process:
-        self._last_words = CrashReason()
-        try:
-            return await asyncio.create_subprocess_exec(
-                *self._command(fd),
-                pass_fds=[fd],
-                stderr=self._last_words.write_end,
-                env=_environment(),
-                start_new_session=True,  # otherwise a signal to the server's group may end it before it ignores signals
-            )
-        finally:
-            self._last_words.begin()
-
-    def _command(self, fd: int) -> list[str]:
-        options = ["--fd", str(fd), "--log-level", self._settings.log_level]
-        if self._settings.log_file:
-            options += ["--log-file", self._settings.log_file]
-        return [*self.backend.command, *options, *self.backend.arguments]
+    def _launch(self) -> Launch:
+        return launch(self.backend, self._settings)
 
     def _cancel(self, request_id: str) -> None:
         self._progress.pop(request_id, None)
@@ -336,6 +351,8 @@ class WorkerProcess:
             case wire.Ready():
                 self.loaded = message
                 self._become("ready")
+            case wire.Details(details):
+                self.loaded = replace(self.loaded, details={**self.loaded.details, **details})
             case wire.LoadFailed(reason, lacks_memory):
                 remedy = self.backend.remedy if self.phase == "starting" else ""
                 self.failure = hide_folders(reason) + (f": {remedy}" if remedy else "")
@@ -381,7 +398,7 @@ class WorkerProcess:
             self._writer.close()
         self._become("ending")
         if self._process:
-            code = await reap(self._process, _CRASH_SECONDS if self.has_crashed else _CLOSE_SECONDS, self.kill)
+            code = await reap(self._wait, _CRASH_SECONDS if self.has_crashed else _CLOSE_SECONDS, self.kill)
             said = ""
             if self._last_words:
                 await self._last_words.end()
@@ -391,6 +408,11 @@ class WorkerProcess:
             if self.has_crashed:
                 log.error("%s: the worker died: %s", self.name, self.failure)
         self._become("gone")
+
+    async def _wait(self) -> int:
+        """Wait for the process to end, in a thread; return its exit code."""
+        assert self._process
+        return await asyncio.to_thread(self._process.wait)
 
     def _ran_out_of_memory(self, code: int, said: str) -> bool:
         if not self.loads:

@@ -74,7 +74,7 @@ def describe_model(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
     now = model.status if model else ModelStatus(state="unloaded")
     state = now.state if model or entry.path else "not_downloaded"
     kind, inputs = KINDS[entry.kind], KINDS[entry.kind].inputs
-    if entry.kind == "vision" and (media := now.details.get("media")) is not None:
+    if entry.kind == "vision" and isinstance(media := now.details.get("media"), list):
         inputs = ("text", *media)
     return {
         "id": name,
@@ -95,6 +95,7 @@ def describe_model(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
         "loaded": state == "ready",
         "state": state,
         "reason": now.reason,
+        "warming_up": False,
         "batching": None,
         "media": None,
         **now.details,
