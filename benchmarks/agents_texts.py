@@ -62,8 +62,8 @@ class Writer:
         return f"{' '.join(words).capitalize()}."
 
     def prose(self, size: int) -> str:
-        """Write paragraphs."""
-        return self._fill(size, lambda: " ".join(self.sentence() for _ in range(5)), "\n\n")
+        """Write a paragraph."""
+        return self._fill(size, self.sentence, " ")
 
     def function(self, name: str) -> str:
         """Write a Python function of about 500 characters."""
