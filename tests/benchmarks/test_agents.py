@@ -56,6 +56,8 @@ def test_calls_have_results_of_recorded_sizes() -> None:
     reads = [len(results[id_]["content"]) for id_, call in calls.items() if call["function"]["name"] == "read"]
     assert 1500 < min(reads) < 3000
     assert 7000 < max(reads) < 12_000
+    edits = [len(call["function"]["arguments"]) for call in calls.values() if call["function"]["name"] == "edit"]
+    assert all(800 < length < 1500 for length in edits)
     assert 30_000 < count_characters(requests(count=1)[0]) < 50_000
 
 
