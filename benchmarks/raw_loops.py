@@ -133,13 +133,17 @@ class Raw:
         return make_prompt_cache(self._model)
 
     def _fill(self, cache: Any, tokens: list[int]) -> None:
-        """Run the model over tokens in pieces of the length that mlx-lm's server takes, and choose the next token."""
+        """Run the model over tokens as mlx-lm does, and choose the next token.
+
+        All but the last token go first, in pieces: an output layer over all of them would take longer than the rest.
+        """
         import mlx.core as mx
 
-        for start in range(0, len(tokens), _PIECE):
-            logits = self._model(mx.array(tokens[start : start + _PIECE])[None], cache=cache)
+        *earlier, last = tokens
+        for start in range(0, len(earlier), _PIECE):
+            self._model(mx.array(earlier[start : start + _PIECE])[None], cache=cache)
             mx.eval([layer.state for layer in cache])
-        logits[0, -1].argmax().item()
+        self._model(mx.array([[last]]), cache=cache)[0, -1].argmax().item()
 
     def _chat_tokens(self, body: dict[str, Any]) -> list[int]:
         body = json.loads(json.dumps(body))
