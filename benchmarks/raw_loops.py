@@ -3,6 +3,8 @@
 The Python that runs it needs mlx-lm but not Orchard, so it can be that of a rival's environment. `Loops` starts it.
 """
 
+import copy
+import itertools
 import json
 import random
 import subprocess
@@ -15,6 +17,7 @@ from typing import Any
 _START = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from benchmarks import raw_loops; raw_loops.main(sys.argv[1])"
 )
+_PIECE = 2048
 _SETTLE = 5  # steps of a whole batch before its time counts
 
 
@@ -30,8 +33,10 @@ class Loops:
 
     def __exit__(self, *_: object) -> None:
         assert self._process.stdin
+        assert self._process.stdout
         self._process.stdin.close()
         self._process.wait()
+        self._process.stdout.close()
 
     def ask(self, loop: str, **arguments: Any) -> dict[str, float]:
         """Run the method of `Raw` with that name."""
@@ -78,6 +83,7 @@ class Raw:
         self._model, self._tokenizer = load(path)[:2]
         self._tokenizer.eos_token_ids = set()
         config = json.loads((Path(path) / "config.json").read_text())
+        self._cache, self._cached = self._new_cache(), list[int]()
         self._vocabulary = (config.get("text_config") or config)["vocab_size"]
 
     def stream(self, context: int, steps: int) -> dict[str, float]:
@@ -98,6 +104,56 @@ class Raw:
         begin = time.perf_counter()
         answer = generate_step(tokens, self._model, max_tokens=steps + 1, sampler=sampler, logits_processors=processors)
         return _times(begin, answer)
+
+    def turn(self, body: dict[str, Any], following: dict[str, Any] | None) -> dict[str, float]:
+        """Time a pass over a chat's tokens that aren't in the cache, until the next token is known.
+
+        Then keep of the cache what the chat has in common with the one that follows; None: nothing.
+        """
+        tokens = self._chat_tokens(body)
+        cached, seconds = len(self._cached), 0.0
+        for _ in range(2):  # the first may compile
+            cache = copy.deepcopy(self._cache) if cached else self._new_cache()
+            begin = time.perf_counter()
+            self._fill(cache, tokens[cached:])
+            seconds = time.perf_counter() - begin
+        figures = {"seconds": seconds, "prompt_tokens": len(tokens), "cached_tokens": cached}
+        pairs = zip(tokens, self._chat_tokens(following) if following else [], strict=False)
+        common = [token for token, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)]
+        if common[:cached] != self._cached:
+            cached, self._cache = 0, self._new_cache()
+        if common[cached:]:
+            self._fill(self._cache, common[cached:])
+        self._cached = common
+        return figures
+
+    def _new_cache(self) -> Any:
+        from mlx_lm.models.cache import make_prompt_cache
+
+        return make_prompt_cache(self._model)
+
+    def _fill(self, cache: Any, tokens: list[int]) -> None:
+        """Run the model over tokens as mlx-lm does, and choose the next token.
+
+        All but the last token go first, in pieces: an output layer over all of them would take longer than the rest.
+        """
+        import mlx.core as mx
+
+        *earlier, last = tokens
+        for start in range(0, len(earlier), _PIECE):
+            self._model(mx.array(earlier[start : start + _PIECE])[None], cache=cache)
+            mx.eval([layer.state for layer in cache])
+        self._model(mx.array([[last]]), cache=cache)[0, -1].argmax().item()
+
+    def _chat_tokens(self, body: dict[str, Any]) -> list[int]:
+        body = json.loads(json.dumps(body))
+        for message in body["messages"]:
+            for call in message.get("tool_calls", ()):
+                call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+        tokens: list[int] = self._tokenizer.apply_chat_template(
+            body["messages"], tools=body["tools"], add_generation_prompt=True, enable_thinking=False
+        )
+        return tokens
 
     def batch(self, rows: int, context: int, steps: int, mixed: bool) -> dict[str, float]:
         """Time `BatchGenerator` as mlx-lm's server drives it, with a sampler object a row."""

@@ -33,8 +33,8 @@ from orchard.core.errors import OrchardError
 from orchard.gateway.models.registry import resolve_model
 
 # The servers differ in whether a model thinks by default; with both spellings of the switch all get the same prompt.
-_SAME_PROMPT = {"enable_thinking": False, "chat_template_kwargs": {"enable_thinking": False}}
-_SECONDS_TO_WRITE = 3.0  # a cache on disk may be written behind the answer
+SAME_PROMPT = {"enable_thinking": False, "chat_template_kwargs": {"enable_thinking": False}}
+SECONDS_TO_WRITE = 3.0  # a cache on disk may be written behind the answer
 
 Report = Callable[[Figures], None]
 
@@ -43,7 +43,7 @@ def play(running: Running, scenarios: Sequence[str], load: LoadProfile, report: 
     """Run scenarios of `orchard bench` against a server that is up."""
 
     async def run() -> None:
-        async with BenchClient(running.url, extra=_SAME_PROMPT) as client:
+        async with BenchClient(running.url, extra=SAME_PROMPT) as client:
             await client.choose_model(running.contender.model)
             await measure_scenarios(client, load, scenarios, report)
 
@@ -53,7 +53,7 @@ def play(running: Running, scenarios: Sequence[str], load: LoadProfile, report: 
 def restart(running: Running, load: LoadProfile, report: Report) -> None:
     """Report how a server that was stopped and started opens the conversation that it has had before."""
     play(running, ["again"], load, lambda _: None)
-    time.sleep(_SECONDS_TO_WRITE)
+    time.sleep(SECONDS_TO_WRITE)
     running.stop()
     running.start()
     play(running, ["again"], load, lambda figures: report(msgspec.structs.replace(figures, scenario="restart")))
