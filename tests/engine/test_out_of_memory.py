@@ -458,6 +458,7 @@ def test_the_engine_evaluates_only_where_the_faults_are() -> None:
         ("drafting/draft_proposer.py", "tolist"),
         ("drafting/head.py", "mx.eval"),
         ("drafting/mtp_proposer.py", "mx.async_eval"),
+        ("prefill_price.py", "np.array"),  # of Python lists
         ("prefix_cache/values.py", "mx.async_eval"),
         ("prefix_cache/values.py", "mx.eval"),
         ("prefix_cache/values.py", "tolist"),  # of a Python array

@@ -107,6 +107,8 @@ def make_runner(
             return make_runner(model.plain, options, weights_bytes, wake, progress)
         if draft and start.verifies:
             start.adopt_draft(draft, speculation, shares.cache)
+    for _ in start.measure_work():  # by the high estimate, a large request would be refused
+        progress(0.8)
     warm_up_once(start.trial())
     rate, gap = start.found.tokens_per_second, options.max_token_gap
     price = None if options.prefill_step_size else PrefillPrice(rate or start.found.chunk / gap, gap)
@@ -174,6 +176,12 @@ class _Start:
     def _num_draft_tokens(self) -> int:
         """The most tokens that an MTP head may guess in a step."""
         return self._options.num_draft_tokens or DRAFT_TOKENS
+
+    def measure_work(self) -> Units:
+        """Measure what a step takes, unless that is known."""
+        if not self.found.work:
+            work = yield from step_work.measure_step_work(self._model, self._options)
+            self.found = replace(self.found, work=work)
 
     def find_modes(self) -> Units:
         """Find out what rows and prompts can share, and which rows may verify, as far as that isn't known."""
@@ -254,9 +262,6 @@ class _Start:
         if not is_warm:
             yield from self._warm_up()
             warm_models.add(name)
-        if not self.found.work:
-            work = yield from step_work.measure_step_work(self._model, self._options)
-            self.found = replace(self.found, work=work)
         if self.found.speeds_are_old:
             chunk, rate = yield from calibration.measure_prefill(self._model)
             self.found = replace(self.found, chunk=chunk, tokens_per_second=rate, measured_at=time.time())
