@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlx_lm.models.cache import ChunkedKVCache, KVCache, RotatingKVCache
 
-from orchard.engine.batching.batched_cache import GROWTH, Lengths, select_states
+from orchard.engine.batching.batched_cache import (
+    GROWTH,
+    Lengths,
+    gather_rows,
+    place_rows,
+    resize_tokens,
+    select_states,
+)
 from orchard.engine.batching.layer_kinds import BatchedKVCache, BatchedRotatingKVCache, Unbatchable, layer_kind_of
 from tests.support.tiny_models import words
 
@@ -106,3 +113,20 @@ def test_a_state_is_the_one_behind_the_kept_tokens(kept: list[int], count: int, 
         state = select_states(found, states([0] * rows), between, states(real))
         assert state.shape == (rows, *shape)
         assert mx.array_equal(state, states(kept))
+
+
+@given(st.data())
+def test_rows_are_placed_as_if_they_were_padded_and_gathered(data: st.DataObject) -> None:
+    def rows(count: int, tokens: int) -> mx.array:
+        return mx.arange(count * 2 * tokens * 3).reshape(count, 2, tokens, 3).astype(mx.float32) + 1
+
+    here, places, size = (data.draw(st.integers(low, 9)) for low in (0, 1, 1))
+    stored = rows(here, places) if here else None
+    keep = data.draw(st.lists(st.integers(0, here - 1), unique=True)) if here else []
+    joined = [rows(1, tokens) for tokens in data.draw(st.lists(st.integers(1, 9), min_size=not keep, max_size=4))]
+    spare = data.draw(st.integers(0, 3))
+    padded = None if stored is None else resize_tokens(stored, size)
+    expected = gather_rows(padded, keep, [resize_tokens(row, size) for row in joined], spare)
+    found = place_rows(stored, keep, joined, spare, size)
+    assert found.shape == expected.shape
+    assert mx.array_equal(found, expected)

@@ -232,6 +232,38 @@ def gather_rows(stored: mx.array | None, keep: Sequence[int], joined: list[mx.ar
     return mx.concatenate(parts) if len(parts) > 1 else parts[0]
 
 
+def place_rows(
+    stored: mx.array | None, keep: Sequence[int], joined: Sequence[mx.array], spare: int, size: int
+) -> mx.array:
+    """Do what `gather_rows` does for arrays (rows, heads, tokens, width); each row gets `size` places.
+
+    Each row is written to its place in one new array: to pad the rows first would take as much memory again, and four
+    times as many launches.
+    """
+    parts = [stored[first : last + 1] for first, last in _runs(keep)] if stored is not None else []
+    parts += joined
+    if spare:
+        parts.append(mx.broadcast_to(parts[0][:1], (spare, *parts[0].shape[1:])))
+    heads, width = parts[0].shape[1], parts[0].shape[3]
+    placed = mx.zeros((sum(part.shape[0] for part in parts), heads, size, width), parts[0].dtype)
+    row = 0
+    for part in parts:
+        placed[row : row + part.shape[0], :, : part.shape[2]] = part[:, :, :size]
+        row += part.shape[0]
+    return placed
+
+
+def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the first and the last of each run of successive numbers."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] + 1 == number:
+            runs[-1] = runs[-1][0], number
+        else:
+            runs.append((number, number))
+    return runs
+
+
 class PlacedArrays:
     """Arrays (rows, heads, places, width) in which each row writes at its own places."""
 
@@ -266,9 +298,10 @@ class PlacedArrays:
 
         All rows get `size` places.
         """
-        self.resize(size)
+        if list(keep) == list(range(self.arrays[0].shape[0] if self.arrays else 0)) and not (joined or spare):
+            self.resize(size)
+            return
         stored: Sequence[mx.array | None] = self.arrays or [None] * len(joined[0])
         self.arrays = [
-            gather_rows(array, keep, [resize_tokens(row[index], size) for row in joined], spare)
-            for index, array in enumerate(stored)
+            place_rows(array, keep, [row[index] for row in joined], spare, size) for index, array in enumerate(stored)
         ]
