@@ -34,6 +34,14 @@ _SETTLE = 5  # tokens that every row draws before time counts
 _COUNTED = 20  # steps whose operations are counted
 
 
+def start_engine(engine: Engine[TextModel]) -> TextModel:
+    """Start an engine, and return its model once all is measured and compiled."""
+    model = engine.start().result()
+    while engine.is_warming_up:
+        time.sleep(0.05)
+    return model
+
+
 class Driven:
     """An engine whose rows never end by themselves."""
 
@@ -44,7 +52,7 @@ class Driven:
             lambda step: self._steps.put((time.perf_counter(), step)),
             TextOptions(speculation="off"),  # random weights repeat themselves: guesses would be right too often
         )
-        self._vocabulary = self._engine.start().result().vocab_size
+        self._vocabulary = start_engine(self._engine).vocab_size
         self._runs = 0
 
     def measure(self, rows: int, context: int, steps: int, mixed: bool) -> dict[str, float]:

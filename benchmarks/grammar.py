@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from benchmarks.engine import start_engine
 from benchmarks.raw_loops import prompt
 from orchard.backends.text.grammar.constraint import Constraints
 from orchard.backends.text.grammar.process import GrammarProcess
@@ -55,7 +56,7 @@ class Driven:
             lambda step: self._steps.put((time.perf_counter(), step)),
             TextOptions(),
         )
-        self._vocab_size = self._engine.start().result().vocab_size
+        self._vocab_size = start_engine(self._engine).vocab_size
         self._runs = 0
         model = load_text_model(path)
         special = special_tokens(model.tokenizer)

@@ -34,6 +34,7 @@ from unittest.mock import patch
 import mlx.core as mx
 from tools.demo_cases.cases import object_schema, read
 
+from benchmarks.engine import start_engine
 from benchmarks.noisy_copy import noisy_copy
 from benchmarks.steady_copy import steady_copy
 from orchard.backends.text.draft import load_draft
@@ -208,7 +209,7 @@ class Contender:
                 options or TextOptions(),
                 load_draft=lambda model: load_draft(path, model, options) if options else None,
             )
-            self.model = self._engine.start().result()
+            self.model = start_engine(self._engine)
         self.verified: dict[str, list[int]] = {}
         self._jobs = 0
 
