@@ -62,6 +62,27 @@ def test_chunks_come_to_take_the_time_that_is_left(
         assert device.seconds(tokens, start) > 0.4 * (GAP - 0.01) - fixed
 
 
+def test_a_sample_that_is_far_too_short_does_not_outweigh_the_others() -> None:
+    """What is left of a step after the time of decode may be next to nothing, by chance."""
+    price = PrefillPrice(6000, GAP)
+    for _ in range(32):
+        price.add_decode(0.03)
+    before = price.tokens(price.free_seconds, 0)
+    price.add(Chunk().join(64, 0), 0.030001)
+    assert price.tokens(price.free_seconds, 0) <= 4 * before
+
+
+def test_the_time_of_decode_is_forgotten_once_a_step_takes_less() -> None:
+    """While prompts never stop, no step without prefill shows that rows have ended."""
+    price = PrefillPrice(6000, GAP)
+    for _ in range(32):
+        price.add_decode(0.1)
+    for _ in range(40):
+        tokens = max(price.tokens(price.free_seconds, 0), LEAST_TOKENS)
+        price.add(Chunk().join(tokens, 0), 0.01 + tokens / 6000)
+    assert price.tokens(price.free_seconds, 0) >= 192
+
+
 def test_a_pass_that_takes_long_by_itself_reads_many_tokens() -> None:
     """Smaller chunks would not make the gaps shorter."""
     price, device = PrefillPrice(50_000, GAP), Device(3e-6, 0.0, fixed=0.06)

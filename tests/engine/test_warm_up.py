@@ -12,13 +12,14 @@ import pytest
 
 from orchard.backends.text.model import TextModel, load_text_model
 from orchard.core.tasks.text_options import TextOptions
+from orchard.engine import runner as runner_module
 from orchard.engine import start
 from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.engine import Engine
 from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import greedy, prompt, wait_until_warm
 from tests.support.grammars import lark
-from tests.support.tiny_models import alone
+from tests.support.tiny_models import Other, alone, network
 
 
 class Warming:
@@ -130,3 +131,31 @@ def test_memory_may_shrink_while_it_warms_up(model_folder: Path, monkeypatch: py
         answer += [drawn.sample.token for drawn in warming.steps.get(timeout=60).tokens]
     assert [answer] == alone(warming.model, job)
     warming.close()
+
+
+def test_an_error_of_the_steps_before_a_unit_leaves_the_unit_to_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Metal, a step's lack of memory is reported late: when the unit after it begins."""
+    model = Other(network("qwen3"))
+    model.fingerprint = "late errors"
+    runner, units = start.make_runner(model, TextOptions(), 0, lambda: None)
+    runner.add(greedy("a", prompt(0, 20), 40))
+    for _ in range(5):
+        runner.step()
+    failures = iter(["[METAL] Command buffer execution failed: Insufficient Memory"])
+
+    def raise_once() -> None:
+        for message in failures:
+            raise RuntimeError(message)
+
+    monkeypatch.setattr(runner_module, "raise_late_errors", raise_once)
+    done: list[str] = []
+
+    def run_unit() -> bool:
+        next(units)
+        done.append("unit")
+        return True
+
+    assert runner.work_beside(run_unit)
+    assert not done
+    assert runner.work_beside(run_unit)
+    assert done == ["unit"]

@@ -18,6 +18,8 @@ LEAST_TOKENS = 64
 """The tokens that a step may read of a prompt, however long they take. On a GPU, fewer take about as long."""
 _MOST_SAMPLES = 32
 _LEAST_TOKEN_SECONDS = 1e-9
+_LEAST_SECONDS = 1e-6
+_MOST_GAIN = 4  # how many times as fast as expected a chunk may be
 _LEAST_SHARE = 0.25  # of the longest gap, for prefill, if decode itself takes too long
 _PAIR_PENALTY = 200  # keeps the price of pairs low while the samples are too similar to show it
 _PASS_PENALTY = 0.3  # does the same for the price of a pass
@@ -76,9 +78,12 @@ class PrefillPrice:
 
     def add(self, chunk: Chunk, seconds: float) -> None:
         """Note the seconds of a chunk and of a step without prefill together."""
-        seconds -= self.decode_seconds
-        if seconds > 0 and chunk.tokens >= LEAST_TOKENS:
-            self._samples.append((chunk, seconds))
+        if seconds < self.decode_seconds:  # rows have ended: a step without prefill takes less now
+            self._decode.clear()
+        if chunk.tokens >= LEAST_TOKENS:
+            expected = self._pass_seconds + chunk.tokens * self._token + chunk.pairs * self._pair
+            # By relative errors, a sample that is far too short would outweigh all others.
+            self._samples.append((chunk, max(seconds - self.decode_seconds, expected / _MOST_GAIN, _LEAST_SECONDS)))
             self._fit()
 
     def seconds(self, tokens: int, start: int) -> float:

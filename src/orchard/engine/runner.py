@@ -142,7 +142,8 @@ class Runner:
     def reserve(self, nbytes: int) -> None:
         """Keep this much memory, but at most half, free for work beside the jobs, from the next step on."""
         self._reserved_bytes = nbytes
-        self._scheduler.limit_memory(self._rows_now, self._shares.rows)
+        for refusal in self._scheduler.limit_memory(self._rows_now, self._shares.rows):
+            self._refuse(refusal)
 
     def adopt(self, found: Calibration, limits: Limits) -> None:
         """Use what was found out about the model, and its limits but those of memory and rows, from the next step on.
@@ -161,16 +162,19 @@ class Runner:
         self._scheduler.adopt(limits)
 
     def work_beside(self, work: Callable[[], bool]) -> bool:
-        """Do work between two steps that may run out of memory, as a step may; return its result, False if it did."""
+        """Do work between two steps that may run out of memory, as a step may; return its result, False if it did.
 
-        def run() -> bool:
+        If the steps before have run out of memory, do nothing and return True: the work is still to be done.
+        """
+
+        def confirm() -> bool:
             self._confirm()  # what the work measures must not include the steps before
-            return work()
+            return True
 
         self._rows.disturb()
         if self._lap:
             self._lap.disturb()
-        return bool(self._survive(run))
+        return not self._survive(confirm) or bool(self._survive(work))
 
     @property
     def planned_bytes(self) -> int:

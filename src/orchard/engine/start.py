@@ -271,9 +271,10 @@ class _Start:
 
     @property
     def _trial_bytes(self) -> int:
-        """The bytes that a unit takes, at most: one long pass or several short rows."""
-        work, most = self.limits.work, _MOST_TOKENS_A_STEP
-        return work.chunk(most, most) + self._footprint.bytes(most) + _TRIAL_ROWS * work.row
+        """The bytes that a unit takes, at most: one long pass with its padding, or several shorter rows."""
+        work, most = self.limits.work, 2 * _MOST_TOKENS_A_STEP
+        rows = max(self._footprint.bytes(most), *(rows * self._footprint.bytes(size) for size, rows in _LONG_PROMPTS))
+        return work.chunk(most, most) + rows + _TRIAL_ROWS * work.row
 
     def _hand_over(self, runner: Runner) -> None:
         """Let a runner use what has been found out."""

@@ -73,7 +73,7 @@ def measure_step_work(model: LanguageModel, options: TextOptions) -> Generator[N
         token=int(_MARGIN * token) or known.token,
         # Attention to a quantised KV cache keeps its scores, and it may begin later.
         place=known.place if options.kv_bits else min(int(_MARGIN * place) + 1, known.place),
-        wide=int(_MARGIN * max(taken[count] - count * each[count] for count in counts)),
+        wide=int(_MARGIN * max(0, *(taken[count] - count * each[count] for count in counts))),
         copies=known.copies,
     )
 

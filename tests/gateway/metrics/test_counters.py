@@ -255,6 +255,27 @@ def test_the_time_to_the_first_token_is_divided_into_parts(
     assert model["first_token_ms"]["median"] == 6000
 
 
+def test_the_parts_of_a_request_that_is_submitted_again_are_those_of_the_second_time(
+    metrics: Metrics, clock: Clock
+) -> None:
+    meter = begin(metrics)
+    meter.note_submission()
+    clock.now += 1
+    meter.see([Started(8), Text("a")])
+    clock.now += 29
+    meter.note_submission()
+    clock.now += 2
+    meter.see([Started(8), Text("a")])
+    meter.see([Finished(("stop",), Usage(8, 8), (), {"prefill": 1.5})])
+    parts = server_stats(metrics, NOW, MEMORY)["models"]["apple"]["first_token_parts_ms"]
+    assert {part: spent["median"] for part, spent in parts.items()} == {
+        "body": 0,
+        "model": 30000,
+        "prefill": 1500,
+        "delivery": 500,
+    }
+
+
 def test_an_answer_without_a_token_has_no_parts(metrics: Metrics, clock: Clock) -> None:
     play(metrics, clock, [Started(8), Finished((), Usage(8, 0), (), {"queue": 1.0})])
     assert server_stats(metrics, NOW, MEMORY)["models"]["apple"]["first_token_parts_ms"] == {}

@@ -13,7 +13,6 @@ from orchard.core.setting import (
     Natural,
     Positive,
     QueueSize,
-    Seconds,
     Size,
     other_names,
     setting,
@@ -172,7 +171,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         when_unset("chosen for the device", example="512"),
     ] = None
     max_token_gap: Annotated[
-        Seconds,
+        Annotated[float, Meta(ge=0.001, le=3600)],
         setting(
             "concurrency",
             "The most seconds between two tokens of an answer while prompts are prefilled, where the device is fast "

@@ -152,8 +152,9 @@ class Meter:
         self._ended = False
 
     def note_submission(self) -> None:
-        """Note that a worker gets the request now."""
+        """Note that a worker gets the request now, for the first time or again."""
         self._submitted_at = self._clock()
+        self._first = None
 
     def see(self, events: Sequence[Event]) -> None:
         """Observe the next events, at least one. Events of a restarted request may repeat."""
@@ -207,8 +208,8 @@ class Meter:
 
     def _batch(self) -> None:
         now = self._clock()
+        self._first = self._first or now
         if self._last is None:
-            self._first = now
             self._model.first_token.add(now - self._begin)
         elif self._draws_tokens:
             self._model.gap.add(now - self._last)

@@ -102,6 +102,7 @@ class Processes:
         """End a process that nobody has taken."""
         if self._launched:
             self._launched[1].socket.close()
+            self._launched[1].process.kill()  # it reads no socket before it has imported everything
 
     def _keep_spare(self, worker: WorkerProcess) -> None:
         self.spare.append(worker)

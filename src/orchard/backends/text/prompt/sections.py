@@ -101,6 +101,9 @@ def section_openers(tokenizer: Any, template_source: str, encode: Callable[[str]
         # A token before it may take a space, or look whether a letter follows: this one begins with neither.
         if token.lstrip or not text.startswith(("<", "[")) or text not in shown:
             return False
+        # Whether a longer token begins with it depends on the text before that.
+        if any(other.single_word and other.content.startswith(text) for other in added):
+            return False
         # Its text begins inside no other token.
         if text in ends or any(f"{text[:size]}\0" in ends for size in range(1, len(text))):
             return False
