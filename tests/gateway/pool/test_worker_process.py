@@ -1,6 +1,7 @@
 """How the end of a worker's process is seen, with processes that run a few lines of Python each, and its silence."""
 
 import asyncio
+import signal
 import sys
 
 import pytest
@@ -197,9 +198,10 @@ async def test_a_process_that_has_started_is_taken_once_and_for_its_backend() ->
 
 
 async def test_a_process_that_nobody_takes_ends_with_the_others() -> None:
-    launched = Launch(lambda fd: [sys.executable, "-c", _UNTIL_HUNG_UP, str(fd)])
+    """Even if it still imports its libraries, and so doesn't see that its socket is closed."""
+    launched = Launch(lambda fd: [sys.executable, "-c", "import time; time.sleep(600)"])
     await Processes(Settings(), lambda: None, (FAKE, launched)).close()
-    assert await asyncio.to_thread(launched.process.wait, 30) == 0
+    assert await asyncio.to_thread(launched.process.wait, 30) == -signal.SIGKILL
     launched.last_words.close()
 
 
