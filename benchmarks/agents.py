@@ -38,7 +38,7 @@ from benchmarks.agents_table import BARE, Turn, scenario_table, turn_table
 from benchmarks.agents_translation import Body, chat_body, parse_request
 from benchmarks.contenders import Contender, Running
 from benchmarks.raw_loops import Loops
-from benchmarks.serving import SAME_PROMPT, SECONDS_TO_WRITE, rival
+from benchmarks.serving import SAME_PROMPT, SECONDS_TO_WRITE, add_arguments
 from orchard.cli import endpoint
 from orchard.cli.bench import new_seed
 from orchard.cli.bench_client import BenchClient
@@ -274,23 +274,12 @@ def _copy_links(model: Path, folder: Path) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="demo")
-    parser.add_argument("--rival", type=rival, action="append", default=[], metavar="NAME=PYTHON")
+    add_arguments(parser)
     parser.add_argument("--scenario", choices=SCENARIOS, nargs="+", default=list(SCENARIOS))
-    parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--tokens", type=int, default=30_000, help="of a session's last prompt, about")
     parser.add_argument("--turns", type=int, default=16, help="requests of a session")
     parser.add_argument("--recorded", type=Path, metavar="FOLDER", help="replay recorded sessions instead")
     parser.add_argument("--bare", action="store_true", help="time bare passes, too")
-    parser.add_argument("--together", action="store_true", help="keep all servers up between their turns")
-    parser.add_argument("--without-orchard", action="store_true")
-    parser.add_argument(
-        "--out",
-        default="",
-        metavar="FILE",
-        help="path of the output files, without suffix (default: a temporary folder)",
-    )
-    parser.add_argument("serve", nargs="*", metavar="-- OPTION", help="goes to orchard serve")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="orchard-agents-") as folder:
         args.out = args.out or f"{folder}/agents"

@@ -137,20 +137,11 @@ def rival(text: str) -> tuple[str, str]:
     return name, python
 
 
-def _scenario(name: str) -> str:
-    return name if name in ("raw", "restart") else check_scenario(name)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of a comparison of servers."""
     parser.add_argument("--model", default="demo")
     parser.add_argument("--rival", type=rival, action="append", default=[], metavar="NAME=PYTHON")
-    parser.add_argument("--scenario", type=_scenario, nargs="+", default=["raw", *DEFAULT_SCENARIOS, "restart"])
     parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--max-tokens", type=int, default=128)
-    parser.add_argument("--prompt-tokens", type=int, default=256)
-    parser.add_argument("--prefix-tokens", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--together", action="store_true", help="keep all servers up between their turns")
     parser.add_argument("--without-orchard", action="store_true")
     parser.add_argument(
@@ -160,6 +151,20 @@ def main() -> None:
         help="path of the output files, without suffix (default: a temporary folder)",
     )
     parser.add_argument("serve", nargs="*", metavar="-- OPTION", help="goes to orchard serve")
+
+
+def _scenario(name: str) -> str:
+    return name if name in ("raw", "restart") else check_scenario(name)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_arguments(parser)
+    parser.add_argument("--scenario", type=_scenario, nargs="+", default=["raw", *DEFAULT_SCENARIOS, "restart"])
+    parser.add_argument("--max-tokens", type=int, default=128)
+    parser.add_argument("--prompt-tokens", type=int, default=256)
+    parser.add_argument("--prefix-tokens", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="orchard-serving-") as folder:
         args.out = args.out or f"{folder}/serving"

@@ -19,16 +19,16 @@ CLAUDE, CODEX, OPENCODE = ("Read", "Edit", "Bash"), ("exec_command", "write_stdi
         (
             CLAUDE,
             [
-                ("Read", {"file_path": "/work/a.py"}),
-                ("Edit", {"file_path": "/work/a.py", "old_string": "a\nb", "new_string": "c"}),
+                ("Read", {"file_path": "/project/a.py"}),
+                ("Edit", {"file_path": "/project/a.py", "old_string": "a\nb", "new_string": "c"}),
                 ("Bash", {"command": "ls"}),
             ],
         ),
         (
             OPENCODE,
             [
-                ("read", {"filePath": "/work/a.py"}),
-                ("edit", {"filePath": "/work/a.py", "oldString": "a\nb", "newString": "c"}),
+                ("read", {"filePath": "/project/a.py"}),
+                ("edit", {"filePath": "/project/a.py", "oldString": "a\nb", "newString": "c"}),
                 ("bash", {"command": "ls"}),
             ],
         ),
@@ -52,7 +52,7 @@ def test_each_agent_is_asked_with_its_own_tools(
     tools: tuple[str, ...], calls: list[tuple[str, dict[str, Any]]]
 ) -> None:
     steps = (Read("a.py"), Edit("a.py", "a\nb", "c"), Run("ls"))
-    assert [call_of(step, tools, Path("/work")) for step in steps] == calls
+    assert [call_of(step, tools, Path("/project")) for step in steps] == calls
 
 
 def test_the_script_can_be_played(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from orchard.device.out_of_memory import is_out_of_memory
 from orchard.engine import memory
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import EngineStep, Job
-from orchard.engine.batching.model import LanguageModel, on_cuda
+from orchard.engine.batching.model import LanguageModel
 from orchard.engine.drafting.head import PredictionHead
 from orchard.engine.runner import Runner
 from orchard.engine.speculation.speculation import Speculation
@@ -258,8 +258,7 @@ class Engine(Generic[M]):
             steps += 1
             if steps >= _STEPS_PER_CLEAR or runner.read_tokens - read >= _READ_TOKENS_PER_CLEAR:
                 steps, read = 0, runner.read_tokens
-                if not on_cuda():  # there, new memory takes long; `MemoryGiver` bounds what is free
-                    mx.clear_cache()
+                mx.clear_cache()
 
     def _run_unit(self, runner: Runner, units: Units) -> None:
         """Run a unit of the calibration or the warm-up; if it fails, run no more.

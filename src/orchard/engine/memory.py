@@ -15,14 +15,12 @@ import mlx.core as mx
 from orchard.core.tasks.text_options import TextOptions
 from orchard.device.memory import recommended_bytes
 from orchard.engine.batching.kv_cache import KVStore
-from orchard.engine.batching.model import on_cuda
 from orchard.engine.speculation.speculation import Speculation
 
 log = logging.getLogger("orchard.engine")
 
 _CACHE_SHARE = 0.25  # of what the weights leave
 _BUFFERS = 16  # the part of what the weights leave that MLX's free buffers may take: see docs/decisions.md
-_BUFFERS_ON_CUDA = 8  # there, new memory takes long
 _SECONDS_BETWEEN_LINES = 10.0
 _REGROWTH = 16  # the budget of cached prompts grows in steps of this part of the memory
 
@@ -99,7 +97,7 @@ class MemoryGiver:
         """Keep within these shares from now on; `rows_bytes`: what the rows take."""
         self._shares = shares
         buffers = mx.get_cache_memory()
-        bound = min(shares.available // (_BUFFERS_ON_CUDA if on_cuda() else _BUFFERS), _default_buffer_limit())
+        bound = min(shares.available // _BUFFERS, _default_buffer_limit())
         mx.set_cache_limit(bound)
         if buffers > bound:
             mx.clear_cache()
