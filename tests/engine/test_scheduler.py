@@ -112,6 +112,27 @@ def test_memory_bounds_admission_by_what_rows_may_soon_take() -> None:
     assert it.plan().begin == ["b"]
 
 
+def test_a_reserve_is_kept_from_what_would_run_beside_others_and_from_nothing_that_runs() -> None:
+    it = scheduler()
+    it.reserve(300)
+    for name in "ab":
+        it.add(ticket(name, prompt=400))
+    assert it.plan().begin == ["a"]  # 408 + 408 leave less than 300
+    assert all(not it.plan().preempt for _ in range(99))  # it grows to 500
+    assert it.plan().begin == []
+    it.reserve(0)
+    assert it.plan().begin == ["b"]
+
+
+def test_what_runs_alone_may_take_the_reserve() -> None:
+    it = scheduler()
+    it.reserve(2**40)
+    assert it.reserved_bytes == 500
+    it.add(ticket("a", prompt=900))
+    assert it.plan().begin == ["a"]
+    assert it.spare_bytes < it.reserved_bytes
+
+
 def test_admission_is_in_order_within_a_class() -> None:
     _, plan = admitted(*(ticket(name) for name in "abcdef"))
     assert plan.begin == ["a", "b", "c", "d"]

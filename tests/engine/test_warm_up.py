@@ -17,9 +17,10 @@ from orchard.engine import start
 from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.engine import Engine
 from orchard.engine.sampling.params import SamplingParams
+from orchard.engine.ticket import Limits
 from tests.support.engine_driver import greedy, prompt, wait_until_warm
 from tests.support.grammars import lark
-from tests.support.tiny_models import Other, alone, network
+from tests.support.tiny_models import Other, alone, footprint, make_runner, network
 
 
 class Warming:
@@ -159,3 +160,29 @@ def test_an_error_of_the_steps_before_a_unit_leaves_the_unit_to_be_done(monkeypa
     assert not done
     assert runner.work_beside(run_unit)
     assert done == ["unit"]
+
+
+def test_work_beside_a_long_answer_waits_for_the_memory_that_the_answer_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchard.engine.job_size.GROWTH", 0)
+    model, memory = network("qwen3"), 2**17
+    size = footprint(model, TextOptions())
+    most = (3 * memory // 4 - size.bytes(0)) // (size.bytes(2) - size.bytes(1))
+    runner = make_runner(model, Limits(max_rows=4, memory_bytes=memory, chunk=64, idle_chunk=64))
+    runner.add(job := greedy("a", prompt(0, 20), most))
+    runner.reserve(memory)
+    answer: list[int] = []
+    done: list[int] = []
+
+    def work() -> bool:
+        done.append(len(answer))
+        return True
+
+    while len(answer) < most:
+        step = runner.step()
+        assert (step.waiting, step.failures) == (0, [])  # it is not preempted
+        answer += [drawn.sample.token for drawn in step.tokens]
+        assert runner.work_beside(work)
+    assert [answer] == alone(model, job)
+    assert done[-1] == most  # the row has ended
+    assert sorted({*done[:-1]}) == list(range(done[-2] + 1))
+    assert most // 4 < done[-2] < 3 * most // 4

@@ -16,8 +16,10 @@ _TURN_TOKENS = 16
 class Occupancy:
     """What running requests take of the rows and of the memory, once all rows have grown by `Limits.room` tokens."""
 
-    def __init__(self, limits: Limits, running: Iterable[Ticket]) -> None:
+    def __init__(self, limits: Limits, running: Iterable[Ticket], reserved_bytes: int = 0) -> None:
+        """`reserved_bytes`: memory that only a request which runs alone may take."""
         self._limits = limits
+        self._reserved_bytes = reserved_bytes
         self._running = list(running)
         self._use_by_kind: dict[_Kind, tuple[Counter[str], Counter[Priority]]] = {}
         rows = sum(ticket.rows for ticket in self._running)
@@ -37,7 +39,8 @@ class Occupancy:
         if self.need("rows", ticket) > self.free["rows"]:
             return "rows"
         with_chunk = self.need("bytes", ticket) + max(self._chunk_bytes(ticket), self._most_chunk)
-        return "bytes" if min(with_chunk, self._limits.memory_bytes) > self.free["bytes"] else None
+        free = self.free["bytes"] - (self._reserved_bytes if self._running else 0)
+        return "bytes" if min(with_chunk, self._limits.memory_bytes) > free else None
 
     def _chunk_bytes(self, ticket: Ticket) -> int:
         return ticket.chunk_bytes(self._limits.work, self._limits.chunk)

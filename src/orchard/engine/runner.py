@@ -75,8 +75,6 @@ class Runner:
         self._scheduler = Scheduler(limits, price)
         self._lap = PrefillLap(price) if price else None
         self._price = price
-        self._shares = Shares(limits.memory_bytes, 0, limits.memory_bytes)
-        self._reserved_bytes = 0
         self._memory = MemoryGiver(store, speculation)
         self._footprint = footprint
         self._sizes = JobSizes(footprint, limits, in_pieces=store.in_pieces, batched_prefill=batched_prefill)
@@ -125,25 +123,17 @@ class Runner:
 
         Jobs that don't fit for now are preempted and wait; jobs that can never fit are rejected.
         """
-        self._shares = shares
         self._survive(lambda: self._memory.limit(shares, self._scheduler.used_bytes))
         if shares.rows != self._sizes.max_request_bytes:
             self._sizes.max_request_bytes = shares.rows
             for work in self._work.values():
                 self._limit_tokens(work)
-        for refusal in self._scheduler.limit_memory(self._rows_now, shares.rows):
+        for refusal in self._scheduler.limit_memory(shares.rows_now, shares.rows):
             self._refuse(refusal)
-
-    @property
-    def _rows_now(self) -> int:
-        """The bytes that rows may take for now."""
-        return self._shares.rows_now - min(self._reserved_bytes, self._shares.rows_now // 2)
 
     def reserve(self, nbytes: int) -> None:
-        """Keep this much memory, but at most half, free for work beside the jobs, from the next step on."""
-        self._reserved_bytes = nbytes
-        for refusal in self._scheduler.limit_memory(self._rows_now, self._shares.rows):
-            self._refuse(refusal)
+        """Keep this much memory for work beside the jobs: see `Scheduler.reserve`."""
+        self._scheduler.reserve(nbytes)
 
     def adopt(self, found: Calibration, limits: Limits) -> None:
         """Use what was found out about the model, and its limits but those of memory and rows, from the next step on.
@@ -164,8 +154,11 @@ class Runner:
     def work_beside(self, work: Callable[[], bool]) -> bool:
         """Do work between two steps that may run out of memory, as a step may; return its result, False if it did.
 
-        If the steps before have run out of memory, do nothing and return True: the work is still to be done.
+        If the steps before have run out of memory, or the jobs leave less than is reserved, do nothing and return True:
+        the work is still to be done.
         """
+        if self._scheduler.running and self._scheduler.spare_bytes < self._scheduler.reserved_bytes:
+            return True
 
         def confirm() -> bool:
             self._confirm()  # what the work measures must not include the steps before
@@ -178,8 +171,8 @@ class Runner:
 
     @property
     def planned_bytes(self) -> int:
-        """The bytes that rows, cached prompts and the last step were planned to take at most."""
-        return self._scheduler.planned_bytes + self.store.nbytes + self._reserved_bytes
+        """The bytes that rows, cached prompts, the last step and work beside it were planned to take at most."""
+        return self._scheduler.planned_bytes + self.store.nbytes + self._scheduler.reserved_bytes
 
     @property
     def use(self) -> Use:

@@ -84,6 +84,7 @@ class Scheduler:
         self._changed = False
         """Whether a waiting request may fit that didn't before."""
         self._max_running: int | None = None
+        self._wanted_reserve = 0
         self._heir = ""
         """The request for which others were displaced last; it goes first."""
 
@@ -167,6 +168,19 @@ class Scheduler:
         for ticket_id in list(self._running):
             self._returning[ticket_id] = self._stop(ticket_id)
         return list(self._returning)
+
+    def reserve(self, nbytes: int) -> None:
+        """Keep this much memory, but at most half, from requests that would run beside others, from the next plan on.
+
+        Running requests may grow into it.
+        """
+        self._wanted_reserve = nbytes
+        self._changed = True
+
+    @property
+    def reserved_bytes(self) -> int:
+        """The bytes that are kept from requests that would run beside others."""
+        return min(self._wanted_reserve, self._limits.memory_bytes // 2)
 
     def limit_running(self, most: int | None) -> None:
         """Admit no further request while `most` are running; None: there is no such limit."""
@@ -270,7 +284,7 @@ class Scheduler:
         displace: list[str] = []
         # A preempted request is not in its queue yet; no other may take its place.
         if self._waiting and not self._returning and (self._changed or not self._plans % _PLANS_PER_LOOK):
-            use = Occupancy(self._limits, self._running.values())
+            use = Occupancy(self._limits, self._running.values(), self.reserved_bytes)
             begin = self._admit(use)
             displace = [] if begin or self._is_full else self._displace(use)
             self._changed = bool(begin or displace)
