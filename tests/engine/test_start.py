@@ -143,20 +143,19 @@ def sampled(name: str, tokens: list[int], count: int, **fields: Any) -> Job:
     return Job(name, tokens, SamplingParams(seed=3, temperature=0.9), count, **fields)
 
 
-def test_memory_is_kept_free_for_the_units(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_kept_free_for_the_units() -> None:
     model = Other(network("qwen3"))
     model.fingerprint = "tight"
     options = TextOptions(memory_limit=2**24, prompt_cache_bytes=0)
     runner, units = start.make_runner(model, options, 0, lambda: None)
     before = runner.planned_bytes
     next(units)
-    limits = runner._scheduler._limits
-    assert (limits.memory_bytes, limits.most_bytes) == (2**23, 2**24), "the half that is left to the jobs"
-    assert runner.planned_bytes > before
+    assert runner._scheduler.reserved_bytes == 2**23, "the other half is left to the jobs"
+    assert runner.planned_bytes == before + 2**23
     runner.limit_memory(Shares(2**24, 0, 2**20))
-    assert runner._scheduler._limits.memory_bytes == 2**19
+    assert runner._scheduler.reserved_bytes == 2**19
     units.close()
-    assert (runner._scheduler._limits.memory_bytes, runner.planned_bytes) == (2**20, before)
+    assert (runner._scheduler.reserved_bytes, runner.planned_bytes) == (0, before)
 
 
 def test_a_draft_shares_the_memory_and_the_cached_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
