@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import matplotlib.font_manager  # noqa: F401  # makes its font cache: a notebook would show a line about that
 import nbformat
 from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient

@@ -22,6 +22,7 @@ def lane() -> Iterator[Lane]:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The exception comes again and again at once, and threads change often."""
     monkeypatch.setattr(time_limit, "_RETRY_SECONDS", 0.0002)
+    monkeypatch.setattr(sys, "unraisablehook", id)  # Python would warn of an exception that it drops
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -54,9 +55,8 @@ class _Freed:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_work_is_ended_although_python_drops_the_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_is_ended_although_python_drops_the_exception() -> None:
     """As it does in every finaliser."""
-    monkeypatch.setattr(sys, "unraisablehook", id)  # it would be warned of
 
     def work() -> None:
         _Freed()
