@@ -14,6 +14,7 @@ from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.batched_cache import GROWTH
 from orchard.engine.batching.job import Job, MediaSpan
 from orchard.engine.batching.model import LanguageModel, PromptEmbeddings
+from orchard.engine.batching.prefill import Prefill
 from orchard.engine.memory import Shares
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
@@ -516,8 +517,17 @@ def test_less_memory_lets_cached_prompts_go() -> None:
 
 @pytest.mark.parametrize("cache_bytes", [0, 2**24])
 @pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2"])
-def test_paused_jobs_bring_nothing_and_go_on_as_if_nothing_had_been(kind: str, cache_bytes: int) -> None:
+def test_paused_jobs_bring_nothing_and_go_on_as_if_nothing_had_been(
+    kind: str, cache_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = network(kind)
+    advance, chunks = Prefill.advance, [0]
+
+    def count(prefill: Prefill, model: LanguageModel, budget: int) -> int:
+        chunks.append(advance(prefill, model, budget))
+        return chunks[-1]
+
+    monkeypatch.setattr(Prefill, "advance", count)
     paused = sampled("a", prompt(1, 12), 30, choices=2)
     other = greedy("b", prompt(2, 9), 30)
     runner = make_runner(model, cache_bytes=cache_bytes)
@@ -536,14 +546,14 @@ def test_paused_jobs_bring_nothing_and_go_on_as_if_nothing_had_been(kind: str, c
     assert outcome.tokens == seen
     assert course.outcomes["b"].reasons != [None]
     assert (course.steps[-1].running, course.steps[-1].waiting) == (0, 1)
-    read = runner.read_tokens
+    read = sum(chunks)
     runner.resume("a")
     while not runner.is_idle:
         course.take(runner.step())
+    again = sum(chunks) - read
     for job in (paused, other):
         assert course.outcomes[job.id].tokens == alone(model, job), job.id
         assert len(course.outcomes[job.id].begun) == 1
-    again = runner.read_tokens - read
     assert again == 0 if cache_bytes else again >= 40, "what was computed is kept where there is a cache"
 
 
@@ -586,3 +596,25 @@ def test_an_abandoned_prompt_is_not_kept_up_to_the_middle_of_a_medium() -> None:
         runner.step()
     runner.cancel("a")
     assert runner.store.counters()["entries"] == 0
+
+
+def test_a_prompt_is_saved_after_the_step_that_completes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To save it may take until its last chunk is computed: the tokens of that step must not wait for it."""
+    runner = make_runner(network("qwen3"), cache_bytes=2**24)
+    events: list[str] = []
+    save = Prefill.save
+
+    def note(prefill: Prefill) -> None:
+        events.append(f"save {prefill.tokens_read}")
+        save(prefill)
+
+    monkeypatch.setattr(Prefill, "save", note)
+    runner.add(greedy("a", prompt(1, 5), 30))
+    for step in range(3):
+        runner.step()
+        events.append(f"step {step}")
+    runner.add(greedy("b", prompt(2, 40), 3))
+    for step in range(3, 6):
+        runner.step()
+        events.append(f"step {step}")
+    assert events == ["step 0", "save 4", "step 1", "step 2", "step 3", "save 39", "step 4", "step 5"]

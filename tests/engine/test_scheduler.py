@@ -1,11 +1,28 @@
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from orchard.core.request import Priority
 from orchard.engine.prefill_price import LEAST_TOKENS, Chunk, PrefillPrice
-from orchard.engine.scheduler import Scheduler, StepPlan, TooLargeRequest
+from orchard.engine.scheduler import Scheduler, TooLargeRequest
 from orchard.engine.ticket import LEAST_CHUNK, Limits, StepWork, Ticket
+
+
+class Step(Struct, frozen=True):
+    """What the scheduler decides for one step."""
+
+    too_large: list[TooLargeRequest]
+    preempt: list[str]
+    begin: list[str]
+    prefill: list[tuple[str, int]]
+    pause: list[str] = []
+    displace: list[str] = []
+
+
+def plan_step(it: Scheduler) -> Step:
+    plan = it.plan()
+    return Step(plan.too_large, plan.preempt, plan.begin, it.plan_prefill(), plan.pause, plan.displace)
 
 
 def scheduler(**changes: Any) -> Scheduler:
@@ -23,18 +40,18 @@ def reading(name: str, tokens: int, priority: Priority = "normal") -> Ticket:
     return ticket(name, priority, prompt_tokens=tokens)
 
 
-def admitted(*tickets: Ticket, **limits: Any) -> tuple[Scheduler, StepPlan]:
+def admitted(*tickets: Ticket, **limits: Any) -> tuple[Scheduler, Step]:
     """A scheduler with these, after its first plan."""
     it = scheduler(**limits)
     for each in tickets:
         assert it.add(each) is None
-    return it, it.plan()
+    return it, plan_step(it)
 
 
 def test_nothing_to_do() -> None:
     it = scheduler()
     assert it.is_idle
-    assert it.plan() == StepPlan([], [], [], [])
+    assert plan_step(it) == Step([], [], [], [])
     it.cancel("nobody")
     it.end_row("nobody")
     it.set_prompt_tokens("nobody", 3)
@@ -44,12 +61,12 @@ def test_nothing_to_do() -> None:
 
 def test_the_life_of_a_request() -> None:
     it, plan = admitted(ticket("a", prompt=50, prompt_tokens=50, rows=2, fixed_bytes=7))
-    assert plan == StepPlan([], [], ["a"], [("a", 40)])
+    assert plan == Step([], [], ["a"], [("a", 40)])
     assert (it.running, it.waiting, it.used_bytes) == (1, 0, 114)
-    assert it.plan() == StepPlan([], [], [], [("a", 10)])
+    assert plan_step(it) == Step([], [], [], [("a", 10)])
     assert it.used_bytes == 114
     for step in range(1, 4):
-        assert it.plan() == StepPlan([], [], [], [])
+        assert plan_step(it) == Step([], [], [], [])
         assert it.used_bytes == 114 + 2 * step
     it.end_row("a")
     assert (it.running, it.used_bytes) == (1, 60)
@@ -61,7 +78,7 @@ def test_the_life_of_a_request() -> None:
 def test_a_row_grows_no_further_than_its_last_token() -> None:
     it, _ = admitted(ticket("a", max_tokens=3))
     for _ in range(5):
-        it.plan()
+        plan_step(it)
     assert it.used_bytes == 3
 
 
@@ -85,23 +102,23 @@ def test_what_could_never_run_is_refused_with_the_numbers() -> None:
     assert it.add(ticket("a", prompt=495, rows=2, fixed_bytes=5)) == TooLargeRequest("a", 1002, 1000)
     assert it.is_idle
     assert it.add(ticket("b", prompt=494, rows=2, fixed_bytes=5)) is None
-    assert it.plan().begin == ["b"]
+    assert plan_step(it).begin == ["b"]
 
 
 def test_one_that_outgrows_the_memory_alone_is_failed_and_nobody_preempted_for_it() -> None:
     it, _ = admitted(ticket("a", prompt=989), ticket("b", "background"))
     assert (it.running, it.waiting) == (1, 1)  # b waits: a could grow
     for _ in range(10):
-        assert it.plan() == StepPlan([], [], [], [])
-    assert it.plan() == StepPlan([TooLargeRequest("a", 1001, 1000)], [], ["b"], [])
+        assert plan_step(it) == Step([], [], [], [])
+    assert plan_step(it) == Step([TooLargeRequest("a", 1001, 1000)], [], ["b"], [])
 
 
 def test_rows_bound_admission() -> None:
     it, plan = admitted(ticket("a", rows=3), ticket("b"), ticket("c"))
     assert plan.begin == ["a", "b"]
-    assert it.plan().begin == []
+    assert plan_step(it).begin == []
     it.end_row("a")
-    assert it.plan().begin == ["c"]
+    assert plan_step(it).begin == ["c"]
 
 
 def test_memory_bounds_admission_by_what_rows_may_soon_take() -> None:
@@ -109,7 +126,7 @@ def test_memory_bounds_admission_by_what_rows_may_soon_take() -> None:
     assert plan.begin == ["a", "c"]  # 408 + 593 are too much; c won't grow by 8
     it.cancel("c")
     it.cancel("a")
-    assert it.plan().begin == ["b"]
+    assert plan_step(it).begin == ["b"]
 
 
 def test_a_reserve_is_kept_from_what_would_run_beside_others_and_from_nothing_that_runs() -> None:
@@ -117,11 +134,11 @@ def test_a_reserve_is_kept_from_what_would_run_beside_others_and_from_nothing_th
     it.reserve(300)
     for name in "ab":
         it.add(ticket(name, prompt=400))
-    assert it.plan().begin == ["a"]  # 408 + 408 leave less than 300
-    assert all(not it.plan().preempt for _ in range(99))  # it grows to 500
-    assert it.plan().begin == []
+    assert plan_step(it).begin == ["a"]  # 408 + 408 leave less than 300
+    assert all(not plan_step(it).preempt for _ in range(99))  # it grows to 500
+    assert plan_step(it).begin == []
     it.reserve(0)
-    assert it.plan().begin == ["b"]
+    assert plan_step(it).begin == ["b"]
 
 
 def test_what_runs_alone_may_take_the_reserve() -> None:
@@ -129,7 +146,7 @@ def test_what_runs_alone_may_take_the_reserve() -> None:
     it.reserve(2**40)
     assert it.reserved_bytes == 500
     it.add(ticket("a", prompt=900))
-    assert it.plan().begin == ["a"]
+    assert plan_step(it).begin == ["a"]
     assert it.spare_bytes < it.reserved_bytes
 
 
@@ -146,7 +163,7 @@ def test_admission_between_the_classes_is_by_weight() -> None:
             it.add(ticket(f"{name}{number}", priority))
     begun = []
     for _ in range(2 * 21):
-        begun += it.plan().begin
+        begun += plan_step(it).begin
         it.cancel(begun[-1])
     assert [sum(name[0] == kind for name in begun) for kind in "inb"] == [32, 8, 2]
     assert begun[:6] == ["i0", "i1", "i2", "i3", "n0", "i4"]
@@ -157,13 +174,13 @@ def test_a_class_saves_nothing_up_while_it_has_no_requests() -> None:
     for number in range(100):
         it.add(ticket(f"i{number}", "interactive"))
     for number in range(50):
-        assert it.plan().begin == [f"i{number}"]
+        assert plan_step(it).begin == [f"i{number}"]
         it.cancel(f"i{number}")
     for number in range(10):
         it.add(ticket(f"b{number}", "background"))
     begun = []
     for _ in range(34):
-        begun += it.plan().begin
+        begun += plan_step(it).begin
         it.cancel(begun[-1])
     assert sum(name[0] == "b" for name in begun) == 2
 
@@ -174,25 +191,25 @@ def test_what_does_not_fit_is_overtaken_only_so_often(priority: Priority, times:
     it.add(ticket("large", priority, prompt=600))
     for number in range(times):
         it.add(ticket(f"small{number}", priority))
-        assert it.plan().begin == [f"small{number}"]
+        assert plan_step(it).begin == [f"small{number}"]
         it.cancel(f"small{number}")
     it.add(ticket("late", priority))
-    assert it.plan().begin == []
+    assert plan_step(it).begin == []
     it.cancel("first")
-    assert it.plan().begin == ["large", "late"]
+    assert plan_step(it).begin == ["large", "late"]
 
 
 def test_short_prompts_share_a_step() -> None:
     it, plan = admitted(*(reading(name, 5) for name in "abcdef"), max_rows=8)
     assert plan.prefill == [("a", 5), ("b", 5), ("c", 5), ("d", 5)]  # no more than four
-    assert it.plan().prefill == [("e", 5), ("f", 5)]
+    assert plan_step(it).prefill == [("e", 5), ("f", 5)]
 
 
 def test_reading_is_slower_while_a_row_decodes() -> None:
     it, plan = admitted(ticket("a"), reading("b", 100))
     assert plan.prefill == [("b", 10)]
     it.cancel("a")
-    assert it.plan().prefill == [("b", 40)]
+    assert plan_step(it).prefill == [("b", 40)]
 
 
 def test_a_small_remainder_goes_only_to_a_prompt_that_it_ends() -> None:
@@ -207,42 +224,42 @@ def test_a_small_remainder_goes_only_to_a_prompt_that_it_ends() -> None:
 def test_a_short_prompt_passes_a_long_one() -> None:
     it, _ = admitted(reading("long", 10_000))
     for _ in range(20):
-        it.plan()
+        plan_step(it)
     it.add(reading("short", 30))
-    assert it.plan().prefill == [("short", 30), ("long", 10)]
+    assert plan_step(it).prefill == [("short", 30), ("long", 10)]
 
 
 def test_equal_prompts_take_turns_and_unequal_ones_by_weight() -> None:
     it, _ = admitted(reading("a", 10_000), reading("b", 10_000))
-    assert [it.plan().prefill[0][0] for _ in range(5)] == ["b", "a", "b", "a", "b"]
+    assert [plan_step(it).prefill[0][0] for _ in range(5)] == ["b", "a", "b", "a", "b"]
     it, _ = admitted(reading("a", 10_000, "interactive"), reading("b", 10_000))
-    assert [it.plan().prefill[0][0] for _ in range(9)] == ["a", "a", "a", "b", "a", "a", "a", "a", "b"]
+    assert [plan_step(it).prefill[0][0] for _ in range(9)] == ["a", "a", "a", "b", "a", "a", "a", "a", "b"]
 
 
 def test_a_new_prompt_makes_nothing_up_for_the_time_before_it() -> None:
     it, _ = admitted(reading("a", 10_000))
     for _ in range(50):
-        it.plan()
+        plan_step(it)
     it.add(reading("b", 10_000))
-    assert [it.plan().prefill[0][0] for _ in range(4)] == ["a", "b", "a", "b"]
+    assert [plan_step(it).prefill[0][0] for _ in range(4)] == ["a", "b", "a", "b"]
 
 
 def test_the_prefix_cache_may_change_its_mind() -> None:
     it, _ = admitted(reading("a", 100))
     it.set_prompt_tokens("a", 5)
-    assert it.plan().prefill == [("a", 5)]
+    assert plan_step(it).prefill == [("a", 5)]
     it.set_prompt_tokens("a", 70)
-    assert [it.plan().prefill for _ in range(3)] == [[("a", 40)], [("a", 30)], []]
+    assert [plan_step(it).prefill for _ in range(3)] == [[("a", 40)], [("a", 30)], []]
 
 
 def test_what_is_read_again_takes_as_much_as_before() -> None:
     it, _ = admitted(ticket("a", prompt=20))
     for _ in range(4):
-        it.plan()
+        plan_step(it)
     it.set_prompt_tokens("a", 25)
-    assert it.plan().prefill == [("a", 25)]
+    assert plan_step(it).prefill == [("a", 25)]
     assert it.used_bytes == 25
-    it.plan()
+    plan_step(it)
     assert it.used_bytes == 26
 
 
@@ -252,20 +269,20 @@ def full(**priorities: Priority) -> Scheduler:
     it, plan = admitted(*(ticket(name, priority, prompt=sizes[name]) for name, priority in priorities.items()))
     assert len(plan.begin) == 4
     for _ in range(14):
-        assert it.plan().preempt == []
+        assert plan_step(it).preempt == []
     assert it.used_bytes == 1000
     return it
 
 
 def test_the_last_admitted_is_preempted_first() -> None:
     it = full(a="normal", b="normal", c="normal", d="normal")
-    assert it.plan().preempt == ["d"]
+    assert plan_step(it).preempt == ["d"]
     assert (it.running, it.waiting) == (3, 1)
 
 
 def test_the_lowest_class_is_preempted_first() -> None:
     it = full(a="background", b="normal", c="interactive", d="interactive")
-    assert it.plan().preempt == ["a"]
+    assert plan_step(it).preempt == ["a"]
 
 
 def test_as_many_are_preempted_as_it_takes() -> None:
@@ -273,52 +290,52 @@ def test_as_many_are_preempted_as_it_takes() -> None:
     small = [ticket(name, prompt=20, bytes_per_token=0) for name in "cd"]
     it, plan = admitted(*growing, *small, room=1)
     assert plan.begin == ["a", "b", "c", "d"]
-    assert [it.plan().preempt for _ in range(3)] == [[], [], ["d", "c"]]
+    assert [plan_step(it).preempt for _ in range(3)] == [[], [], ["d", "c"]]
     assert it.used_bytes == 1000
 
 
 def test_nobody_takes_the_place_of_who_was_preempted() -> None:
     it = full(a="normal", b="normal", c="normal", d="normal")
     it.add(ticket("e", "normal"))
-    assert it.plan() == StepPlan([], ["d"], [], [])
+    assert plan_step(it) == Step([], ["d"], [], [])
     it.cancel("a")
-    assert it.plan().begin == []  # d isn't back yet
+    assert plan_step(it).begin == []  # d isn't back yet
     assert it.requeue("d", 55, 15) is None
-    assert it.plan().begin == ["d", "e"]
+    assert plan_step(it).begin == ["d", "e"]
 
 
 def test_a_preempted_request_goes_on_where_it_was() -> None:
     it = full(a="normal", b="normal", c="normal", d="normal")
     it.add(ticket("e"))
-    assert it.plan().preempt == ["d"]
+    assert plan_step(it).preempt == ["d"]
     assert it.requeue("d", 30, 15) is None
     it.cancel("a")
-    plan = it.plan()
+    plan = plan_step(it)
     assert plan.begin == ["d", "e"]
     assert plan.prefill == [("d", 10)]
     assert it.used_bytes == 2 * 317 + 55 + 1
     for name in "bce":
         it.cancel(name)
     for _ in range(100):
-        it.plan()
+        plan_step(it)
     assert it.used_bytes == 40 + 100  # 15 tokens of its 100 before, 85 since
 
 
 def test_a_preempted_request_may_end_before_it_is_back() -> None:
     for end in (Scheduler.cancel, Scheduler.end_row):
         it = full(a="normal", b="normal", c="normal", d="normal")
-        assert it.plan().preempt == ["d"]
+        assert plan_step(it).preempt == ["d"]
         end(it, "d")
         assert it.requeue("d", 55, 15) is None
         assert (it.running, it.waiting) == (3, 0)
         it.add(ticket("e"))
         it.cancel("a")
-        assert it.plan().begin == ["e"]
+        assert plan_step(it).begin == ["e"]
 
 
 def test_one_that_comes_back_too_large_is_refused() -> None:
     it, _ = admitted(ticket("a", prompt=490), ticket("b", prompt=490, max_tokens=2000))
-    while not it.plan().preempt:
+    while not plan_step(it).preempt:
         pass
     assert it.requeue("b", 0, 511) == TooLargeRequest("b", 1002, 1000)
     assert (it.running, it.waiting) == (1, 0)
@@ -338,14 +355,14 @@ def test_those_who_come_back_keep_their_order_at_the_head() -> None:
     it = scheduler()
     for name, seniority in (("new", -1), ("c", 2), ("a", 0), ("b", 1)):
         it.add(ticket(name, seniority=seniority))
-    assert it.plan().begin == ["a", "b", "c", "new"]
+    assert plan_step(it).begin == ["a", "b", "c", "new"]
 
 
 def test_less_memory_than_there_may_ever_be_refuses_what_can_never_run() -> None:
     it, _ = admitted(ticket("a", prompt=100), ticket("b", prompt=700), ticket("c", prompt=600), ticket("d", prompt=250))
     assert it.limit_memory(650, 650) == []
     assert it.limit_memory(400, 400) == [TooLargeRequest("c", 601, 400)]
-    plan = it.plan()
+    plan = plan_step(it)
     assert plan.too_large == [TooLargeRequest("b", 702, 400)]
     assert (plan.preempt, plan.begin) == ([], ["d"])
 
@@ -354,20 +371,20 @@ def test_what_needs_more_memory_than_there_is_for_now_waits_and_stops_nobody() -
     it, _ = admitted(ticket("a", prompt=100), ticket("b", prompt=700), ticket("c", prompt=600), ticket("d", prompt=250))
     assert it.limit_memory(400, 1000) == []
     assert (it.starved_ids, it.wanted_bytes) == (["c"], 608)
-    assert it.plan().preempt == ["b"]  # it doesn't fit even alone, so "a" need not make room
+    assert plan_step(it).preempt == ["b"]  # it doesn't fit even alone, so "a" need not make room
     assert it.requeue("b", 700, 1) is None
     assert (it.starved_ids, it.wanted_bytes) == (["c", "b"], 709)  # of the older one, which is "b"
-    assert it.plan().begin == ["d"]
+    assert plan_step(it).begin == ["d"]
     it.cancel("a")
     it.cancel("d")
     for number in range(100):  # more than the patience of one that may be overtaken
         assert it.add(ticket(f"small {number}", prompt=20)) is None
-        assert it.plan().begin == [f"small {number}"]
+        assert plan_step(it).begin == [f"small {number}"]
         it.cancel(f"small {number}")
     assert it.add(ticket("never", prompt=1000)) == TooLargeRequest("never", 1001, 1000)
     assert it.limit_memory(1000, 1000) == []
     assert (it.starved_ids, it.wanted_bytes) == ([], 0)
-    assert it.plan().begin[0] == "b"
+    assert plan_step(it).begin[0] == "b"
 
 
 def test_a_starved_request_may_be_cancelled_and_paused_and_lose_choices() -> None:
@@ -380,7 +397,7 @@ def test_a_starved_request_may_be_cancelled_and_paused_and_lose_choices() -> Non
     it.pause("paused")
     it.end_row("two")
     assert (it.starved_ids, it.waiting) == ([], 2)
-    assert it.plan().begin == ["two"]
+    assert plan_step(it).begin == ["two"]
     assert it.resume("paused") is None
     assert it.starved_ids == ["paused"]
 
@@ -389,16 +406,16 @@ def test_chunks_get_smaller_when_memory_is_short_but_not_to_nothing() -> None:
     it = scheduler(chunk=256, idle_chunk=256, work=StepWork(token=2))
     it.add(ticket("long", prompt=500, prompt_tokens=500, length=500, max_tokens=100))
     it.add(ticket("short", prompt=100, prompt_tokens=100, length=100, max_tokens=100))
-    plan = it.plan()
+    plan = plan_step(it)
     assert plan.begin == ["long"]  # "short" could not be read in chunks of the usual size beside it
     assert plan.prefill == [("long", (1000 - 501 - 2) // 2)]
     assert it.planned_bytes <= 1000
     it.limit_memory(540, 1000)
-    assert it.plan().prefill == [("long", 18)]
+    assert plan_step(it).prefill == [("long", 18)]
     it.limit_memory(535, 1000)
-    assert it.plan().prefill == [("long", LEAST_CHUNK)]
+    assert plan_step(it).prefill == [("long", LEAST_CHUNK)]
     it.limit_memory(534, 1000)
-    assert it.plan().preempt == ["long"]
+    assert plan_step(it).preempt == ["long"]
     assert it.requeue("long", 500, 0) is None
     assert it.starved_ids == ["long"]
 
@@ -413,12 +430,12 @@ class Priced:
         limits = Limits(8, 2**40, chunk=64, idle_chunk=2048)
         self.scheduler = Scheduler(limits, self.price)
         self.scheduler.add(ticket("row"))
-        self.scheduler.plan()
+        plan_step(self.scheduler)
         for number, tokens in enumerate(prompts):
             self.scheduler.add(ticket(f"{number}", prompt_tokens=tokens, length=tokens, **changes))
 
     def prefill(self) -> list[tuple[str, int]]:
-        return self.scheduler.plan().prefill
+        return plan_step(self.scheduler).prefill
 
 
 def test_beside_rows_a_step_reads_what_its_time_allows() -> None:
@@ -466,14 +483,14 @@ def test_what_must_be_read_whole_is_admitted_with_the_bytes_of_that() -> None:
     )
     assert it.add(ticket("whole", prompt=300, prompt_tokens=300, length=300, least=0)) is None
     assert it.add(ticket("other", prompt=150, prompt_tokens=150, length=150)) is None
-    assert it.plan().begin == ["whole"]
+    assert plan_step(it).begin == ["whole"]
 
 
 def test_rows_that_join_and_draw_take_memory() -> None:
     it = scheduler(work=StepWork(row=90, copies=0.5))
     for name in ("a", "b", "c"):
         it.add(ticket(name, prompt=200))
-    assert it.plan().begin == ["a", "b"]  # 1.5 * 201 + 90 each, and room for 7 tokens more
+    assert plan_step(it).begin == ["a", "b"]  # 1.5 * 201 + 90 each, and room for 7 tokens more
     assert it.planned_bytes == 2 * (301 + 90)
     assert it.room == 1  # another token of each would take 91 bytes
 
@@ -481,26 +498,26 @@ def test_rows_that_join_and_draw_take_memory() -> None:
 def test_less_memory_preempts_and_more_admits_again() -> None:
     it, _ = admitted(ticket("a", prompt=300), ticket("b", prompt=300))
     it.limit_memory(500, 1000)
-    assert it.plan().preempt == ["b"]
+    assert plan_step(it).preempt == ["b"]
     assert it.requeue("b", 301, 1) is None
-    assert it.plan().begin == []
+    assert plan_step(it).begin == []
     it.limit_memory(1000, 1000)
-    assert it.plan().begin == ["b"]
+    assert plan_step(it).begin == ["b"]
 
 
 def test_the_bound_of_a_request_counts_what_it_generated_before_it_was_preempted() -> None:
     it, _ = admitted(ticket("a", prompt=300, max_tokens=50), ticket("b", prompt=300, max_tokens=50))
-    it.plan()
+    plan_step(it)
     it.limit_memory(500, 1000)
-    it.plan()
+    plan_step(it)
     it.requeue("b", 0, 2)
     it.limit_memory(1000, 1000)
     it.limit_tokens("b", 5)
     it.limit_tokens("unknown", 5)
-    it.plan()
+    plan_step(it)
     it.cancel("a")
     for _ in range(6):
-        it.plan()
+        plan_step(it)
     assert it.used_bytes == 300 + 5
     it.limit_tokens("b", 7)
     assert it.used_bytes == 300 + 7
@@ -509,19 +526,19 @@ def test_the_bound_of_a_request_counts_what_it_generated_before_it_was_preempted
 def test_a_paused_request_gives_its_memory_back_and_goes_on_where_it_was() -> None:
     it, _ = admitted(ticket("a", prompt=300), ticket("b", prompt=300))
     it.add(ticket("c", prompt=600))
-    assert it.plan().begin == []
+    assert plan_step(it).begin == []
     it.pause("a")
-    plan = it.plan()
+    plan = plan_step(it)
     assert (plan.pause, plan.preempt, plan.begin) == (["a"], [], [])
     assert it.requeue("a", 30, 2) is None
     assert (it.running, it.waiting, it.used_bytes) == (1, 2, 303)
     it.cancel("b")
-    assert it.plan().begin == ["c"]
+    assert plan_step(it).begin == ["c"]
     it.cancel("c")
     assert it.is_idle
-    assert it.plan() == StepPlan([], [], [], [])
+    assert plan_step(it) == Step([], [], [], [])
     assert it.resume("a") is None
-    assert it.plan() == StepPlan([], [], ["a"], [("a", 30)])
+    assert plan_step(it) == Step([], [], ["a"], [("a", 30)])
     assert (it.running, it.waiting, it.used_bytes) == (1, 0, 302)
 
 
@@ -531,14 +548,14 @@ def test_a_request_that_waits_can_be_paused() -> None:
     it.cancel("a")
     assert it.is_idle
     it.resume("b")
-    assert it.plan().begin == ["b"]
+    assert plan_step(it).begin == ["b"]
 
 
 def test_a_pause_may_be_over_before_it_has_begun() -> None:
     it, _ = admitted(ticket("a"))
     it.pause("a")
     it.resume("a")
-    assert it.plan().pause == []
+    assert plan_step(it).pause == []
     assert it.running == 1
 
 
@@ -547,7 +564,7 @@ def test_a_paused_request_may_be_cancelled() -> None:
     for name in "abc":
         it.pause(name)
     it.cancel("a")
-    assert it.plan().pause == ["b"]
+    assert plan_step(it).pause == ["b"]
     it.cancel("b")
     assert it.requeue("b", 1, 1) is None
     it.cancel("c")
@@ -560,7 +577,7 @@ def test_a_paused_request_may_be_cancelled() -> None:
 def test_a_paused_request_that_has_become_too_large_is_refused() -> None:
     it, _ = admitted(ticket("a", prompt=500))
     it.pause("a")
-    it.plan()
+    plan_step(it)
     it.requeue("a", 500, 0)
     assert it.limit_memory(400, 400) == []
     assert it.resume("a") == TooLargeRequest("a", 501, 400)
@@ -571,14 +588,14 @@ def test_how_far_rows_may_get_in_a_step() -> None:
     """As far as the memory goes once each has its next token; nowhere if no row decodes."""
     limits = Limits(max_rows=9, memory_bytes=1000, chunk=64, idle_chunk=64, room=30)
     scheduler = Scheduler(limits)
-    scheduler.plan()
+    plan_step(scheduler)
     assert scheduler.room == 0
     scheduler.add(Ticket("a", "normal", 0, 2, 50, 100, 4))
     scheduler.add(Ticket("b", "normal", 0, 1, 50, 300, 4))
-    scheduler.plan()
+    plan_step(scheduler)
     assert scheduler.room == 30
     for _ in range(12):
-        scheduler.plan()
+        plan_step(scheduler)
     # 1,000 - 2 * (100 + 13 * 4) - (300 + 13 * 4), by three rows of 4
     assert scheduler.room == 28
 
@@ -586,7 +603,7 @@ def test_how_far_rows_may_get_in_a_step() -> None:
 def test_states_that_a_step_keeps_for_each_token_take_memory() -> None:
     it = scheduler(memory_bytes=1000, room=30)
     it.add(ticket("a", prompt=100, fixed_bytes=90, state_bytes=90))
-    it.plan()
+    plan_step(it)
     # 1,000 - (100 + 90 + 1), by 1 + 90
     assert it.room == 8
 
@@ -595,11 +612,11 @@ def test_a_row_that_got_several_tokens() -> None:
     limits = Limits(max_rows=9, memory_bytes=1000, chunk=64, idle_chunk=64, room=30)
     scheduler = Scheduler(limits)
     scheduler.add(Ticket("a", "normal", 0, 1, 50, 100, 4))
-    scheduler.plan()
+    plan_step(scheduler)
     scheduler.note_generated("a", 20)
     assert scheduler.used_bytes == 100 + 20 * 4
     scheduler.note_generated("a", 7)
     scheduler.note_generated("nobody", 7)
     assert scheduler.used_bytes == 100 + 20 * 4
-    scheduler.plan()
+    plan_step(scheduler)
     assert scheduler.used_bytes == 100 + 21 * 4

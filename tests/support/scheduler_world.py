@@ -185,23 +185,22 @@ class World:
         assert starved == set(self.scheduler.starved_ids)
         assert self.running or len(self.waiting) == len(starved) or plan.displace or plan.preempt, "idle with work"
         decoding = [work for work in self.running if not work.left]
-        self.check_budget(plan, bool(decoding))
+        prefill = self.scheduler.plan_prefill()
+        self.check_budget(prefill, bool(decoding))
         self.chunk_bytes = 0
-        for name, tokens in plan.prefill:
+        for name, tokens in prefill:
             self.prefill(self.known[name], tokens)
         for work in decoding:
             self.decode(work)
-        assert not self.running or decoding or plan.prefill, "a step in which nothing happens"
+        assert not self.running or decoding or prefill, "a step in which nothing happens"
         self.busy_steps += bool(self.running)
 
-    def check_budget(self, plan: StepPlan, decoding: bool) -> None:
+    def check_budget(self, prefill: list[tuple[str, int]], decoding: bool) -> None:
         budget = self.limits.chunk if decoding else self.limits.idle_chunk
-        assert sum(tokens for _, tokens in plan.prefill) <= budget
-        assert len({name for name, _ in plan.prefill}) == len(plan.prefill) <= 4
-        assert all(tokens > 0 for _, tokens in plan.prefill)
-        assert bool(plan.prefill) == any(work.left for work in self.running), (
-            "nothing is read though there is something"
-        )
+        assert sum(tokens for _, tokens in prefill) <= budget
+        assert len({name for name, _ in prefill}) == len(prefill) <= 4
+        assert all(tokens > 0 for _, tokens in prefill)
+        assert bool(prefill) == any(work.left for work in self.running), "nothing is read though there is something"
 
     def check_totals(self) -> None:
         assert sum(len(work.lengths) for work in self.running) <= self.limits.max_rows

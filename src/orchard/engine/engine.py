@@ -43,8 +43,6 @@ class Peak(NamedTuple):
 
 
 _CRASH_STATUS = 70  # sysexits.h: EX_SOFTWARE
-_STEPS_PER_CLEAR = 256
-_READ_TOKENS_PER_CLEAR = 4096
 _SECONDS_UNTIL_IDLE_CLEAR = 5.0
 _SECONDS_UNTIL_SAVING = 0.5  # most next turns of a conversation come sooner, and saving would delay them
 _SECONDS_BETWEEN_USES = 0.25
@@ -239,8 +237,6 @@ class Engine(Generic[M]):
         self._progress(_LOADING_SHARE + (1 - _LOADING_SHARE) * fraction)
 
     def _loop(self, runner: Runner, units: Units) -> None:
-        steps = 0
-        read = 0
         reported: tuple[int, int, list[str]] = (0, 0, [])
         while self._handle_messages(runner):
             self._begin_work()
@@ -255,10 +251,6 @@ class Engine(Generic[M]):
             if step.starts or step.scores or step.tokens or step.hidden_states or step.failures or reported != jobs:
                 reported = jobs
                 self._deliver(replace(step, waiting=jobs[1]))
-            steps += 1
-            if steps >= _STEPS_PER_CLEAR or runner.read_tokens - read >= _READ_TOKENS_PER_CLEAR:
-                steps, read = 0, runner.read_tokens
-                mx.clear_cache()
 
     def _run_unit(self, runner: Runner, units: Units) -> None:
         """Run a unit of the calibration or the warm-up; if it fails, run no more.

@@ -81,13 +81,13 @@ class Runner:
         self._work: dict[str, Work] = {}
         self._failures: list[JobFailure] = []
         self._starts: list[JobStart] = []
+        self._complete: list[str] = []  # the jobs of which the last step has read a prompt's last tokens
         self._scores: list[tuple[Work, Logprobs]] = []  # launched, not read yet
         self._hidden_states: list[tuple[Work, mx.array]] = []  # launched, not read yet
         self._results = Results(lambda work: self._work.get(work.job.id) is work, self._end)
         self._errors_come_late = has_late_errors()
         self._shortage = Shortage()
         self._reported_jobs: tuple[int, list[str]] = (0, [])  # the jobs that the last step reported
-        self.read_tokens = 0
 
     @property
     def batch_mode(self) -> BatchMode:
@@ -250,6 +250,9 @@ class Runner:
 
     def _step(self) -> None:
         self.store.settle(self._rows.read_draws, self._rows.launched_draws + 2)  # a step launches one draw
+        complete, self._complete = self._complete, []
+        for job_id in complete:
+            self._guard(job_id, self._start_rows)
         plan = self._scheduler.plan()
         for refusal in plan.too_large:
             self._refuse(refusal)
@@ -260,12 +263,13 @@ class Runner:
         for job_id in plan.begin:
             self._guard(job_id, self._begin)
         self.store.end_admission()
+        prefill = self._scheduler.plan_prefill()
         self._decode()
         launched, self._hidden_states = self._hidden_states, []
-        self._prefill(plan.prefill)
+        self._prefill(prefill)
         for work, vector in launched:
             self._results.hold(self._rows.launched_draws + 1, work, HiddenState(work.job.id, np.array(vector)))
-        if plan.prefill:
+        if prefill:
             self._rows.disturb()
             # The device is busy with the prompts, so waiting for the newest tokens costs nothing.
             self._hold_tokens(self._rows.read())
@@ -313,7 +317,7 @@ class Runner:
             running, LoneJob(alone.job.id, sum(alone.released_tokens) + alone.released_scores) if alone else None
         )
         self._results.drop_pending()
-        self._scores, self._hidden_states = [], []
+        self._complete, self._scores, self._hidden_states = [], [], []
         self._rows.drop_all()
         self._model.drop_all()
         self.store.retract()
@@ -337,7 +341,7 @@ class Runner:
             work.has_begun = True
             prefill, _ = work.prefills[0]
             self._starts.append(JobStart(work.job.id, prefill.cached_tokens, prefill.miss))
-        self._read_prompt(work, 0)
+        self._start_rows(work)
 
     def _prefill(self, due: list[tuple[str, int]]) -> None:
         """Prefill each (job id, tokens) of `due`; similar prompts share a pass."""
@@ -378,27 +382,37 @@ class Runner:
             self._guard(work.job.id, partial(self._read_prompt, budget=tokens))
 
     def _read_prompt(self, work: Work, budget: int) -> None:
-        """Prefill up to `budget` tokens; a job whose prompt is complete decodes from the next step on."""
-        while work.prefills:
-            prefill, choices = work.prefills[0]
-            read = prefill.advance(self._model, budget)
-            budget -= read
-            self.read_tokens += read
-            if self._lap:
-                self._lap.note(read, prefill.tokens_read - read)
-            if prefill.scoring:
-                work.scored_tokens = max(work.scored_tokens, prefill.tokens_read)
-                self._scores += [(work, piece) for piece in prefill.scoring.take()]
-            if prefill.tokens_left:
-                break
+        """Prefill up to `budget` tokens. If that completes the prompt, the next step begins with `_start_rows`.
+
+        To save a prompt may take until its last chunk is computed, and the tokens of other rows must not wait for that.
+        """
+        if not work.prefills:
+            return
+        prefill, _ = work.prefills[0]
+        read = prefill.advance(self._model, budget)
+        if self._lap:
+            self._lap.note(read, prefill.tokens_read - read)
+        if prefill.scoring:
+            work.scored_tokens = max(work.scored_tokens, prefill.tokens_read)
+            self._scores += [(work, piece) for piece in prefill.scoring.take()]
+        if not prefill.tokens_left:
+            self._complete.append(work.job.id)
+        self._set_prompt_tokens(work)
+
+    def _start_rows(self, work: Work) -> None:
+        """Save the prompts of a job that are complete; their rows decode from the current step on."""
+        while work.prefills and not work.prefills[0][0].tokens_left:
+            prefill, choices = work.prefills.pop(0)
             prefill.save()
             work.job.stopwatch.lap("prefill")
-            del work.prefills[0]
             if prefill.hidden_state is None:
                 for row in work.start_rows(prefill, choices):
                     self._rows.join(row)
             else:
                 self._hidden_states.append((work, prefill.hidden_state))
+        self._set_prompt_tokens(work)
+
+    def _set_prompt_tokens(self, work: Work) -> None:
         self._scheduler.set_prompt_tokens(work.job.id, sum(prefill.tokens_left for prefill, _ in work.prefills))
 
     def _decode(self) -> None:

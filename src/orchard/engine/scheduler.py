@@ -45,18 +45,16 @@ class TooLargeRequest(Struct, frozen=True):
 
 
 class StepPlan(Struct, frozen=True):
-    """The plan of one step. Carry it out in the order below; decode every row before the prefill.
+    """Who runs in a step. Carry it out in the order below, then call `plan_prefill`.
 
     `too_large`: fail these; the scheduler has forgotten them. `preempt`, `pause`, `displace`: free their memory, then
     call `requeue`; `preempt` for lack of memory, `displace` for another caller's fair share. `begin`: admitted, for
-    the first time or again. `prefill`: (id, tokens) of the prompts to prefill; a request whose prompt is complete
-    decodes from the next step on.
+    the first time or again.
     """
 
     too_large: list[TooLargeRequest]
     preempt: list[str]
     begin: list[str]
-    prefill: list[tuple[str, int]]
     pause: list[str] = []
     displace: list[str] = []
 
@@ -269,7 +267,7 @@ class Scheduler:
         return self._enqueue(ticket)
 
     def plan(self) -> StepPlan:
-        """Decide the next step."""
+        """Decide who runs in the next step."""
         pause = [ticket_id for ticket_id in self._running if ticket_id in self._to_pause]
         for ticket_id in pause:
             self._returning[ticket_id] = self._stop(ticket_id)
@@ -289,11 +287,52 @@ class Scheduler:
             displace = [] if begin or self._is_full else self._displace(use)
             self._changed = bool(begin or displace)
             self._rows_bytes = self._needed_bytes()
-        decoding = [ticket for ticket in self._running.values() if not ticket.prompt_tokens]
-        prefill = self._divide_prefill(beside_rows=bool(decoding))
-        for ticket in decoding:
-            ticket.generated += 1
-        return StepPlan(too_large, preempt, begin, prefill, pause, displace)
+        self._chunk_bytes = 0
+        for ticket in self._running.values():
+            if not ticket.prompt_tokens:
+                ticket.generated += 1
+        return StepPlan(too_large, preempt, begin, pause, displace)
+
+    def plan_prefill(self) -> list[tuple[str, int]]:
+        """Divide the planned step's prompt tokens among the prompts in prefill; return (id, tokens) for each chunk.
+
+        A request whose prompt gets complete decodes from the next step on. Call this once after each `plan`, when the
+        requests that begin know what is cached of their prompts.
+        """
+        beside_rows = any(not ticket.prompt_tokens for ticket in self._running.values())
+        pieces: list[tuple[str, int]] = []
+        price = self._price if beside_rows else None
+        left = budget = self._limits.chunk if beside_rows and not price else self._limits.idle_chunk
+        seconds = price.free_seconds if price else 0.0
+        work = self._limits.work
+        while left and len(pieces) < self._limits.pieces:
+            # A small remainder isn't worth a forward pass unless it completes a prompt.
+            most = left if left < budget // 4 else None
+            ticket = next((one for one in self._reading if most is None or one.prompt_tokens <= most), None)
+            if not ticket:
+                break
+            least = min(ticket.least_tokens, ticket.prompt_tokens)
+            fitting = work.tokens(self._limits.memory_bytes - self.planned_bytes, ticket.length)
+            if pieces and fitting < least:
+                break  # the first one always fits: see `_preempt`
+            wanted = min(ticket.prompt_tokens, left)
+            tokens = min(wanted, max(fitting, least))
+            if price:
+                start = ticket.length - ticket.prompt_tokens
+                affordable = price.tokens(seconds, start)
+                if pieces and affordable < min(tokens, max(least, LEAST_TOKENS)):
+                    break
+                tokens = min(tokens, max(affordable, least, LEAST_TOKENS))
+                seconds -= price.seconds(tokens, start)
+            self._chunk_bytes += work.chunk(max(tokens, least), ticket.length)
+            ticket.prompt_tokens -= tokens
+            self._reading.charge(ticket.id, tokens)
+            self._update_reading(ticket)
+            left -= tokens
+            pieces.append((ticket.id, tokens))
+            if tokens < wanted:
+                break
+        return pieces
 
     @property
     def room(self) -> int:
@@ -440,40 +479,3 @@ class Scheduler:
                     victim.displacements += 1
                 return [victim.id for victim in victims]
         return []
-
-    def _divide_prefill(self, *, beside_rows: bool) -> list[tuple[str, int]]:
-        """Divide a step's prompt tokens among the prompts in prefill; return (id, tokens) for each chunk."""
-        pieces: list[tuple[str, int]] = []
-        price = self._price if beside_rows else None
-        left = budget = self._limits.chunk if beside_rows and not price else self._limits.idle_chunk
-        seconds = price.free_seconds if price else 0.0
-        work = self._limits.work
-        self._chunk_bytes = 0
-        while left and len(pieces) < self._limits.pieces:
-            # A small remainder isn't worth a forward pass unless it completes a prompt.
-            most = left if left < budget // 4 else None
-            ticket = next((one for one in self._reading if most is None or one.prompt_tokens <= most), None)
-            if not ticket:
-                break
-            least = min(ticket.least_tokens, ticket.prompt_tokens)
-            fitting = work.tokens(self._limits.memory_bytes - self.planned_bytes, ticket.length)
-            if pieces and fitting < least:
-                break  # the first one always fits: see `_preempt`
-            wanted = min(ticket.prompt_tokens, left)
-            tokens = min(wanted, max(fitting, least))
-            if price:
-                start = ticket.length - ticket.prompt_tokens
-                affordable = price.tokens(seconds, start)
-                if pieces and affordable < min(tokens, max(least, LEAST_TOKENS)):
-                    break
-                tokens = min(tokens, max(affordable, least, LEAST_TOKENS))
-                seconds -= price.seconds(tokens, start)
-            self._chunk_bytes += work.chunk(max(tokens, least), ticket.length)
-            ticket.prompt_tokens -= tokens
-            self._reading.charge(ticket.id, tokens)
-            self._update_reading(ticket)
-            left -= tokens
-            pieces.append((ticket.id, tokens))
-            if tokens < wanted:
-                break
-        return pieces

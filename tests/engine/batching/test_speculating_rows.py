@@ -17,6 +17,7 @@ from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
+from orchard.engine.speculation.interface import SpeculatingRow
 from orchard.engine.speculation.speculation import Speculation
 from orchard.engine.ticket import Limits
 from tests.support.drafting import Wrong, drafting
@@ -296,13 +297,21 @@ def test_rows_are_opened_and_closed() -> None:
     assert not oracle.open_rows
 
 
-def test_a_row_that_goes_before_its_first_step_is_closed() -> None:
+def test_a_row_that_goes_before_its_first_step_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     oracle = Oracle(answers_of(JOB))
+    closed: list[str] = []
+
+    def close(row: SpeculatingRow) -> None:
+        closed.append(row.job.id)  # type: ignore[attr-defined]
+        Oracle.close(oracle, row)
+
+    monkeypatch.setattr(oracle, "close", close)
     runner = make_runner(network("qwen3"), speculation=Speculation([oracle], FixedController(1), 330))
     runner.add(JOB)
     runner.step()
-    assert len(oracle.open_rows) == 1
-    runner.cancel("a")
+    runner.pause("a")
+    runner.step()
+    assert closed == ["a"]
     assert not oracle.open_rows
 
 

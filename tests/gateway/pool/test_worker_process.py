@@ -176,9 +176,9 @@ def test_without_a_limit_nobody_is_too_silent() -> None:
     assert silence(Watchdog(0)) == 1000
 
 
-def test_mlx_counts_no_graphs_unless_it_is_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["MLX_USE_CUDA_GRAPHS", "MLX_ENABLE_CACHE_THRASHING_CHECK"])
+def test_mlx_makes_and_counts_no_graphs_unless_it_is_asked_to(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By default it would fail for good, once a process has made 800 of different forms."""
-    name = "MLX_ENABLE_CACHE_THRASHING_CHECK"
     monkeypatch.delenv(name, raising=False)
     assert worker_process._environment()[name] == "0"
     monkeypatch.setenv(name, "1")
