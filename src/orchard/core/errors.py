@@ -28,6 +28,7 @@ FailureKind = Literal[
     "item_not_found",  # no item with that id is stored
     "method_not_allowed",  # the route exists, the HTTP method does not
     "payload_too_large",  # the body is over the limit
+    "store_full",  # what is to be stored has no room beside pinned conversations
     "head_too_large",  # the target and the headers are over the limit
     "context_length_exceeded",  # the prompt does not fit into the model's context window, or into memory
     "overloaded",  # a queue or a connection limit is full; try again later

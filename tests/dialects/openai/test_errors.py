@@ -20,6 +20,7 @@ STATUS = {
     "method_not_allowed": 405,
     "head_too_large": 431,
     "payload_too_large": 413,
+    "store_full": 507,
     "context_length_exceeded": 400,
     "overloaded": 429,
     "shutting_down": 503,

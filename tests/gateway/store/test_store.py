@@ -22,12 +22,14 @@ from orchard.gateway.store import conversations as store_conversations
 from orchard.gateway.store import items as store_items
 from orchard.gateway.store import responses as store_responses
 from orchard.gateway.store import schema as store_schema
+from orchard.gateway.store.conversations import Conversation
 from orchard.gateway.store.items import Order, PageQuery
 from orchard.gateway.store.responses import Past, ResponseRecord
 from orchard.gateway.store.store import ResponseStore
 from tests.support.examples import examples
 
 TTL = 100.0
+NEWEST = PageQuery()
 
 
 class Clock:
@@ -83,14 +85,24 @@ class Kept(ResponseStore):
         """The texts that a response which goes on from this one builds upon."""
         return texts(self.past(f"resp_{number}", None).items)
 
-    def create(self, id_: str, metadata: dict[str, str], items: Sequence[dict[str, Any]]) -> float:
-        return self.run(store_conversations.create_conversation, self.caller, id_, metadata, items)
+    def create(
+        self, id_: str, metadata: dict[str, str], items: Sequence[dict[str, Any]], *, pinned: bool = False
+    ) -> Conversation:
+        return self.run(store_conversations.create_conversation, self.caller, id_, metadata, items, pinned=pinned)
 
-    def conversation(self, id_: str) -> tuple[float, dict[str, str]]:
+    def conversation(self, id_: str) -> Conversation:
         return self.run(store_conversations.load_conversation, self.caller, id_)
 
-    def update(self, id_: str, metadata: dict[str, str]) -> float:
-        return self.run(store_conversations.update_conversation, self.caller, id_, metadata)
+    def update(self, id_: str, metadata: dict[str, str], *, pinned: bool | None = None) -> Conversation:
+        return self.run(store_conversations.update_conversation, self.caller, id_, metadata, pinned=pinned)
+
+    def search(self, words: str = "", wanted: PageQuery = NEWEST) -> list[str]:
+        found, _ = self.run(store_conversations.search_conversations, self.caller, words, wanted)
+        return [id_ for id_, _ in found]
+
+    def responses(self, id_: str) -> list[dict[str, Any]]:
+        page = self.run(store_conversations.load_responses_page, self.caller, id_, PageQuery(order="asc"))
+        return [json.loads(response) for _, response in page.items]
 
     def delete_conversation(self, id_: str) -> None:
         self.run(store_conversations.delete_conversation, self.caller, id_)
@@ -112,6 +124,10 @@ def message(text: str, role: str) -> dict[str, Any]:
     return {"id": f"msg_{text}", "type": "message", "role": role, "content": text}
 
 
+def long_message(size: int) -> dict[str, Any]:
+    return message("long", "assistant") | {"content": "x" * size}
+
+
 def response(number: int, previous: int | None, conversation: str | None, **more: Any) -> dict[str, Any]:
     about = {
         "id": f"resp_{number}",
@@ -127,9 +143,9 @@ def texts(items: list[bytes]) -> list[str]:
     return [json.loads(item)["content"] for item in items]
 
 
-def missing(kind: FailureKind, call: Any, *args: Any) -> OrchardError:
+def missing(kind: FailureKind, call: Any, *args: Any, **more: Any) -> OrchardError:
     with pytest.raises(OrchardError) as caught:
-        call(*args)
+        call(*args, **more)
     assert caught.value.kind == kind
     return caught.value
 
@@ -236,10 +252,12 @@ def test_of_two_items_with_one_id_the_newer_is_meant(store: Kept) -> None:
 
 
 def test_a_conversation(store: Kept) -> None:
+    begin = store.clock.now
     created = store.create("conv_1", {"a": "b"}, [message("first", "user")])
-    assert store.conversation("conv_1") == (created, {"a": "b"})
-    assert store.update("conv_1", {"c": "d"}) == created
-    assert store.conversation("conv_1") == (created, {"c": "d"})
+    assert created == store.conversation("conv_1") == Conversation(begin, begin, False, {"a": "b"})
+    store.clock.now += 1
+    updated = store.update("conv_1", {"c": "d"})
+    assert updated == store.conversation("conv_1") == Conversation(begin, begin + 1, False, {"c": "d"})
     store.answer(1, conversation="conv_1")
     store.add_items("conv_1", [message("last", "user")])
     assert texts(store.past(None, "conv_1", ()).items) == ["first", "in1", "out1", "last"]
@@ -293,6 +311,92 @@ def test_a_response_whose_conversation_is_gone_is_kept(store: Kept) -> None:
     store.delete_conversation("conv_1")
     store.answer(1, conversation="conv_1")
     assert store.load("resp_1")[0]["status"] == "completed"
+
+
+def test_pinned_conversations_stay(store: Kept) -> None:
+    store.create("conv_1", {}, [message("first", "user")], pinned=True)
+    store.create("conv_2", {}, [], pinned=True)
+    store.update("conv_2", {}, pinned=False)
+    store.answer(1, conversation="conv_1")
+    store.clock.now += TTL
+    store.sweep()
+    assert store.conversation("conv_1").pinned
+    assert store.load("resp_1")
+    assert texts(store.past("resp_1", None).items) == ["in1", "out1"]
+    assert "msg_out1" in store.past(None, None, ["msg_out1"]).referenced
+    missing("conversation_not_found", store.conversation, "conv_2")
+    assert store.update("conv_1", {}).pinned  # not said: as before
+    store.update("conv_1", {}, pinned=False)
+    store.clock.now += TTL
+    store.sweep()
+    missing("conversation_not_found", store.conversation, "conv_1")
+
+
+def test_a_full_store_keeps_pinned_conversations_and_names_them(tmp_path: Path) -> None:
+    store = Kept(tmp_path / "responses.db", responses_max_bytes=400_000)
+    for number, title in enumerate(("Trip", "Taxes"), start=1):
+        store.create(f"conv_{number}", {"title": title}, [long_message(80_000)], pinned=True)
+    store.create("conv_3", {}, [long_message(80_000)])
+    store.answer(4, output=[long_message(80_000)])  # conv_3 makes room
+    missing("conversation_not_found", store.conversation, "conv_3")
+    full = missing("store_full", store.answer, 5, output=[long_message(200_000)])
+    assert "conv_1 (Trip), conv_2 (Taxes)" in full.message
+    assert store.search() == ["conv_2", "conv_1"]
+    missing("response_not_found", store.load, "resp_5")
+    store.delete_conversation("conv_1")
+    store.answer(5, output=[long_message(200_000)])
+    missing("payload_too_large", store.answer, 6, output=[long_message(500_000)])
+    store.close()
+
+
+def test_conversations_are_listed_by_their_last_change(store: Kept) -> None:
+    for number in (1, 2, 3):
+        store.create(f"conv_{number}", {}, [])
+        store.clock.now += 1
+    store.answer(1, conversation="conv_1")
+    store.answer(2)  # has no conversation
+    assert store.search() == ["conv_1", "conv_3", "conv_2"]
+    assert store.search(wanted=PageQuery("conv_1", 1)) == ["conv_3"]
+    assert store.search(wanted=PageQuery(order="asc")) == ["conv_2", "conv_3", "conv_1"]
+    store.clock.now += TTL - 2
+    assert store.search() == ["conv_1", "conv_3"]
+
+
+def test_conversations_are_found_by_their_title_and_texts(store: Kept) -> None:
+    parts = [{"type": "input_text", "text": "Wie heißt"}, {"type": "input_text", "text": "die STRASSE?"}]
+    store.create("conv_1", {"title": "Über Städte", "color": "red"}, [message("x", "user") | {"content": parts}])
+    store.create("conv_2", {}, [])
+    store.answer(7, conversation="conv_2")
+    assert store.search("städte") == store.search("straße") == store.search("HEISST") == ["conv_1"]
+    assert store.search("OUT7") == ["conv_2"]
+    for words in ("red", "color", "input_text", "assistant", "%", "msg_"):
+        assert store.search(words) == []
+
+
+def test_a_damaged_item_does_not_stop_a_search(store: Kept) -> None:
+    store.create("conv_1", {}, [message("first", "user"), message("second", "user")])
+    with contextlib.closing(sqlite3.connect(store.path)) as db, db:
+        db.execute("UPDATE items SET item = ? WHERE id = 'msg_first'", (b"\xff{",))
+    assert store.search("second") == ["conv_1"]
+
+
+def test_the_responses_of_a_conversation_tell_its_branches(store: Kept) -> None:
+    store.create("conv_1", {}, [])
+    store.answer(1, conversation="conv_1")
+    store.answer(2, 1)
+    store.answer(3, 1)
+    store.answer(4)
+    told = [
+        (one["id"], one["previous_response_id"], one["input"][0]["content"], one["output"][0]["content"])
+        for one in store.responses("conv_1")
+    ]
+    assert told == [
+        ("resp_1", None, "in1", "out1"),
+        ("resp_2", "resp_1", "in2", "out2"),
+        ("resp_3", "resp_1", "in3", "out3"),
+    ]
+    store.delete("resp_3")
+    assert [one["id"] for one in store.responses("conv_1")] == ["resp_1", "resp_2"]
 
 
 def test_what_is_not_used_expires(store: Kept) -> None:

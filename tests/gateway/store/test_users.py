@@ -56,6 +56,7 @@ def test_responses_and_conversations_belong_to_a_key(locked: Server) -> None:
         ("GET", other, {}),
         ("POST", other, {"metadata": {"a": "b"}}),
         ("GET", f"{other}/items", {}),
+        ("GET", f"{other}/responses", {}),
         ("POST", f"{other}/items", {"items": [{"role": "user", "content": "on"}]}),
         ("GET", f"{other}/items/{item['id']}", {}),
         ("DELETE", f"{other}/items/{item['id']}", {}),
@@ -71,6 +72,40 @@ def test_responses_and_conversations_belong_to_a_key(locked: Server) -> None:
     refused = ask(locked, ROOT, "POST", "/v1/responses", model="fake", input=[reference(response["output"][0]["id"])])
     assert refused.status_code == 404  # not even an admin's request takes up what somebody else was told
     assert ask(locked, ROOT, "DELETE", one).json()["deleted"]
+
+
+def test_everybody_lists_and_searches_their_own_conversations(locked: Server) -> None:
+    owners = {}
+    for key, name in ((ANN, "Ann"), (BEN, "Ben")):
+        items = [{"role": "user", "content": f"the plan of {name}"}]
+        conversation = made(locked, key, "/v1/conversations", items=items, metadata={"title": f"Plan of {name}"})
+        owners[key] = conversation["id"]
+    for query in ("plan", "PLAN OF", "the plan"):
+        for key in (ANN, BEN):
+            found = ask(locked, key, "GET", f"/v1/conversations?query={query}").json()
+            assert [one["id"] for one in found["data"]] == [owners[key]]
+        found = ask(locked, ROOT, "GET", f"/v1/conversations?query={query}&limit=1").json()
+        assert ([one["id"] for one in found["data"]], found["has_more"]) == ([owners[BEN]], True)
+    assert found["last_id"] == found["first_id"] == owners[BEN]
+    after = ask(locked, ROOT, "GET", f"/v1/conversations?query=plan&after={owners[BEN]}").json()
+    assert [one["id"] for one in after["data"]] == [owners[ANN]]
+    assert after["data"][0]["metadata"] == {"title": "Plan of Ann"}
+    assert ask(locked, BEN, "GET", f"/v1/conversations?after={owners[ANN]}").status_code == 404
+
+
+def test_a_pinned_conversation_has_branches(locked: Server) -> None:
+    conversation = made(locked, ANN, "/v1/conversations", pinned=True)
+    assert conversation["pinned"]
+    first = made(locked, ANN, "/v1/responses", model="fake", input="one", conversation=conversation["id"])
+    for text in ("left", "right"):
+        made(locked, ANN, "/v1/responses", model="fake", input=text, previous_response_id=first["id"])
+    one = f"/v1/conversations/{conversation['id']}"
+    told = ask(locked, ANN, "GET", f"{one}/responses?order=asc").json()
+    tree = [(each["previous_response_id"], each["input"][0]["content"][0]["text"]) for each in told["data"]]
+    assert tree == [(None, "one"), (first["id"], "left"), (first["id"], "right")]
+    assert all(each["output"] for each in told["data"])
+    assert made(locked, ANN, one, metadata={"title": "x"})["pinned"]
+    assert not made(locked, ANN, one, metadata={"title": "x"}, pinned=False)["pinned"]
 
 
 def reference(id_: str) -> dict[str, str]:

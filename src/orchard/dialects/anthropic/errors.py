@@ -14,6 +14,7 @@ _TYPES = {
     413: "request_too_large",
     500: "api_error",
     503: "api_error",
+    507: "api_error",
     529: "overloaded_error",
 }
 

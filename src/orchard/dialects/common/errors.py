@@ -24,6 +24,7 @@ STATUSES: dict[FailureKind, int] = {
     "method_not_allowed": 405,
     "head_too_large": 431,
     "payload_too_large": 413,
+    "store_full": 507,
     "context_length_exceeded": 400,
     "overloaded": 429,
     "shutting_down": 503,
@@ -42,6 +43,7 @@ _HEADERS: dict[FailureKind, dict[str, str]] = {
     # The cause of a failed load (a broken folder, too little memory) still exists when the SDK tries again.
     "model_failed": {"x-should-retry": "false"},
     "model_in_use": {"x-should-retry": "false"},  # the requests that keep the model last longer than a retry waits
+    "store_full": {"x-should-retry": "false"},  # until somebody deletes a conversation
     "overloaded": {"retry-after": "1"},
 }
 

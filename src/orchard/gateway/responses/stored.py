@@ -43,6 +43,8 @@ class StoredConversations(_Stored):
 
     create = _method(store_conversations.create_conversation)
     load = _method(store_conversations.load_conversation)
+    search = _method(store_conversations.search_conversations)
+    responses = _method(store_conversations.load_responses_page)
     update = _method(store_conversations.update_conversation)
     delete = _method(store_conversations.delete_conversation)
     related = _method(store_conversations.related_items)

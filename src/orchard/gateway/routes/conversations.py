@@ -1,23 +1,25 @@
 """OpenAI's Conversations: lists of items that responses extend."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from msgspec import Struct
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
 from orchard.dialects.common.fields import body_schema
 from orchard.dialects.openai import stored as openai_stored
 from orchard.dialects.openai.responses import stored
-from orchard.dialects.openai.responses.schema import ConversationBody, ItemsBody
+from orchard.dialects.openai.responses.schema import ConversationBody, ConversationUpdate, ItemsBody
 from orchard.gateway.responses.paging import NewestFirst
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.disconnect import cancel_on_disconnect
 from orchard.gateway.routes.openapi import route_options
 
 _COMPACTION = b"compaction"
+_Query = Annotated[str, Query(max_length=1000, description="Words that the title or the texts contain, in any case.")]
 
 
 def add_conversations_routes(routes: APIRouter, site: AppState) -> None:
@@ -35,24 +37,30 @@ def _add_conversation_routes(routes: APIRouter, site: AppState) -> None:
         hex_id = http.state.id.removeprefix("req_")
         body = await site.bodies.read(http)
         unseal = await site.responses.unsealer(_COMPACTION in body)
-        metadata, items, media = stored.parse_conversation(body, hex_id, unseal)
+        metadata, items, media, pinned = stored.parse_conversation(body, hex_id, unseal)
         fetched = await cancel_on_disconnect(http, site.media.fetch(media))
         id_, caller = f"conv_{hex_id}", http.state.caller
-        created = await conversations.create(caller, id_, metadata, items, fetched=fetched)
-        return _json_response(stored.conversation_fields(id_, created, metadata))
+        made = await conversations.create(caller, id_, metadata, items, pinned=pinned, fetched=fetched)
+        return _conversation_response(id_, made)
+
+    @routes.get("/conversations", response_class=Response)
+    async def list_conversations(http: Request, wanted: NewestFirst, query: _Query = "") -> Response:
+        """List the caller's conversations, by their last change; with `query`, those whose title or texts have it."""
+        found, more = await conversations.search(http.state.caller, query, wanted)
+        objects = [(id_, _conversation_json(id_, each)) for id_, each in found]
+        return Response(openai_stored.page_of_objects(objects, more), media_type="application/json")
 
     @routes.get(one, response_class=Response)
     async def get_conversation(http: Request, conversation_id: str) -> Response:
         """Return a conversation."""
-        found = await conversations.load(http.state.caller, conversation_id)
-        return _json_response(stored.conversation_fields(conversation_id, *found))
+        return _conversation_response(conversation_id, await conversations.load(http.state.caller, conversation_id))
 
-    @routes.post(one, **_body_route_options(openai_stored.MetadataUpdate))
+    @routes.post(one, **_body_route_options(ConversationUpdate))
     async def update_conversation(http: Request, conversation_id: str) -> Response:
-        """Replace a conversation's metadata."""
-        metadata = openai_stored.parse_metadata(await site.bodies.read(http))
-        created = await conversations.update(http.state.caller, conversation_id, metadata)
-        return _json_response(stored.conversation_fields(conversation_id, created, metadata))
+        """Replace a conversation's metadata; with `pinned`, keep it until somebody deletes it, or no longer."""
+        metadata, pinned = stored.parse_conversation_update(await site.bodies.read(http))
+        updated = await conversations.update(http.state.caller, conversation_id, metadata, pinned=pinned)
+        return _conversation_response(conversation_id, updated)
 
     @routes.delete(one, response_class=Response)
     async def delete_conversation(http: Request, conversation_id: str) -> Response:
@@ -61,6 +69,12 @@ def _add_conversation_routes(routes: APIRouter, site: AppState) -> None:
         return Response(
             openai_stored.deletion_body(conversation_id, "conversation.deleted"), media_type="application/json"
         )
+
+    @routes.get(f"{one}/responses", response_class=Response)
+    async def list_responses(http: Request, conversation_id: str, wanted: NewestFirst) -> Response:
+        """List a conversation's responses, of all its branches, each with its own input."""
+        found = await conversations.responses(http.state.caller, conversation_id, wanted)
+        return Response(openai_stored.page_of_objects(found.items, found.more), media_type="application/json")
 
 
 def _add_item_routes(routes: APIRouter, site: AppState) -> None:
@@ -96,13 +110,17 @@ def _add_item_routes(routes: APIRouter, site: AppState) -> None:
     async def delete_item(http: Request, conversation_id: str, item_id: str) -> Response:
         """Delete an item of a conversation."""
         await conversations.delete_item(http.state.caller, conversation_id, item_id)
-        found = await conversations.load(http.state.caller, conversation_id)
-        return _json_response(stored.conversation_fields(conversation_id, *found))
+        return _conversation_response(conversation_id, await conversations.load(http.state.caller, conversation_id))
 
 
 def _body_route_options(body: type[Struct]) -> dict[str, Any]:
     return route_options(body_schema(body), parameters=())
 
 
-def _json_response(found: dict[str, Any]) -> Response:
-    return Response(msgspec.json.encode(found), media_type="application/json")
+def _conversation_json(id_: str, found: Struct) -> bytes:
+    """Return a conversation of the store in the API's form."""
+    return msgspec.json.encode(stored.conversation_fields(id_, **asdict(found)))
+
+
+def _conversation_response(id_: str, found: Struct) -> Response:
+    return Response(_conversation_json(id_, found), media_type="application/json")

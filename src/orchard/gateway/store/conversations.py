@@ -4,6 +4,7 @@ caller may not see."""
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec import Struct
 
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart
@@ -13,11 +14,29 @@ from orchard.gateway.store.items import Fields, Page, PageQuery
 from orchard.gateway.store.media import KnownMedia
 from orchard.gateway.store.store import Transaction
 
-LIVE = """
-SELECT created, metadata FROM threads
-WHERE id = :id AND metadata NOT NULL AND expires > :now AND (:admin OR user IS :user)
+_VISIBLE = "metadata NOT NULL AND (pinned OR expires > :now) AND (:admin OR user IS :user)"
+_ABOUT = """CAST(json_object(
+    'created', created, 'changed', changed, 'pinned', json(iif(pinned, 'true', 'false')),
+    'metadata', json(CAST(metadata AS TEXT))
+) AS BLOB)"""
+LIVE = f"SELECT {_ABOUT} FROM threads WHERE id = :id AND {_VISIBLE}"  # noqa: S608
+"""A `Conversation` as JSON."""
+_LISTED = f"""
+WITH listed AS (
+    SELECT rowid AS number, id, row_number() OVER (ORDER BY changed, rowid) AS place FROM threads t
+    WHERE {_VISIBLE} AND (
+        :words = '' OR has_words(json_extract(CAST(metadata AS TEXT), '$.title'), :words)
+        OR EXISTS (SELECT 1 FROM items i WHERE i.thread = t.id AND has_words(message_text(i.item), :words))
+    )
+)
+"""  # noqa: S608
+_LISTED_CONTENT = f"SELECT l.id, {_ABOUT}, NULL FROM listed l JOIN threads t ON t.rowid = l.number"  # noqa: S608
+_RESPONSES = """
+WITH listed AS (
+    SELECT rowid AS number, id, rowid AS place FROM responses WHERE thread = :id AND body NOT NULL
+)
 """
-"""The time at which a conversation was created, and its metadata as JSON."""
+_RESPONSES_CONTENT = "SELECT l.id, r.body, NULL FROM listed l JOIN responses r ON r.rowid = l.number"
 # Only the items that new ones may refer to: calls that they answer, and items with the same ids.
 _RELATED = f"""{store_items.THREAD}
 SELECT i.item FROM listed l JOIN items i ON i.number = l.number
@@ -27,6 +46,18 @@ ORDER BY l.place
 """  # noqa: S608
 
 
+class Conversation(Struct, frozen=True):
+    """A conversation without its items; times are in seconds since the epoch, `changed` that of the last addition.
+
+    `pinned`: it is kept until somebody deletes it.
+    """
+
+    created: float
+    changed: float
+    pinned: bool
+    metadata: Fields
+
+
 def create_conversation(
     tx: Transaction,
     caller: Caller,
@@ -34,29 +65,55 @@ def create_conversation(
     metadata: Fields,
     items: Sequence[Fields],
     *,
+    pinned: bool = False,
     fetched: Mapping[str, MediaPart] = {},
-) -> float:
-    """Create a conversation; return the time in seconds since the epoch. `fetched` are the media of the items, by URL.
+) -> Conversation:
+    """Create a conversation. `fetched` are the media of the items, by URL.
 
-    Raise OrchardError ("payload_too_large").
+    Raise OrchardError ("payload_too_large", "store_full").
     """
     created = tx.store.begin_thread(tx.db, id_, caller.user, metadata)
+    _pin(tx, id_, pinned)
     _insert_items(tx, id_, items, fetched)
-    return created
+    return Conversation(created, created, pinned, metadata)
 
 
-def load_conversation(tx: Transaction, caller: Caller, id_: str) -> tuple[float, Fields]:
-    """Return the time at which a conversation was created, and its metadata."""
-    created, metadata = tx.find(LIVE, "conversation_not_found", caller, id_)
-    return created, msgspec.json.decode(metadata)
+def load_conversation(tx: Transaction, caller: Caller, id_: str) -> Conversation:
+    """Return a conversation."""
+    return _decode(tx.find(LIVE, "conversation_not_found", caller, id_)[0])
 
 
-def update_conversation(tx: Transaction, caller: Caller, id_: str, metadata: Fields) -> float:
-    """Replace a conversation's metadata; return the time at which it was created."""
-    created, _ = tx.find(LIVE, "conversation_not_found", caller, id_)
+def search_conversations(
+    tx: Transaction, caller: Caller, words: str, wanted: PageQuery
+) -> tuple[list[tuple[str, Conversation]], bool]:
+    """Return a page of the caller's conversations, by their last change, with their ids, and whether others follow.
+
+    Only those whose title or texts contain `words`, in any case. Raise OrchardError ("item_not_found") if `after` is
+    unknown.
+    """
+    given = tx.store.visibility_params(caller, "") | {"words": words.casefold()}
+    page = store_items.load_page(tx.db, _LISTED, given, wanted, _LISTED_CONTENT)
+    return [(id_, _decode(about)) for id_, about in page.items], page.more
+
+
+def load_responses_page(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
+    """Return a page of a conversation's responses, each with its input. Raise OrchardError ("item_not_found")."""
+    tx.find(LIVE, "conversation_not_found", caller, id_)
+    page = store_items.load_page(tx.db, _RESPONSES, {"id": id_}, wanted, _RESPONSES_CONTENT)
+    whole = [(each, store_items.whole_response(tx.db, each, body)) for each, body in page.items]
+    return Page([(each, msgspec.json.encode(response)) for each, response in whole], page.more)
+
+
+def update_conversation(
+    tx: Transaction, caller: Caller, id_: str, metadata: Fields, *, pinned: bool | None = None
+) -> Conversation:
+    """Replace a conversation's metadata; pin it or no longer, unless `pinned` is None."""
+    tx.find(LIVE, "conversation_not_found", caller, id_)
     tx.db.execute("UPDATE threads SET metadata = ? WHERE id = ?", (msgspec.json.encode(metadata), id_))
+    if pinned is not None:
+        _pin(tx, id_, pinned)
     tx.store.touch_thread(tx.db, id_)
-    return float(created)
+    return load_conversation(tx, caller, id_)
 
 
 def delete_conversation(tx: Transaction, caller: Caller, id_: str) -> None:
@@ -103,6 +160,14 @@ def delete_conversation_item(tx: Transaction, caller: Caller, id_: str, item_id:
     tx.find(LIVE, "conversation_not_found", caller, id_)
     if not tx.db.execute("DELETE FROM items WHERE thread = ? AND id = ?", (id_, item_id)).rowcount:
         raise OrchardError("item_not_found", f"no item '{item_id}' in conversation '{id_}'")
+
+
+def _pin(tx: Transaction, id_: str, pinned: bool) -> None:
+    tx.db.execute("UPDATE threads SET pinned = ? WHERE id = ?", (pinned, id_))
+
+
+def _decode(about: bytes) -> Conversation:
+    return msgspec.json.decode(about, type=Conversation)
 
 
 def _insert_items(tx: Transaction, id_: str, items: Sequence[Fields], fetched: Mapping[str, MediaPart]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.store.schema import SCRIPTS
@@ -92,6 +93,8 @@ class StoreFile:
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             Path(self.path).chmod(0o600)
         connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+        connection.create_function("has_words", 2, _has_words, deterministic=True)
+        connection.create_function("message_text", 1, _message_text, deterministic=True)
         try:
             self._prepare(connection)
         except BaseException:
@@ -134,6 +137,33 @@ class StoreFile:
             for ending in ("", "-wal", "-shm"):
                 with contextlib.suppress(FileNotFoundError):
                     os.replace(self.path + ending, aside + ending)
+
+
+class _SearchedPart(Struct):
+    text: str = ""
+
+
+class _SearchedItem(Struct):
+    type: str
+    content: str | list[_SearchedPart] = ""
+
+
+_item_decoder = msgspec.json.Decoder(_SearchedItem)
+
+
+def _message_text(item: bytes) -> str:
+    """Return the text of an item; empty if it is no message, or damaged."""
+    with contextlib.suppress(*DAMAGE):
+        message = _item_decoder.decode(item)
+        if message.type == "message":
+            parts = message.content
+            return parts if isinstance(parts, str) else "\n".join(part.text for part in parts)
+    return ""
+
+
+def _has_words(text: str | None, words: str) -> bool:
+    """Return whether a text contains words, which are in lower case."""
+    return text is not None and words in text.casefold()
 
 
 def _statements(script: str) -> Iterator[str]:

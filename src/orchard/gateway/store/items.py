@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.store import media as store_media
@@ -180,6 +180,15 @@ def load_page(db: sqlite3.Connection, listed: str, params: Fields, query: PageQu
     found = db.execute(sql, params).fetchall()
     items = [(id_, store_media.load_item_media(db, number, item)) for id_, item, number in found[: query.limit]]
     return Page(items, len(found) > query.limit)
+
+
+def whole_response(db: sqlite3.Connection, id_: str, body: bytes) -> Fields:
+    """Return a stored response with its own input and its output; `body` is its row's."""
+    query = "SELECT number, item FROM items WHERE response = ? AND output = ? ORDER BY number"
+    rows = (db.execute(query, (id_, side)).fetchall() for side in (0, 1))
+    given, output = ([Raw(store_media.load_item_media(db, *row)) for row in side] for side in rows)
+    whole: Fields = msgspec.json.decode(body)
+    return whole | {"input": given, "output": output}
 
 
 def check_chain(db: sqlite3.Connection, id_: str) -> None:

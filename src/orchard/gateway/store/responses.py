@@ -21,12 +21,12 @@ RUNNING = ("queued", "in_progress")
 
 _LIVE = """
 SELECT r.status, r.owner, r.body FROM responses r JOIN threads t ON t.id = r.thread
-WHERE r.id = :id AND r.body NOT NULL AND t.expires > :now AND (:admin OR t.user IS :user)
+WHERE r.id = :id AND r.body NOT NULL AND (t.pinned OR t.expires > :now) AND (:admin OR t.user IS :user)
 """
 # Only outputs, whose ids this server makes: ids from callers may occur in several threads.
 _NEWEST = """
 SELECT r.id FROM items i JOIN responses r ON r.id = i.response JOIN threads t ON t.id = i.thread
-WHERE i.id IN (SELECT value FROM json_each(:ids)) AND i.output AND r.body NOT NULL AND t.expires > :now
+WHERE i.id IN (SELECT value FROM json_each(:ids)) AND i.output AND r.body NOT NULL AND (t.pinned OR t.expires > :now)
 AND t.user IS :user
 ORDER BY i.number DESC LIMIT 1
 """

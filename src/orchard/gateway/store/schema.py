@@ -69,4 +69,11 @@ BEGIN
 END;
 """
 
-SCRIPTS = (_FIRST, _USERS, _PARTS, _COMPLETIONS, _MEDIA)
+# Pinned threads are kept until somebody deletes them. `changed`: the time of the last addition.
+_PINNED = """
+ALTER TABLE threads ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE threads ADD COLUMN changed REAL NOT NULL DEFAULT 0;
+UPDATE threads SET changed = created;
+"""
+
+SCRIPTS = (_FIRST, _USERS, _PARTS, _COMPLETIONS, _MEDIA, _PINNED)

@@ -19,7 +19,6 @@ from orchard.config import Settings
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.gateway.caller import Caller
 from orchard.gateway.store import items as store_items
-from orchard.gateway.store import media as store_media
 from orchard.gateway.store.database import DAMAGE, StoreFile, log
 from orchard.gateway.store.items import Fields
 from orchard.gateway.throttle import Throttle
@@ -40,10 +39,15 @@ WHERE expires > :expires AND EXISTS (SELECT 1 FROM threads WHERE created > :futu
 _RENEW = f"UPDATE threads SET expires = max(expires, :expires) WHERE id IN ({_USED})"  # noqa: S608
 # Not those in use, and not those with runs, also of other servers.
 _LEAST_RECENTLY_USED = f"""
-SELECT id FROM threads WHERE id != :kept AND id NOT IN ({_USED})
+SELECT id FROM threads WHERE NOT pinned AND id != :kept AND id NOT IN ({_USED})
 AND id NOT IN (SELECT thread FROM responses WHERE status IN ('queued', 'in_progress'))
 ORDER BY expires LIMIT 1
 """  # noqa: S608
+# Of the user of a thread, those whose last addition is longest ago.
+_PINNED = """
+SELECT id, metadata FROM threads
+WHERE pinned AND id != :thread AND user IS (SELECT user FROM threads WHERE id = :thread) ORDER BY changed LIMIT 3
+"""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -52,8 +56,8 @@ T = TypeVar("T")
 class ResponseStore:
     """The threads of one file. Each call is one transaction and blocks; make all calls in the same thread.
 
-    Methods raise OrchardError: "unavailable" if the file can't be used, and "payload_too_large" for data that has no
-    room even if all other threads are deleted.
+    Methods raise OrchardError: "unavailable" if the file can't be used, "payload_too_large" for data that has no room
+    even if all other threads are deleted, and "store_full" for data that has none beside pinned threads.
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
@@ -81,23 +85,30 @@ class ResponseStore:
         """Create a thread, unless it exists, and return the time. A conversation object has `metadata`."""
         now = self._clock()
         about = None if metadata is None else msgspec.json.encode(metadata)
-        query = "INSERT OR IGNORE INTO threads (id, created, expires, metadata, user) VALUES (?, ?, ?, ?, ?)"
-        db.execute(query, (id_, now, now + self._ttl, about, user))
+        query = (
+            "INSERT OR IGNORE INTO threads (id, created, changed, expires, metadata, user) VALUES (?, ?, ?, ?, ?, ?)"
+        )
+        db.execute(query, (id_, now, now, now + self._ttl, about, user))
         return now
 
     def touch_thread(self, db: sqlite3.Connection, thread: str) -> None:
         """Restart the time to live of a thread, and make room for what was added to it.
 
-        Raise OrchardError ("payload_too_large"), which rolls the addition back, if there can't be enough room.
+        Raise OrchardError ("payload_too_large", "store_full"), which rolls the addition back, if there can't be enough
+        room.
         """
         now = self._clock()
-        db.execute("UPDATE threads SET expires = ? WHERE id = ?", (now + self._ttl, thread))
+        db.execute("UPDATE threads SET changed = ?, expires = ? WHERE id = ?", (now, now + self._ttl, thread))
         if _used_bytes(db) <= self._max_bytes:
             return
         needed = store_items.thread_bytes(db, thread)
         if needed <= self._max_bytes:
             self._make_room(db, now, kept=thread)
             needed = _used_bytes(db)
+            if needed > self._max_bytes and (pinned := db.execute(_PINNED, {"thread": thread}).fetchall()):
+                shown = [f"{id_} ({msgspec.json.decode(about).get('title', 'untitled')})" for id_, about in pinned]
+                message = f"the store is full: {self._max_bytes} bytes are allowed, and pinned conversations are kept"
+                raise OrchardError("store_full", f"{message}; delete one, such as {', '.join(shown)}")
         if needed > self._max_bytes:
             message = f"this would make {needed} bytes to be stored; all that is stored may have {self._max_bytes}"
             raise OrchardError("payload_too_large", message)
@@ -109,7 +120,7 @@ class ResponseStore:
             now = self._clock()
             db.execute(_SET_BACK, {"expires": now + self._ttl, "future": now + _CLOCK_STEP})
             db.execute(_RENEW, {"used": msgspec.json.encode(self.in_use), "expires": now + self._ttl})
-            expired = db.execute("SELECT id FROM threads WHERE expires <= ?", (now,)).fetchall()
+            expired = db.execute("SELECT id FROM threads WHERE expires <= ? AND NOT pinned", (now,)).fetchall()
             return sum(self._end_thread(db, thread, now, forced=False) for (thread,) in expired) + self._make_room(
                 db, now
             )
@@ -168,13 +179,8 @@ class Transaction(NamedTuple):
 def _archive_form(db: sqlite3.Connection, thread: str, now: float) -> Fields:
     """Return a thread in its archived form."""
     created, metadata = db.execute("SELECT created, metadata FROM threads WHERE id = ?", (thread,)).fetchone()
-    responses = []
     query = "SELECT id, body FROM responses WHERE thread = ? AND body NOT NULL"
-    for id_, body in db.execute(query, (thread,)).fetchall():
-        query = "SELECT number, item FROM items WHERE response = ? AND output = ? ORDER BY number"
-        rows = (db.execute(query, (id_, side)).fetchall() for side in (0, 1))
-        given, output = ([Raw(store_media.load_item_media(db, *row)) for row in side] for side in rows)
-        responses.append(msgspec.json.decode(body) | {"input": given, "output": output})
+    responses = [store_items.whole_response(db, *row) for row in db.execute(query, (thread,)).fetchall()]
     found: Fields = {"id": thread, "created_at": created, "archived_at": now}
     if completion := db.execute("SELECT body FROM completions WHERE id = ?", (thread,)).fetchone():
         messages = [Raw(message) for message in store_items.load_items(db, store_items.THREAD, thread)]

@@ -154,12 +154,12 @@ def test_added_items_have_other_ids_than_those_before_them() -> None:
 
 
 def test_a_new_conversation() -> None:
-    metadata, items, _ = parse_conversation(
+    metadata, items, _, pinned = parse_conversation(
         b'{"metadata": {"a": "b"}, "items": [{"role": "user", "content": "Hi"}]}', "12ab"
     )
     assert (metadata, [item["id"] for item in items]) == ({"a": "b"}, ["msg_12abi00"])
-    assert parse_conversation(b"", "12ab") == parse_conversation(b"{}", "12ab") == ({}, [], [])
-    Conversation.model_validate(conversation_fields("conv_1", 1.5, metadata), strict=True)
+    assert parse_conversation(b"", "12ab") == parse_conversation(b"{}", "12ab") == ({}, [], [], False)
+    Conversation.model_validate(conversation_fields("conv_1", 1.5, 2.5, pinned=pinned, metadata=metadata), strict=True)
 
 
 def test_an_output_added_to_a_conversation_needs_its_call() -> None:

@@ -11,7 +11,7 @@ from orchard.core.request import Overflow
 from orchard.dialects.common.fields import INT64_MAX, BodyType, ModelFields, NonEmpty, Refused
 from orchard.dialects.common.media import Detail
 from orchard.dialects.openai.fields import ConversationFields, Effort, ImageUrl, InputAudio, VideoUrl
-from orchard.dialects.openai.stored import Metadata
+from orchard.dialects.openai.stored import Metadata, MetadataUpdate
 
 MAX_ITEMS = 8192
 MAX_PARTS = 4096
@@ -219,10 +219,17 @@ class CompactBody(ModelFields, kw_only=True):
 
 
 class ConversationBody(Struct):
-    """A request to create a conversation."""
+    """A request to create a conversation. `pinned`: it is kept until somebody deletes it."""
 
     items: Annotated[list[Item], Meta(max_length=MAX_ADDED_ITEMS)] | None = None
     metadata: Metadata | None = None
+    pinned: bool | None = None
+
+
+class ConversationUpdate(MetadataUpdate):
+    """A request to replace a conversation's metadata and, if `pinned` is not null, to pin it or no longer."""
+
+    pinned: bool | None = None
 
 
 class ItemsBody(Struct):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -47,6 +48,7 @@ class _RawItems(msgspec.Struct):
 
 
 _conversation_decoder = msgspec.json.Decoder(wire.ConversationBody)
+_update_decoder = msgspec.json.Decoder(wire.ConversationUpdate)
 _added_items_decoder = msgspec.json.Decoder(wire.ItemsBody)
 _raw_items_decoder = msgspec.json.Decoder(_RawItems)
 
@@ -114,15 +116,26 @@ def _normalise_part(given: Fields, role: str) -> Fields:
     return _PART_DEFAULTS.get(part["type"], {}) | part
 
 
-def parse_conversation(
-    body: bytes, hex_id: str, unseal: Unseal = unseal_nothing
-) -> tuple[Fields, list[Fields], list[MediaPart]]:
-    """Return the metadata, the items and their media of a request to create a conversation. Raise OrchardError.
+class NewConversation(NamedTuple):
+    """What a request to create a conversation says; the bytes of the media of its items are not checked."""
 
-    `unseal` reads compaction items.
-    """
+    metadata: Fields
+    items: list[Fields]
+    media: list[MediaPart]
+    pinned: bool
+
+
+def parse_conversation(body: bytes, hex_id: str, unseal: Unseal = unseal_nothing) -> NewConversation:
+    """Return the conversation that a request creates. Raise OrchardError. `unseal` reads compaction items."""
     decoded = decode_body(_conversation_decoder, body or b"{}")
-    return decoded.metadata or {}, *check_items(decoded.items or [], body or b"{}", hex_id, unseal)
+    items, media = check_items(decoded.items or [], body or b"{}", hex_id, unseal)
+    return NewConversation(decoded.metadata or {}, items, media, bool(decoded.pinned))
+
+
+def parse_conversation_update(body: bytes) -> tuple[Fields, bool | None]:
+    """Return a conversation's new metadata, and whether to pin it; None: as before. Raise OrchardError."""
+    decoded = decode_body(_update_decoder, body)
+    return dict(decoded.metadata or {}), decoded.pinned
 
 
 def parse_added_items(body: bytes) -> list[wire.Item]:
@@ -169,11 +182,15 @@ def _rename_media_param(part: MediaPart) -> MediaPart:
     return replace(part, param=part.param.replace("input[", "items[", 1))
 
 
-def conversation_fields(conversation_id: str, created: float, metadata: Fields) -> Fields:
+def conversation_fields(
+    conversation_id: str, created: float, changed: float, *, pinned: bool, metadata: Fields
+) -> Fields:
     """Return a conversation in the API's form."""
     return {
         "id": conversation_id,
         "object": "conversation",
         "created_at": int(created),
+        "updated_at": int(changed),
+        "pinned": pinned,
         "metadata": metadata,
     }
