@@ -29,8 +29,8 @@ NAMES = {"model_id": "fake", "deployment": "fake", "name": "some.png", **dict.fr
 OPEN = {("GET", "/health"), ("GET", "/ready"), ("GET", "/"), ("HEAD", "/"), ("GET", "/v1/images/made/{name}")}
 OPEN |= {("GET", "/v1/audio/voices"), ("GET", "/audio/voices")}  # names alone
 """What needs no key."""
-MANAGING = {f"/v1/models/{{model_id:path}}/{what}" for what in ("load", "unload")} | {"/unload"}
-"""What changes which models are in memory."""
+MANAGING = {f"/v1/models/{{model_id:path}}/{what}" for what in ("load", "unload", "download")} | {"/unload"}
+"""What changes which models are here or in memory."""
 ELSEWHERE: list[dict[str, str]] = [
     {"origin": "https://evil.example"},
     {"origin": "null"},
@@ -101,14 +101,14 @@ def targets() -> list[Target]:
 
 @pytest.fixture(scope="module")
 def keyless() -> Iterator[Server]:
-    with serve() as server:
+    with serve(allow_download=True) as server:
         server.until(state="ready")
         yield server
 
 
 @pytest.fixture(scope="module")
 def locked() -> Iterator[Server]:
-    with serve(api_keys=(ANN, BEN), admin_keys=(ROOT,)) as server:
+    with serve(api_keys=(ANN, BEN), admin_keys=(ROOT,), allow_download=True) as server:
         server.until(state="ready")
         yield server
 

@@ -12,7 +12,7 @@ import pytest
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.models import download_process
-from orchard.gateway.models.download import Downloads, download_model
+from orchard.gateway.models.download import Downloads, DownloadState, download_model
 from tests.support.hub import LARGE, SIZE, Hub
 
 SMALL_FILES = 4
@@ -157,6 +157,12 @@ def wait_for(downloads: Downloads, repo: str = "org/tiny", revision: str | None 
     return asyncio.create_task(downloads.fetch(repo, revision))
 
 
+def told(downloads: Downloads) -> DownloadState:
+    state = downloads.state("org/tiny", None)
+    assert state
+    return state
+
+
 async def turn() -> None:
     """Let every task do what it can."""
     for _ in range(5):
@@ -203,8 +209,8 @@ async def test_downloads_take_turns(script: Script) -> None:
     waiters = [wait_for(downloads, name) for name in names]
     await turn()
     assert [repo for repo, _ in script.begun] == ["org/a", "org/b"]
-    told = [downloads.progress(name, None) for name in names]
-    assert told == ["downloading 49%", "downloading 49%", "waiting for other downloads"]
+    words = [downloads.progress(name, None) for name in names]
+    assert words == ["downloading 49%", "downloading 49%", "waiting for other downloads"]
     script.goes_on.set()
     await asyncio.gather(*waiters)
     assert [repo for repo, _ in script.begun] == ["org/a", "org/b", "org/c"]
@@ -220,9 +226,13 @@ async def test_everybody_is_told_of_a_failure_and_the_next_one_tries_again(scrip
         assert isinstance(outcome, OrchardError)
         assert (outcome.kind, outcome.param) == ("model_failed", "model")
         assert outcome.message == "the disk is too full for 'org/tiny': 'ab12'"  # it names no folder
+    assert told(downloads) == DownloadState(
+        "failed", 999, 2000, "the disk is too full for 'org/tiny': 'ab12'", begun=True
+    )
     del script.failures["org/tiny"]
     await wait_for(downloads)
     assert len(script.begun) == 2
+    assert told(downloads).status == "done"
 
 
 async def test_the_end_of_the_server_ends_downloads(script: Script) -> None:
@@ -234,3 +244,40 @@ async def test_the_end_of_the_server_ends_downloads(script: Script) -> None:
     with pytest.raises(OrchardError) as raised:
         await waiter
     assert (raised.value.kind, raised.value.retry_after) == ("shutting_down", 5)
+
+
+async def test_a_download_that_is_stopped(script: Script) -> None:
+    downloads = Downloads()
+    waiter = wait_for(downloads)
+    await turn()
+    assert told(downloads) == DownloadState("downloading", 999, 2000, begun=True)
+    await downloads.stop("org/tiny", None)
+    assert script.ended == ["org/tiny"]
+    assert told(downloads).status == "cancelled"
+    with pytest.raises(OrchardError, match="the download of 'org/tiny' was stopped"):
+        await waiter
+    await downloads.stop("org/tiny", None)  # does nothing
+    script.goes_on.set()
+    await downloads.begin("org/tiny", None)
+    assert told(downloads).status == "done"
+
+
+async def test_one_that_waits_for_its_turn_can_be_stopped(script: Script) -> None:
+    downloads = Downloads()
+    for repo in ("org/a", "org/b", "org/tiny"):
+        downloads.begin(repo, None)
+    await turn()
+    await downloads.stop("org/tiny", None)
+    assert told(downloads).status == "cancelled"
+    assert [repo for repo, _ in script.begun] == ["org/a", "org/b"]
+    script.goes_on.set()
+    await downloads.close()
+
+
+async def test_only_the_last_ends_are_known(script: Script) -> None:
+    downloads = Downloads()
+    script.goes_on.set()
+    for number in range(70):
+        await downloads.begin(f"org/{number}", None)
+    known = [number for number in range(70) if downloads.state(f"org/{number}", None)]
+    assert known == list(range(5, 70))  # 64 before the last one

@@ -3,8 +3,11 @@
 import asyncio
 import sys
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.caller import environment_without_keys
@@ -13,6 +16,7 @@ from orchard.gateway.models import download_process
 from orchard.gateway.models.download_process import Report
 
 _AT_ONCE = 2
+_MOST_ENDED = 64  # downloads whose end is known
 _END_SECONDS = 5.0
 
 
@@ -51,33 +55,73 @@ async def download_model(repo: str, revision: str | None, on_progress: Callable[
     return report.folder
 
 
+class DownloadState(Struct, frozen=True):
+    """How far a download is, in bytes of the files that were missing; `total_bytes` is 0 until that is known.
+
+    `begun`: it no longer waits for other downloads. `error`: why it failed.
+    """
+
+    status: Literal["downloading", "done", "failed", "cancelled"] = "downloading"
+    downloaded_bytes: int = 0
+    total_bytes: int = 0
+    error: str | None = None
+    begun: bool = False
+
+
 class Downloads:
-    """The running downloads of a server, at most one of each model."""
+    """The downloads of a server, at most one of each model at a time, and how the last ones ended."""
 
     def __init__(self) -> None:
         self._running: dict[tuple[str, str | None], asyncio.Task[OrchardError | None]] = {}
-        self._progress: dict[tuple[str, str | None], str] = {}
+        self._states: dict[tuple[str, str | None], DownloadState] = {}
         self._turns = asyncio.Semaphore(_AT_ONCE)
+
+    def state(self, repo: str | None, revision: str | None) -> DownloadState | None:
+        """Return the state of a model's running or last download; None: there was none, or many others came since."""
+        return self._states.get((repo or "", revision))
 
     def progress(self, repo: str | None, revision: str | None) -> str:
         """Return the progress of a model's download in a few words."""
-        return self._progress.get((repo or "", revision), "waiting for other downloads")
+        state = self.state(repo, revision)
+        if state is None or not state.begun:
+            return "waiting for other downloads"
+        share = f" {100 * state.downloaded_bytes // state.total_bytes}%" if state.total_bytes else ""
+        return f"downloading{share}"
+
+    def begin(self, repo: str, revision: str | None) -> "asyncio.Task[OrchardError | None]":
+        """Begin to download a model, unless it is being downloaded, and return the task, whose result is the error."""
+        key = repo, revision
+        if key not in self._running:
+            self._states.pop(key, None)
+            ended = [each for each in self._states if each not in self._running]
+            for each in ended[:-_MOST_ENDED]:
+                del self._states[each]
+            self._states[key] = DownloadState()
+            self._running[key] = asyncio.create_task(self._run(repo, revision))
+            self._running[key].add_done_callback(lambda _: self._running.pop(key))
+        return self._running[key]
 
     async def fetch(self, repo: str, revision: str | None) -> None:
         """Download a model, or wait for its running download. Raise OrchardError.
 
         The download continues when nobody waits for it any more, because clients that time out try again.
         """
-        key = repo, revision
-        if key not in self._running:
-            self._running[key] = asyncio.create_task(self._run(repo, revision))
-            self._running[key].add_done_callback(lambda _: self._running.pop(key))
-        task = self._running[key]
+        task = self.begin(repo, revision)
         await asyncio.wait([task])
         if task.cancelled():
+            if self._states[repo, revision].status == "cancelled":
+                raise OrchardError("unavailable", f"the download of '{repo}' was stopped", param="model")
             raise OrchardError("shutting_down", "the server is shutting down", retry_after=5)
         if error := task.result():
-            raise OrchardError(error.kind, hide_folders(error.message), param="model")
+            raise error
+
+    async def stop(self, repo: str | None, revision: str | None) -> None:
+        """Stop a model's download, if it is running, and delete the files that are not complete."""
+        key = repo or "", revision
+        if task := self._running.get(key):
+            self._states[key] = replace(self._states[key], status="cancelled")
+            task.cancel()
+            await asyncio.wait([task])
 
     async def close(self) -> None:
         """Cancel all downloads."""
@@ -88,16 +132,18 @@ class Downloads:
 
     async def _run(self, repo: str, revision: str | None) -> OrchardError | None:
         """Return the error, if any: asyncio would log an exception that nobody awaits."""
+        key = repo, revision
 
-        def tell(done: int, total: int) -> None:
-            self._progress[repo, revision] = f"downloading {100 * done // total}%"
+        def note(done: int, total: int) -> None:
+            self._states[key] = DownloadState("downloading", done, total, begun=True)
 
         async with self._turns:
-            self._progress[repo, revision] = "downloading"
+            self._states[key] = DownloadState(begun=True)
             try:
-                await download_model(repo, revision, tell)
+                await download_model(repo, revision, note)
             except OrchardError as error:
-                return error
-            finally:
-                del self._progress[repo, revision]
+                message = hide_folders(error.message)
+                self._states[key] = replace(self._states[key], status="failed", error=message)
+                return OrchardError(error.kind, message, param="model")
+            self._states[key] = replace(self._states[key], status="done")
         return None

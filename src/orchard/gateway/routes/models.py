@@ -6,7 +6,9 @@ from fastapi import APIRouter, Depends
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from orchard.core.errors import OrchardError
 from orchard.gateway.model_status import ModelStatus
+from orchard.gateway.models.download import DownloadState
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.routes.app_state import AppState
@@ -53,6 +55,55 @@ def add_load_routes(routes: APIRouter, site: AppState) -> None:
         """Unload a model, also a pinned one, once its requests have ended, and wait until its memory is free."""
         model = site.pool.find_exact(model_id)
         return _unload_report(site, [model.entry.id] if await model.unload() else [])
+
+
+def add_download_routes(routes: APIRouter, site: AppState) -> None:
+    """Add the routes of downloads, which take an admin key if the server needs keys."""
+    path, downloads = "/v1/models/{model_id:path}/download", site.pool.registry.downloads
+
+    @routes.post(path)
+    async def begin_download(http: Request, model_id: str) -> dict[str, Any]:
+        """Begin to download a model from the Hugging Face Hub, or join its download, and say how far it is."""
+        entry = _downloadable(http, model_id)
+        if entry.repo and not entry.path:
+            downloads.begin(entry.repo, entry.revision)
+        return _download_report(entry)
+
+    @routes.get(path)
+    async def get_download(http: Request, model_id: str) -> dict[str, Any]:
+        """Say how far the download of a model is, or how it ended."""
+        return _download_report(_downloadable(http, model_id))
+
+    @routes.delete(path)
+    async def stop_download(http: Request, model_id: str) -> dict[str, Any]:
+        """Stop the download of a model. The files that are complete are kept for the next one."""
+        entry = _downloadable(http, model_id)
+        await downloads.stop(entry.repo, entry.revision)
+        return _download_report(entry)
+
+    def _downloadable(http: Request, model_id: str) -> ModelEntry:
+        http.state.caller.check_manages("downloading a model")
+        if not site.settings.allow_download:
+            message = (
+                f"this server downloads no models: start it with --allow-download, or run 'orchard pull {model_id}'"
+            )
+            raise OrchardError("forbidden", message)
+        return site.pool.registry.find_exact(model_id)
+
+    def _download_report(entry: ModelEntry) -> dict[str, Any]:
+        state = downloads.state(entry.repo, entry.revision)
+        if state is None and entry.path:
+            state = DownloadState("done", entry.size_bytes, entry.size_bytes)
+        if state is None:
+            raise OrchardError("model_not_found", f"no download of '{entry.id}' has begun")
+        return {
+            "object": "model.download",
+            "id": entry.id,
+            "status": state.status,
+            "downloaded_bytes": state.downloaded_bytes,
+            "total_bytes": state.total_bytes,
+            "error": state.error,
+        }
 
 
 async def _check_manages(http: Request) -> None:  # FastAPI would run a plain function in a thread

@@ -112,6 +112,7 @@ ROUTES: list[RouteGroup] = [
     RouteGroup(images.add_kept_image_routes, openai_errors.openai_error_answer, tag="OpenAI"),
     RouteGroup(chat.add_chat_routes, openai_errors.openai_error_answer, _AZURE_AI),
     RouteGroup(embeddings.add_embeddings_routes, openai_errors.openai_error_answer, _AZURE_AI),
+    RouteGroup(models.add_download_routes, openai_errors.openai_error_answer, tag="Server"),
     RouteGroup(models.add_models_routes, openai_errors.openai_error_answer, _OPENAI, tag="OpenAI"),
     RouteGroup(
         responses.add_responses_routes,
