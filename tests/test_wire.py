@@ -13,7 +13,7 @@ from orchard.core.cache_report import CacheReport, CacheState
 from orchard.core.device_memory import DeviceMemory
 from orchard.core.events import Event
 from orchard.core.media import MediaPart
-from orchard.core.request import Request
+from orchard.core.request import Request, RequestProgress
 from orchard.core.speculation_report import SourceTotals
 from orchard.core.tasks.generate import (
     Count,
@@ -81,6 +81,8 @@ def test_messages_arrive_whole_whatever_the_cuts(streams: list[list[Event]], cut
         wire.AskCache(7),
         wire.AskCache(8, "req_1"),
         wire.CacheIs(7, CACHE),
+        wire.AskProgress(9),
+        wire.ProgressIs(9, [RequestProgress("req_1", 5, 4, 3, 2)]),
         wire.Ready(0.25),
         wire.Hello(2**40, DeviceMemory(1, 2)),
         wire.LimitMemory(2**33, 2**34),

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from orchard.core.cache_report import CacheState
 from orchard.core.device_memory import DeviceMemory
 from orchard.core.events import Event
-from orchard.core.request import Priority, Request, Sender
+from orchard.core.request import Priority, Request, RequestProgress, Sender
 from orchard.core.speculation_report import SpeculationReport
 from orchard.core.tasks.media import replace_request_media, request_media
 
@@ -153,6 +153,19 @@ class CacheIs(Struct, frozen=True, array_like=True, tag="cache_is"):
     state: CacheState
 
 
+class AskProgress(Struct, frozen=True, array_like=True, tag="ask_progress"):
+    """Gateway to worker: say how far all requests are. The answer is a `ProgressIs`."""
+
+    number: int
+
+
+class ProgressIs(Struct, frozen=True, array_like=True, tag="progress_is"):
+    """Worker to gateway: the answer to the `AskProgress` with the same number."""
+
+    number: int
+    requests: list[RequestProgress]
+
+
 class Ready(Struct, frozen=True, array_like=True, tag="ready"):
     """Worker to gateway: the model is loaded; `weights_bytes` is what it takes without any request.
 
@@ -195,8 +208,10 @@ class Step(Struct, frozen=True, array_like=True, tag="step"):
     starved: list[str] = []
 
 
-ToWorker = Load | Unload | LimitMemory | Ping | Submit | Cancel | Pause | Resume | AskCache
-FromWorker = Hello | Loading | Ready | Details | LoadFailed | Unloaded | MemoryReport | Pong | Step | CacheIs
+ToWorker = Load | Unload | LimitMemory | Ping | Submit | Cancel | Pause | Resume | AskCache | AskProgress
+FromWorker = (
+    Hello | Loading | Ready | Details | LoadFailed | Unloaded | MemoryReport | Pong | Step | CacheIs | ProgressIs
+)
 _Any = ToWorker | FromWorker
 
 _encoder = msgspec.msgpack.Encoder()

@@ -25,7 +25,7 @@ from tests.support.serving import Server, serve
 ANN, BEN, ROOT = "ann-key", "ben-key", "root-key"
 SOCKET = "WEBSOCKET"
 STORED = ("response_id", "conversation_id", "item_id", "completion_id")
-NAMES = {"model_id": "fake", "deployment": "fake", "name": "some.png", **dict.fromkeys(STORED, "of_nobody")}
+NAMES = {"model_id": "fake", "deployment": "fake", "name": "some.png", "request_id": "of_nobody", **dict.fromkeys(STORED, "of_nobody")}
 OPEN = {("GET", "/health"), ("GET", "/ready"), ("GET", "/"), ("HEAD", "/"), ("GET", "/v1/images/made/{name}")}
 OPEN |= {("GET", "/v1/audio/voices"), ("GET", "/audio/voices")}  # names alone
 """What needs no key."""

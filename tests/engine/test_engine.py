@@ -17,6 +17,7 @@ from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.engine import Engine
 from orchard.engine.prefix_cache.disk_io import DiskTier
+from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.speculation.cost_controller import CostController
 from tests.support.engine_driver import hold_scans
@@ -62,6 +63,29 @@ def test_jobs_run_in_the_engines_thread_and_it_ends(model_folder: Path) -> None:
     assert running.thread.name == "engine"
     running.engine.close()
     assert running.engine.join(30)
+
+
+def test_it_says_how_much_of_a_prompt_is_read(model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchard.engine.engine._SECONDS_BETWEEN_USES", 0.0)
+    running = Running(model_folder, prefill_step_size=8)
+    seen: list[int] = []
+    step = Runner.step
+
+    def note(runner: Runner) -> EngineStep:
+        seen.append(running.engine.read_tokens.get("b", 0))
+        return step(runner)
+
+    monkeypatch.setattr(Runner, "step", note)
+    running.engine.add_job(Job("a", [1, 2, 3], GREEDY, 40))
+    running.engine.add_job(Job("b", list(range(1, 82)), GREEDY, 4))
+    running.until_idle()
+    read = [tokens for tokens in dict.fromkeys(seen) if tokens]
+    assert read == sorted(read)
+    assert len(read) > 2
+    assert read[-1] <= 80
+    running.engine.close()
+    assert running.engine.join(30)
+    assert running.engine.read_tokens == {}
 
 
 def test_a_cancelled_job_stops_before_its_end(model_folder: Path) -> None:

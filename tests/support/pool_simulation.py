@@ -14,7 +14,7 @@ from orchard.config import Settings
 from orchard.core.cache_report import CacheState
 from orchard.core.device_memory import DeviceMemory
 from orchard.core.events import Event, Failed, Finished, Started, Text, Usage
-from orchard.core.request import Request
+from orchard.core.request import Request, RequestProgress
 from orchard.core.tasks.generate import Generate, generate_task
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.pool.worker_process import WorkerProcess
@@ -255,6 +255,8 @@ class Process:
                 self.say(wire.Pong(number, 0.0, 0, 2**20))
             case wire.AskCache(number):
                 self.say(wire.CacheIs(number, CacheState({"asked": 1})))
+            case wire.AskProgress(number):
+                self.say(wire.ProgressIs(number, [RequestProgress(id_, 7, 5, 3) for id_ in self.running]))
             case wire.Load(_, path, options):
                 assert self.path is None
                 decoded = msgspec.msgpack.decode(options, type=TextOptions)

@@ -38,6 +38,7 @@ class StubEngine:
         self.advance = progress
         self.silent_seconds = 0.0
         self.use = Use(10, 20, 30)
+        self.read_tokens: dict[str, int] = {}
         self.memory_limits: list[tuple[int, int]] = []
         self.jobs: list[Job] = []
         self.cancelled: list[str] = []

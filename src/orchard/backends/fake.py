@@ -22,7 +22,7 @@ from orchard.core.device_memory import DeviceMemory
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, Started, Text, Usage
 from orchard.core.media import MediaPart
-from orchard.core.request import Request
+from orchard.core.request import Request, RequestProgress
 from orchard.core.tasks.generate import Part, TextPart, ToolResultPart, generate_task
 from orchard.core.tasks.text_options import TextOptions
 
@@ -100,6 +100,7 @@ class FakeService(Service):
         self._flush: asyncio.Handle | None = None
         self._hangs_since: float | None = None
         self._reports: deque[CacheReport] = deque(maxlen=16)
+        self._progress: dict[str, RequestProgress] = {}
 
     async def start(self, emit: Emit, progress: Progress) -> LoadResult:
         """Pretend to load."""
@@ -144,6 +145,7 @@ class FakeService(Service):
         if task := self._running.pop(request_id, None):
             task.cancel()
             del self._going_on[request_id]
+            self._progress.pop(request_id, None)
             self._due = [(id_, events) for id_, events in self._due if id_ != request_id]
             self._schedule()
 
@@ -163,6 +165,10 @@ class FakeService(Service):
             await asyncio.get_running_loop().create_future()
         return CacheState(reports=[report for report in self._reports if request_id in (None, report.request_id)])
 
+    def request_progress(self) -> list[RequestProgress]:
+        """Return how many pieces there were of each request."""
+        return list(self._progress.values())
+
     def heartbeat(self) -> Heartbeat:
         """Return the signs of life: a script that hangs is a piece of work that does not end."""
         silent = time.monotonic() - self._hangs_since if self._hangs_since is not None else 0.0
@@ -181,7 +187,9 @@ class FakeService(Service):
         if script.refuse:
             self._end(request.id, Failed(script.refuse, "the script refuses this request"))
             return
-        self._push(request.id, Started(prompt_tokens=len(generate_task(request).messages)))
+        tokens = len(generate_task(request).messages)
+        self._push(request.id, Started(prompt_tokens=tokens))
+        self._progress[request.id] = RequestProgress(request.id, tokens)
         begin = loop.time()
         for piece in range(script.pieces):
             # Due times count from the start, so that a late step doesn't delay all later ones.
@@ -190,13 +198,14 @@ class FakeService(Service):
             await self._going_on[request.id].wait()
             begin += loop.time() - ready  # pieces don't come faster after a pause
             self._push(request.id, Text(f"{time.monotonic():.6f} " if script.stamp else script.text))
+            self._progress[request.id] = RequestProgress(request.id, tokens, tokens, 0, piece + 1)
         for how in ("crash", "abort", "hang"):
             if getattr(script, how) and not _has_happened(script.once):
                 await self._break(how)
         if script.fail:
             self._end(request.id, Failed(script.fail, "the script fails this request"))
         else:
-            self._end(request.id, Finished(("stop",), Usage(len(generate_task(request).messages), script.pieces)))
+            self._end(request.id, Finished(("stop",), Usage(tokens, script.pieces)))
 
     def _push(self, request_id: str, event: Event) -> None:
         if self._hangs_since is not None:
@@ -207,6 +216,7 @@ class FakeService(Service):
     def _end(self, request_id: str, event: Event) -> None:
         if self._hangs_since is None:
             del self._running[request_id], self._going_on[request_id]
+            self._progress.pop(request_id, None)
         self._push(request_id, event)
 
     def _schedule(self) -> None:

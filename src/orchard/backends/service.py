@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from orchard.core.cache_report import CacheState
 from orchard.core.device_memory import DeviceMemory
 from orchard.core.events import Event
-from orchard.core.request import LoadOptions, Request
+from orchard.core.request import LoadOptions, Request, RequestProgress
 from orchard.core.speculation_report import SpeculationReport
 
 # emit(events by request id, running, waiting): called on the event loop's thread, once an engine step or less often.
@@ -103,6 +103,10 @@ class Service(Protocol):
         This may wait for the engine's current step. If the service is closed meanwhile, it may never return.
         """
         return CacheState()
+
+    def request_progress(self) -> list[RequestProgress]:
+        """Return how far the requests are, if that is known of them; a moment old."""
+        return []
 
     @abstractmethod
     def heartbeat(self) -> Heartbeat:

@@ -106,3 +106,17 @@ class Request(Struct, frozen=True):
     sender: Sender = Sender()
     cache_scope: str = ""
     cache_salt: str | None = None
+
+
+class RequestProgress(Struct, frozen=True, array_like=True):
+    """A worker's report on how far a request is.
+
+    `prompt_tokens` is 0 until the prompt is tokenised. `read_tokens` of them are prefilled or came from the cache
+    (`cached_tokens`). `generated_tokens`: of all its choices.
+    """
+
+    id: str
+    prompt_tokens: int = 0
+    read_tokens: int = 0
+    cached_tokens: int = 0
+    generated_tokens: int = 0

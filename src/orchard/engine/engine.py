@@ -8,7 +8,7 @@ import queue
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
@@ -90,6 +90,8 @@ class Engine(Generic[M]):
         """Whether the ready model can prefill prompts in chunks."""
         self.use = memory.Use()
         """What the rows and the cached prompts of the ready model took a moment ago."""
+        self.read_tokens: Mapping[str, int] = {}
+        """How many tokens of their prompts the jobs in prefill had read a moment ago, by id."""
         self.peak = Peak()
         """The step that took most memory so far."""
         self._inbox: queue.SimpleQueue[Callable[[Runner], None] | None] = queue.SimpleQueue()
@@ -291,6 +293,7 @@ class Engine(Generic[M]):
             wait = self._seconds_to_wait(runner)
             if wait or time.monotonic() - self._use_noted_at > _SECONDS_BETWEEN_USES:
                 self.use, self._use_noted_at = runner.use, time.monotonic()
+                self.read_tokens = runner.read_tokens_by_job
             if wait:
                 self._note_idle()
             try:

@@ -179,6 +179,11 @@ class Runner:
         """What rows and cached prompts take, and what starved jobs need."""
         return Use(self._scheduler.used_bytes, self.store.nbytes, self._scheduler.wanted_bytes)
 
+    @property
+    def read_tokens_by_job(self) -> dict[str, int]:
+        """How many tokens of their prompts the jobs in prefill have read, by id."""
+        return {id_: work.prefills[0][0].tokens_read for id_, work in self._work.items() if work.prefills}
+
     def _limit_tokens(self, work: Work) -> None:
         """Recompute a job's token limit from the memory, but leave room for every launched token and one more."""
         rows = [row for row in work.rows if not row.ended]

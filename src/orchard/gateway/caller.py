@@ -60,6 +60,10 @@ class Caller(Struct, frozen=True):
         """Return whether the caller may see what a user has made."""
         return self.admin or self.user == user
 
+    def may_cancel(self, sender: Sender) -> bool:
+        """Return whether the caller may see and cancel a request: its own, and any one without keys or as admin."""
+        return self.admin or self.user is None or sender.caller == self.name
+
     def check_manages(self, what: str, param: str | None = None) -> None:
         """Raise OrchardError("forbidden") if the caller may not do `what`, which manages the models in memory."""
         if not self.manages:

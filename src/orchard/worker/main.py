@@ -127,6 +127,8 @@ class Worker:
                 self._send(wire.Pong(number, heartbeat.silent_seconds, heartbeat.mlx_bytes, _rss_bytes()))
             case wire.AskCache(number, request_id):
                 self._begin(self._report_cache(number, request_id))
+            case wire.AskProgress(number):
+                self._send(wire.ProgressIs(number, self._current_service.request_progress()))
             case wire.Load(name, path, options):
                 self._model, _log_fields["origin"] = name, f"worker[{name}]"
                 self._service = self._types.service(path, self._types.options.decode(options))

@@ -17,7 +17,7 @@ from orchard.backends.text.prompt.chat_template import ChatTemplate
 from orchard.backends.text.service import TextService
 from orchard.core.cache_report import CacheState
 from orchard.core.events import Failed, Finished, SettledSampling, Started, Text, Usage
-from orchard.core.request import Priority, Request
+from orchard.core.request import Priority, Request, RequestProgress
 from orchard.core.tasks.generate import Generate, Message, TextPart
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import DrawnToken, JobFailure, JobStart, Verification
@@ -261,6 +261,27 @@ async def test_signs_and_limits_are_the_engines(caller: Caller, engine: StubEngi
     assert caller.service.memory_use() == MemoryUse(StubEngine.weights_bytes, 10, 20, StubEngine.weights_bytes + 30)
     engine.use = Use(1, 2)
     assert caller.service.memory_use() == MemoryUse(StubEngine.weights_bytes, 1, 2)
+
+
+async def test_how_far_requests_are(caller: Caller, engine: StubEngine) -> None:
+    size = await submitted(caller, engine, "a")
+    await submitted(caller, engine, "b")
+
+    def told() -> dict[str, RequestProgress]:
+        return {report.id: report for report in caller.service.request_progress()}
+
+    assert told() == {id_: RequestProgress(id_, size, 0, 0, 0) for id_ in "ab"}
+    engine.step(begun=(JobStart("a", 3),))
+    await caller.until(lambda: caller.events["a"])
+    assert told()["a"] == RequestProgress("a", size, 3, 3, 0)
+    engine.read_tokens = {"a": 5}
+    assert told()["a"] == RequestProgress("a", size, 5, 3, 0)
+    engine.step(drawn=(DrawnToken("a", 0, Sample(7)),))
+    await caller.until(lambda: told()["a"].generated_tokens)
+    assert told()["a"] == RequestProgress("a", size, size, 3, 1)
+    engine.step(drawn=(DrawnToken("a", 0, Sample(7), "length"),))
+    await caller.until(lambda: isinstance(caller.events["a"][-1], Finished))
+    assert list(told()) == ["b"]
 
 
 async def test_progress_is_told_on_the_loop(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -959,6 +959,24 @@ def test_only_a_ready_process_is_asked_what_it_has_cached(monkeypatch: pytest.Mo
     play(monkeypatch, Stage({"a": {}}, 1), story)
 
 
+def test_a_process_that_is_silent_leaves_what_the_gateway_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stream = stage.open("a", 1000)
+        model = stage.pool.find("a")
+        (live,) = await model.live_requests()
+        assert (live.state, live.prompt_tokens) == ("queued", None)
+        await stage.read(stream, Started)
+        (live,) = await model.live_requests()
+        assert (live.state, live.prompt_tokens, live.read_tokens, live.cached_tokens) == ("prefill", 7, 5, 3)
+        stage.process("a").hangs = True
+        (live,) = await model.live_requests()
+        assert (live.state, live.prompt_tokens) == ("prefill", None)
+        stage.process("a").end(1)
+        assert await model.live_requests() == []  # it has failed meanwhile
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
 def test_a_spare_process_is_ready_for_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
         await stage.ask("a")

@@ -31,7 +31,7 @@ from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Usage
 from orchard.core.fair_queue import has_place
 from orchard.core.media import MediaPart
-from orchard.core.request import Request
+from orchard.core.request import Request, RequestProgress
 from orchard.core.speculation_report import SourceTotals, SpeculationReport
 from orchard.core.stopwatch import Stopwatch
 from orchard.core.tasks.embed import Embed
@@ -89,6 +89,12 @@ class _LiveRequest:
         """Count proposed and accepted tokens."""
         proposed, accepted = self.guess_counts.get(guesses.source, (0, 0))
         self.guess_counts[guesses.source] = proposed + guesses.proposed, accepted + guesses.accepted
+
+    def progress(self, read_tokens: int) -> RequestProgress:
+        """Return how far it is; `read_tokens`: how much of its prompt is prefilled, if its prefill is under way."""
+        generated = sum(answer.completion_tokens for answer in self.answers)
+        read = self.prompt_tokens if generated else max(read_tokens, self.cached_tokens)
+        return RequestProgress(self.request.id, self.prompt_tokens, read, self.cached_tokens, generated)
 
     def finished_event(self) -> Finished:
         """Return the last event; a request that only wants its prompt echoed has no answers."""
@@ -217,6 +223,11 @@ class TextService(Service):
         self._engine.report(counters.set_result)
         # The engine sets the result even if nobody waits for it any more.
         return CacheState(await asyncio.shield(asyncio.wrap_future(counters)), reports)
+
+    def request_progress(self) -> list[RequestProgress]:
+        """Return how far the requests are; the engine says it of prefills a few times in a second."""
+        read = self._engine.read_tokens
+        return [live.progress(read.get(id_, 0)) for id_, live in self._live.items()]
 
     def heartbeat(self) -> Heartbeat:
         """Return the signs of life, also while the model loads: then each report of progress ends a piece of work."""

@@ -151,6 +151,21 @@ class Meter:
         self._counted = 0
         self._ended = False
 
+    @property
+    def route(self) -> str:
+        """The path of the route of its HTTP request."""
+        return self._route
+
+    @property
+    def batches(self) -> int:
+        """How many batches of tokens have come."""
+        return self._counted
+
+    @property
+    def decode_seconds(self) -> float:
+        """The seconds between its first content and its last so far."""
+        return 0.0 if self._first is None or self._last is None else self._last - self._first
+
     def note_submission(self) -> None:
         """Note that a worker gets the request now, for the first time or again."""
         self._submitted_at = self._clock()

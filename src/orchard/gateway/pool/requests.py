@@ -1,16 +1,20 @@
 """The requests of one model: those that wait for its process, and those that the process has."""
 
 import asyncio
-from collections.abc import Callable, Collection
+import time
+from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct
 
 from orchard.core.events import Failed
 from orchard.core.fair_queue import FairQueue
-from orchard.core.request import Request
+from orchard.core.request import Request, RequestProgress, Sender
+from orchard.gateway.live_request import LiveRequest, RequestState
 from orchard.gateway.metrics.counters import Meter
 from orchard.gateway.pool.waiting import Timer
 from orchard.gateway.replies.event_stream import EventStream
+
+_CANCELLED = Failed("cancelled", "the request was cancelled by DELETE /v1/requests")
 
 
 class Lease(Struct, eq=False):
@@ -109,6 +113,51 @@ class Requests:
         stream.waits_for = lambda: self._note() if request.id in self._waiting else ""
         lease.queued_at = asyncio.get_running_loop().time()
         lease.wait(self._timeout)
+
+    def describe(self, model: str, reports: Mapping[str, RequestProgress]) -> list[LiveRequest]:
+        """Return all requests, the oldest first; `reports` are those of the process."""
+        return [self._describe(lease, model, reports.get(id_)) for id_, lease in self._leases.items()]
+
+    def cancel(self, request_id: str, is_allowed: Callable[[Sender], bool]) -> int:
+        """Cancel a request, and those that the gateway makes for it, and return how many there were.
+
+        Only those whose senders are allowed.
+        """
+        leases = [
+            lease
+            for id_, lease in self._leases.items()
+            if f"{id_}-".startswith(f"{request_id}-") and is_allowed(lease.request.sender)
+        ]
+        for lease in leases:
+            lease.stream.close(_CANCELLED)
+        return len(leases)
+
+    def _describe(self, lease: Lease, model: str, report: RequestProgress | None) -> LiveRequest:
+        request, meter = lease.request, lease.meter
+        generated, seconds = report.generated_tokens if report else meter.batches, meter.decode_seconds
+        if not self.is_submitted(request.id):
+            state: RequestState = "queued"
+        elif not request.task.draws_tokens:
+            state = "running"
+        elif not lease.stream.begun:
+            state = "queued"
+        else:
+            state = "decode" if generated else "prefill"
+        known = report is not None and report.prompt_tokens > 0
+        return LiveRequest(
+            id=request.id,
+            model=model,
+            dialect=meter.route,
+            sender=request.sender,
+            state=state,
+            priority=request.priority,
+            created_at=time.time() - (asyncio.get_running_loop().time() - lease.queued_at),
+            prompt_tokens=report.prompt_tokens if report and known else None,
+            read_tokens=report.read_tokens if report and known else None,
+            cached_tokens=report.cached_tokens if report and known else None,
+            generated_tokens=generated,
+            tokens_per_second=round((generated - 1) / seconds, 1) if seconds and generated > 1 else None,
+        )
 
     def take_waiting(self) -> list[Lease]:
         """Return all waiting requests in the order of `FairQueue`, and count them as those of the process."""

@@ -11,6 +11,7 @@ from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed
 from orchard.core.request import Request
+from orchard.gateway.live_request import LiveRequest
 from orchard.gateway.metrics.counters import ModelMetrics
 from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.models.entry import ModelEntry
@@ -104,6 +105,11 @@ class ServedModel:
         if self.worker and self.state.shown == "ready":
             return await self.worker.read_cache(request_id)
         return CacheState()
+
+    async def live_requests(self) -> list[LiveRequest]:
+        """Return its requests that have not ended, the oldest first."""
+        reports = await self.worker.read_progress() if self.worker and self.is_busy else ()
+        return self.requests.describe(self.entry.id, {report.id: report for report in reports})
 
     def enqueue(self, request: Request, stream: EventStream) -> None:
         """Give a request to the process, once it is ready. Push a failure if the model rejects requests."""

@@ -1,13 +1,14 @@
 """The gateway's side of a worker process: its socket, its process, and the streams of its requests."""
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import signal
 import socket
 import subprocess
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -16,7 +17,7 @@ from orchard.config import Settings
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError, reports_out_of_memory
 from orchard.core.events import Failed, Progressed
-from orchard.core.request import LoadOptions, Request
+from orchard.core.request import LoadOptions, Request, RequestProgress
 from orchard.core.speculation_report import SpeculationReport
 from orchard.gateway.caller import environment_without_keys
 from orchard.gateway.crash_reason import CrashReason, count_oom_kills, hide_folders, reap
@@ -29,6 +30,7 @@ log = logging.getLogger("orchard.gateway.pool.worker_process")
 
 _CLOSE_SECONDS = 8.0  # it may take five seconds to save cached prompts
 _CRASH_SECONDS = 1.0  # for the process to end by itself, so that its exit code is known
+_PROGRESS_SECONDS = 1.0  # what the gateway itself knows is shown then
 _START_SECONDS = 60.0  # it answers nothing while it imports its libraries
 
 # starting: it imports its libraries. idle: it can load. ending: its socket is closed. gone: its memory is free, too.
@@ -144,7 +146,7 @@ class WorkerProcess:
         self._streams: dict[str, EventStream] = {}
         self._progress: dict[str, Progressed] = {}
         self._starved: Sequence[str] = []
-        self._questions: dict[int, asyncio.Future[CacheState]] = {}
+        self._questions: dict[int, asyncio.Future[Any]] = {}
         self._numbers = itertools.count()
         self._ping: int | None = None
         self._launched = launched
@@ -245,15 +247,29 @@ class WorkerProcess:
     async def read_cache(self, request_id: str | None) -> CacheState:
         """Return what is cached, or the report on one request. Raise OrchardError("unavailable", "worker_crashed")."""
         number = next(self._numbers)
-        answer: asyncio.Future[CacheState] = asyncio.get_running_loop().create_future()
-        self._questions[number] = answer
-        self._send(wire.AskCache(number, request_id))
         try:
             async with asyncio.timeout(self._settings.cache_timeout):
-                return await answer
+                state: CacheState = await self._ask(number, wire.AskCache(number, request_id))
         except TimeoutError:
             message = f"model '{self.name}' is busy and did not say what it has cached; try again"
             raise OrchardError("unavailable", message, retry_after=1) from None
+        return state
+
+    async def read_progress(self) -> list[RequestProgress]:
+        """Return how far the requests are; an empty list if the process doesn't answer in time, or has died."""
+        number = next(self._numbers)
+        with contextlib.suppress(TimeoutError, OrchardError):
+            async with asyncio.timeout(_PROGRESS_SECONDS):
+                progress: list[RequestProgress] = await self._ask(number, wire.AskProgress(number))
+                return progress
+        return []
+
+    async def _ask(self, number: int, question: wire.ToWorker) -> Any:
+        """Send the question of a number, and return its answer. Raise OrchardError("worker_crashed")."""
+        answer = self._questions[number] = asyncio.get_running_loop().create_future()
+        self._send(question)
+        try:
+            return await answer
         finally:
             del self._questions[number]
 
@@ -327,10 +343,10 @@ class WorkerProcess:
             return
         self._watchdog.reset()
         match message:
-            case wire.CacheIs(number, state):
+            case wire.CacheIs(number, found) | wire.ProgressIs(number, found):
                 # The caller may have given up.
                 if (answer := self._questions.get(number)) and not answer.done():
-                    answer.set_result(state)
+                    answer.set_result(found)
             case wire.Pong(_, silent_seconds, mlx_bytes, rss_bytes):
                 self._ping = None
                 self._watchdog.reset(silent_seconds)
@@ -392,7 +408,7 @@ class WorkerProcess:
         self._note_starved([])
         for answer in self._questions.values():
             if not answer.done():
-                message = f"the process of model '{self.name}' died before it said what it has cached"
+                message = f"the process of model '{self.name}' died before it answered"
                 answer.set_exception(OrchardError("worker_crashed", message, retry_after=1))
         if self._writer:
             self._writer.close()

@@ -22,6 +22,7 @@ from orchard.gateway.routes import (
     images,
     models,
     realtime,
+    requests,
     responses,
     server,
     speech,
@@ -149,4 +150,5 @@ ROUTES: list[RouteGroup] = [
     RouteGroup(images.add_deployment_images_routes, openai_errors.azure_error_answer, _DEPLOYMENT, tag="Azure OpenAI"),
     RouteGroup(server.add_server_routes, openai_errors.openai_error_answer, tag="Server"),
     RouteGroup(models.add_load_routes, openai_errors.openai_error_answer, tag="Server"),
+    RouteGroup(requests.add_requests_routes, openai_errors.openai_error_answer, tag="Server"),
 ]
