@@ -3,7 +3,9 @@
 import logging
 import math
 import statistics
+import time
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -335,3 +337,46 @@ def test_a_rate_forgets_nothing_of_the_last_minute(steps: list[tuple[float, int]
         added.append((now, count))
     assert rate.total == sum(count for _, count in added)
     assert rate.last_minute(now) == sum(count for time, count in added if int(time) > now - 60)
+
+
+def test_a_window_says_what_happened_when(metrics: Metrics, clock: Clock) -> None:
+    clock.now = 1000.0
+    play(metrics, clock, [Started(10, 4), Text("a")], [Text("b")], [Finished(("stop",), Usage(10, 2))])
+    play(metrics, clock, [Started(20), Text("a")], [Failed("internal", "x")], seconds=2.0)
+    clock.now = 1010.5
+    window = server_stats(metrics, {}, MEMORY, 10)["window"]
+    assert (window["seconds"], window["step_seconds"], len(window["points"])) == (10, 1, 10)
+
+    def column(name: str) -> list[float]:
+        return [point[name] for point in window["points"]]
+
+    assert column("tokens_per_second") == [0, 1, 1, 0, 0, 1, 0, 0, 0, 0]
+    assert column("prompt_tokens") == [0, 10, 0, 0, 0, 20, 0, 0, 0, 0]
+    assert column("cached_tokens") == [0, 4, 0, 0, 0, 0, 0, 0, 0, 0]
+    assert column("requests") == [0, 0, 0, 1, 0, 0, 0, 1, 0, 0]
+    assert column("first_token_ms_p50") == [None, 1000, None, None, None, 2000, None, None, None, None]
+    times = column("time")
+    assert [round(later - earlier, 2) for earlier, later in pairwise(times)] == [1] * 9
+    assert abs(times[-1] - (time.time() - 1.5)) < 1
+    assert "window" not in server_stats(metrics, {}, MEMORY)
+
+
+@given(st.integers(1, 900), st.floats(1000, 2000))
+def test_a_window_has_few_steps_and_whole_ones(window: int, now: float) -> None:
+    clock = Clock()
+    metrics = Metrics(clock)
+    for second in range(int(now) - 910, int(now) + 1):
+        metrics.recent.prompt_tokens.add(2, second)
+    clock.now = now
+    found = server_stats(metrics, {}, MEMORY, window)["window"]
+    step = found["step_seconds"]
+    assert len(found["points"]) == window // step <= 120
+    assert all(point["prompt_tokens"] == 2 * step for point in found["points"])
+
+
+def test_what_is_known_of_seconds_is_bounded(metrics: Metrics, clock: Clock) -> None:
+    for _ in range(5000):
+        clock.now += 1
+        play(metrics, clock, [Started(1), Text("a")], [Finished(("stop",), Usage(1, 1))])
+    assert len(metrics.recent.first_tokens) == 4096
+    assert len(list(metrics.recent.requests.recent_counts(0))) == 901

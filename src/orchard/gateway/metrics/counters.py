@@ -9,7 +9,7 @@ import math
 import time
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -26,7 +26,10 @@ FIRST_TOKEN_BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30
 GAP_BOUNDS = (0.002, 0.004, 0.007, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0, 2.5, 5.0)
 LOAD_BOUNDS = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 RATE_SECONDS = 60
+WINDOW_SECONDS = 900
+"""The most seconds for which numbers are known second by second."""
 _RECENT = 1000
+_MOST_FIRST_TOKENS = 4096
 
 # The ASGI scope of the HTTP request that is being served; empty if there is none.
 http_scope: ContextVar[Mapping[str, Any]] = ContextVar("http_scope", default={})  # noqa: B039 - nobody writes to it
@@ -59,11 +62,11 @@ class Histogram:
 
 
 class Rate:
-    """A growing number, and its growth in the last minute."""
+    """A growing number, and its growth in each of the last seconds."""
 
     def __init__(self) -> None:
         self.total = 0
-        self._seconds: deque[list[int]] = deque(maxlen=RATE_SECONDS + 1)  # (second, count)
+        self._seconds: deque[list[int]] = deque(maxlen=WINDOW_SECONDS + 1)  # (second, count)
 
     def add(self, count: int, now: float) -> None:
         """Add `count` at the time `now`, in seconds."""
@@ -75,7 +78,14 @@ class Rate:
 
     def last_minute(self, now: float) -> int:
         """Return the growth in the minute before `now`."""
-        return sum(count for second, count in self._seconds if second > now - RATE_SECONDS)
+        return sum(count for second, count in self.recent_counts(math.floor(now - RATE_SECONDS) + 1))
+
+    def recent_counts(self, begin: float) -> Iterator[tuple[int, int]]:
+        """Yield the last seconds that begin at `begin` or later, in whole seconds, with the growth in each of them."""
+        for second, count in reversed(self._seconds):
+            if second < begin:
+                return
+            yield second, count
 
 
 class ModelMetrics:
@@ -108,6 +118,18 @@ class ModelMetrics:
         """Crashes after which it was loaded again, at once or after a pause."""
 
 
+class Recent:
+    """What happened in the last seconds, in all models. Their generated tokens are in `ModelMetrics`."""
+
+    def __init__(self) -> None:
+        self.requests = Rate()
+        """Requests that have ended."""
+        self.prompt_tokens = Rate()
+        self.cached_tokens = Rate()
+        self.first_tokens: deque[tuple[float, float]] = deque(maxlen=_MOST_FIRST_TOKENS)
+        """When requests had their first content, and after how many seconds."""
+
+
 class Metrics:
     """All counters of one server. Models are counted by their ids, never by names that a client chose."""
 
@@ -117,6 +139,7 @@ class Metrics:
         self.models: defaultdict[str, ModelMetrics] = defaultdict(ModelMetrics)
         self.responses: Counter[tuple[str, int]] = Counter()
         """HTTP responses by route and status."""
+        self.recent = Recent()
 
     @property
     def uptime(self) -> float:
@@ -125,7 +148,7 @@ class Metrics:
 
     def meter(self, request: Request, model_id: str) -> "Meter":
         """Return the observer of a request to a model that belongs to the current HTTP request."""
-        return Meter(self.models[model_id], http_scope.get(), self.clock, request)
+        return Meter(self.models[model_id], self.recent, http_scope.get(), self.clock, request)
 
 
 class Meter:
@@ -135,9 +158,12 @@ class Meter:
     one token of each choice, and more if guesses were right or text was held back, as part of a character or a tag.
     """
 
-    def __init__(self, model: ModelMetrics, scope: Mapping[str, Any], clock: Clock, request: Request) -> None:
+    def __init__(
+        self, model: ModelMetrics, recent: Recent, scope: Mapping[str, Any], clock: Clock, request: Request
+    ) -> None:
         """`scope`: that of the request's HTTP request."""
         self._model = model
+        self._recent = recent
         self._route = route_of(scope)
         self._clock = clock
         self._request_id = request.id
@@ -184,6 +210,8 @@ class Meter:
                 self._model.cache_hits += first.cached_tokens > 0
                 self._model.prompt_tokens += first.prompt_tokens
                 self._model.cached_tokens += first.cached_tokens
+                self._recent.prompt_tokens.add(first.prompt_tokens, self._clock())
+                self._recent.cached_tokens.add(first.cached_tokens, self._clock())
             content = type(events[1]) if len(events) > 1 else Failed
         if content is not Finished and content is not Failed:
             self._batch()
@@ -204,6 +232,7 @@ class Meter:
         if not self._ended:
             self._ended = True
             self._model.requests[self._route, outcome] += 1
+            self._recent.requests.add(1, self._clock())
 
     def _count_parts(self, worker_seconds: Mapping[Part, float]) -> None:
         """Count the parts of the time to the first token, and log them."""
@@ -226,6 +255,7 @@ class Meter:
         self._first = self._first or now
         if self._last is None:
             self._model.first_token.add(now - self._begin)
+            self._recent.first_tokens.append((now, now - self._begin))
         elif self._draws_tokens:
             self._model.gap.add(now - self._last)
         self._last = now

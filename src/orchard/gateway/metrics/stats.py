@@ -1,18 +1,28 @@
 """The server's counters as JSON, for people and scripts."""
 
-from collections import Counter
+import math
+import statistics
+import time
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
 from orchard import __version__
 from orchard.core.speculation_report import SourceTotals
 from orchard.gateway.memory_status import MemoryStatus
-from orchard.gateway.metrics.counters import RATE_SECONDS, Histogram, Metrics, ModelMetrics
+from orchard.gateway.metrics.counters import RATE_SECONDS, Histogram, Metrics, ModelMetrics, Rate
 from orchard.gateway.model_status import MEMORY_KINDS, ModelStatus
 
+_MOST_POINTS = 120
 
-def server_stats(metrics: Metrics, now: Mapping[str, ModelStatus], memory: MemoryStatus) -> dict[str, Any]:
-    """Return the body of /v1/stats. `now` has each model's status; `memory` is for all."""
+
+def server_stats(
+    metrics: Metrics, now: Mapping[str, ModelStatus], memory: MemoryStatus, window: int | None = None
+) -> dict[str, Any]:
+    """Return the body of /v1/stats. `now` has each model's status; `memory` is for all.
+
+    `window`: for how many of the last seconds to say what happened when, at most WINDOW_SECONDS; None: don't.
+    """
     models = {name: _model_stats(metrics, metrics.models[name], here) for name, here in now.items()}
     return {
         "object": "stats",
@@ -23,7 +33,43 @@ def server_stats(metrics: Metrics, now: Mapping[str, ModelStatus], memory: Memor
         "tokens_per_second": round(sum(model["tokens_per_second"] for model in models.values()), 2),
         "memory": {**memory.as_json(), **_memory_sums(*now.values())},
         "models": models,
+        **({"window": _window_stats(metrics, window)} if window else {}),
     }
+
+
+def _window_stats(metrics: Metrics, window: int) -> dict[str, Any]:
+    """Return what happened in the last seconds, at most `_MOST_POINTS` steps of equal length, the oldest first.
+
+    Steps begin at whole multiples of their length, so that a step is the same in later answers.
+    """
+    recent, step = metrics.recent, math.ceil(window / _MOST_POINTS)
+    end = int(metrics.clock() // step) * step
+    begins = range(end - window // step * step, end, step)
+
+    def sums(*rates: Rate) -> list[int]:
+        counts = Counter[int]()
+        for rate in rates:
+            for second, count in rate.recent_counts(begins.start):
+                counts[second // step] += count
+        return [counts[begin // step] for begin in begins]
+
+    first_tokens: defaultdict[int, list[float]] = defaultdict(list)
+    for at, seconds in recent.first_tokens:
+        first_tokens[int(at // step)].append(seconds)
+    epoch = time.time() - metrics.clock()
+    medians = [statistics.median_low(first_tokens[begin // step] or [math.nan]) for begin in begins]
+    columns: dict[str, list[Any]] = {
+        "time": [round(epoch + begin, 3) for begin in begins],
+        "tokens_per_second": [
+            round(count / step, 2) for count in sums(*(model.completion_tokens for model in metrics.models.values()))
+        ],
+        "first_token_ms_p50": [None if math.isnan(median) else _round(median, 1e3) for median in medians],
+        "requests": sums(recent.requests),
+        "prompt_tokens": sums(recent.prompt_tokens),
+        "cached_tokens": sums(recent.cached_tokens),
+    }
+    points = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    return {"seconds": window, "step_seconds": step, "points": points}
 
 
 def _model_stats(metrics: Metrics, counted: ModelMetrics, now: ModelStatus) -> dict[str, Any]:
