@@ -3,7 +3,7 @@
 A setting is one field, here or there; the command line derives the rest from it (`orchard.cli.settings.table`).
 """
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
 
 from msgspec import Meta, Struct, defstruct, structs
 
@@ -283,6 +283,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     def asks_for_keys(self) -> bool:
         """Whether requests must have an API key."""
         return bool(self.api_keys or self.admin_keys)
+
+
+class SettingReport(Struct, frozen=True):
+    """A setting as clients are shown it; `source`: "default", "command line", "environment", or "file NAME:LINE"."""
+
+    name: str
+    value: Any
+    source: str
 
 
 def options_of(settings: ModelSettings | Settings, options: type[LoadOptions]) -> LoadOptions:

@@ -29,8 +29,9 @@ NAMES = {"model_id": "fake", "deployment": "fake", "name": "some.png", "request_
 OPEN = {("GET", "/health"), ("GET", "/ready"), ("GET", "/"), ("HEAD", "/"), ("GET", "/v1/images/made/{name}")}
 OPEN |= {("GET", "/v1/audio/voices"), ("GET", "/audio/voices")}  # names alone
 """What needs no key."""
-MANAGING = {f"/v1/models/{{model_id:path}}/{what}" for what in ("load", "unload", "download")} | {"/unload"}
-"""What changes which models are here or in memory."""
+MANAGING = {f"/v1/models/{{model_id:path}}/{what}" for what in ("load", "unload", "download")}
+MANAGING |= {"/unload", "/v1/logs", "/v1/settings"}
+"""What changes which models are here or in memory, or tells of the server as a whole."""
 ELSEWHERE: list[dict[str, str]] = [
     {"origin": "https://evil.example"},
     {"origin": "null"},
@@ -145,7 +146,7 @@ def test_a_caller_without_a_key(locked: Server, targets: list[Target], headers: 
     check(walk(locked, targets, headers), 401, lambda target: target not in OPEN)
 
 
-def test_a_key_opens_every_route_but_those_that_manage_models(locked: Server, targets: list[Target]) -> None:
+def test_a_key_opens_every_route_but_those_of_admin_keys(locked: Server, targets: list[Target]) -> None:
     assert {path for _, path in targets} >= MANAGING
     for key in (ROOT, BEN):
         found = walk(locked, targets, {"x-api-key": key, "host": "any.example"})

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class ServerConfig(NamedTuple):
-    """Settings, warnings about values that have no effect, and, if there is a file, where each model is named."""
+    """Settings, warnings about values that have no effect, and where the settings come from."""
 
     settings: Settings
     notes: list[str]
-    places: Places | None
+    places: Places
 
 
 def gather_config(
@@ -38,7 +38,7 @@ def gather_config(
     settings, places = layers.merge_settings(file, above, top, mistakes)
     from_file = [file.server, *file.models] if file else []
     notes = [*layers.ineffective_values([*from_file, above, top]), *layers.unknown_variables(variables)]
-    return ServerConfig(settings, notes, places if file else None)
+    return ServerConfig(settings, notes, places)
 
 
 def check_config_file(config: Path) -> None:

@@ -38,12 +38,13 @@ _BAR_COLUMNS = 24
 def serve_models(settings: Settings, notes: Iterable[str] = (), places: Places | None = None) -> None:
     """Serve until SIGINT or SIGTERM. First print `notes`, one on each line.
 
-    Raise OrchardError if a model does not exist or the port is in use; with `places`, raise Mistakes for the models.
+    Raise OrchardError if a model does not exist or the port is in use; with a configuration file, raise Mistakes for
+    the models.
     """
     from orchard.gateway.models.registry import Registry
     from orchard.gateway.models.sources import DEMO
 
-    registry = registry_of(settings, places) if places else Registry.from_settings(settings)
+    registry = registry_of(settings, places) if places and places.has_file else Registry.from_settings(settings)
     from orchard.gateway.http.listen import bind_socket
     from orchard.gateway.pool.worker_process import launch
 
@@ -68,7 +69,7 @@ def serve_models(settings: Settings, notes: Iterable[str] = (), places: Places |
         text += "\nAnyone who can reach this machine over the network can use the server: it needs no API key."
     line = ProgressLine.of_terminal()
     pool = Pool(registry, settings, launched)
-    app = create_app(pool, settings)
+    app = create_app(pool, settings, reports=places.settings if places else ())
     run_server(app, pool, settings, sock, on_ready=lambda: print(text, flush=True), on_tick=line.show if line else None)
 
 

@@ -64,6 +64,12 @@ class Caller(Struct, frozen=True):
         """Return whether the caller may see and cancel a request: its own, and any one without keys or as admin."""
         return self.admin or self.user is None or sender.caller == self.name
 
+    def check_sees_server(self, what: str) -> None:
+        """Raise OrchardError("forbidden") if the caller may not see `what`, which is about the server as a whole."""
+        if not self.admin and self.user is not None:
+            message = f"{what} take an admin key: send one that the server was started with (--admin-key)"
+            raise OrchardError("forbidden", message)
+
     def check_manages(self, what: str, param: str | None = None) -> None:
         """Raise OrchardError("forbidden") if the caller may not do `what`, which manages the models in memory."""
         if not self.manages:

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
+from orchard.gateway.recent_logs import RECENT
+
 _CHUNK_BYTES = 65536
 _KEPT_BYTES = 8192
 _MOST_CHARS = 400
@@ -60,9 +62,14 @@ class CrashReason:
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), pipe
         )
+        unfinished = b""
         try:
             while data := await reader.read(_CHUNK_BYTES):
                 self._tail = (self._tail + data)[-_KEPT_BYTES:]
+                *lines, unfinished = (unfinished + data).split(b"\n")
+                unfinished = unfinished[:_KEPT_BYTES]
+                for line in lines:
+                    RECENT.add_worker_line(line.decode(errors="replace"))
                 if sys.stderr is not None:
                     with suppress(OSError, ValueError):  # the terminal may be closed
                         sys.stderr.buffer.write(data)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from orchard.core.errors import OrchardError
@@ -20,11 +21,12 @@ def test_the_server_and_its_workers_log_to_one_file(tmp_path: Path) -> None:
     file = tmp_path / "orchard.log"
     with serve([ModelEntry("bad %s", "broken", 1000, "fake")], log_file=str(file)) as server:
         server.until("bad %s", state="failed")
+        httpx.get(f"{server.url}/v1/models")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     text = file.read_text()
     assert " worker[bad %s] loading failed: " in text
     assert text.endswith(" the server has stopped\n")
-    assert " GET /health 200 " in text
+    assert " GET /v1/models 200 " in text
 
 
 def test_what_is_full_is_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """What a server says of itself over HTTP, after requests that are known."""
 
+import asyncio
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -94,3 +96,18 @@ async def test_a_crash_counts_and_so_does_a_caller_that_goes_away(server: Server
         assert scrape(server, "orchard_requests_running", model="fake") == 1
     server.until(running=0)
     assert scrape(server, "orchard_requests_total", model="fake", outcome="cancelled") == 1
+
+
+def test_a_window_over_http(server: Server) -> None:
+    server.until(state="ready")
+    asyncio.run(chat(server, pieces=7))
+
+    def points() -> list[dict[str, Any]]:
+        return list(httpx.get(f"{server.url}/v1/stats?window=30").json()["window"]["points"])
+
+    while not sum(point["requests"] for point in points()):
+        time.sleep(0.1)  # until the second is over
+    assert len(points()) == 30
+    for window in ("0", "901", "x"):
+        refused = httpx.get(f"{server.url}/v1/stats?window={window}")
+        assert refused.json()["error"]["param"] == "window"

@@ -404,3 +404,10 @@ def test_the_server_answers_while_a_model_loads(path: str) -> None:
             assert response.status_code >= 500
             assert "cannot be loaded" in response.json()["error"]["message"]
             assert "cannot be loaded" in server.until("m", state="failed")["reason"]
+
+
+def test_who_reads_the_settings(server: Server) -> None:
+    assert httpx.get(f"{server.url}/v1/settings").json() == {"object": "list", "data": []}
+    with serve(api_keys=("user-key",), admin_keys=("admin-key",)) as locked:
+        for key, status in (("", 401), ("user-key", 403), ("admin-key", 200)):
+            assert httpx.get(f"{locked.url}/v1/settings", headers={"x-api-key": key}).status_code == status

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import Struct
 from msgspec.inspect import StructType
 
+from orchard.cli.settings.report import report_settings
 from orchard.cli.settings.table import Setting, flag_of, settings_by_name, settings_by_variable
 from orchard.cli.settings.values import fields_of, printable_text
-from orchard.config import ModelSettings, Settings
+from orchard.config import ModelSettings, SettingReport, Settings
 from orchard.core.setting import Scope
 
 _ON_DEMAND_TTL = 60.0
@@ -42,10 +43,15 @@ class FileLayers(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where each model of the settings is named, and where the fallback model is."""
+    """Where each model of the settings is named, where the fallback model is, and where all settings come from.
+
+    `has_file`: there is a configuration file.
+    """
 
     models: list[str]
     fallback: str
+    settings: tuple[SettingReport, ...]
+    has_file: bool
 
 
 class Mistakes(Exception):
@@ -121,7 +127,9 @@ def merge_settings(
     if mistakes:
         raise Mistakes(mistakes)
     fallback = server["fallback_model"].where if "fallback_model" in server else ""
-    return made, Places([layer["model_path"].where for layer in layers], fallback)
+    wheres = [{name: one.where for name, one in layer.items()} for layer in (server, *layers)]
+    reports = report_settings(made, wheres[0], wheres[1:])
+    return made, Places([layer["model_path"].where for layer in layers], fallback, reports, file is not None)
 
 
 def ineffective_values(layers: Iterable[Layer]) -> list[str]:
@@ -173,7 +181,7 @@ def _model_layers(server: Layer, has_file: bool, mistakes: list[str]) -> list[La
     """Return the models of the command line or the environment. If there are none and no file, return the demo."""
     names = server["model_path"].value if "model_path" in server else () if has_file else (_DEMO,)
     here = _select_scopes(server, "named", "all")
-    where = here.pop("model_path").where if "model_path" in here else _DEMO
+    where = here.pop("model_path").where if "model_path" in here else ""
     wrong = f"applies to one model, but {len(names)} are named" if names else "needs a MODEL on the command line"
     for name, given in _select_scopes(here, "named").items():
         if not names or (len(names) > 1 and name != "model_type"):

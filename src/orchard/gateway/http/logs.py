@@ -7,6 +7,7 @@ from logging.handlers import RotatingFileHandler
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.http.request_context import add_request_id
+from orchard.gateway.recent_logs import RECENT
 
 _FORMAT = "%(asctime)s %(levelname)-7s %(request_id)s %(message)s"
 # The file is rotated at this size, and `_KEPT` old files are kept. Workers, which also write to it, notice that.
@@ -24,7 +25,7 @@ def configure_logging(level: str, file: str | None) -> None:
             raise OrchardError("invalid_request", f"can't log to {file}: {error.strerror}") from None
     for handler in handlers:
         handler.addFilter(add_request_id)
-    logging.basicConfig(level=level.upper(), format=_FORMAT, handlers=handlers, force=True)
+    logging.basicConfig(level=level.upper(), format=_FORMAT, handlers=[*handlers, RECENT], force=True)
     # uvicorn's own lines (start, stop) repeat those of the command line. httpx's and httpcore's show whole URLs and
     # headers of fetched media, which may contain secrets.
     for name in ("uvicorn", "httpx", "httpcore"):

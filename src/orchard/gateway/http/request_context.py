@@ -18,6 +18,8 @@ from orchard.gateway.replies.warnings import warning_header
 
 log = logging.getLogger("orchard.access")
 
+# Monitors and open consoles look again and again; their lines would hide all others.
+_LOOKS = {"/health", "/ready", "/metrics", "/v1/stats", "/v1/requests", "/v1/logs"}
 _STARTS = ("http.response.start", "websocket.http.response.start", "websocket.accept")
 
 logged_request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="-")
@@ -112,4 +114,6 @@ class RequestContextMiddleware:
                 self._metrics.responses[route_of(scope), status] += 1
             # Log the undecoded path: a decoded one could contain line ends and terminal escapes.
             path = scope["raw_path"].decode("ascii", "backslashreplace")
-            log.info("%s %s %d %.3f s", method, path, status, time.monotonic() - begin)
+            is_look = method == "GET" and status == 200 and scope["path"] in _LOOKS
+            level = logging.DEBUG if is_look else logging.INFO
+            log.log(level, "%s %s %d %.3f s", method, path, status, time.monotonic() - begin)

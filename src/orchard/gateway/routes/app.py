@@ -1,6 +1,6 @@
 """The HTTP application: routes, middleware and error responses."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from enum import Enum
 from functools import partial
@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchard import __version__
-from orchard.config import Settings
+from orchard.config import SettingReport, Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Callers
 from orchard.gateway.http import not_found
@@ -32,10 +32,12 @@ from orchard.gateway.routes.openapi import error_responses
 from orchard.gateway.routes.table import ROUTES
 
 
-def create_app(pool: Pool, settings: Settings, fetcher: Fetcher | None = None) -> ASGIApp:
+def create_app(
+    pool: Pool, settings: Settings, fetcher: Fetcher | None = None, reports: Sequence[SettingReport] = ()
+) -> ASGIApp:
     """Return the HTTP application of a pool. Its lifespan starts and ends the pool's workers.
 
-    `fetcher` fetches media; None: make one from the settings.
+    `fetcher` fetches media; None: make one from the settings. `reports` are the settings as clients are shown them.
     """
     callers = Callers(
         settings.api_keys,
@@ -43,7 +45,7 @@ def create_app(pool: Pool, settings: Settings, fetcher: Fetcher | None = None) -
         settings.prompt_cache_sharing,
         all_manage=settings.keys_may_manage_models,
     )
-    site = AppState(pool, settings, callers, fetcher)
+    site = AppState(pool, settings, callers, fetcher, reports)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -1,12 +1,12 @@
 """The state that all routes share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from weakref import WeakSet
 
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from orchard.config import Settings
+from orchard.config import SettingReport, Settings
 from orchard.core.events import Collected
 from orchard.core.request import Request
 from orchard.gateway.caller import Callers
@@ -31,9 +31,17 @@ from orchard.gateway.summarize.overflow import Overflow
 class AppState:
     """A server's pool, settings and callers, and its readers of bodies, forms and media."""
 
-    def __init__(self, pool: Pool, settings: Settings, callers: Callers, fetcher: Fetcher | None = None) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        settings: Settings,
+        callers: Callers,
+        fetcher: Fetcher | None = None,
+        reports: Sequence[SettingReport] = (),
+    ) -> None:
         self.pool = pool
         self.settings = settings
+        self.reports = reports
         self.callers = callers
         arriving = Budget(settings.max_body_bytes_in_flight, "request bodies and of their media")
         self.bodies = BodyReader(settings, arriving)

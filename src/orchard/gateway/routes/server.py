@@ -1,9 +1,9 @@
 """Routes about the server itself: its version, health, cache and counters."""
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from msgspec import to_builtins
 from msgspec.structs import replace
 from starlette.requests import Request
@@ -14,8 +14,14 @@ from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Caller, Callers
 from orchard.gateway.metrics import stats as metrics_stats
+from orchard.gateway.metrics.counters import WINDOW_SECONDS
+from orchard.gateway.recent_logs import RECENT
 from orchard.gateway.routes import docs
 from orchard.gateway.routes.app_state import AppState
+
+_Window = Annotated[int | None, Query(ge=1, le=WINDOW_SECONDS)]
+_LogLimit = Annotated[int, Query(ge=1, le=1000)]
+_LogLevel = Literal["info", "warning", "error", "critical"]
 
 
 def add_server_routes(routes: APIRouter, site: AppState) -> None:
@@ -24,6 +30,8 @@ def add_server_routes(routes: APIRouter, site: AppState) -> None:
     _add_health_routes(routes, site)
     _add_cache_routes(routes, site)
     _add_metrics_routes(routes, site)
+    _add_settings_routes(routes, site)
+    _add_log_routes(routes)
 
 
 def _add_root_routes(routes: APIRouter) -> None:
@@ -108,9 +116,38 @@ def _add_metrics_routes(routes: APIRouter, site: AppState) -> None:
         return Response(body, headers={"content-type": content_type})
 
     @routes.get("/v1/stats")
-    async def stats() -> dict[str, Any]:
-        """Return the counters of the server: requests, tokens, times, memory, loads and crashes, for each model."""
-        return metrics_stats.server_stats(pool.metrics, pool.statuses(), pool.memory_status)
+    async def stats(window: _Window = None) -> dict[str, Any]:
+        """Return the counters of the server: requests, tokens, times, memory, loads and crashes, for each model.
+
+        With `window`, also what happened when in so many of the last seconds.
+        """
+        return metrics_stats.server_stats(pool.metrics, pool.statuses(), pool.memory_status, window)
+
+
+def _add_settings_routes(routes: APIRouter, site: AppState) -> None:
+    @routes.get("/v1/settings")
+    async def settings(http: Request) -> dict[str, Any]:
+        """List the server's settings, without secrets, and where each comes from.
+
+        If the server needs keys, this takes an admin key.
+        """
+        http.state.caller.check_sees_server("the settings")
+        return {"object": "list", "data": to_builtins(site.reports)}
+
+
+def _add_log_routes(routes: APIRouter) -> None:
+    @routes.get("/v1/logs")
+    async def logs(
+        http: Request, after: int | None = None, limit: _LogLimit = 100, level: _LogLevel = "info"
+    ) -> dict[str, Any]:
+        """Return the last lines of the log that are at least of a level, or the lines after the one with id `after`.
+
+        There are no tracebacks, nothing of the level debug, and no text of requests. If the server needs keys, this
+        takes an admin key.
+        """
+        http.state.caller.check_sees_server("the lines of the log")
+        lines, more = RECENT.page(after, limit, level)
+        return {"object": "list", "data": to_builtins(lines), "has_more": more}
 
 
 def _visible_state(callers: Callers, caller: Caller, state: CacheState) -> CacheState:
