@@ -25,11 +25,17 @@ from tests.support.serving import Server, serve
 ANN, BEN, ROOT = "ann-key", "ben-key", "root-key"
 SOCKET = "WEBSOCKET"
 STORED = ("response_id", "conversation_id", "item_id", "completion_id")
-NAMES = {"model_id": "fake", "deployment": "fake", "name": "some.png", "request_id": "of_nobody", **dict.fromkeys(STORED, "of_nobody")}
+NAMES = {
+    "model_id": "fake",
+    "deployment": "fake",
+    "name": "some.png",
+    "request_id": "of_nobody",
+    **dict.fromkeys(STORED, "of_nobody"),
+}
 OPEN = {("GET", "/health"), ("GET", "/ready"), ("GET", "/"), ("HEAD", "/"), ("GET", "/v1/images/made/{name}")}
 OPEN |= {("GET", "/v1/audio/voices"), ("GET", "/audio/voices")}  # names alone
 """What needs no key."""
-MANAGING = {f"/v1/models/{{model_id:path}}/{what}" for what in ("load", "unload", "download")}
+MANAGING = {f"/v1/models/{{model_id:path}}/{what}" for what in ("load", "unload", "pin", "unpin", "download")}
 MANAGING |= {"/unload", "/v1/logs", "/v1/settings"}
 """What changes which models are here or in memory, or tells of the server as a whole."""
 ELSEWHERE: list[dict[str, str]] = [

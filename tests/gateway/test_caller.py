@@ -35,7 +35,7 @@ def post(server: Server, key: str, path: str, **body: Any) -> httpx.Response:
 
 def test_only_an_admin_key_loads_and_unloads(locked: Server) -> None:
     before = locked.until(state="ready")["pid"]
-    for path in [*LOADING, "/v1/models/nobody/load"]:
+    for path in [*LOADING, "/v1/models/nobody/load", "/v1/models/fake/pin", "/v1/models/fake/unpin"]:
         refused = post(locked, KEY, path)
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
         told = refused.json()["error"]["message"]
@@ -45,6 +45,9 @@ def test_only_an_admin_key_loads_and_unloads(locked: Server) -> None:
     for path in LOADING:
         assert post(locked, ROOT, path).json()["status"] in ("success", "no_model_loaded")
     assert post(locked, ROOT, "/unload").json()["status"] == "success"
+    for path, pinned in (("pin", True), ("unpin", False)):
+        assert post(locked, ROOT, f"/v1/models/fake/{path}").json()["pinned"] is pinned
+        assert locked.health()["pinned"] is pinned
     # A request for a model still loads it.
     assert post(locked, KEY, "/v1/chat/completions", model="fake", **DIALECTS["/v1/chat/completions"]).is_success
 

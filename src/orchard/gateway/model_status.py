@@ -23,7 +23,8 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
     bytes; None if there is no process, or it has not reported them: what MLX holds (`mlx_bytes`), the process's
     resident memory (`rss_bytes`), weights, KV caches of rows, cached prompts, MLX's own buffer cache, and the most that
     MLX's arrays have taken. `speculation`: the totals of its guesses since the load. `restarts`: how often its process
-    died. `details`: facts from the service of a ready model.
+    died. `pinned`: it is never unloaded to make room for another. `unload_at`: when its time to live ends, in seconds
+    since the epoch; None: it doesn't run. `details`: facts from the service of a ready model.
     """
 
     state: ShownState
@@ -42,6 +43,8 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
     speculation: SpeculationReport = {}
     pid: int | None = None
     restarts: int = 0
+    pinned: bool = False
+    unload_at: int | None = None
     details: Mapping[str, str | bool | list[str]] = {}
 
     def memory_sizes(self) -> dict[str, int]:
@@ -63,6 +66,8 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
             "running": self.running,
             "waiting": self.waiting,
             "restarts": self.restarts,
+            "pinned": self.pinned,
+            "unload_at": self.unload_at,
             "warming_up": False,
             "batching": None,
             "media": None,

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -219,6 +220,36 @@ def test_a_model_without_room_is_not_short_of_memory_because_it_once_was(monkeyp
         assert "as many are pinned" in failed.message
 
     play(monkeypatch, Stage({"a": {"pinned": True}, "b": {}}, 1), story)
+
+
+def test_a_model_is_pinned_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        stage.pool.find("a").pin(True)
+        assert "as many are pinned" in failure(await stage.ask("b")).message
+        assert await stage.pool.unload_all() == []
+        assert stage.pool.models["a"].status.pinned
+        stage.pool.find("a").pin(False)
+        await stage.ask("b")
+        assert (stage.state("a"), stage.state("b")) == ("unloaded", "ready")
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
+def test_when_an_idle_model_goes_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        begin = time.time()
+        stream = stage.open("a", 1000)
+        await stage.read(stream, Started)
+        assert stage.pool.models["a"].status.unload_at is None
+        stream.close()
+        told = stage.pool.models["a"].status.unload_at
+        assert told is not None
+        assert 28 < told - begin < 60
+        await stage.until("a", "unloaded")
+        assert stage.pool.models["a"].status.unload_at is None
+
+    play(monkeypatch, Stage({"a": {"ttl": 30.0}}, 1), story)
 
 
 def test_a_pinned_model_never_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:

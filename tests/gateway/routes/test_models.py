@@ -102,6 +102,8 @@ def test_the_list_says_what_is_known(server: Server, path: str) -> None:
         "loaded": True,
         "state": "ready",
         "reason": None,
+        "pinned": False,
+        "unload_at": None,
         "warming_up": False,
         "batching": "together",
         "media": [],

@@ -140,7 +140,7 @@ class Pool:
 
         Raise OrchardError("model_in_use") after that if somebody has asked for one of them meanwhile.
         """
-        models = [model for model in self.models.values() if model.worker and not model.entry.pinned]
+        models = [model for model in self.models.values() if model.worker and not model.is_pinned]
         gone = await asyncio.gather(*(model.unload() for model in models), return_exceptions=True)
         for kept in gone:
             if isinstance(kept, BaseException):
@@ -207,7 +207,7 @@ class Pool:
         budget -= sum(model.need for model in placed if model.state.shown == "unloading")
         shares = placement.shares([self._resident_model(model) for model in stay], budget)
         # Count models that come back after a crash, too, because others could not keep their memory.
-        lasting = [one for one in self.models.values() if one.entry.pinned and one.state.shown not in _ABSENT]
+        lasting = [one for one in self.models.values() if one.is_pinned and one.state.shown not in _ABSENT]
         for model, share in sorted(zip(stay, shares, strict=True), key=lambda one: one[1] - (one[0].allowance or 0)):
             most = limit - sum(placement.need(one.weights_bytes, limit) for one in lasting if one is not model)
             most = min(max(most, model.need), _max_bytes(model) or limit)
@@ -286,7 +286,7 @@ class Pool:
             # In another's turn, those whose requests are all stuck may go.
             busy=model.is_busy and not (turn and turn.model != entry.id and model.requests.is_stuck),
             has_begun_starved=model.requests.has_begun_starved,
-            pinned=entry.pinned,
+            pinned=model.is_pinned,
             last_used=model.last_used,
             modest=bundled or not model.is_awaited,
             bundled=bundled,

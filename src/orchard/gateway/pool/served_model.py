@@ -51,6 +51,7 @@ class ServedModel:
         self._fetch: asyncio.Task[ModelEntry] | None = None
         self._ttl: float | None = None
         """The last request's seconds without requests after which the model is unloaded; None: the model's own."""
+        self._pinned: bool | None = None
         self._idle = Timer(self._unload_idle)
         self._pause = Timer(self._seek)
         self._load_waiters = Waiters()
@@ -86,6 +87,21 @@ class ServedModel:
         if self.state.shown == "unloading" and self.allowance is not None:
             return max(self.allowance, self.weights_bytes)  # it can't be told any more to take less
         return placement.need(self.weights_bytes, self._host.processes.limit)
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether it is never unloaded to make room for another: as a client has asked last, else as configured."""
+        return self.entry.pinned if self._pinned is None else self._pinned
+
+    def pin(self, pinned: bool) -> None:
+        """Pin it, or no longer, until the server stops."""
+        self._pinned = pinned
+        self._host.plan_for(self)
+
+    @property
+    def unload_seconds(self) -> float | None:
+        """The seconds until it is unloaded, unless a request comes; None: its time to live does not run."""
+        return None if self._idle.due is None else self._idle.due - asyncio.get_running_loop().time()
 
     @property
     def weights_bytes(self) -> int:

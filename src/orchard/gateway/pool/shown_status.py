@@ -1,5 +1,6 @@
 """What clients are shown of a served model."""
 
+import time
 from typing import TYPE_CHECKING
 
 from orchard.gateway.model_status import ModelStatus
@@ -20,8 +21,16 @@ def status(model: "ServedModel", note: str) -> ModelStatus:
         note = f"{report.done:.0f} of {report.total:.0f} {units}".rstrip()
         progress = min(1.0, report.done / report.total)
     restarts, waiting = model.restarts, model.requests.waiting_count
+    left = model.unload_seconds
     shown = ModelStatus(
-        state=state, reason=restarts.explanation, note=note, progress=progress, waiting=waiting, restarts=restarts.count
+        state=state,
+        reason=restarts.explanation,
+        note=note,
+        progress=progress,
+        waiting=waiting,
+        restarts=restarts.count,
+        pinned=model.is_pinned,
+        unload_at=None if left is None else round(time.time() + left),
     )
     return worker.complete_status(shown) if worker else shown
 

@@ -52,6 +52,11 @@ class Timer:
         """Whether a call is scheduled."""
         return self._handle is not None
 
+    @property
+    def due(self) -> float | None:
+        """The event loop's time of the scheduled call; None: none is scheduled."""
+        return self._handle.when() if self._handle else None
+
     def start(self, seconds: float | None) -> None:
         """Schedule the call in `seconds`, instead of any earlier schedule; None: never."""
         self.stop()

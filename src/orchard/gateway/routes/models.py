@@ -35,7 +35,8 @@ def add_models_routes(routes: APIRouter, site: AppState) -> None:
 
 
 def add_load_routes(routes: APIRouter, site: AppState) -> None:
-    """Add the routes that load and unload models, which take an admin key if the server needs keys."""
+    """Add the routes that load, unload and pin models, which take an admin key if the server needs keys."""
+    _add_pin_routes(routes, site)
     allowed = [Depends(_check_manages)]
 
     @routes.post("/unload", dependencies=allowed)
@@ -106,8 +107,27 @@ def add_download_routes(routes: APIRouter, site: AppState) -> None:
         }
 
 
+def _add_pin_routes(routes: APIRouter, site: AppState) -> None:
+    allowed = [Depends(_check_manages)]
+
+    @routes.post("/v1/models/{model_id:path}/pin", dependencies=allowed)
+    async def pin(model_id: str) -> dict[str, Any]:
+        """Never unload a model to make room for another, until the server stops."""
+        return _pin(model_id, pinned=True)
+
+    @routes.post("/v1/models/{model_id:path}/unpin", dependencies=allowed)
+    async def unpin(model_id: str) -> dict[str, Any]:
+        """Let a model be unloaded to make room for another, also one that the configuration pins."""
+        return _pin(model_id, pinned=False)
+
+    def _pin(model_id: str, *, pinned: bool) -> dict[str, Any]:
+        model = site.pool.find_exact(model_id)
+        model.pin(pinned)
+        return describe_model(site.pool, model.entry, model_id)
+
+
 async def _check_manages(http: Request) -> None:  # FastAPI would run a plain function in a thread
-    http.state.caller.check_manages("loading or unloading a model")
+    http.state.caller.check_manages("loading, unloading or pinning a model")
 
 
 def _unload_report(site: AppState, ids: list[str]) -> dict[str, Any]:
@@ -146,6 +166,8 @@ def describe_model(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
         "loaded": state == "ready",
         "state": state,
         "reason": now.reason,
+        "pinned": now.pinned if model else entry.pinned,
+        "unload_at": now.unload_at,
         "warming_up": False,
         "batching": None,
         "media": None,
