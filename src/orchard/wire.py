@@ -25,10 +25,14 @@ _MARK_BYTES = 16
 
 
 class Hello(Struct, frozen=True, array_like=True, tag="hello"):
-    """Worker to gateway, the first message: the libraries are imported. `memory_bytes` is what models may use."""
+    """Worker to gateway, the first message: the libraries are imported. `memory_bytes` is what models may use.
+
+    `processor`: what they compute with, see `Service.processor`.
+    """
 
     memory_bytes: int
     device: DeviceMemory = DeviceMemory()
+    processor: str = ""
 
 
 class Load(Struct, frozen=True, array_like=True, tag="load"):

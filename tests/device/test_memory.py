@@ -61,6 +61,12 @@ def test_a_device_without_wired_memory_gets_no_limit(wired: list[int], monkeypat
     assert wired == []
 
 
+@pytest.mark.parametrize("name", ["gpu", "cpu"])
+def test_what_models_compute_with(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(mx, "default_device", lambda: getattr(mx, name))
+    assert memory.processor() == name
+
+
 def test_a_device_with_its_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mx, "device_info", lambda: {"free_memory": 600, "total_memory": 1000})
     for name in ("active", "cache", "peak"):

@@ -39,6 +39,9 @@ class Account:
     def device_memory(self, *, has_model: bool) -> DeviceMemory:
         return DeviceMemory(2**40, 2**41, 2**30 * has_model)
 
+    def processor(self) -> str:
+        return "gpu"
+
     def memory_use(self) -> MemoryUse:
         return MemoryUse(1, 2, 3, 4)
 

@@ -90,6 +90,11 @@ class FakeService(Service):
         """Pretend to be on a device that nothing else uses."""
         return DeviceMemory(2 * _MEMORY_BYTES, 2 * _MEMORY_BYTES)
 
+    @staticmethod
+    def processor() -> str:
+        """Pretend to be on a device without a GPU."""
+        return "cpu"
+
     def __init__(self, path: str, options: TextOptions) -> None:
         """`path` says how it loads. It rejects requests beyond the options' `decode_concurrency` plus `queue_size`."""
         self._loads = PATHS.get(path) or _decode_json(path, LoadScript) or LoadScript()

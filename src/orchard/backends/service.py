@@ -72,6 +72,15 @@ class Service(Protocol):
             return DeviceMemory()
         return memory.read_device_memory(has_model=has_model)
 
+    @staticmethod
+    def processor() -> str:
+        """Return which processor models compute with, "gpu" or "cpu"; empty: a kind of model without MLX."""
+        try:
+            from orchard.device import memory
+        except ModuleNotFoundError:
+            return ""
+        return memory.processor()
+
     @abstractmethod
     def __init__(self, path: str, options: LoadOptions) -> None:
         """Take the model's folder, and the options that the backend's row in `orchard.kinds` names."""

@@ -22,6 +22,11 @@ def recommended_bytes() -> int:
     return int(system_memory.read_system_memory().total_bytes * _SHARE)
 
 
+def processor() -> str:
+    """Return which processor MLX computes with: "gpu" or "cpu"."""
+    return "gpu" if mx.default_device() == mx.gpu else "cpu"
+
+
 def limit_device(memory_bytes: int) -> None:
     """Let MLX hold at most about this many bytes. Metal keeps ("wires") no more of them resident than it recommends.
 

@@ -23,8 +23,9 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
     bytes; None if there is no process, or it has not reported them: what MLX holds (`mlx_bytes`), the process's
     resident memory (`rss_bytes`), weights, KV caches of rows, cached prompts, MLX's own buffer cache, and the most that
     MLX's arrays have taken. `speculation`: the totals of its guesses since the load. `restarts`: how often its process
-    died. `pinned`: it is never unloaded to make room for another. `unload_at`: when its time to live ends, in seconds
-    since the epoch; None: it doesn't run. `details`: facts from the service of a ready model.
+    died. `processor`: what it computes with, "gpu" or "cpu". `pinned`: it is never unloaded to make room for another.
+    `unload_at`: when its time to live ends, in seconds since the epoch; None: it doesn't run. `details`: facts from the
+    service of a ready model.
     """
 
     state: ShownState
@@ -42,6 +43,7 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
     peak_bytes: int | None = None
     speculation: SpeculationReport = {}
     pid: int | None = None
+    processor: str | None = None
     restarts: int = 0
     pinned: bool = False
     unload_at: int | None = None
@@ -63,6 +65,7 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
             "percent": None if self.progress is None else round(100 * self.progress),
             "reason": self.reason,
             "pid": self.pid,
+            "processor": self.processor,
             "running": self.running,
             "waiting": self.waiting,
             "restarts": self.restarts,

@@ -96,7 +96,7 @@ class Worker:
     async def run(self, reader: asyncio.StreamReader) -> None:
         """Serve until the gateway closes the socket."""
         service = self._types.service
-        self._send(wire.Hello(service.prepare(), service.device_memory(has_model=False)))
+        self._send(wire.Hello(service.prepare(), service.device_memory(has_model=False), service.processor()))
         self._begin(self._report_changes())
         while (message := await wire.read_message(reader)) is not None:
             self._receive(message)

@@ -120,6 +120,8 @@ class WorkerProcess:
         """The name of its model, for the log."""
         self.memory_bytes = 0
         """The bytes that the device offers to models; 0 until the process is idle."""
+        self.processor: str | None = None
+        """What it computes with: "gpu" or "cpu"; None: not known."""
         self.progress = 0.0
         self.loaded = wire.Ready(0.0)
         """The `Ready` of the model that was loaded last."""
@@ -183,6 +185,7 @@ class WorkerProcess:
             peak_bytes=self.memory.device.peak_bytes,
             speculation=self.speculation,
             pid=self.pid,
+            processor=self.processor,
             details={"media": [], **self.loaded.details} if status.state == "ready" else {},
         )
 
@@ -357,8 +360,9 @@ class WorkerProcess:
             case wire.MemoryReport():
                 self.memory = message
                 self.on_report()
-            case wire.Hello(memory_bytes, device):
+            case wire.Hello(memory_bytes, device, processor):
                 self.memory_bytes, self.memory = memory_bytes, wire.MemoryReport(device)
+                self.processor = processor or None
                 self.on_report()
                 self._send_ping()  # to learn its memory without a model
                 self._become("idle")
