@@ -75,7 +75,8 @@ PACKAGES = {
     "backends.text.grammar": {"backends"},
     "backends.text.prompt": {"backends", "backends.text", "backends.text.grammar", "backends.vision"},
     "backends.vision": {"backends", "backends.kernels", "backends.text", "backends.text.prompt"},
-    "cli": {"cli.settings"},
+    "cli": {"cli.server", "cli.settings"},
+    "cli.server": {"cli", "cli.settings"},
     "core.tasks": {"core"},
     "dialects.openai": {"dialects.common", "dialects.openai.chat"},  # embeddings of conversations, as chat reads them
     "dialects.openai.chat": {"dialects.common", "dialects.openai"},

@@ -31,7 +31,7 @@ from tests.support.command import clean, orchard, orchard_process, refused
 from tests.support.model_folders import some_weights
 from tests.support.serving import FAKE, Server, serve
 
-COMMANDS = ("serve", "chat", "models", "pull", "rm", "bench", "doctor", "config")
+COMMANDS = ("serve", "chat", "models", "pull", "rm", "ps", "load", "unload", "logs", "top", "bench", "doctor", "config")
 SLOW = '{"pieces": 1000, "text": "tick ", "interval": 0.02}'
 
 
@@ -60,7 +60,7 @@ class TestCommands:
         assert all(re.search(rf"\b{command}\b", result.output) for command in COMMANDS)
 
     @pytest.mark.parametrize(
-        ("command", "hint"), [("run", "orchard chat"), ("list", "orchard models"), ("ps", "orchard models")]
+        ("command", "hint"), [("run", "orchard chat"), ("list", "orchard models"), ("stop", "orchard unload")]
     )
     def test_commands_of_other_programs_get_a_hint(self, command: str, hint: str) -> None:
         result = CliRunner().invoke(app, [command, "qwen"])

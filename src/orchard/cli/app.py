@@ -2,6 +2,7 @@
 
 import os
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,8 +22,15 @@ _ELSEWHERE = {
     "run": "'orchard chat MODEL' talks to a model",
     "list": "'orchard models' lists the models on this machine",
     "ls": "'orchard models' lists the models on this machine",
-    "ps": "'orchard models' lists the models on this machine, and /health of a server shows which are loaded",
+    "stop": "'orchard unload MODEL' unloads a model",
 }
+
+
+class _LogLevel(StrEnum):
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
 
 
 class _Commands(TyperGroup):
@@ -79,6 +87,18 @@ _ApiKey = Annotated[
     str | None,
     typer.Option(envvar="ORCHARD_API_KEY", help="The API key to send. If there are several, the first one is sent."),
 ]
+_AdminKey = Annotated[
+    str | None,
+    typer.Option(
+        "--api-key",
+        envvar=["ORCHARD_ADMIN_KEY", "ORCHARD_API_KEY"],
+        help="The API key to send, an admin key if the server has keys. If there are several, the first one is sent.",
+    ),
+]
+_Url = Annotated[
+    str | None, typer.Option(envvar="ORCHARD_URL", help="The server's address, such as http://127.0.0.1:8000.")
+]
+_ServedModel = Annotated[str, typer.Argument(metavar="MODEL", help="The model's name, as requests name it.")]
 _Config = Annotated[
     Path | None, typer.Option(envvar="ORCHARD_CONFIG", metavar="FILE", help="A configuration file in YAML.")
 ]
@@ -160,9 +180,7 @@ def images(
 @app.command()
 def chat(
     model: Annotated[str | None, typer.Argument(envvar="ORCHARD_MODEL", help=_MODEL_HELP)] = None,
-    url: Annotated[
-        str | None, typer.Option(envvar="ORCHARD_URL", help="The server's address, such as http://127.0.0.1:8000.")
-    ] = None,
+    url: _Url = None,
     message: Annotated[
         str | None, typer.Option("--message", "-m", help="Send this message, print the answer, and exit.")
     ] = None,
@@ -214,6 +232,58 @@ def rm(
     from orchard.cli.models import remove_model
 
     remove_model(model, sure=yes)
+
+
+@app.command()
+def ps(url: _Url = None, api_key: _AdminKey = None) -> None:
+    """List the models in the memory of a running server: their size, and how long they stay."""
+    from orchard.cli.endpoint import first_key
+    from orchard.cli.server.models import print_loaded_models
+
+    print_loaded_models(url, first_key(api_key))
+
+
+@app.command()
+def load(model: _ServedModel, url: _Url = None, api_key: _AdminKey = None) -> None:
+    """Load a model into the memory of a running server, and wait until it is ready."""
+    from orchard.cli.endpoint import first_key
+    from orchard.cli.server.models import load_model
+
+    load_model(model, url, first_key(api_key))
+
+
+@app.command()
+def unload(model: _ServedModel, url: _Url = None, api_key: _AdminKey = None) -> None:
+    """Unload a model from the memory of a running server, once its requests have ended."""
+    from orchard.cli.endpoint import first_key
+    from orchard.cli.server.models import unload_model
+
+    unload_model(model, url, first_key(api_key))
+
+
+@app.command()
+def logs(
+    url: _Url = None,
+    api_key: _AdminKey = None,
+    *,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines, until Ctrl-C.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, max=1000, help="How many lines.")] = 100,
+    level: Annotated[_LogLevel, typer.Option(help="Only lines that are at least of this level.")] = _LogLevel.INFO,
+) -> None:
+    """Show the last lines of a running server's log."""
+    from orchard.cli.endpoint import first_key
+    from orchard.cli.server.logs import print_logs
+
+    print_logs(url, first_key(api_key), lines=lines, level=level.value, follow=follow)
+
+
+@app.command()
+def top(url: _Url = None, api_key: _AdminKey = None) -> None:
+    """Watch a running server: models, memory and requests, once a second, until Ctrl-C."""
+    from orchard.cli.endpoint import first_key
+    from orchard.cli.server.top import show_server
+
+    show_server(url, first_key(api_key))
 
 
 @app.command()
