@@ -133,7 +133,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         Keys,
         setting(
             "access",
-            "A key that also sees what every other key has stored, and may load and unload models; may be repeated.",
+            "A key that also sees what every other key has stored and asks, the log and the settings, and may load, "
+            "unload and download models; may be repeated.",
         ),
         other_names(flag="admin_key"),
     ] = ()
@@ -149,7 +150,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         bool,
         setting(
             "access",
-            "Let every key load and unload models, and set how long they stay in memory, as admin keys may.",
+            "Let every key load, unload and download models, and set how long they stay in memory, as admin keys may.",
         ),
     ] = False
     cors_origins: Annotated[
@@ -211,10 +212,14 @@ class Settings(Struct, frozen=True, kw_only=True):
         setting("responses", "The file for stored responses; ':memory:' keeps them only until the server stops."),
     ] = "~/.orchard/responses.db"
     responses_ttl: Annotated[
-        Seconds, setting("responses", "Seconds until a conversation is deleted, counted from its last addition.")
+        Seconds,
+        setting("responses", "Seconds until a conversation that isn't pinned is deleted, from its last addition on."),
     ] = 3600.0
     responses_max_bytes: Annotated[
-        PositiveSize, setting("responses", "The most space for stored responses; the least recently used are deleted.")
+        PositiveSize,
+        setting(
+            "responses", "The most space for stored responses; the least recently used that aren't pinned go first."
+        ),
     ] = 2**30
     responses_archive_dir: Annotated[
         Folder | None, setting("responses", "A folder where expired conversations are saved as JSON.")

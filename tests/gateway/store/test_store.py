@@ -729,6 +729,7 @@ def test_a_file_from_before_there_were_users(tmp_path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as old, old:
         old.executescript(store_schema.SCRIPTS[0] + "PRAGMA user_version = 1;")
         old.execute("INSERT INTO threads VALUES ('resp_1', 0, 1e9, NULL)")
+        old.execute("INSERT INTO threads VALUES ('conv_1', 7, 1e9, '{}')")
         body = json.dumps(response(1, None, None) | {"output": []}).encode()
         old.execute("INSERT INTO responses VALUES ('resp_1', 'resp_1', NULL, 'completed', NULL, ?, NULL)", (body,))
         item = json.dumps(message("out1", "assistant")).encode()
@@ -740,6 +741,7 @@ def test_a_file_from_before_there_were_users(tmp_path: Path) -> None:
     missing("response_not_found", as_caller(store, ANN).load, "resp_1")
     as_caller(store, ANYONE).answer(2, 1)
     assert store.before(2) == ["out1", "in2", "out2"]
+    assert store.conversation("conv_1") == Conversation(7, 7, False, {})
     store.close()
     assert not list(tmp_path.glob("*.broken*"))
 
