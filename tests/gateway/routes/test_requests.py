@@ -87,6 +87,18 @@ async def test_all_requests_of_several_prompts_are_cancelled(server: Server) -> 
     assert await told(server) == []
 
 
+async def test_a_response_in_the_background_is_cancelled(server: Server) -> None:
+    async with httpx.AsyncClient(base_url=server.url, timeout=30) as http:
+        script = body(**LONG)["messages"][0]["content"]
+        run = (await http.post("/v1/responses", json={"model": "fake", "input": script, "background": True})).json()
+        (live,) = await until(server, "decode")
+        assert live["dialect"] == "/v1/responses"
+        await cancel(server, live["id"])
+        stream = await http.get(f"/v1/responses/{run['id']}?stream=true")  # until its end
+        assert "response.in_progress" in stream.text
+        assert (await http.get(f"/v1/responses/{run['id']}")).json()["status"] == "cancelled"
+
+
 async def _begin(server: Server, key: str, http: httpx.AsyncClient) -> Stream:
     request = http.build_request(
         "POST", f"{server.url}/v1/chat/completions", json=body(stream=True, **LONG), headers={"x-api-key": key}

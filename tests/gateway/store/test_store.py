@@ -373,6 +373,17 @@ def test_conversations_are_found_by_their_title_and_texts(store: Kept) -> None:
         assert store.search(words) == []
 
 
+@examples(50)
+@given(st.text(), st.text(), st.text(min_size=1))
+def test_a_search_finds_any_piece_of_a_title_or_a_text(title: str, text: str, words: str) -> None:
+    store = Kept(":memory:")
+    store.create("conv_1", {"title": title}, [message("x", "user") | {"content": text}])
+    for piece in (title, text[1:], words):
+        is_there = any(piece.casefold() in whole.casefold() for whole in (title, text))
+        assert store.search(piece) == ["conv_1"] * (is_there or not piece)
+    store.close()
+
+
 def test_a_damaged_item_does_not_stop_a_search(store: Kept) -> None:
     store.create("conv_1", {}, [message("first", "user"), message("second", "user")])
     with contextlib.closing(sqlite3.connect(store.path)) as db, db:

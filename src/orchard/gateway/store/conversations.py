@@ -25,8 +25,8 @@ _LISTED = f"""
 WITH listed AS (
     SELECT rowid AS number, id, row_number() OVER (ORDER BY changed, rowid) AS place FROM threads t
     WHERE {_VISIBLE} AND (
-        :words = '' OR has_words(json_extract(CAST(metadata AS TEXT), '$.title'), :words)
-        OR EXISTS (SELECT 1 FROM items i WHERE i.thread = t.id AND has_words(message_text(i.item), :words))
+        :words = '' OR title_has_words(metadata, :words)
+        OR EXISTS (SELECT 1 FROM items i WHERE i.thread = t.id AND item_has_words(i.item, :words))
     )
 )
 """  # noqa: S608

@@ -93,8 +93,8 @@ class StoreFile:
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             Path(self.path).chmod(0o600)
         connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
-        connection.create_function("has_words", 2, _has_words, deterministic=True)
-        connection.create_function("message_text", 1, _message_text, deterministic=True)
+        connection.create_function("title_has_words", 2, _title_has_words, deterministic=True)
+        connection.create_function("item_has_words", 2, _item_has_words, deterministic=True)
         try:
             self._prepare(connection)
         except BaseException:
@@ -151,19 +151,19 @@ class _SearchedItem(Struct):
 _item_decoder = msgspec.json.Decoder(_SearchedItem)
 
 
-def _message_text(item: bytes) -> str:
-    """Return the text of an item; empty if it is no message, or damaged."""
+def _title_has_words(metadata: bytes, words: str) -> bool:
+    """Return whether the title in a conversation's metadata contains words, which are in lower case."""
+    return words in msgspec.json.decode(metadata).get("title", "").casefold()
+
+
+def _item_has_words(item: bytes, words: str) -> bool:
+    """Return whether an item is a message that contains words, which are in lower case. A damaged one is none."""
     with contextlib.suppress(*DAMAGE):
         message = _item_decoder.decode(item)
-        if message.type == "message":
-            parts = message.content
-            return parts if isinstance(parts, str) else "\n".join(part.text for part in parts)
-    return ""
-
-
-def _has_words(text: str | None, words: str) -> bool:
-    """Return whether a text contains words, which are in lower case."""
-    return text is not None and words in text.casefold()
+        parts = message.content
+        text = parts if isinstance(parts, str) else "\n".join(part.text for part in parts)
+        return message.type == "message" and words in text.casefold()
+    return False
 
 
 def _statements(script: str) -> Iterator[str]:
