@@ -67,7 +67,7 @@ def test_no_traceback_and_nothing_of_requests() -> None:
         "  a secret prompt",
     ):
         logs.add_worker_line(line)
-    assert texts(logs) == ["it broke"]
+    assert texts(logs, level="debug") == ["it broke"]
 
 
 def test_lines_of_workers() -> None:
