@@ -349,6 +349,25 @@ def test_a_full_store_keeps_pinned_conversations_and_names_them(tmp_path: Path) 
     store.close()
 
 
+def test_pinned_conversations_of_one_user_leave_room_for_others(tmp_path: Path) -> None:
+    """A user's may take half of what others' leave."""
+    store = Kept(tmp_path / "responses.db", caller=Caller("ann"), responses_max_bytes=400_000)
+
+    def refused(number: int, size: int) -> str:
+        full = missing("store_full", store.create, f"conv_{number}", {}, [long_message(size)], pinned=True)
+        return str(full.message)
+
+    refused(0, 210_000)
+    store.create("conv_1", {"title": "Trip"}, [long_message(150_000)], pinned=True)
+    store.create("conv_2", {}, [long_message(60_000)])
+    assert "conv_1 (Trip)" in missing("store_full", store.update, "conv_2", {}, pinned=True).message
+    assert "conv_1 (Trip)" in refused(3, 60_000)
+    store.caller = Caller("ben")
+    store.create("conv_4", {}, [long_message(110_000)], pinned=True)
+    assert "conv_1" not in refused(5, 30_000)
+    store.close()
+
+
 def test_conversations_are_listed_by_their_last_change(store: Kept) -> None:
     for number in (1, 2, 3):
         store.create(f"conv_{number}", {}, [])

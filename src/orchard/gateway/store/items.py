@@ -201,17 +201,18 @@ def check_chain(db: sqlite3.Connection, id_: str) -> None:
         raise OrchardError("response_not_found", message, param="previous_response_id")
 
 
-def thread_bytes(db: sqlite3.Connection, thread: str) -> int:
-    """Return the size of a thread in bytes, including its media."""
+def thread_bytes(db: sqlite3.Connection, *threads: str) -> int:
+    """Return the size of threads in bytes, including their media."""
     queries = (
-        "SELECT coalesce(sum(length(item)), 0) FROM items WHERE thread = ?",
+        "SELECT coalesce(sum(length(item)), 0) FROM items WHERE thread IN (SELECT value FROM json_each(:ids))",
         "SELECT coalesce(sum(coalesce(length(body), 0) + coalesce(length(events), 0)), 0) FROM responses "
-        "WHERE thread = ?",
-        "SELECT coalesce(sum(length(body)), 0) FROM completions WHERE id = ?",
-        "SELECT coalesce(sum(length(data)), 0) FROM media WHERE hash IN "
-        "(SELECT r.hash FROM items i JOIN item_media r ON r.item = i.number WHERE i.thread = ?)",
+        "WHERE thread IN (SELECT value FROM json_each(:ids))",
+        "SELECT coalesce(sum(length(body)), 0) FROM completions WHERE id IN (SELECT value FROM json_each(:ids))",
+        "SELECT coalesce(sum(length(data)), 0) FROM media WHERE hash IN (SELECT r.hash FROM items i "
+        "JOIN item_media r ON r.item = i.number WHERE i.thread IN (SELECT value FROM json_each(:ids)))",
     )
-    return sum(int(db.execute(query, (thread,)).fetchone()[0]) for query in queries)
+    given = {"ids": msgspec.json.encode(threads)}
+    return sum(int(db.execute(query, given).fetchone()[0]) for query in queries)
 
 
 def _count_parts(item: Fields) -> int:

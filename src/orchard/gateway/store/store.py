@@ -8,7 +8,7 @@ that continue it, or a chat completion. Its time to live restarts whenever somet
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Set
 from pathlib import Path
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
@@ -23,6 +23,7 @@ from orchard.gateway.store.database import DAMAGE, StoreFile, log
 from orchard.gateway.store.items import Fields
 from orchard.gateway.throttle import Throttle
 
+_MOST_NAMES = 3  # of conversations in a message
 _LEFT = 0.9  # the part of the limit to shrink to once it is exceeded, so that it isn't exceeded again at once
 # The threads of the responses and conversations that are in use, given by their own ids.
 _USED = """
@@ -43,10 +44,10 @@ SELECT id FROM threads WHERE NOT pinned AND id != :kept AND id NOT IN ({_USED})
 AND id NOT IN (SELECT thread FROM responses WHERE status IN ('queued', 'in_progress'))
 ORDER BY expires LIMIT 1
 """  # noqa: S608
-# Of the user of a thread, those whose last addition is longest ago.
+# First those whose last addition is longest ago; `own`: they are of the user of a thread.
 _PINNED = """
-SELECT id, metadata FROM threads
-WHERE pinned AND id != :thread AND user IS (SELECT user FROM threads WHERE id = :thread) ORDER BY changed LIMIT 3
+SELECT id, metadata, user IS (SELECT user FROM threads WHERE id = :thread) AS own FROM threads
+WHERE pinned ORDER BY changed
 """
 
 P = ParamSpec("P")
@@ -99,19 +100,31 @@ class ResponseStore:
         """
         now = self._clock()
         db.execute("UPDATE threads SET changed = ?, expires = ? WHERE id = ?", (now, now + self._ttl, thread))
+        self._check_pinned(db, thread)
         if _used_bytes(db) <= self._max_bytes:
             return
         needed = store_items.thread_bytes(db, thread)
         if needed <= self._max_bytes:
             self._make_room(db, now, kept=thread)
             needed = _used_bytes(db)
-            if needed > self._max_bytes and (pinned := db.execute(_PINNED, {"thread": thread}).fetchall()):
-                shown = [f"{id_} ({msgspec.json.decode(about).get('title', 'untitled')})" for id_, about in pinned]
-                message = f"the store is full: {self._max_bytes} bytes are allowed, and pinned conversations are kept"
-                raise OrchardError("store_full", f"{message}; delete one, such as {', '.join(shown)}")
+            if needed > self._max_bytes and (names := _pinned_names(db.execute(_PINNED, {"thread": thread}), thread)):
+                full = f"the store is full: {self._max_bytes} bytes are allowed, and pinned conversations are kept"
+                raise OrchardError("store_full", f"{full}; delete one, such as {names}")
         if needed > self._max_bytes:
             message = f"this would make {needed} bytes to be stored; all that is stored may have {self._max_bytes}"
             raise OrchardError("payload_too_large", message)
+
+    def _check_pinned(self, db: sqlite3.Connection, thread: str) -> None:
+        """Raise OrchardError ("store_full") if a user's pinned threads take more than half of what others' leave."""
+        pinned = db.execute(_PINNED, {"thread": thread}).fetchall()
+        if all(id_ != thread for id_, _, _ in pinned):
+            return
+        sizes = [store_items.thread_bytes(db, *(id_ for id_, _, own in pinned if own == mine)) for mine in (0, 1)]
+        most = max(self._max_bytes - sizes[0], 0) // 2
+        if sizes[1] > most:
+            full = f"your pinned conversations would take {sizes[1]} bytes, and they may take {most}"
+            names = _pinned_names(pinned, thread)
+            raise OrchardError("store_full", f"{full}{f'; delete one, such as {names}' if names else ''}")
 
     def sweep(self) -> None:
         """Delete expired threads and, if all take too much room, the least recently used ones."""
@@ -201,6 +214,12 @@ def _write_archive(folder: str, name: str, conversation: Fields) -> None:
     with os.fdopen(file, "wb") as out:
         out.write(text)
     os.replace(unfinished, target)
+
+
+def _pinned_names(pinned: Iterable[tuple[str, bytes, bool]], thread: str) -> str:
+    """Return the names of some pinned threads of the thread's user, without itself."""
+    others = [(id_, msgspec.json.decode(about)) for id_, about, own in pinned if own and id_ != thread]
+    return ", ".join(f"{id_} ({about.get('title', 'untitled')})" for id_, about in others[:_MOST_NAMES])
 
 
 def _used_bytes(db: sqlite3.Connection) -> int:
