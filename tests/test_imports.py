@@ -75,7 +75,8 @@ PACKAGES = {
     "backends.text.grammar": {"backends"},
     "backends.text.prompt": {"backends", "backends.text", "backends.text.grammar", "backends.vision"},
     "backends.vision": {"backends", "backends.kernels", "backends.text", "backends.text.prompt"},
-    "cli": {"cli.server", "cli.settings"},
+    "cli": {"cli.models", "cli.server", "cli.settings"},
+    "cli.models": {"cli", "cli.settings"},
     "cli.server": {"cli", "cli.settings"},
     "core.tasks": {"core"},
     "dialects.openai": {"dialects.common", "dialects.openai.chat"},  # embeddings of conversations, as chat reads them
@@ -304,7 +305,9 @@ def test_gateway_and_command_line_leave_mlx_alone() -> None:
         "orchard.gateway.routes.app",
         "orchard.cli.serve",
         "orchard.cli.chat",
-        "orchard.cli.models",
+        "orchard.cli.models.local",
+        "orchard.cli.models.pull",
+        "orchard.cli.own_server",
         "orchard.cli.bench",
         "orchard.cli.doctor",
     )

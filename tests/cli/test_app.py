@@ -24,11 +24,9 @@ from orchard.cli.app import app
 from orchard.cli.bench import LoadProfile, run_bench
 from orchard.cli.chat import HELP, ChatSession
 from orchard.cli.endpoint import AnswerPiece, ChatClient, ServerError, sse_data
-from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate
 from orchard.kinds import KINDS
 from tests.support.command import clean, orchard, orchard_process, refused
-from tests.support.model_folders import some_weights
 from tests.support.serving import FAKE, Server, serve
 
 COMMANDS = ("serve", "chat", "models", "pull", "rm", "ps", "load", "unload", "logs", "top", "bench", "doctor", "config")
@@ -39,17 +37,6 @@ SLOW = '{"pieces": 1000, "text": "tick ", "interval": 0.02}'
 def server() -> Iterator[Server]:
     with serve() as running:
         yield running
-
-
-@pytest.fixture
-def unloadable(tmp_path: Path) -> Path:
-    """A folder that looks like a model from outside."""
-    folder = tmp_path / "unloadable"
-    folder.mkdir()
-    (folder / "config.json").write_text('{"model_type": "none", "max_position_embeddings": 1234}')
-    (folder / "model.safetensors").write_bytes(some_weights(100))
-    (folder / "tokenizer.json").write_text("{}")
-    return folder
 
 
 class TestCommands:
@@ -289,16 +276,6 @@ class TestChat:
         assert (done.returncode, done.stdout) == (1, "half")
         assert "the script fails this request" in done.stderr
 
-    def test_a_server_of_its_own_ends_with_it(self, unloadable: Path) -> None:
-        with chat._start_server(str(unloadable)) as client:
-            assert client.list_models()[0] == "unloadable"
-        with ChatClient(client.url) as later, pytest.raises(ServerError, match="no server answers"):
-            later.list_models()
-
-    def test_a_server_of_its_own_that_cannot_start_says_why(self) -> None:
-        with pytest.raises(ServerError, match=r"^no model 'nonsuch'"), chat._start_server("nonsuch"):
-            pass
-
     def test_a_model_that_cannot_load_says_why(self, unloadable: Path, stub: Stub) -> None:
         refused(orchard("chat", str(unloadable), "-m", "x", ORCHARD_PORT=str(stub.server_port)))
 
@@ -378,14 +355,6 @@ class TestChat:
         with serve([replace(FAKE, id="demo")]) as bundled:
             chat.chat_in_terminal(None, bundled.url, None)
         assert "orchard pull mlx-community/" in capsys.readouterr().out
-
-    def test_a_remote_server_without_models(self) -> None:
-        with pytest.raises(OrchardError, match="serves no model"):
-            chat._choose_model([], None, "http://x")
-
-    def test_the_bundled_model_is_asked_for_though_it_is_not_listed(self) -> None:
-        assert chat._choose_model(["org/other"], "demo", "http://x") == "demo"
-        assert chat._choose_model(["org/other"], None, "http://x") == "org/other"
 
 
 def reader(lines: list[Any]) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from orchard.cli import doctor
+from orchard.cli import doctor, machine
 from orchard.cli.machine import Finding
 from orchard.config import Settings
 from orchard.environments.environment import IMAGES
@@ -158,7 +158,7 @@ def test_the_environment_of_images(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 def test_ffmpeg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = use_ffmpeg(monkeypatch, tmp_path)
-    probed = doctor._probe_mlx()
+    probed = machine.probe_mlx()
     assert not isinstance(probed, Finding)
     assert Finding("ok", "ffmpeg", str(program)) in list(doctor._check_mlx(probed))
     (finding,) = [finding for finding in doctor._check_mlx(PROBED) if finding.name == "ffmpeg"]

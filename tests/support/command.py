@@ -5,6 +5,8 @@ import io
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from unittest import mock
 
 from orchard.cli import main
@@ -35,6 +37,16 @@ def orchard(*args: str, stdin: str = "", **env: str) -> "subprocess.CompletedPro
 def orchard_process(*args: str, **env: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "orchard", *args]
     return subprocess.run(command, capture_output=True, text=True, timeout=100, env=clean(**env), check=False)
+
+
+def orchard_over_cache(
+    cache: Path, *args: str, answer: str = "", env: Mapping[str, str] | None = None
+) -> tuple[int, str, str]:
+    """Run a command over a cache; give its exit code and what it wrote to stdout and stderr."""
+    environment = {**os.environ, "HF_HUB_CACHE": str(cache), **(env or {})}
+    command = [sys.executable, "-m", "orchard", *args]
+    done = subprocess.run(command, input=answer, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
 
 
 def refused(done: "subprocess.CompletedProcess[str]") -> str:

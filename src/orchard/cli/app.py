@@ -203,7 +203,7 @@ def models(
 ) -> None:
     """List the models on this machine: those in a configuration file, the local Hugging Face cache and a folder."""
     from orchard.cli.config import gather_config
-    from orchard.cli.models import print_models
+    from orchard.cli.models.local import print_models
 
     folder = str(model_dir) if model_dir else None
     given = (
@@ -218,7 +218,7 @@ def pull(
     revision: Annotated[str | None, typer.Option(help="A branch, a tag or a commit.")] = None,
 ) -> None:
     """Download a model into the local Hugging Face cache. Files that are already there are kept."""
-    from orchard.cli.models import pull_model
+    from orchard.cli.models.pull import pull_model
 
     pull_model(model, revision)
 
@@ -229,7 +229,7 @@ def rm(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
 ) -> None:
     """Delete a model from the local Hugging Face cache."""
-    from orchard.cli.models import remove_model
+    from orchard.cli.models.local import remove_model
 
     remove_model(model, sure=yes)
 

@@ -1,28 +1,22 @@
 """`orchard chat`: find or start a server, then hold a conversation; and the commands that change the conversation."""
 
-import os
 import re
-import secrets
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing, suppress
 from pathlib import Path
-from types import FrameType
-from typing import IO, Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
 from msgspec import Meta, Struct, structs
 
 from orchard.cli.endpoint import AnswerPiece, ChatClient, ServerError
-from orchard.cli.serve import server_url
+from orchard.cli.own_server import open_server
 from orchard.cli.settings.values import kind_of_field, printable_text
 from orchard.cli.word_wrap import WordWrap
-from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import SamplingDefaults
 
@@ -42,7 +36,6 @@ _COMMAND = re.compile(r"/([^\s/]+)(?:\s+(.*))?", re.DOTALL)
 _MOST_BYTES = 32 * 2**20
 _HINT = "/help lists commands, Ctrl-C stops an answer, Ctrl-D or /exit quits."
 _BLOCK = '"""'
-_STOP_SECONDS = 5.0
 # A model's text must not move the cursor or set the terminal's title.
 _CONTROLS = {code: None for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\n\t"}
 
@@ -201,10 +194,10 @@ def chat_in_terminal(model: str | None, url: str | None, message: str | None, ap
         message = sys.stdin.read().strip()
     if not interactive and not message:
         if url:  # that it can't be reached is worth more to know
-            with _open_server(model, url, api_key):
+            with open_server(model, url, api_key):
                 pass
         raise OrchardError("invalid_request", "the message is empty")
-    with _open_server(model, url, api_key) as (client, served):
+    with open_server(model, url, api_key) as (client, served):
         talk = ChatSession(client, served)
         if message is not None:
             print_answer(talk.ask(message), plain=True)
@@ -297,79 +290,3 @@ def _answer_line(talk: ChatSession, line: str) -> None:
         typer.secho("\n(stopped)", dim=True)
     except ServerError as error:
         typer.secho(error.message, fg="red", err=True)
-
-
-@contextmanager
-def _open_server(model: str | None, url: str | None, api_key: str | None) -> Iterator[tuple[ChatClient, str]]:
-    """Yield a server (the one at `url`, one that runs on this machine, or a new one) and the model to request."""
-    default = Settings()
-    here = server_url(os.environ.get("ORCHARD_HOST", default.host), os.environ.get("ORCHARD_PORT", default.port))
-    with ChatClient(url or here, api_key) as client:
-        try:
-            served = _choose_model(client.list_models(), model, client.url)
-        except ServerError:
-            if url:
-                raise
-        else:
-            yield client, served
-            return
-    with _start_server(model or "demo") as own:
-        yield own, own.list_models()[0]
-
-
-def _choose_model(ids: list[str], model: str | None, url: str) -> str:
-    """Choose one of a server's models. Raise ServerError if it has none, or not `model`."""
-    if not ids:
-        raise ServerError(f"the server at {url} serves no model")
-    if model is None or model in ids:
-        return model or ids[0]
-    from orchard.gateway.models.registry import resolve_model
-    from orchard.gateway.models.sources import BUNDLED
-
-    # A bundled model can be named even when the list of models leaves it out.
-    if (name := resolve_model(model).id) in (*ids, *BUNDLED):
-        return name
-    raise ServerError(f"the server at {url} doesn't serve '{name}'; it serves: {', '.join(ids)}")
-
-
-@contextmanager
-def _start_server(model: str) -> Iterator[ChatClient]:
-    """Start a server on a free port with a new API key; stop it at the end."""
-
-    def leave(number: int, _: FrameType | None) -> NoReturn:
-        sys.exit(128 + number)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, leave)  # otherwise the server would outlive this process
-    options = ["--host", "127.0.0.1", "--port", "0", "--log-level", "error", "--shutdown-grace", "0"]
-    command = [sys.executable, "-m", "orchard", "serve", *options, "--", model]
-    key = secrets.token_urlsafe()
-    others = {"ORCHARD_CONFIG", "ORCHARD_API_KEYS"}  # don't load a configuration file's models; use one key
-    environment = {name: value for name, value in os.environ.items() if name not in others} | {"ORCHARD_API_KEY": key}
-    with tempfile.TemporaryFile("w+") as log:
-        # In its own session, the server doesn't get the Ctrl-C that stops an answer here.
-        server = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True, env=environment
-        )
-        with server:
-            try:
-                with ChatClient(_wait_for_url(server, log), key) as client:
-                    yield client
-            finally:
-                server.terminate()
-                with suppress(subprocess.TimeoutExpired):
-                    server.wait(_STOP_SECONDS)
-                server.kill()  # does nothing to a process that has ended
-
-
-def _wait_for_url(server: subprocess.Popen[str], log: IO[str]) -> str:
-    """Wait for the server's banner and return its address."""
-    assert server.stdout is not None
-    for line in server.stdout:
-        if found := re.search(r" at (http://\S+)$", line.rstrip()):
-            return found[1]
-    server.wait()
-    log.seek(0)
-    lines = log.read().split("\n")
-    reason = next((line for line in reversed(lines) if line), "it ended without a message")
-    raise ServerError(reason.removeprefix("orchard: "))

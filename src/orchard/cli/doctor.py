@@ -1,10 +1,8 @@
 """`orchard doctor`: check everything that Orchard needs, and say how to fix what is wrong."""
 
-import json
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -29,9 +27,7 @@ from orchard.kinds import KINDS
 
 _PACKAGES = ("mlx", "mlx-lm", "transformers", "fastapi", "uvicorn")
 _BACKENDS = ("mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
-_PROBE_SECONDS = 120
 ANSWER_SECONDS = 2.0
-_MLX_NEEDS = "MLX needs macOS 14 or newer and a Python for arm64; on Linux, its CUDA backend needs NVIDIA's driver."
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
@@ -65,7 +61,7 @@ def _examine_all(settings: Settings, notes: Sequence[str]) -> Iterator[Finding]:
     yield Finding("ok", "packages", ", ".join(f"{name} {found}" for name, found in installed.items()))
     yield from map(_check_extra, sorted({kind.backend.extra for kind in KINDS.values() if kind.backend.extra}))
     yield from _check_conflicts()
-    probed = _probe_mlx()
+    probed = machine.probe_mlx()
     if isinstance(probed, Finding):
         yield probed
     else:
@@ -158,20 +154,6 @@ def _check_conflicts() -> Iterator[Finding]:
             f"{' and '.join(found)} contain the same file: Orchard uses the one that was installed last",
             "Uninstall all of them, then install the one you want again (README, 'CUDA on Linux').",
         )
-
-
-def _probe_mlx() -> dict[str, Any] | Finding:
-    """Return what MLX reports about this machine (`orchard.worker.probe`), or the finding that MLX doesn't work."""
-    command = [sys.executable, "-m", "orchard.worker.probe"]  # in its own process, which MLX may abort
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=True)
-    except subprocess.TimeoutExpired:
-        return Finding("problem", "MLX", f"MLX computed nothing within {_PROBE_SECONDS} s", _MLX_NEEDS)
-    except subprocess.CalledProcessError as error:
-        said = error.stderr.strip().rpartition("\n")[2] or f"its process ended with {error.returncode}"
-        return Finding("problem", "MLX", f"MLX doesn't work: {said}", _MLX_NEEDS)
-    probed: dict[str, Any] = json.loads(done.stdout)
-    return probed
 
 
 def _check_mlx(seen: dict[str, Any]) -> Iterator[Finding]:

@@ -1,7 +1,10 @@
-"""Checks of `orchard doctor` on a machine's disk, and on its memory against each model."""
+"""What MLX finds on this machine; the checks of `orchard doctor` on its disk, and on its memory against each model."""
 
+import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
@@ -12,6 +15,8 @@ from orchard.gateway.models.entry import ModelEntry
 _LITTLE_DISK = 10 * 10**9  # a model of eight billion parameters in 8 bits takes most of it
 _MIB = 2**20
 _SYSTEM_LEAST = 4 * 2**30  # memory to leave for macOS and other programs; an eighth of the memory if that is more
+_PROBE_SECONDS = 120
+_MLX_NEEDS = "MLX needs macOS 14 or newer and a Python for arm64; on Linux, its CUDA backend needs NVIDIA's driver."
 _SMALLER = "Use a version of it with fewer bits, such as one that is called '4bit', or a smaller model."
 
 
@@ -22,6 +27,20 @@ class Finding(NamedTuple):
     name: str
     seen: str
     advice: str = ""
+
+
+def probe_mlx() -> dict[str, Any] | Finding:
+    """Return what MLX reports about this machine (`orchard.worker.probe`), or the finding that MLX doesn't work."""
+    command = [sys.executable, "-m", "orchard.worker.probe"]  # in its own process, which MLX may abort
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=True)
+    except subprocess.TimeoutExpired:
+        return Finding("problem", "MLX", f"MLX computed nothing within {_PROBE_SECONDS} s", _MLX_NEEDS)
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.strip().rpartition("\n")[2] or f"its process ended with {error.returncode}"
+        return Finding("problem", "MLX", f"MLX doesn't work: {said}", _MLX_NEEDS)
+    probed: dict[str, Any] = json.loads(done.stdout)
+    return probed
 
 
 def check_disk(folder: str) -> Finding:

@@ -1,12 +1,10 @@
-"""`orchard models`, `orchard pull` and `orchard rm`: the models on this machine."""
+"""`orchard models` and `orchard rm`: the models on this machine."""
 
-import asyncio
 import shutil
 import sys
 from pathlib import Path
 
 import typer
-from rich import progress
 from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
@@ -16,8 +14,6 @@ from orchard.cli.settings.values import printable_text
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.models import hub_cache
-from orchard.gateway.models.download import download_model
-from orchard.gateway.models.model_files import FolderReader
 from orchard.gateway.models.registry import Registry
 from orchard.gateway.models.sources import BUILT_IN_ALIASES, BUNDLED
 
@@ -41,49 +37,6 @@ def print_models(settings: Settings) -> None:
     Console(width=None if sys.stdout.isatty() else 1000).print(table)
     for name, reason in registry.refused.items():
         print(printable_text(f"'{name}' is not served: {reason}"))
-
-
-def pull_model(repo: str, revision: str | None = None) -> None:
-    """Download a model, by its id or a built-in alias, and say what it is. Raise OrchardError if that fails."""
-    if repo in BUNDLED:
-        print(f"{repo} is bundled with Orchard: there is nothing to download")
-        return
-    repo = BUILT_IN_ALIASES.get(repo, repo)
-    try:
-        folder = _download_with_bar(repo, revision)
-    except KeyboardInterrupt:
-        message = "\norchard: stopped; the next 'orchard pull' keeps the files that are complete"
-        print(message, end="", file=sys.stderr)  # `main` ends the line
-        sys.exit(130)
-    try:
-        files = FolderReader().read(folder)
-    except ValueError as error:
-        raise OrchardError("model_failed", f"{repo} is in {folder}, but can't be served: {error}") from None
-    typer.echo(f"{repo} is here: {files.kind}, {decimal(files.size_bytes)} in {folder}")
-
-
-def _download_with_bar(repo: str, revision: str | None) -> str:
-    """Download a model with a progress bar, and return its folder."""
-    columns = (
-        progress.TextColumn("{task.description}", markup=False),
-        progress.BarColumn(),
-        progress.DownloadColumn(),
-        progress.TransferSpeedColumn(),
-        progress.TimeRemainingColumn(),
-    )
-    shown = progress.Progress(*columns, console=Console(stderr=True))
-
-    def show(done: int, total: int) -> None:
-        if not shown.task_ids:
-            shown.start()
-            shown.add_task(repo)
-        shown.update(shown.task_ids[0], completed=done, total=total)
-
-    try:
-        return asyncio.run(download_model(repo, revision, show))
-    finally:
-        if shown.task_ids:
-            shown.stop()
 
 
 def remove_model(repo: str, *, sure: bool = False) -> None:

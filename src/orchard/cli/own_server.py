@@ -1,0 +1,95 @@
+"""A server for a command: the one at an address, one that runs on this machine, or one of its own."""
+
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import IO, NoReturn
+
+from orchard.cli.endpoint import ChatClient, ServerError
+from orchard.cli.serve import server_url
+from orchard.config import Settings
+
+_STOP_SECONDS = 5.0
+
+
+@contextmanager
+def open_server(model: str | None, url: str | None, api_key: str | None) -> Iterator[tuple[ChatClient, str]]:
+    """Yield a server (the one at `url`, one that runs on this machine, or a new one) and the model to request."""
+    default = Settings()
+    here = server_url(os.environ.get("ORCHARD_HOST", default.host), os.environ.get("ORCHARD_PORT", default.port))
+    with ChatClient(url or here, api_key) as client:
+        try:
+            served = choose_model(client.list_models(), model, client.url)
+        except ServerError:
+            if url:
+                raise
+        else:
+            yield client, served
+            return
+    with start_server(model or "demo") as own:
+        yield own, own.list_models()[0]
+
+
+def choose_model(ids: list[str], model: str | None, url: str) -> str:
+    """Choose one of a server's models. Raise ServerError if it has none, or not `model`."""
+    if not ids:
+        raise ServerError(f"the server at {url} serves no model")
+    if model is None or model in ids:
+        return model or ids[0]
+    from orchard.gateway.models.registry import resolve_model
+    from orchard.gateway.models.sources import BUNDLED
+
+    # A bundled model can be named even when the list of models leaves it out.
+    if (name := resolve_model(model).id) in (*ids, *BUNDLED):
+        return name
+    raise ServerError(f"the server at {url} doesn't serve '{name}'; it serves: {', '.join(ids)}")
+
+
+@contextmanager
+def start_server(model: str) -> Iterator[ChatClient]:
+    """Start a server on a free port with a new API key; stop it at the end."""
+
+    def leave(number: int, _: FrameType | None) -> NoReturn:
+        sys.exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, leave)  # otherwise the server would outlive this process
+    options = ["--host", "127.0.0.1", "--port", "0", "--log-level", "error", "--shutdown-grace", "0"]
+    command = [sys.executable, "-m", "orchard", "serve", *options, "--", model]
+    key = secrets.token_urlsafe()
+    others = {"ORCHARD_CONFIG", "ORCHARD_API_KEYS"}  # don't load a configuration file's models; use one key
+    environment = {name: value for name, value in os.environ.items() if name not in others} | {"ORCHARD_API_KEY": key}
+    with tempfile.TemporaryFile("w+") as log:
+        # In its own session, the server doesn't get the Ctrl-C that stops an answer here.
+        server = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True, env=environment
+        )
+        with server:
+            try:
+                with ChatClient(_wait_for_url(server, log), key) as client:
+                    yield client
+            finally:
+                server.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    server.wait(_STOP_SECONDS)
+                server.kill()  # does nothing to a process that has ended
+
+
+def _wait_for_url(server: subprocess.Popen[str], log: IO[str]) -> str:
+    """Wait for the server's banner and return its address."""
+    assert server.stdout is not None
+    for line in server.stdout:
+        if found := re.search(r" at (http://\S+)$", line.rstrip()):
+            return found[1]
+    server.wait()
+    log.seek(0)
+    lines = log.read().split("\n")
+    reason = next((line for line in reversed(lines) if line), "it ended without a message")
+    raise ServerError(reason.removeprefix("orchard: "))
