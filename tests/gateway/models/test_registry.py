@@ -16,10 +16,11 @@ from orchard.core.request import Adapter
 from orchard.core.tasks.images import ImageOptions
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models import hub_cache
+from orchard.gateway.models.catalogue import CATALOGUE, find_repo
 from orchard.gateway.models.download import Downloads
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.models.registry import Registry, resolve_model
-from orchard.gateway.models.sources import BUILT_IN_ALIASES, BUNDLED
+from orchard.gateway.models.sources import BUNDLED
 from orchard.kinds import IMAGE, VISION
 from tests.support.embedding_models import MINILM
 from tests.support.model_folders import cache_model, make_model, some_weights
@@ -468,33 +469,34 @@ def test_a_spelling_that_fits_two_models_finds_none(model_dir: Path) -> None:
     assert refused(registry, "openai/" + "o" * 10**6).kind == "model_not_found"
 
 
-def test_built_in_aliases(cache: Path) -> None:
+def test_short_names(cache: Path) -> None:
     registry = Registry.from_settings(Settings())
     assert refused(registry, "gemma").kind == "model_not_found"
-    for repo in BUILT_IN_ALIASES.values():
-        cache_model(cache, repo)
-    for alias, repo in BUILT_IN_ALIASES.items():
-        assert registry.find(alias).id == resolve_model(alias).id == repo
-        assert registry.find(repo).aliases == (alias,)
+    for model in CATALOGUE:
+        cache_model(cache, model.repo)
+    for model in CATALOGUE:
+        for name in model.names:
+            assert registry.find(name).id == resolve_model(name).id == model.repo
+    for name in ("GEMMA", "openai/gemma", "Gemma3:4B", "gemma3:latest"):
+        assert registry.find(name).id == resolve_model(name).id == find_repo("gemma")
+    assert registry.find(CATALOGUE[0].repo).aliases == ()
 
 
-def test_a_configured_alias_goes_before_a_built_in_one(cache: Path) -> None:
-    repo = BUILT_IN_ALIASES["gemma"]
+@pytest.mark.parametrize("alias", ["gemma", "Gemma"])
+def test_a_configured_alias_goes_before_a_short_name(cache: Path, alias: str) -> None:
+    repo = find_repo("gemma")
+    assert repo
     cache_model(cache, repo)
-    models = (ModelSettings(model_path="demo", aliases=("gemma",)), ModelSettings(model_path=repo))
-    registry = Registry.from_settings(Settings(models=models))
-    assert registry.find("gemma").id == "demo"
-    assert registry.find(repo).aliases == ()
+    models = (ModelSettings(model_path="demo", aliases=(alias,)), ModelSettings(model_path=repo))
+    assert Registry.from_settings(Settings(models=models)).find("gemma").id == "demo"
 
 
-def test_a_built_in_alias_of_a_configured_model(cache: Path) -> None:
-    repo = BUILT_IN_ALIASES["qwen"]
+def test_a_short_name_of_a_configured_model(cache: Path) -> None:
+    repo = find_repo("qwen")
+    assert repo
     cache_model(cache, repo)
-    registry = Registry.from_settings(
-        Settings(models=(ModelSettings(model_path=repo, served_model_name="mine", aliases=("also",)),))
-    )
-    for _ in range(2):
-        assert registry.find("qwen").aliases == ("also", "qwen")
+    registry = Registry.from_settings(Settings(models=(ModelSettings(model_path=repo, served_model_name="mine"),)))
+    assert registry.find("qwen").id == "mine"
 
 
 def test_a_configured_model_by_its_path(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -532,10 +534,10 @@ def test_a_configured_folder_is_known_by_what_it_is_found_as(cache: Path, model_
     assert ids(registry) == ["a", "b", "demo"]
 
 
-def test_an_alias_that_is_not_here_says_what_to_pull(cache: Path) -> None:
-    for alias, repo in BUILT_IN_ALIASES.items():
-        message = refused(Registry.from_settings(Settings()), alias).message
-        assert f"'{alias}' stands for '{repo}', which is not here: 'orchard pull {repo}'" in message
+def test_a_short_name_whose_model_is_not_here_says_what_to_pull(cache: Path) -> None:
+    message = refused(Registry.from_settings(Settings()), "Gemma").message
+    repo = find_repo("gemma")
+    assert f"'Gemma' is short for '{repo}', which 'orchard pull {repo}' downloads" in message
 
 
 def test_an_id_of_the_hub_that_is_not_here_says_how_to_pull_it(cache: Path) -> None:
@@ -608,7 +610,7 @@ def test_with_leave_to_download_a_model_need_not_be_here(cache: Path) -> None:
     registry = Registry.from_settings(Settings(models=models, allow_download=True))
     assert (registry.find("mine").path, registry.find("mine").repo) == ("", "org/configured")
     assert (registry.find("org/asked").path, registry.find("org/asked").repo) == ("", "org/asked")
-    assert registry.find("gemma").repo == BUILT_IN_ALIASES["gemma"]
+    assert registry.find("gemma").repo == find_repo("gemma")
     for name in ("plain", "a/b/c", "../x", "org/..", "org/a b", "-org/a", "org/" + "a" * 100):
         assert refused(registry, name).kind == "model_not_found", name
     snapshot = cache_model(cache, "org/configured")

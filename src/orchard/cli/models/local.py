@@ -13,9 +13,9 @@ from rich.text import Text
 from orchard.cli.settings.values import printable_text
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
-from orchard.gateway.models import hub_cache
+from orchard.gateway.models import catalogue, hub_cache
 from orchard.gateway.models.registry import Registry
-from orchard.gateway.models.sources import BUILT_IN_ALIASES, BUNDLED
+from orchard.gateway.models.sources import BUNDLED
 
 
 def print_models(settings: Settings) -> None:
@@ -40,11 +40,11 @@ def print_models(settings: Settings) -> None:
 
 
 def remove_model(repo: str, *, sure: bool = False) -> None:
-    """Delete a model, named by its id or a built-in alias, from the cache after the user has confirmed.
+    """Delete a model, named by its id or a short name, from the cache after the user has confirmed.
 
     Raise OrchardError if no file of the model is in the cache.
     """
-    repo = BUILT_IN_ALIASES.get(repo, repo)
+    repo = catalogue.find_repo(repo) or repo
     folder = hub_cache.repo_folder(repo)
     if folder is None:
         where = f"the local Hugging Face cache ({hub_cache.cache_root()})"

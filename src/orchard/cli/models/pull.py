@@ -9,17 +9,18 @@ from rich.console import Console
 from rich.filesize import decimal
 
 from orchard.core.errors import OrchardError
+from orchard.gateway.models import catalogue
 from orchard.gateway.models.download import download_model
 from orchard.gateway.models.model_files import FolderReader
-from orchard.gateway.models.sources import BUILT_IN_ALIASES, BUNDLED
+from orchard.gateway.models.sources import BUNDLED
 
 
 def pull_model(repo: str, revision: str | None = None) -> None:
-    """Download a model, by its id or a built-in alias, and say what it is. Raise OrchardError if that fails."""
+    """Download a model, by its id or a short name, and say what it is. Raise OrchardError if that fails."""
     if repo in BUNDLED:
         print(f"{repo} is bundled with Orchard: there is nothing to download")
         return
-    repo = BUILT_IN_ALIASES.get(repo, repo)
+    repo = catalogue.find_repo(repo) or repo
     try:
         folder = _download_with_bar(repo, revision)
     except KeyboardInterrupt:

@@ -17,7 +17,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.request import Adapter
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.crash_reason import hide_folders
-from orchard.gateway.models import hub_cache, sources, subfolders
+from orchard.gateway.models import catalogue, hub_cache, sources, subfolders
 from orchard.gateway.models.download import Downloads
 from orchard.gateway.models.entry import ModelEntry, with_files
 from orchard.gateway.models.gguf import GGUF, is_gguf
@@ -223,17 +223,11 @@ class Registry:
     def _describe_entry(
         self, entry: ModelEntry, source: sources.ModelSource, settings: ModelSettings | None = None
     ) -> ModelEntry:
-        """Return an entry with the facts from a model's files, and its aliases; `settings` are the model's own.
+        """Return an entry with the facts from a model's files; `settings` are the model's own.
 
         Raise ValueError with the reason if the files are wrong.
         """
-        described = self._with_draft(with_files(entry, *self._read_source(source), settings or self._settings))
-        aliases = [*entry.aliases]
-        if entry.repo is not None and self._names.get(entry.repo, entry.repo) == entry.id:
-            built_in = [alias for alias, repo in sources.BUILT_IN_ALIASES.items() if repo == entry.repo]
-            # Add an alias if no other model has this name.
-            aliases += [alias for alias in built_in if self._names.get(alias, entry.id) == entry.id]
-        return structs.replace(described, aliases=tuple(aliases))
+        return self._with_draft(with_files(entry, *self._read_source(source), settings or self._settings))
 
     def _with_draft(self, entry: ModelEntry) -> ModelEntry:
         """Return an entry with the folder and the size of its draft model, if it uses one.
@@ -263,19 +257,24 @@ class Registry:
                 # Prefer a configured model in the same folder, so that it isn't loaded twice with different options.
                 same = (one for one in self._configured.values() if one.entry.folder == found.folder)
                 return next((self._refresh_entry(one) for one in same if one.entry.base is None), found)
-        return self._local_model(sources.BUILT_IN_ALIASES[name]) if name in sources.BUILT_IN_ALIASES else None
+        return None
 
     def _similar_model(self, name: str) -> ModelEntry | None:
-        """Return the only model that has the name in another spelling, of those that the last `list_models` found."""
+        """Return the only model that has the name in another spelling, of those that the last `list_models` found.
+
+        If there is none, return the model on this machine that the name is short for.
+        """
         meant = lenient_spellings(name)
         known = {*self._names, *self._shown, *(sources.BUNDLED if self._finds else ())}
         entries = filter(None, (self._local_model(one) for one in known if one.casefold() in meant))
         found = {entry.id: entry for entry in entries}
+        if not found and (repo := catalogue.find_repo(name)):
+            return self._local_model(repo)
         return next(iter(found.values())) if len(found) == 1 else None
 
     def _hub_model(self, name: str) -> ModelEntry | None:
         """Return the entry of a model that must be downloaded; None if that is not allowed."""
-        repo = sources.BUILT_IN_ALIASES.get(name, name)
+        repo = catalogue.find_repo(name) or name
         if "/" not in repo or not self._may_download(repo):
             return None
         return self._bare_entry(sources.ModelSource(repo, repo=repo))
@@ -363,8 +362,8 @@ class Registry:
         reasons = map(self._refusal_reason, self._possible_sources(name) if self._finds else ())
         if reason := GGUF if is_gguf([name]) else next(filter(None, reasons), None):
             message = f"model '{name}' can't be served: {reason}"
-        elif repo := sources.BUILT_IN_ALIASES.get(name):
-            message = f"'{name}' stands for '{repo}', which is not here: 'orchard pull {repo}' downloads it"
+        elif repo := catalogue.find_repo(name):
+            message += f"; '{name}' is short for '{repo}', which 'orchard pull {repo}' downloads"
         elif "/" in name and hub_cache.is_repo_id(name):
             message += f"; 'orchard pull {name}' downloads it, if the Hugging Face Hub has it"
         return OrchardError("model_not_found", message + advice, param="model")

@@ -6,17 +6,13 @@ from msgspec import Struct
 
 from orchard.core.errors import OrchardError
 from orchard.demo import MODEL_PATH, VISION_MODEL_PATH, WHISPER_MODEL_PATH
-from orchard.gateway.models import hub_cache
+from orchard.gateway.models import catalogue, hub_cache
 from orchard.gateway.models.gguf import GGUF, is_gguf
 from orchard.gateway.models.names import list_names
 
 DEMO = "demo"
 REAL_MODEL = "mlx-community/Qwen3-4B-4bit"
 """What to download if the bundled model knows too little."""
-BUILT_IN_ALIASES = {
-    "gemma": "mlx-community/gemma-3-4b-it-4bit",
-    "qwen": "mlx-community/Qwen3-VL-4B-Instruct-4bit",
-}
 
 
 class ModelSource(Struct, frozen=True):
@@ -45,7 +41,7 @@ def source_of(name: str, revision: str | None = None) -> ModelSource:
         return ModelSource(folder.name, str(folder))
     if is_gguf([name]):
         raise OrchardError("model_not_found", f"model '{name}' can't be served: {GGUF}")
-    name = BUILT_IN_ALIASES.get(name, name)
+    name = catalogue.find_repo(name) or name
     if hub_cache.is_repo_id(name) and ("/" in name or hub_cache.repo_folder(name)):
         return ModelSource(name, repo=name, revision=revision)
     raise OrchardError(
