@@ -41,7 +41,7 @@ serve: $(VENV)/.serve ## serve the bundled model, or MODEL=name-or-folder, on PO
 	@$(VENV)/bin/orchard serve $(OPTIONS)
 
 chat: $(VENV)/.serve ## talk in the terminal, to the bundled model or to MODEL=name-or-folder
-	@$(VENV)/bin/orchard chat $(if $(MODEL),"$(MODEL)")
+	@$(VENV)/bin/orchard run $(if $(MODEL),"$(MODEL)")
 
 test: $(VENV)/.dev ## run the tests, in four to ten minutes on two cores (ARGS=... goes to pytest)
 	$(PYTEST) $(HANGING) $(ARGS)

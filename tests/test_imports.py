@@ -304,10 +304,9 @@ def test_gateway_and_command_line_leave_mlx_alone() -> None:
         "orchard.gateway.http.server",
         "orchard.gateway.routes.app",
         "orchard.cli.serve",
-        "orchard.cli.chat",
+        "orchard.cli.run",
         "orchard.cli.models.local",
         "orchard.cli.models.pull",
-        "orchard.cli.own_server",
         "orchard.cli.bench",
         "orchard.cli.doctor",
     )

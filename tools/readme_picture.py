@@ -21,7 +21,7 @@ PICTURE = Path(__file__).parents[1] / "docs" / "terminal.svg"
 URL = "http://127.0.0.1:8000"
 SERVE = "orchard serve 2> server.log &"
 COMMANDS = (
-    'orchard chat -m "What is Orchard?"',
+    'orchard run demo "What is Orchard?"',
     f"""curl -sN {URL}/v1/chat/completions -H 'content-type: application/json' \\
     -d '{{"model": "demo", "temperature": 0, "stream": true, "messages":
          [{{"role": "user", "content": "What is 17 + 25?"}}]}}' |

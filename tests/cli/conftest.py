@@ -1,10 +1,38 @@
 """What several commands are tried with."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.model_folders import some_weights
+from tests.support.hub import Hub, run_hub
+from tests.support.model_folders import make_model, some_weights
+from tests.support.serving import Server, serve
+from tests.support.stub_server import Stub, run_stub
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serve() as running:
+        yield running
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    with run_stub() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    with run_hub() as hub:
+        hub.repos["org/tiny"] = make_model(tmp_path_factory.mktemp("repo"))
+        hub.repos["org/tiny-GGUF"] = tmp_path_factory.mktemp("gguf")
+        for name in ("config.json", "tiny.Q8_0.gguf"):
+            (hub.repos["org/tiny-GGUF"] / name).write_text("{}")
+        hub.repos["org/data"] = tmp_path_factory.mktemp("data")
+        (hub.repos["org/data"] / "data.json").write_text("{}")
+        yield hub
 
 
 @pytest.fixture

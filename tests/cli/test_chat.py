@@ -1,8 +1,9 @@
-"""The commands of `orchard chat`, and what it sends after them."""
+"""The conversation of `orchard run`: its commands, what it sends after them, and what it prints."""
 
 import json
 import stat
-from collections.abc import Generator
+import sys
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,10 +11,25 @@ import pytest
 
 from orchard.cli import chat
 from orchard.cli.chat import HELP, ChatSession, Turn, run_command
-from orchard.cli.endpoint import AnswerPiece, ChatClient
+from orchard.cli.endpoint import AnswerPiece, ChatClient, ServerError
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import SamplingDefaults
-from tests.cli.test_app import reader
+from tests.support.serving import Server
+
+SLOW = '{"pieces": 1000, "text": "tick ", "interval": 0.02}'
+
+
+def reader(lines: list[Any]) -> Any:
+    """An input() that gives these lines and raises these exceptions."""
+    rest = iter(lines)
+
+    def read(_: str) -> str:
+        line = next(rest)
+        if isinstance(line, str):
+            return line
+        raise line
+
+    return read
 
 
 class Answering:
@@ -141,6 +157,25 @@ def test_a_talk_is_saved_and_goes_on(conversation: ChatSession, client: Answerin
     }
 
 
+def test_images_go_with_the_first_question_that_is_answered() -> None:
+    class Busy(Answering):
+        busy = True
+
+        def stream_answer(self, body: dict[str, Any]) -> Generator[AnswerPiece, None, None]:
+            if self.busy:
+                self.busy = False
+                raise ServerError("busy")
+            yield from super().stream_answer(body)
+
+    client = Busy()
+    conversation = ChatSession(cast(ChatClient, client), "m", ["data:image/png;base64,AAAA"])
+    say(conversation, "zero", "one", "two")
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    for body in client.asked:
+        assert body["messages"][0] == {"role": "user", "content": [image, {"type": "text", "text": "one"}]}
+    assert client.asked[1]["messages"][-1] == {"role": "user", "content": "two"}
+
+
 @pytest.mark.parametrize(
     "content",
     ["", "[]", '{"messages": [{"role": "tool", "content": ""}]}', '{"messages": [], "settings": {"top_p": 3}}'],
@@ -153,3 +188,66 @@ def test_a_file_that_is_no_talk_changes_nothing(conversation: ChatSession, tmp_p
     with pytest.raises(OrchardError, match="is not a conversation that /save wrote"):
         run_command(conversation, f"/load {file}")
     assert conversation.talk is before
+
+
+def test_a_conversation(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    lines: list[str | type[BaseException]] = ["one", KeyboardInterrupt, " ", "/think", "two", "/help", EOFError]
+    with ChatClient(server.url) as client:
+        talk = ChatSession(client, "fake")
+        chat.converse(talk, reader(lines))
+        assert talk.talk.thinking is True
+        assert [turn.content for turn in talk.talk.messages] == ["one", "one", "two", "two"]
+        chat.converse(talk, reader(['{"refuse": "overloaded"}', "/reset", "/exit"]))
+        assert talk.talk.messages == []
+    out, err = capsys.readouterr()
+    assert "one\n" in out
+    assert HELP in out
+    assert "refuses" in err
+
+
+def test_an_interrupt_stops_the_answer_and_frees_its_row(
+    server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(pieces: Iterator[AnswerPiece]) -> None:
+        next(pieces)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(chat, "print_answer", interrupted)
+    with ChatClient(server.url) as client:
+        talk = ChatSession(client, "fake")
+        chat.converse(talk, reader([SLOW, EOFError]))
+        assert talk.talk.messages[1].content.startswith("tick ")
+        server.until(running=0, timeout=5)
+    assert "(stopped)" in capsys.readouterr().out
+
+
+def test_control_characters_do_not_reach_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    chat.print_answer([AnswerPiece("text", "a\x1b]0;title\x07\x9b2Jb\n\tc")])
+    assert capsys.readouterr().out == "a]0;title2Jb\n\tc\n"
+
+
+def test_answers_are_broken_between_words_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    pieces = [AnswerPiece("text", "A long ans"), AnswerPiece("text", "wer that has words")]
+    chat.print_answer(pieces)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    chat.print_answer(pieces)
+    assert capsys.readouterr().out == "A long answer that has words\nA long answer that\nhas words\n"
+
+
+def test_an_error_on_a_terminal_has_a_line_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails() -> Iterator[AnswerPiece]:
+        yield AnswerPiece("text", "half an ans")
+        raise ServerError("the answer broke off")
+
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    with pytest.raises(ServerError):
+        chat.print_answer(fails())
+    assert capsys.readouterr().out == "half an ans\n"

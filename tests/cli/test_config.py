@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from orchard.cli.app import app
-from orchard.cli.config import check_config_file
+from orchard.cli.config import check_config_file, configured_path
 from orchard.cli.settings.layers import Mistakes
 from tests.support.command import clean, orchard, refused
 
@@ -73,9 +73,9 @@ def test_models_that_are_not_here(file: Path, command: tuple[str, ...]) -> None:
             "2: model_path: adapter 'b' of model 'demo' can't be used: ",
         ),
         (
-            "models:\n- {model_path: gemma}\n- {model_path: mlx-community/gemma-3-4b-it-4bit}\n"
+            "models:\n- {model_path: gemma}\n- {model_path: mlx-community/gemma-3-4b-it-qat-4bit}\n"
             "server: {allow_download: on}",
-            "3: model_path: two models of the configuration are called 'mlx-community/gemma-3-4b-it-4bit': ",
+            "3: model_path: two models of the configuration are called 'mlx-community/gemma-3-4b-it-qat-4bit': ",
         ),
     ],
 )
@@ -119,3 +119,11 @@ def test_a_server_of_a_file(file: Path) -> None:
         "orchard: orchard.yaml:2: trust_remote_code: does nothing. Orchard never runs code that comes with a model.",
         "orchard: ORCHARD_PROT: is not a setting of Orchard; did you mean `ORCHARD_PORT`?",
     ]
+
+
+@pytest.mark.parametrize("name", ["small", "TINY", "demo", "other"])
+def test_a_configured_name_stands_for_a_path(file: Path, name: str) -> None:
+    file.write_text("models: [{model_path: demo, served_model_name: Small, aliases: [tiny]}]")
+    path = "other" if name == "other" else "demo"
+    assert configured_path(name, {"ORCHARD_CONFIG": str(file)}) == path
+    assert configured_path(name, {}) == name

@@ -140,7 +140,7 @@ def test_clients_send_the_first_of_several() -> None:
     assert [first_key(given) for given in (None, "", "a", "a, b", " ")] == [None, None, "a", "a", None]
 
 
-SAY = ("chat", "-m", "hello there", "--url")
+SAY = ("run", "-p", "hello there", "--url")
 
 
 def test_the_chat_sends_its_key() -> None:

@@ -29,3 +29,13 @@ def test_a_remote_server_without_models() -> None:
 def test_the_bundled_model_is_asked_for_though_it_is_not_listed() -> None:
     assert own_server.choose_model(["org/other"], "demo", "http://x") == "demo"
     assert own_server.choose_model(["org/other"], None, "http://x") == "org/other"
+
+
+@pytest.mark.parametrize("name", ["llama3.2:3b", "LLAMA3.2", "mlx-community/llama-3.2-3b-instruct-4BIT"])
+def test_a_model_by_a_short_name_or_in_another_case(name: str) -> None:
+    ids = ["first", "mlx-community/Llama-3.2-3B-Instruct-4bit"]
+    assert own_server.choose_model(ids, name, "http://x") == ids[1]
+
+
+def test_a_model_by_its_folder(unloadable: Path) -> None:
+    assert own_server.choose_model(["first", "unloadable"], str(unloadable), "http://x") == "unloadable"

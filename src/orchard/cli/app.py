@@ -17,9 +17,9 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 
 _INTERRUPTED = 130
+_OTHER_NAMES = {"launch": "serve", "chat": "run"}
 # Commands of other programs, and what to use instead.
 _ELSEWHERE = {
-    "run": "'orchard chat MODEL' talks to a model",
     "list": "'orchard models' lists the models on this machine",
     "ls": "'orchard models' lists the models on this machine",
     "stop": "'orchard unload MODEL' unloads a model",
@@ -34,11 +34,11 @@ class _LogLevel(StrEnum):
 
 
 class _Commands(TyperGroup):
-    """The commands; `launch` is another name of `serve`."""
+    """The commands; `launch` is another name of `serve`, and `chat` of `run`."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name. Fail with a hint if it is a command of another program."""
-        found = super().get_command(ctx, "serve" if cmd_name == "launch" else cmd_name)
+        found = super().get_command(ctx, _OTHER_NAMES.get(cmd_name, cmd_name))
         if found is None and (hint := _ELSEWHERE.get(cmd_name)):
             ctx.fail(f"No such command '{cmd_name}': {hint}.")
         return found
@@ -102,9 +102,13 @@ _ServedModel = Annotated[str, typer.Argument(metavar="MODEL", help="The model's 
 _Config = Annotated[
     Path | None, typer.Option(envvar="ORCHARD_CONFIG", metavar="FILE", help="A configuration file in YAML.")
 ]
+_RUN_HELP = (
+    "'demo', 'demo-vision', a folder with an MLX model, a Hugging Face id, or a short name such as 'qwen3-8b' or "
+    "'llama3.2:3b'. By default, the server's first model."
+)
 _MODEL_HELP = (
     "'demo', 'demo-vision', 'demo-whisper', a folder with an MLX model, "
-    "or a Hugging Face id that is in the local cache."
+    "a Hugging Face id that is in the local cache, or a short name for one, such as 'qwen3-8b'."
 )
 
 
@@ -177,23 +181,34 @@ def images(
     (setup.remove_environment if remove else setup.set_up_environment)(IMAGES)
 
 
-@app.command()
-def chat(
-    model: Annotated[str | None, typer.Argument(envvar="ORCHARD_MODEL", help=_MODEL_HELP)] = None,
-    url: _Url = None,
-    message: Annotated[
-        str | None, typer.Option("--message", "-m", help="Send this message, print the answer, and exit.")
+@app.command(cls=LongHelp)
+def run(
+    model: Annotated[str | None, typer.Argument(metavar="NAME", envvar="ORCHARD_MODEL", help=_RUN_HELP)] = None,
+    question: Annotated[
+        list[str] | None, typer.Argument(metavar="QUESTION", help="Print the answer to this question, and exit.")
     ] = None,
+    *,
+    prompt: Annotated[
+        str, typer.Option("--prompt", "-p", help="The question, if NAME is left out.", show_default=False)
+    ] = "",
+    image: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="An image for the question. May be repeated.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Download without asking.")] = False,
+    url: _Url = None,
     api_key: _ApiKey = None,
 ) -> None:
-    """Chat with a model in the terminal. If no server is running on this machine, start one for this chat.
+    """Talk to a model in the terminal. 'orchard chat' does the same.
 
-    If stdin is not a terminal, the message is read from it. In the chat, /help lists the commands.
+    A model that is not on this machine is downloaded, after a question that says how large it is. If no server runs
+    on this machine, one is started until the end of the conversation. With a question, or with text on stdin, only
+    the answer is printed: git diff | orchard run NAME "What has changed?". In a conversation, /help lists the commands.
     """
-    from orchard.cli.chat import chat_in_terminal
     from orchard.cli.endpoint import first_key
+    from orchard.cli.run import run_model
 
-    chat_in_terminal(model, url, message, first_key(api_key))
+    text = " ".join((*(question or ()), prompt))
+    run_model(model, text, image or (), url, first_key(api_key), sure=yes)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`orchard chat`: find or start a server, then hold a conversation; and the commands that change the conversation."""
+"""The conversation of `orchard run`, and the commands that change it."""
 
 import re
 import shutil
@@ -14,7 +14,6 @@ import typer
 from msgspec import Meta, Struct, structs
 
 from orchard.cli.endpoint import AnswerPiece, ChatClient, ServerError
-from orchard.cli.own_server import open_server
 from orchard.cli.settings.values import kind_of_field, printable_text
 from orchard.cli.word_wrap import WordWrap
 from orchard.core.errors import OrchardError
@@ -34,7 +33,6 @@ Ctrl-C stops an answer; Ctrl-D or /exit quits."""
 # A word with a second slash is a path, not a command: a question may begin with it.
 _COMMAND = re.compile(r"/([^\s/]+)(?:\s+(.*))?", re.DOTALL)
 _MOST_BYTES = 32 * 2**20
-_HINT = "/help lists commands, Ctrl-C stops an answer, Ctrl-D or /exit quits."
 _BLOCK = '"""'
 # A model's text must not move the cursor or set the terminal's title.
 _CONTROLS = {code: None for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\n\t"}
@@ -46,11 +44,12 @@ class TalkSettings(SamplingDefaults, frozen=True, kw_only=True, omit_defaults=Tr
     max_tokens: Annotated[int, Meta(ge=1, le=2**31)] | None = None
 
 
-class Turn(Struct, forbid_unknown_fields=True):
-    """A message of the user or the model."""
+class Turn(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A message of the user or the model. `images` are data: URLs."""
 
     role: Literal["user", "assistant"]
     content: str
+    images: tuple[str, ...] = ()
 
 
 class SavedTalk(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -63,17 +62,21 @@ class SavedTalk(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class ChatSession:
-    """A conversation with a model on a server. If `talk.thinking` is None, the model decides whether to think."""
+    """A conversation with a model on a server. If `talk.thinking` is None, the model decides whether to think.
 
-    def __init__(self, client: ChatClient, model: str) -> None:
+    `images`, as data: URLs, go with the first question that is answered.
+    """
+
+    def __init__(self, client: ChatClient, model: str, images: Iterable[str] = ()) -> None:
         self._client = client
         self._model = model
+        self._images = tuple(images)
         self.talk = SavedTalk([])
 
     def ask(self, text: str) -> Generator[AnswerPiece, None, None]:
         """Yield an answer as it arrives. Keep what arrived before a stop or an error; drop a message with no answer."""
         talk = self.talk
-        talk.messages.append(Turn("user", text))
+        talk.messages.append(Turn("user", text, self._images))
         said = ""
         try:
             with closing(self._client.stream_answer(self._body())) as pieces:
@@ -84,16 +87,25 @@ class ChatSession:
         finally:
             if said:
                 talk.messages.append(Turn("assistant", said))
+                self._images = ()
             else:
                 talk.messages.pop()
 
     def _body(self) -> dict[str, Any]:
         talk = self.talk
         system = [{"role": "system", "content": talk.system}] if talk.system else []
-        body: dict[str, Any] = {"model": self._model, "messages": [*system, *map(msgspec.to_builtins, talk.messages)]}
+        body: dict[str, Any] = {"model": self._model, "messages": [*system, *map(_message_of, talk.messages)]}
         if talk.thinking is not None:
             body["chat_template_kwargs"] = {"enable_thinking": talk.thinking}
         return {**body, **msgspec.to_builtins(talk.settings)}
+
+
+def _message_of(turn: Turn) -> dict[str, Any]:
+    """Return a turn as Chat Completions has it."""
+    if not turn.images:
+        return {"role": turn.role, "content": turn.content}
+    images = [{"type": "image_url", "image_url": {"url": url}} for url in turn.images]
+    return {"role": turn.role, "content": [*images, {"type": "text", "text": turn.content}]}
 
 
 def run_command(conversation: ChatSession, line: str) -> str | None:
@@ -185,31 +197,6 @@ def _talk_path(command: str, name: str) -> Path:
 
 def _command_error(message: str) -> OrchardError:
     return OrchardError("invalid_request", message)
-
-
-def chat_in_terminal(model: str | None, url: str | None, message: str | None, api_key: str | None = None) -> None:
-    """Hold a conversation, or answer only `message` or the piped text. Raise OrchardError if that fails."""
-    interactive = message is None and sys.stdin.isatty()
-    if message is None and not interactive:
-        message = sys.stdin.read().strip()
-    if not interactive and not message:
-        if url:  # that it can't be reached is worth more to know
-            with open_server(model, url, api_key):
-                pass
-        raise OrchardError("invalid_request", "the message is empty")
-    with open_server(model, url, api_key) as (client, served):
-        talk = ChatSession(client, served)
-        if message is not None:
-            print_answer(talk.ask(message), plain=True)
-        else:
-            typer.echo(f"{served} at {client.url}\n{typer.style(_hint_for_model(served), dim=True)}")
-            converse(talk, input)
-
-
-def _hint_for_model(served: str) -> str:
-    from orchard.gateway.models.sources import DEMO, REAL_MODEL
-
-    return f"{_HINT}\n{DEMO} is tiny. For a real model: orchard pull {REAL_MODEL}" if served == DEMO else _HINT
 
 
 def converse(talk: ChatSession, read: Callable[[str], str]) -> None:

@@ -56,6 +56,20 @@ def check_config_file(config: Path) -> None:
     typer.echo(printable_text(f"{config}: OK: {count}{', '.join(names)}; at {settings.host}:{settings.port}"))
 
 
+def configured_path(name: str, variables: Mapping[str, str]) -> str:
+    """Return the path or id of the model that a configuration file calls `name`, in any case; else `name` itself.
+
+    `ORCHARD_CONFIG` names the file. Raise Mistakes if anything in it is wrong.
+    """
+    if not (config := variables.get("ORCHARD_CONFIG")):
+        return name
+    for model in gather_config(Path(config), (), {}, variables).settings.models:
+        own = {alias.casefold() for alias in (model.served_model_name, *model.aliases) if alias}
+        if name.casefold() in own:
+            return model.model_path
+    return name
+
+
 def registry_of(settings: Settings, places: Places) -> "Registry":
     """Return the models of a server. Raise Mistakes with every model that can't be served."""
     from orchard.gateway.models.registry import Registry

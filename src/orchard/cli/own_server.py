@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import IO, NoReturn
@@ -15,13 +15,23 @@ from typing import IO, NoReturn
 from orchard.cli.endpoint import ChatClient, ServerError
 from orchard.cli.serve import server_url
 from orchard.config import Settings
+from orchard.gateway.models import catalogue
+from orchard.gateway.models.names import lenient_spellings
+from orchard.gateway.models.registry import resolve_model
+from orchard.gateway.models.sources import BUNDLED, DEMO, named_folder
 
 _STOP_SECONDS = 5.0
 
 
 @contextmanager
-def open_server(model: str | None, url: str | None, api_key: str | None) -> Iterator[tuple[ChatClient, str]]:
-    """Yield a server (the one at `url`, one that runs on this machine, or a new one) and the model to request."""
+def open_server(
+    model: str | None, url: str | None, api_key: str | None, fetch: Callable[[str], str]
+) -> Iterator[tuple[ChatClient, str]]:
+    """Yield a server (the one at `url`, one that runs on this machine, or a new one) and the model to request.
+
+    `fetch` is called with the name of a model that no server on this machine has. It makes sure that the model is here,
+    and returns what to serve. Raise ServerError if the server at `url` lacks the model.
+    """
     default = Settings()
     here = server_url(os.environ.get("ORCHARD_HOST", default.host), os.environ.get("ORCHARD_PORT", default.port))
     with ChatClient(url or here, api_key) as client:
@@ -30,10 +40,13 @@ def open_server(model: str | None, url: str | None, api_key: str | None) -> Iter
         except ServerError:
             if url:
                 raise
-        else:
+            path, served = fetch(model or DEMO), None
+            with suppress(ServerError):  # a server that runs lists what was downloaded
+                served = choose_model(client.list_models(), path, client.url)
+        if served:
             yield client, served
             return
-    with start_server(model or "demo") as own:
+    with start_server(path) as own:
         yield own, own.list_models()[0]
 
 
@@ -41,14 +54,13 @@ def choose_model(ids: list[str], model: str | None, url: str) -> str:
     """Choose one of a server's models. Raise ServerError if it has none, or not `model`."""
     if not ids:
         raise ServerError(f"the server at {url} serves no model")
-    if model is None or model in ids:
-        return model or ids[0]
-    from orchard.gateway.models.registry import resolve_model
-    from orchard.gateway.models.sources import BUNDLED
-
     # A bundled model can be named even when the list of models leaves it out.
-    if (name := resolve_model(model).id) in (*ids, *BUNDLED):
-        return name
+    if model is None or model in (*ids, *BUNDLED):
+        return model or ids[0]
+    name = catalogue.find_repo(model) or (resolve_model(model).id if named_folder(model) else model)
+    spellings = lenient_spellings(model) | {name.casefold()}
+    if served := next((known for known in ids if known.casefold() in spellings), None):
+        return served
     raise ServerError(f"the server at {url} doesn't serve '{name}'; it serves: {', '.join(ids)}")
 
 

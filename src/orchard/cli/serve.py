@@ -109,7 +109,7 @@ def banner(kinds: Mapping[str, str], url: str, *, has_keys: bool = False) -> str
     tasks = {name: KINDS[kind].backend.tasks[0] for name, kind in kinds.items()}
     name = next((name for name, task in tasks.items() if task is Generate), models[0])
     task, content = tasks[name], tasks[name].example.replace("{name}", json.dumps(name))
-    chat = f"  talk to it    {_command_name()} chat{option}\n" if task is Generate else ""
+    chat = f"  talk to it    {_command_name()} run{option}\n" if task is Generate else ""
     tiny = f", which is tiny\n  a real model  {_command_name()} pull {REAL_MODEL}" if models == [DEMO] else ""
     return f"""\
 Orchard {__version__} listens at {url}

@@ -15,6 +15,7 @@ def test_every_row_has_an_id_and_names_of_its_own() -> None:
     names = [name for model in CATALOGUE for name in model.names]
     assert max(Counter([*names, *BUNDLED, *(model.repo for model in CATALOGUE)]).values()) == 1
     assert all(re.fullmatch(r"[a-z0-9.-]+(:[a-z0-9.-]+)?", name) and not name.endswith(":latest") for name in names)
+    assert REAL_MODEL in names
     assert all(":" not in model.names[0] for model in CATALOGUE)  # the name that is shown is no tag of Ollama
 
 
@@ -24,7 +25,8 @@ def test_a_name_as_people_type_it(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "llama", "llama3.2:3b-instruct-q4_K_M", "demo", "org/llama3.2", "q" * 10**6, REAL_MODEL]
+    "name",
+    ["", "llama", "llama3.2:3b-instruct-q4_K_M", "demo", "org/llama3.2", "q" * 10**6, "mlx-community/Qwen3-4B-4bit"],
 )
 def test_a_name_that_is_not_in_the_table(name: str) -> None:
     assert find_repo(name) is None

@@ -1,5 +1,6 @@
 """`orchard models` and `orchard rm`: the models on this machine."""
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
+from orchard.cli.config import configured_path
 from orchard.cli.settings.values import printable_text
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
@@ -40,10 +42,11 @@ def print_models(settings: Settings) -> None:
 
 
 def remove_model(repo: str, *, sure: bool = False) -> None:
-    """Delete a model, named by its id or a short name, from the cache after the user has confirmed.
+    """Delete a model, named by its id, a short name or an alias, from the cache after the user has confirmed.
 
     Raise OrchardError if no file of the model is in the cache.
     """
+    repo = configured_path(repo, os.environ)
     repo = catalogue.find_repo(repo) or repo
     folder = hub_cache.repo_folder(repo)
     if folder is None:

@@ -1,6 +1,7 @@
-"""`orchard pull`: download a model."""
+"""`orchard pull`: download a model; for `orchard run`, only if it is missing, and after asking."""
 
 import asyncio
+import os
 import sys
 
 import typer
@@ -8,30 +9,67 @@ from rich import progress
 from rich.console import Console
 from rich.filesize import decimal
 
+from orchard.cli.config import configured_path
 from orchard.core.errors import OrchardError
-from orchard.gateway.models import catalogue
+from orchard.gateway.models import catalogue, hub_info
 from orchard.gateway.models.download import download_model
 from orchard.gateway.models.model_files import FolderReader
-from orchard.gateway.models.sources import BUNDLED
+from orchard.gateway.models.registry import resolve_model
+from orchard.gateway.models.sources import BUNDLED, source_of
 
 
 def pull_model(repo: str, revision: str | None = None) -> None:
-    """Download a model, by its id or a short name, and say what it is. Raise OrchardError if that fails."""
+    """Download a model, by its id, a short name or an alias, and say what it is. Raise OrchardError if that fails."""
     if repo in BUNDLED:
         print(f"{repo} is bundled with Orchard: there is nothing to download")
         return
+    repo = configured_path(repo, os.environ)
     repo = catalogue.find_repo(repo) or repo
-    try:
-        folder = _download_with_bar(repo, revision)
-    except KeyboardInterrupt:
-        message = "\norchard: stopped; the next 'orchard pull' keeps the files that are complete"
-        print(message, end="", file=sys.stderr)  # `main` ends the line
-        sys.exit(130)
+    folder = _download(repo, revision)
     try:
         files = FolderReader().read(folder)
     except ValueError as error:
         raise OrchardError("model_failed", f"{repo} is in {folder}, but can't be served: {error}") from None
     typer.echo(f"{repo} is here: {files.kind}, {decimal(files.size_bytes)} in {folder}")
+
+
+def fetch_missing(name: str, *, sure: bool) -> str:
+    """Download a model that is not on this machine after the user has confirmed, and return its path or id.
+
+    Raise OrchardError if the name stands for no model, or if nobody can be asked; typer.Abort if the user refuses.
+    """
+    path = configured_path(name, os.environ)
+    try:
+        resolve_model(path)
+    except OrchardError as error:
+        repo = source_of(path).repo
+        if repo is None:
+            raise
+        size = hub_info.missing_bytes(repo, hub_info.read_info(repo))
+        if not size:
+            raise error from None  # it is whole, and can't be served
+    else:
+        return path
+    if not sure:
+        if not sys.stdin.isatty():
+            message = f"{repo} is not on this machine; --yes downloads it ({decimal(size)})"
+            raise OrchardError("model_not_found", message)
+        if ":" in name:
+            typer.echo(f"'{name}' is {repo} here; Ollama's file of this name is quantised in another way.", err=True)
+        if not typer.confirm(f"{repo} is not on this machine. Download {decimal(size)}?", default=True, err=True):
+            raise typer.Abort
+    _download(repo, None)
+    return repo
+
+
+def _download(repo: str, revision: str | None) -> str:
+    """Download a model, and return its folder. Raise OrchardError; end the process after Ctrl-C."""
+    try:
+        return _download_with_bar(repo, revision)
+    except KeyboardInterrupt:
+        message = "\norchard: stopped; the next 'orchard pull' keeps the files that are complete"
+        print(message, end="", file=sys.stderr)  # `main` ends the line
+        sys.exit(130)
 
 
 def _download_with_bar(repo: str, revision: str | None) -> str:

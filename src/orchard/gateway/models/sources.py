@@ -11,8 +11,8 @@ from orchard.gateway.models.gguf import GGUF, is_gguf
 from orchard.gateway.models.names import list_names
 
 DEMO = "demo"
-REAL_MODEL = "mlx-community/Qwen3-4B-4bit"
-"""What to download if the bundled model knows too little."""
+REAL_MODEL = "qwen3-4b"
+"""The short name of what to take if the bundled model knows too little."""
 
 
 class ModelSource(Struct, frozen=True):
