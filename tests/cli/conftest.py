@@ -44,3 +44,16 @@ def unloadable(tmp_path: Path) -> Path:
     (folder / "model.safetensors").write_bytes(some_weights(100))
     (folder / "tokenizer.json").write_text("{}")
     return folder
+
+
+@pytest.fixture
+def hub_cache(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, and the hub that fills it."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    for name, value in hub.env.items():
+        monkeypatch.setenv(name, value)
+    hub.asked.clear()
+    return tmp_path

@@ -23,7 +23,10 @@ from tests.support.command import clean, orchard, orchard_process, refused
 from tests.support.serving import serve
 from tests.support.stub_server import Stub
 
-COMMANDS = ("serve", "run", "models", "pull", "rm", "ps", "load", "unload", "logs", "top", "bench", "doctor", "config")
+COMMANDS = (
+    *("serve", "run", "models", "pull", "search", "recommend", "rm", "ps", "load", "unload", "logs", "top", "bench"),
+    *("doctor", "config", "setup"),
+)
 
 
 class TestCommands:

@@ -87,20 +87,7 @@ def test_the_tiny_model_says_what_comes_after_it(
     assert "For a real model: orchard run qwen3-4b" in capsys.readouterr().out.replace("\n", " ")
 
 
-@pytest.fixture
-def cache(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache, and the hub that fills it."""
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    for name, value in hub.env.items():
-        monkeypatch.setenv(name, value)
-    hub.asked.clear()
-    return tmp_path
-
-
-def test_a_missing_model_is_downloaded_once(hub: Hub, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_model_is_downloaded_once(hub: Hub, hub_cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert fetch_missing("org/tiny", sure=True) == "org/tiny"
     assert len(hub.sent("/model.safetensors.index.json")) == 1
     assert capsys.readouterr().out == ""  # it is for answers
@@ -110,7 +97,7 @@ def test_a_missing_model_is_downloaded_once(hub: Hub, cache: Path, capsys: pytes
 
 
 def test_the_question_before_a_download_says_how_large_it_is(
-    hub: Hub, cache: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Hub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
 
@@ -128,13 +115,13 @@ def test_the_question_before_a_download_says_how_large_it_is(
     assert hub.sent() == []
 
 
-def test_without_a_terminal_nothing_is_downloaded_unasked(hub: Hub, cache: Path) -> None:
+def test_without_a_terminal_nothing_is_downloaded_unasked(hub: Hub, hub_cache: Path) -> None:
     with pytest.raises(OrchardError, match="org/tiny is not on this machine; --yes downloads it"):
         fetch_missing("org/tiny", sure=False)
     assert hub.sent() == []
 
 
-def test_a_model_that_is_whole_but_cannot_be_served_is_not_downloaded_again(hub: Hub, cache: Path) -> None:
+def test_a_model_that_is_whole_but_cannot_be_served_is_not_downloaded_again(hub: Hub, hub_cache: Path) -> None:
     fetch_missing("org/data", sure=True)
     hub.asked.clear()
     with pytest.raises(OrchardError, match=r"has no config\.json"):

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 LARGE = "model-00002-of-00002.safetensors"
@@ -35,6 +35,8 @@ class Hub:
         """While it is not set, no file of more than 1,000 bytes is sent whole."""
         self.goes_on.set()
         self.url = ""
+        self.uses: dict[str, str] = {}
+        """What the Hub says that repositories are for, if it says that."""
         self.authorizations: set[str | None] = set()
 
     @property
@@ -66,6 +68,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         path = unquote(urlsplit(self.path).path)
+        if path == "/api/models":
+            self._search(parse_qs(urlsplit(self.path).query))
+            return
         self.hub.asked.append(" ".join(filter(None, (self.command, path, self.headers["Range"]))))
         for pattern, answer in ((_TREE, self._tree), (_INFO, self._info), (_FILE, self._file)):
             if match := pattern.fullmatch(path):
@@ -81,6 +86,13 @@ class _Handler(BaseHTTPRequestHandler):
                     answer(**{name: match[name] for name in ("repo", "name") if name in pattern.groupindex})
                 return
         self._refuse(404, "EntryNotFound")
+
+    def _search(self, query: dict[str, list[str]]) -> None:
+        """Answer with the repositories whose ids have all words; all of them are in MLX's format."""
+        assert (query["filter"], query["sort"]) == (["mlx"], ["downloads"])
+        words = query["search"][0].casefold().split()
+        found = [repo for repo in self.hub.repos if all(word in repo.casefold() for word in words)]
+        self._json([{"id": repo, "tags": ["mlx"], "pipeline_tag": self.hub.uses.get(repo)} for repo in found])
 
     def _refuse(self, status: int, code: str) -> None:
         self._send(b"{}", status=status, headers={"X-Error-Code": code, "X-Error-Message": code})

@@ -239,6 +239,27 @@ def pull(
 
 
 @app.command()
+def search(
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="Parts of the model's id, such as: qwen3 coder.")],
+    config: _Config = None,
+) -> None:
+    """Search the Hugging Face Hub for MLX models. Show how large they are and whether they fit into memory."""
+    from orchard.cli.config import gather_config
+    from orchard.cli.models.hub import search_hub
+
+    search_hub(words, gather_config(config, (), {}, os.environ).settings)
+
+
+@app.command()
+def recommend(config: _Config = None) -> None:
+    """Say which models to take on this machine for chat, code, vision, embeddings, speech and transcription."""
+    from orchard.cli.config import gather_config
+    from orchard.cli.models.hub import recommend_models
+
+    recommend_models(gather_config(config, (), {}, os.environ).settings)
+
+
+@app.command()
 def rm(
     model: Annotated[str, typer.Argument(metavar="ID", help="The model's id, as 'orchard models' lists it.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,

@@ -88,17 +88,23 @@ def check_wired_limit(probed: dict[str, Any]) -> Finding:
     return Finding("ok", "wired limit", seen, advice)
 
 
+def describe_room(size: int, most: int) -> Literal["yes", "tight", "no"]:
+    """Say whether weights of so many bytes fit, and leave room for KV caches. `most`: what all models may take."""
+    return "no" if size > most else "tight" if size + size // 8 > most else "yes"
+
+
 def check_room(models: Iterable[ModelEntry], most: int) -> Iterator[Finding]:
     """Compare each model with `most`, the bytes that all models may take."""
     sizes = {entry.id: entry.options.loaded_bytes(entry.size_bytes, entry.kept_bytes) for entry in models}
     for name, size in sizes.items():
         weights = f"the weights of {name} take {decimal(size)}"
-        if size > most:
+        room = describe_room(size, most)
+        if room == "no":
             yield Finding("warning", "model", f"{weights}; all models may take {decimal(most)}", _SMALLER)
-        elif size + size // 8 > most:
+        elif room == "tight":
             seen = f"{weights} and leave {decimal(most - size)} for the KV caches of all requests"
             yield Finding("warning", "model", seen, "Expect short contexts, or set kv_bits. " + _SMALLER)
-    if fitting := [name for name, size in sizes.items() if size + size // 8 <= most]:
+    if fitting := [name for name, size in sizes.items() if describe_room(size, most) == "yes"]:
         largest = max(fitting, key=sizes.__getitem__)
         seen = f"memory has room for {len(fitting)} of {len(sizes)}, one at a time"
         yield Finding("ok", "models", f"{seen}; the largest of them is {largest}, {decimal(sizes[largest])}")
