@@ -20,6 +20,7 @@ from orchard.cli.endpoint import AnswerPiece, ChatClient, ServerError, sse_data
 from orchard.core.tasks.generate import Generate
 from orchard.kinds import KINDS
 from tests.support.command import clean, orchard, orchard_process, refused
+from tests.support.model_folders import cache_model
 from tests.support.serving import serve
 from tests.support.stub_server import Stub
 
@@ -46,6 +47,21 @@ class TestCommands:
 
     def test_version(self) -> None:
         assert re.fullmatch(r"orchard \d+\.\d+\.\d+\n", orchard_process("--version").stdout)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("orchard rec", ["recommend"]),
+        ("orchard run qwen3-vl-", ["qwen3-vl-mine", "qwen3-vl-2b", "qwen3-vl-4b", "qwen3-vl-8b", "qwen3-vl-30b"]),
+        ("orchard chat demo-w", ["demo-whisper"]),
+        ("orchard serve demo qwen3-vl-m", ["qwen3-vl-mine"]),
+    ],
+)
+def test_a_shell_completes_commands_and_models(tmp_path: Path, words: str, expected: list[str]) -> None:
+    cache_model(tmp_path, "qwen3-vl-mine")
+    asked = {"_ORCHARD_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    assert orchard_process(HF_HUB_CACHE=str(tmp_path), **asked).stdout.split() == expected
 
 
 class TestServe:

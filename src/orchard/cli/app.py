@@ -47,7 +47,6 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     cls=_Commands,
     help="One local server for every model that runs on MLX.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -74,6 +73,16 @@ def _require_folder(folder: Path | None) -> Path | None:
     return folder
 
 
+def _complete_model(incomplete: str) -> list[str]:
+    """Return the names of models that begin so: those on this machine, then short names."""
+    from orchard.gateway.models import catalogue, hub_cache, sources
+
+    here = (repo for repo, _ in hub_cache.list_repos())
+    # Bash takes a colon for the end of a word, so leave Ollama's tags out.
+    names = (*sources.BUNDLED, *here, *(model.names[0] for model in catalogue.CATALOGUE))
+    return [name for name in names if name.startswith(incomplete)]
+
+
 _ModelDir = Annotated[
     Path | None,
     typer.Option(
@@ -98,7 +107,10 @@ _AdminKey = Annotated[
 _Url = Annotated[
     str | None, typer.Option(envvar="ORCHARD_URL", help="The server's address, such as http://127.0.0.1:8000.")
 ]
-_ServedModel = Annotated[str, typer.Argument(metavar="MODEL", help="The model's name, as requests name it.")]
+_ServedModel = Annotated[
+    str,
+    typer.Argument(metavar="MODEL", help="The model's name, as requests name it.", autocompletion=_complete_model),
+]
 _Config = Annotated[
     Path | None, typer.Option(envvar="ORCHARD_CONFIG", metavar="FILE", help="A configuration file in YAML.")
 ]
@@ -144,7 +156,10 @@ def orchard(
 @app.command(cls=LongHelp)
 @add_setting_flags
 def serve(
-    models: Annotated[list[str] | None, typer.Argument(metavar="MODEL", help=_MODEL_HELP, show_default=False)] = None,
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="MODEL", help=_MODEL_HELP, show_default=False, autocompletion=_complete_model),
+    ] = None,
     *,
     config: _Config = None,
     **flags: Any,
@@ -183,7 +198,10 @@ def images(
 
 @app.command(cls=LongHelp)
 def run(
-    model: Annotated[str | None, typer.Argument(metavar="NAME", envvar="ORCHARD_MODEL", help=_RUN_HELP)] = None,
+    model: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", envvar="ORCHARD_MODEL", help=_RUN_HELP, autocompletion=_complete_model),
+    ] = None,
     question: Annotated[
         list[str] | None, typer.Argument(metavar="QUESTION", help="Print the answer to this question, and exit.")
     ] = None,
@@ -229,7 +247,14 @@ def models(
 
 @app.command()
 def pull(
-    model: Annotated[str, typer.Argument(metavar="ID", help="The id on the Hugging Face Hub, such as org/name.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="The id on the Hugging Face Hub, such as org/name, or a short name such as 'qwen3-8b'.",
+            autocompletion=_complete_model,
+        ),
+    ],
     revision: Annotated[str | None, typer.Option(help="A branch, a tag or a commit.")] = None,
 ) -> None:
     """Download a model into the local Hugging Face cache. Files that are already there are kept."""
@@ -261,7 +286,14 @@ def recommend(config: _Config = None) -> None:
 
 @app.command()
 def rm(
-    model: Annotated[str, typer.Argument(metavar="ID", help="The model's id, as 'orchard models' lists it.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="The model's id, as 'orchard models' lists it, or a short name for it.",
+            autocompletion=_complete_model,
+        ),
+    ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
 ) -> None:
     """Delete a model from the local Hugging Face cache."""

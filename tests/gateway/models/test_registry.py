@@ -491,6 +491,12 @@ def test_a_configured_alias_goes_before_a_short_name(cache: Path, alias: str) ->
     assert Registry.from_settings(Settings(models=models)).find("gemma").id == "demo"
 
 
+def test_a_short_name_of_the_fallback_model(cache: Path) -> None:
+    cache_model(cache, CATALOGUE[0].repo)
+    registry = Registry.from_settings(Settings(fallback_model=CATALOGUE[0].names[0]))
+    assert registry.find("claude-sonnet").id == CATALOGUE[0].repo
+
+
 def test_a_short_name_of_a_configured_model(cache: Path) -> None:
     repo = find_repo("qwen")
     assert repo

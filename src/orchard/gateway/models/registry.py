@@ -284,7 +284,7 @@ class Registry:
         fallback = self._settings.fallback_model
         if fallback is None or name == fallback:
             raise self._not_found(name, "; fallback_model names it" if fallback else _FALLBACK_ADVICE)
-        return self._local_model(fallback) or self._hub_model(fallback) or self._fallback_model(fallback)
+        return self.find(fallback)
 
     def _may_download(self, repo: str | None) -> bool:
         return repo is not None and self._settings.allow_download and hub_cache.is_repo_id(repo)
