@@ -234,7 +234,10 @@ def models(
     config: _Config = None,
     model_dir: _ModelDir = None,
 ) -> None:
-    """List the models on this machine: those in a configuration file, the local Hugging Face cache and a folder."""
+    """List the models on this machine: those in a configuration file, the local Hugging Face cache and a folder.
+
+    Into a pipe or a file, their folders are written, too.
+    """
     from orchard.cli.config import gather_config
     from orchard.cli.models.local import print_models
 

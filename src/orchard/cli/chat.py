@@ -222,12 +222,12 @@ def converse(talk: ChatSession, read: Callable[[str], str]) -> None:
             try:
                 said = run_command(talk, line)
             except OrchardError as error:
-                typer.secho(error.message, fg="red", err=True)
+                print_wrapped(error.message, fg="red", err=True)
                 continue
             if said is None:
                 _answer_line(talk, line)
             else:
-                typer.secho(said, dim=True)
+                print_wrapped(said, dim=True)
 
 
 def _read_block(first: str, read: Callable[[str], str]) -> str:
@@ -241,6 +241,12 @@ def _read_block(first: str, read: Callable[[str], str]) -> str:
         return ""
     lines[-1] = lines[-1].removesuffix(_BLOCK)
     return "\n".join(lines).strip()
+
+
+def print_wrapped(text: str, **style: Any) -> None:
+    """Print a text for the user of a terminal, whose lines end at words. `style` goes to `typer.secho`."""
+    wrap = WordWrap(shutil.get_terminal_size().columns)
+    typer.secho(wrap.feed(text) + wrap.end(), **style)
 
 
 def print_answer(pieces: Iterable[AnswerPiece], *, plain: bool = False) -> None:
@@ -276,4 +282,4 @@ def _answer_line(talk: ChatSession, line: str) -> None:
     except KeyboardInterrupt:
         typer.secho("\n(stopped)", dim=True)
     except ServerError as error:
-        typer.secho(error.message, fg="red", err=True)
+        print_wrapped(error.message, fg="red", err=True)

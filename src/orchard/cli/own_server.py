@@ -46,6 +46,8 @@ def open_server(
         if served:
             yield client, served
             return
+    if sys.stderr.isatty():  # importing MLX may take long
+        print(f"No server runs at {here}: one is started for this conversation.", file=sys.stderr)
     with start_server(path) as own:
         yield own, own.list_models()[0]
 

@@ -2,18 +2,14 @@
 
 import base64
 import mimetypes
-import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-import typer
-
-from orchard.cli.chat import ChatSession, converse, print_answer
+from orchard.cli.chat import ChatSession, converse, print_answer, print_wrapped
 from orchard.cli.models.pull import fetch_missing
 from orchard.cli.own_server import open_server
 from orchard.cli.settings.values import printable_text
-from orchard.cli.word_wrap import WordWrap
 from orchard.core.errors import OrchardError
 from orchard.gateway.models.sources import DEMO, REAL_MODEL
 
@@ -37,7 +33,7 @@ def run_model(
     with open_server(model, url, api_key, lambda name: fetch_missing(name, sure=sure)) as (client, served):
         session = ChatSession(client, served, pictures)
         if is_talk:
-            _print_wrapped(f"{served} at {client.url}\n{_hint_for_model(served)}")
+            print_wrapped(f"{served} at {client.url}\n{_hint_for_model(served)}", dim=True)
             converse(session, input)
         elif text:
             print_answer(session.ask(text), plain=True)
@@ -58,8 +54,3 @@ def _read_image(path: Path) -> str:
 
 def _hint_for_model(served: str) -> str:
     return f"{_HINT}\n{DEMO} is tiny. For a real model: orchard run {REAL_MODEL}" if served == DEMO else _HINT
-
-
-def _print_wrapped(text: str) -> None:
-    wrap = WordWrap(shutil.get_terminal_size().columns)
-    typer.secho(wrap.feed(text) + wrap.end(), dim=True)

@@ -1,10 +1,13 @@
 """`orchard models` and `orchard rm`, each in a process of its own."""
 
+import sys
 from pathlib import Path
 
 import pytest
+from rich.text import Text
 
-from orchard.cli.models.local import remove_model
+from orchard.cli.models.local import print_models, remove_model
+from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from tests.support.command import orchard_over_cache
 from tests.support.hub import Hub
@@ -29,6 +32,22 @@ def test_models_lists_what_is_here(tmp_path: Path) -> None:
     assert mine.split() == ["mine", "text", "4,096", "100", "bytes", str(folder / "mine")]
     assert vision.split()[:2] == ["demo-vision", "vision"]
     assert whisper.split()[:2] == ["demo-whisper", "transcription"]
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_terminal_shows_whole_names_and_no_folders(
+    tmp_path: Path, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    name = "mlx-community/Mistral-Small-3.1-24B-Instruct-2503-4bit"
+    cache_model(tmp_path, name)
+    print_models(Settings())
+    lines = [Text.from_ansi(line).plain for line in capsys.readouterr().out.splitlines()]
+    assert max(map(len, lines)) <= columns
+    assert "Folder" not in lines[0]
+    assert name in "".join(line.split(" ", 1)[0] for line in lines)
 
 
 def test_models_lists_what_the_configuration_names_first(tmp_path: Path) -> None:

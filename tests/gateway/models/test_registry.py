@@ -116,6 +116,12 @@ def test_a_name_that_is_nothing(name: str, cache: Path) -> None:
         resolve_model(name)
     assert raised.value.kind == "model_not_found"
     assert "orchard pull" in raised.value.message
+    assert "such as" not in raised.value.message
+
+
+def test_a_name_that_is_nearly_a_short_one(cache: Path) -> None:
+    with pytest.raises(OrchardError, match="nor a short name for one \\(such as 'qwen3:8b', "):
+        resolve_model("qwen3:8bit")
 
 
 @pytest.mark.parametrize(

@@ -23,20 +23,22 @@ from orchard.gateway.models.sources import BUNDLED
 def print_models(settings: Settings) -> None:
     """Print a table of the models on this machine."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("Model", no_wrap=True)
-    table.add_column("Kind", no_wrap=True)
+    table.add_column("Model", overflow="fold")
+    table.add_column("Kind", overflow="fold")
     table.add_column("Context", justify="right", no_wrap=True)
     table.add_column("Size", justify="right", no_wrap=True)
     table.add_column("Aliases", overflow="fold")
-    table.add_column("Folder", overflow="fold")
+    is_terminal = sys.stdout.isatty()
+    if not is_terminal:  # a path in the cache is wider than most terminals
+        table.add_column("Folder")
     registry = Registry.from_settings(settings)
     named = map(registry.find_exact, BUNDLED)  # of the bundled models, `all` has only the first one
     for entry in {entry.id: entry for entry in (*registry.list_models(), *named)}.values():
         window = "unknown" if entry.context_window is None else f"{entry.context_window:,}"
         cells = entry.id, entry.kind, window, decimal(entry.size_bytes), ", ".join(entry.aliases), entry.path
-        table.add_row(*map(Text, cells))
+        table.add_row(*map(Text, cells[: len(table.columns)]))
     # Don't fit the table to a screen if the output is a pipe or a file.
-    Console(width=None if sys.stdout.isatty() else 1000).print(table)
+    Console(width=None if is_terminal else 1000).print(table)
     for name, reason in registry.refused.items():
         print(printable_text(f"'{name}' is not served: {reason}"))
 

@@ -75,7 +75,6 @@ def _download(repo: str, revision: str | None) -> str:
 def _download_with_bar(repo: str, revision: str | None) -> str:
     """Download a model with a progress bar, and return its folder."""
     columns = (
-        progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(),
         progress.DownloadColumn(),
         progress.TransferSpeedColumn(),
@@ -85,8 +84,9 @@ def _download_with_bar(repo: str, revision: str | None) -> str:
 
     def show(done: int, total: int) -> None:
         if not shown.task_ids:
+            print(f"Downloading {repo}", file=sys.stderr)  # beside the bar, it would leave no room for it
             shown.start()
-            shown.add_task(repo)
+            shown.add_task("")
         shown.update(shown.task_ids[0], completed=done, total=total)
 
     try:

@@ -8,7 +8,7 @@ from orchard.core.errors import OrchardError
 from orchard.demo import MODEL_PATH, VISION_MODEL_PATH, WHISPER_MODEL_PATH
 from orchard.gateway.models import catalogue, hub_cache
 from orchard.gateway.models.gguf import GGUF, is_gguf
-from orchard.gateway.models.names import list_names
+from orchard.gateway.models.names import closest_names, list_names
 
 DEMO = "demo"
 REAL_MODEL = "qwen3-4b"
@@ -44,10 +44,13 @@ def source_of(name: str, revision: str | None = None) -> ModelSource:
     name = catalogue.find_repo(name) or name
     if hub_cache.is_repo_id(name) and ("/" in name or hub_cache.repo_folder(name)):
         return ModelSource(name, repo=name, revision=revision)
+    close = closest_names(name, [short for model in catalogue.CATALOGUE for short in model.names])
+    examples = f"such as {list_names(close)}; " if close else ""
     raise OrchardError(
         "model_not_found",
         f"no model '{name}': it is neither a bundled model ({list_names([*BUNDLED])}), nor a folder, nor the id of a "
-        "model on the Hugging Face Hub ('orchard models' lists what is here; 'orchard pull ID' fetches a model)",
+        "model on the Hugging Face Hub, nor a short name for one "
+        f"({examples}'orchard models' lists what is here, 'orchard search' what 'orchard pull' can fetch)",
     )
 
 
