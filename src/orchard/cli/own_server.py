@@ -47,7 +47,7 @@ def open_server(
             yield client, served
             return
     if sys.stderr.isatty():  # importing MLX may take long
-        print(f"No server runs at {here}: one is started for this conversation.", file=sys.stderr)
+        print(f"Starting a server for {path}", file=sys.stderr)
     with start_server(path) as own:
         yield own, own.list_models()[0]
 

@@ -28,8 +28,9 @@ def run_model(
     piped = "" if sys.stdin.isatty() else sys.stdin.read().strip()
     text = "\n\n".join(filter(None, (piped, question.strip())))
     pictures = [_read_image(path) for path in images]
-    if not is_talk and not text and not url:
-        raise OrchardError("invalid_request", "the question is empty")
+    empty = OrchardError("invalid_request", "the question is empty")
+    if not (is_talk or text or url):  # if there is a URL, it is worth more to know that nobody answers there
+        raise empty
     with open_server(model, url, api_key, lambda name: fetch_missing(name, sure=sure)) as (client, served):
         session = ChatSession(client, served, pictures)
         if is_talk:
@@ -37,8 +38,8 @@ def run_model(
             converse(session, input)
         elif text:
             print_answer(session.ask(text), plain=True)
-        else:  # that the server can't be reached would be worth more to know
-            raise OrchardError("invalid_request", "the question is empty")
+        else:
+            raise empty
 
 
 def _read_image(path: Path) -> str:

@@ -33,7 +33,7 @@ _USES = {
     "automatic-speech-recognition": "transcription",
     "text-to-image": "images",
 }
-_ADVICE = "'orchard pull NAME' downloads a model, 'orchard run NAME' also talks to it."
+_ADVICE = "'orchard pull NAME' downloads a model; 'orchard run NAME' also talks to it, if it is one for chat or vision."
 
 
 class _FoundModel(Struct):

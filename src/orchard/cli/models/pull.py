@@ -20,10 +20,10 @@ from orchard.gateway.models.sources import BUNDLED, source_of
 
 def pull_model(repo: str, revision: str | None = None) -> None:
     """Download a model, by its id, a short name or an alias, and say what it is. Raise OrchardError if that fails."""
+    repo = configured_path(repo, os.environ)
     if repo in BUNDLED:
         print(f"{repo} is bundled with Orchard: there is nothing to download")
         return
-    repo = configured_path(repo, os.environ)
     repo = catalogue.find_repo(repo) or repo
     folder = _download(repo, revision)
     try:
