@@ -22,6 +22,7 @@ OPEN_WEBUI := $(VENV)/open-webui
 IMAGES := $(VENV)/images
 MODELS := $(VENV)/models
 NODE := tests/clients/node
+BROWSER := tests/browser
 SOURCES := src tests benchmarks tools examples
 # Tests import the same modules in hundreds of processes: they run in parallel, and keep what Python has compiled.
 # Three workers for two cores, as some tests wait for others' processes and leave their core idle.
@@ -32,7 +33,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses $$($(PYTHO
 HANGING := $(if $(FUZZ_REQUESTS),,-o faulthandler_timeout=360 -o faulthandler_exit_on_timeout=true)
 OPTIONS := $(if $(HOST),--host "$(HOST)") $(if $(PORT),--port "$(PORT)") $(if $(MODEL),"$(MODEL)")
 
-.PHONY: help serve chat test test-deep test-clients test-images test-models test-training check format bench lock release-check clean
+.PHONY: help serve chat test test-deep test-clients test-browser test-images test-models test-training check format bench lock release-check clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +53,10 @@ test-deep: $(VENV)/.dev ## run the same tests with many more examples and fuzzed
 test-clients: $(VENV)/.dev $(VENV)/.clients ## run real clients against a server, or against URL=... (needs Node 24.16 and npm)
 	ORCHARD=$(abspath $(VENV)/bin/orchard) OPEN_WEBUI=$(abspath $(OPEN_WEBUI)/bin/open-webui) \
 	$(if $(URL),CLIENTS_URL="$(URL)") $(CLIENTS)/bin/python -m pytest tests/clients $(ARGS)
+
+test-browser: $(VENV)/.dev $(VENV)/.browser ## try the console in Chromium (needs it and npm; PICTURES=1 takes those of docs/console.md)
+	$(PYTEST) --dist loadfile tests/browser $(ARGS)
+	$(if $(PICTURES),$(PYTHON) -m tests.browser.take_pictures)
 
 test-images: $(VENV)/.dev ## make the environment for images (500 MB) and run its tests
 	ORCHARD_CACHE_DIR=$(abspath $(IMAGES)) $(VENV)/bin/orchard setup images
@@ -88,7 +93,7 @@ release-check: $(VENV)/.dev ## build sdist and wheel, install them in empty envi
 	$(PYTHON) -m tools.release_check $(if $(TAG),--tag "$(TAG)")
 
 clean: ## remove the virtual environment and every cache
-	rm -rf $(VENV) $(NODE)/node_modules dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(NODE)/node_modules $(BROWSER)/node_modules dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The two stamps make a second run start at once: they are out of date only when there may be something to install.
@@ -111,6 +116,11 @@ $(VENV)/.clients: $(PYTHON) pyproject.toml $(NODE)/package.json tests/clients/op
 	@$(UV) venv --quiet --clear --python '>=3.11,<3.13' $(OPEN_WEBUI)
 	@$(UV) pip install --python $(OPEN_WEBUI)/bin/python --overrides tests/clients/open-webui-overrides.txt 'open-webui>=0.12'
 	@npm install --prefix $(NODE) --no-package-lock --no-audit --no-fund
+	@touch $@
+
+$(VENV)/.browser: pyproject.toml $(BROWSER)/package.json | $(VENV)/.dev
+	@$(UV) pip install --python $(PYTHON) --group browser
+	@npm install --prefix $(BROWSER) --no-package-lock --no-audit --no-fund
 	@touch $@
 
 # The files of packages, without what these depend on, and what is made of them.

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from _pytest.pathlib import fnmatch_ex
 
-_OTHERS = {"clients", "images", "models"}  # other targets of make run these folders
+_OTHERS = {"browser", "clients", "images", "models"}  # other targets of make run these folders
 
 
 def test_all_tests_are_collected_but_those_of_other_targets(pytestconfig: pytest.Config) -> None:

@@ -114,6 +114,9 @@ class Settings(Struct, frozen=True, kw_only=True):
         LogFile | None,
         setting("server", "Also log to this file (readable by its owner only; rotated at 10 MB; five old files kept)."),
     ] = None
+    console: Annotated[
+        bool, setting("server", "Give browsers the console, pages for people, at /; other clients get JSON there.")
+    ] = True
     shutdown_grace: Annotated[
         Grace,
         setting(

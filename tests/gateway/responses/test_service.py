@@ -116,6 +116,33 @@ def test_it_goes_on(server: Server) -> None:
     assert [item["id"] for item in rest["data"]] == [items[2]["id"], items[1]["id"]]
 
 
+def test_a_conversation_has_branches(server: Server) -> None:
+    """A branch is a chain of previous responses, which begins at the conversation or at one of its responses."""
+    conversation = httpx.post(f"{server.url}/v1/conversations", json={}).json()["id"]
+    first = made(server, text="one", previous_response_id=conversation)
+    second = made(server, text="two", previous_response_id=first["id"], background=True)
+    until(server, second["id"], "completed")
+    again = made(server, text="two!", previous_response_id=first["id"])
+    other = made(server, text="three", previous_response_id=conversation)
+    assert [answer["usage"]["input_tokens"] for answer in (first, again, other)] == [1, 3, 1]
+    assert made(server, text="four", previous_response_id=other["id"])["usage"]["input_tokens"] == 3
+    listed = get(server, f"conversations/{conversation}/responses", order="asc", limit=4).json()
+    assert [(found["input"][0]["content"][0]["text"], found["previous_response_id"]) for found in listed["data"]] == [
+        ("one", conversation),
+        ("two", first["id"]),
+        ("two!", first["id"]),
+        ("three", conversation),
+    ]
+    assert listed["has_more"]
+    own = get(server, f"responses/{again['id']}").json()
+    assert listed["data"][2] == own | {"input": listed["data"][2]["input"]}
+    items = get(server, f"responses/{other['id']}/input_items").json()["data"]
+    assert [item["content"][0]["text"] for item in items] == ["three"]
+    assert httpx.delete(f"{server.url}/v1/conversations/{conversation}").json()["deleted"]
+    assert_error(get(server, f"responses/{again['id']}"), 404, code="response_not_found")
+    assert_error(create(server, previous_response_id=conversation), 404, code="response_not_found")
+
+
 def test_what_is_deleted_is_gone(server: Server) -> None:
     first = made(server, text="one")
     second = made(server, text="two", previous_response_id=first["id"])
@@ -138,6 +165,7 @@ def test_what_is_deleted_is_gone(server: Server) -> None:
         ("GET", "conversations/conv_none", "conversation_not_found"),
         ("DELETE", "conversations/conv_none", "conversation_not_found"),
         ("GET", "conversations/conv_none/items", "conversation_not_found"),
+        ("GET", "conversations/conv_none/responses", "conversation_not_found"),
         ("GET", "conversations/conv_none/items/msg_none", "conversation_not_found"),
         ("DELETE", "conversations/conv_none/items/msg_none", "conversation_not_found"),
     ],

@@ -20,6 +20,8 @@ _OPEN = {("GET", "/health"), ("GET", "/ready"), ("GET", "/"), ("HEAD", "/")}
 _OPEN |= {("GET", "/v1/audio/voices"), ("GET", "/audio/voices")}
 KEPT_IMAGES = "/v1/images/made/"
 """The path of the images whose URLs answers contain. They need no key, because an <img> sends none."""
+CONSOLE_FILES = "/console/"
+"""The path of the console's files, which need no key: the page asks for one."""
 _READS = ("GET", "HEAD", "OPTIONS")
 _ELSEWHERE = {"cross-site", "same-site"}
 _APP = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]*://.*|https?://tauri\.localhost")
@@ -44,7 +46,8 @@ def check_key(callers: Callers, scope: Scope) -> None:
     caller = callers.identify(key.encode("latin-1").strip() for key in given).with_address(scope.get("client"))
     scope["state"]["caller"] = caller
     method = scope.get("method")  # a WebSocket has none
-    is_open = (method, scope["path"]) in _OPEN or (method == "GET" and scope["path"].startswith(KEPT_IMAGES))
+    prefixes = (KEPT_IMAGES, CONSOLE_FILES)
+    is_open = (method, scope["path"]) in _OPEN or (method == "GET" and scope["path"].startswith(prefixes))
     if not caller.known and method != "OPTIONS" and not is_open:
         wrong = "the API key is wrong" if given else "an API key is needed"
         message = f"{wrong}: send one of this server's keys as 'Authorization: Bearer KEY', x-api-key or api-key"

@@ -16,7 +16,7 @@ from orchard.gateway.caller import Caller, Callers
 from orchard.gateway.metrics import stats as metrics_stats
 from orchard.gateway.metrics.counters import WINDOW_SECONDS
 from orchard.gateway.recent_logs import RECENT
-from orchard.gateway.routes import docs
+from orchard.gateway.routes import console, docs
 from orchard.gateway.routes.app_state import AppState
 
 _Window = Annotated[int | None, Query(ge=1, le=WINDOW_SECONDS)]
@@ -26,7 +26,7 @@ _LogLevel = Literal["info", "warning", "error", "critical"]
 
 def add_server_routes(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
-    _add_root_routes(routes)
+    _add_root_routes(routes, site)
     _add_health_routes(routes, site)
     _add_cache_routes(routes, site)
     _add_metrics_routes(routes, site)
@@ -34,11 +34,18 @@ def add_server_routes(routes: APIRouter, site: AppState) -> None:
     _add_log_routes(routes)
 
 
-def _add_root_routes(routes: APIRouter) -> None:
-    @routes.get("/")
-    async def root() -> dict[str, str]:
-        """Say what this server is, and where to read more."""
-        return {"name": "Orchard", "version": __version__, "docs": "/docs", "openapi": "/openapi.json"}
+def _add_root_routes(routes: APIRouter, site: AppState) -> None:
+    has_console = site.settings.console
+    if has_console:
+        console.add_console_routes(routes)
+
+    @routes.get("/", response_model=dict[str, str])
+    def root(http: Request) -> Response:  # in a thread, because it may read a file
+        """Say what this server is, and where to read more; browsers get the console."""
+        if has_console and "text/html" in http.headers.get("accept", ""):
+            return console.file_response(http, "index.html")
+        about = {"name": "Orchard", "version": __version__, "docs": "/docs", "openapi": "/openapi.json"}
+        return JSONResponse(about, headers={"vary": "Accept"})
 
     @routes.head("/", include_in_schema=False)
     async def root_head() -> Response:

@@ -62,6 +62,7 @@ MADE_OF = f"{_WHOLE}, listed AS ({_PLACED} WHERE NOT (depth = 0 AND output))"
 _MISSING = f"""{_RESPONSES}
 SELECT chain.parent FROM chain LEFT JOIN responses r ON r.id = chain.parent
 WHERE chain.parent NOT NULL AND r.id IS NULL
+AND chain.parent NOT IN (SELECT id FROM threads WHERE metadata NOT NULL)
 """  # noqa: S608
 _CONTENT = " FROM listed l JOIN items i ON i.number = l.number "
 _ITEMS = f"SELECT i.id, i.item, i.number {_CONTENT}"

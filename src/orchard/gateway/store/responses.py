@@ -30,6 +30,9 @@ WHERE i.id IN (SELECT value FROM json_each(:ids)) AND i.output AND r.body NOT NU
 AND t.user IS :user
 ORDER BY i.number DESC LIMIT 1
 """
+_THREAD_OF = """
+SELECT thread FROM responses WHERE id = :id UNION SELECT id FROM threads WHERE id = :id AND metadata NOT NULL
+"""
 
 
 class ResponseRecord(Struct, frozen=True):
@@ -130,6 +133,8 @@ def load_past(
     """
     if previous is not None:
         param = "previous_response_id"
+        if tx.db.execute(store_conversations.LIVE, tx.store.visibility_params(caller, previous)).fetchone():
+            return Past([], {})  # a new branch of the conversation
         status, _, _ = tx.find(_LIVE, "response_not_found", caller, previous, param)
         if status in RUNNING:
             raise OrchardError("invalid_request", f"response '{previous}' is not done yet", param=param)
@@ -156,10 +161,10 @@ def _ensure_thread(tx: Transaction, record: ResponseRecord) -> str:
     """Return the thread of a response; a new one if it continues nothing that is still stored."""
     response = record.response
     if response["conversation"]:
-        query, key = "SELECT id FROM threads WHERE id = ?", response["conversation"]["id"]
-    else:
-        query, key = "SELECT thread FROM responses WHERE id = ?", response["previous_response_id"]
-    if row := tx.db.execute(query, (key,)).fetchone():
+        query, key = "SELECT id FROM threads WHERE id = :id", response["conversation"]["id"]
+    else:  # the id is that of a conversation if the response begins a branch
+        query, key = _THREAD_OF, response["previous_response_id"]
+    if row := tx.db.execute(query, {"id": key}).fetchone():
         return str(row[0])
     tx.store.begin_thread(tx.db, response["id"], record.user)
     return str(response["id"])

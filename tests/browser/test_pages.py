@@ -1,0 +1,202 @@
+"""The pages as such: the keyboard, narrow screens, screen readers, how fast they are there, what they ask for."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from orchard.config import ModelSettings
+from tests.browser.conftest import OpenPage, ask
+from tests.support.hub import run_hub
+from tests.support.model_folders import make_model
+from tests.support.serving import Server, serve
+
+AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
+PATHS = ["/", "/#/server", "/#/connect"]
+
+
+def focused(page: Page) -> str:
+    return str(
+        page.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.innerText || ''")
+    )
+
+
+def test_everything_is_done_with_the_keyboard(scripted: Server, open_page: OpenPage) -> None:
+    page = open_page(scripted)
+    expect(page.get_by_role("textbox", name="Message", exact=True)).to_be_focused()
+    page.keyboard.type("By keyboard.")
+    page.keyboard.press("Enter")
+    page.locator(".answer > footer").wait_for()
+    page.keyboard.press("Tab")
+    assert focused(page) == "Attach files"
+    seen = set()
+    for _ in range(60):
+        page.keyboard.press("Shift+Tab")
+        seen.add(focused(page))
+        if focused(page) == "Edit message":
+            break
+    assert {"Answer again", "Copy answer"} <= seen
+    page.keyboard.press("Enter")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("Edited.")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("2 / 2")).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("server")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("tab", name="Models")).to_be_visible()
+    page.get_by_role("tab", name="Models").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("tab", name="Requests")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("by key")
+    expect(page.get_by_role("option", name=re.compile("By keyboard."))).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.locator(".question")).to_contain_text("Edited.")
+    page.keyboard.press("Control+k")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.keyboard.press("Control+Shift+O")
+    expect(page.get_by_role("heading", name="New chat")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [320, 390])
+@pytest.mark.parametrize("path", PATHS)
+def test_narrow_screens(scripted: Server, open_page: OpenPage, path: str, width: int) -> None:
+    page = open_page(scripted, path, viewport={"width": width, "height": 700}, has_touch=True)
+    page.wait_for_timeout(300)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    menu = page.get_by_role("button", name="Menu")
+    menu.click()
+    page.get_by_role("link", name="Connect").click()
+    expect(page.get_by_role("heading", name="Connect", exact=True)).to_be_visible()
+    expect(page.locator("nav.side")).not_to_have_class(re.compile("open"))
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("path", [*PATHS, "palette", "drawer"])
+def test_axe_finds_nothing_serious(demo: Server, open_page: OpenPage, path: str, colours: str) -> None:
+    page = open_page(demo, path if path in PATHS else "/", color_scheme=colours, bypass_csp=True)
+    if path == "/":
+        ask(page, "What is 12 + 30?")
+    elif path == "palette":
+        page.keyboard.press("Control+k")
+    elif path == "drawer":
+        page.get_by_role("button", name="Settings of this chat").click()
+    else:
+        page.locator("main details, main table").first.wait_for()
+    for tab in page.get_by_role("tab").all() or [None]:
+        if tab:
+            tab.click()
+            page.wait_for_timeout(400)
+        page.add_script_tag(path=AXE)
+        found = page.evaluate("axe.run().then(found => found.violations)")
+        serious = [
+            (each["id"], [node["html"] for node in each["nodes"]])
+            for each in found
+            if each["impact"] in ("serious", "critical")
+        ]
+        assert serious == []
+
+
+def test_a_chat_that_does_nothing_asks_for_nothing(scripted: Server, open_page: OpenPage) -> None:
+    page = open_page(scripted)
+    ask(page, "Hello.")
+    page.wait_for_timeout(1000)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.wait_for_timeout(4000)
+    assert asked == []
+
+
+def test_a_hidden_page_asks_for_nothing(scripted: Server, open_page: OpenPage) -> None:
+    page = open_page(scripted, "/#/server")
+    with page.expect_request("**/health"):
+        page.wait_for_timeout(4000)
+    hide = "hidden => { Object.defineProperty(document, 'hidden', {get: () => hidden, configurable: true}); "
+    hide += "document.dispatchEvent(new Event('visibilitychange')); }"
+    page.evaluate(hide, True)
+    page.wait_for_timeout(500)  # for what was asked before
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.wait_for_timeout(5000)
+    assert asked == []
+    with page.expect_request("**/health"):
+        page.evaluate(hide, False)
+
+
+def test_models_are_pinned_unloaded_and_loaded(demo: Server, open_page: OpenPage) -> None:
+    page = open_page(demo, "/#/server")
+    for pinned in (True, False):
+        page.get_by_role("button", name="Pin demo-whisper").click()
+        expect(page.get_by_role("button", name="Pin demo-whisper", pressed=pinned)).to_be_visible()
+        demo.until("demo-whisper", pinned=pinned)
+    page.get_by_role("button", name="Unload demo-whisper").click()
+    expect(page.get_by_role("button", name="Load demo-whisper", exact=True)).to_be_enabled()
+    demo.until("demo-whisper", state="unloaded")
+    page.get_by_role("button", name="Load demo-whisper", exact=True).click()
+    expect(page.get_by_role("button", name="Unload demo-whisper")).to_be_enabled()
+    demo.until("demo-whisper", state="ready")
+
+
+def test_a_request_is_seen_and_cancelled(scripted: Server, open_page: OpenPage) -> None:
+    page = open_page(scripted)
+    page.get_by_role("textbox", name="Message", exact=True).fill('{"text": "word ", "pieces": 10000, "interval": 0.05}')
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer")).to_contain_text("word word")
+    page.get_by_role("link", name="Server").click()
+    page.get_by_role("tab", name="Requests").click()
+    expect(page.get_by_role("row", name=re.compile("fake.*responses"))).to_be_visible()
+    page.get_by_role("button", name="Cancel the request to fake").click()
+    expect(page.get_by_text("Nothing runs or waits.")).to_be_visible()
+    scripted.until(running=0)
+
+
+def test_a_model_is_downloaded(open_page: OpenPage, tmp_path: Path) -> None:
+    with run_hub() as hub:
+        hub.repos["org/tiny"] = make_model(tmp_path / "hub")
+        env = {**hub.env, "HF_HOME": str(tmp_path), "HF_HUB_CACHE": str(tmp_path / "cache")}
+        models = (ModelSettings(model_path="demo", on_demand=True),)
+        with serve((), models=models, env=env, spare=False, allow_download=True) as server:
+            page = open_page(server, "/#/server")
+            page.get_by_label("Id of a model on the Hub").fill("org/tiny")
+            page.get_by_role("button", name="Download").click()
+            expect(page.locator(".download")).to_contain_text("done")
+            expect(page.get_by_role("button", name="Load org/tiny", exact=True)).to_be_visible()
+
+
+def test_the_log_and_the_settings(scripted: Server, open_page: OpenPage) -> None:
+    page = open_page(scripted, "/#/server")
+    # The server of a test doesn't know where its settings come from, and lists none.
+    report = {"name": "responses_path", "value": ":memory:", "source": "command line"}
+    page.route("**/v1/settings", lambda route: route.fulfill(json={"object": "list", "data": [report]}))
+    page.reload()
+    page.get_by_role("tab", name="Log").click()
+    expect(page.get_by_role("log")).to_contain_text("fake is ready")
+    page.get_by_label("Least level").select_option("error")
+    expect(page.get_by_role("log")).not_to_contain_text("fake is ready")
+    page.get_by_role("tab", name="Settings").click()
+    page.get_by_label("Find a setting").fill("responses path")
+    expect(page.get_by_role("row", name="responses_path")).to_contain_text(":memory:")
+    expect(page.locator("nav")).to_contain_text("they are lost when the server stops")
+
+
+def test_a_server_that_may_not_download_says_so(scripted: Server, open_page: OpenPage) -> None:
+    page = open_page(scripted, "/#/server")
+    page.get_by_label("Id of a model on the Hub").fill("org/tiny")
+    page.get_by_role("button", name="Download").click()
+    expect(page.get_by_role("alert")).to_contain_text("--allow-download")
+
+
+def test_snippets_have_this_servers_address_and_model(demo: Server, open_page: OpenPage) -> None:
+    page = open_page(demo, "/#/connect")
+    page.get_by_label("Model of the snippets").select_option("demo-vision")
+    page.get_by_label("Find a client").fill("codex")
+    entry = page.locator("details.client", has_text="config.toml")
+    expect(entry).to_contain_text(f'base_url = "{demo.url}/v1"')
+    expect(entry).to_contain_text('model = "demo-vision"')
+    for name in ("Chat Completions", "Responses", "Messages (Anthropic)"):
+        page.locator("summary", has_text=name).first.click()
+        page.get_by_role("button", name=f"Test {name}").click()
+        expect(page.locator("details.client", has_text=name).first.get_by_role("status")).to_contain_text("Works, in")
