@@ -13,8 +13,7 @@ from types import FrameType
 from typing import IO, NoReturn
 
 from orchard.cli.endpoint import ChatClient, ServerError
-from orchard.cli.serve import server_url
-from orchard.config import Settings
+from orchard.cli.serve import local_url
 from orchard.gateway.models import catalogue
 from orchard.gateway.models.names import lenient_spellings
 from orchard.gateway.models.registry import resolve_model
@@ -32,9 +31,7 @@ def open_server(
     `fetch` is called with the name of a model that no server on this machine has. It makes sure that the model is here,
     and returns what to serve. Raise ServerError if the server at `url` lacks the model.
     """
-    default = Settings()
-    here = server_url(os.environ.get("ORCHARD_HOST", default.host), os.environ.get("ORCHARD_PORT", default.port))
-    with ChatClient(url or here, api_key) as client:
+    with ChatClient(url or local_url(), api_key) as client:
         try:
             served = choose_model(client.list_models(), model, client.url)
         except ServerError:

@@ -92,6 +92,12 @@ def server_url(host: str, port: int | str) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def local_url() -> str:
+    """Return the URL of this machine's server: at the address that the environment names, else at the default one."""
+    default = Settings()
+    return server_url(os.environ.get("ORCHARD_HOST", default.host), os.environ.get("ORCHARD_PORT", default.port))
+
+
 def banner(kinds: Mapping[str, str], url: str, *, has_keys: bool = False) -> str:
     """Return the text to print once the server listens: its address, the models it loads, and what to try next.
 

@@ -1,6 +1,5 @@
 """The part of a server's API that these commands use."""
 
-import os
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -9,8 +8,7 @@ import msgspec
 from msgspec import Struct, field
 
 from orchard.cli.endpoint import CONNECT_SECONDS, ServerError, http_options, refusal_text, root_url
-from orchard.cli.serve import server_url
-from orchard.config import Settings
+from orchard.cli.serve import local_url
 
 S = TypeVar("S", bound=Struct)
 
@@ -132,9 +130,7 @@ class ServerClient:
 
         Raise ServerError if it is no URL.
         """
-        default = Settings()
-        here = server_url(os.environ.get("ORCHARD_HOST", default.host), os.environ.get("ORCHARD_PORT", default.port))
-        self.url = root_url(url or here)
+        self.url = root_url(url or local_url())
         try:
             self._http = httpx.Client(**http_options(self.url, api_key))
         except httpx.InvalidURL as error:
