@@ -168,7 +168,7 @@ class Replay:
 
     async def _second_model(self) -> str:
         async with httpx.AsyncClient() as http:
-            return endpoint.model_ids(await http.get(f"{self._running.url}/v1/models"))[1]
+            return endpoint.model_cards(await http.get(f"{self._running.url}/v1/models"))[1].id
 
 
 def bare_turns(loops: Loops, bodies: list[Body], number: int) -> Iterable[Turn]:

@@ -6,19 +6,26 @@ Like test_qwen_code: its own tools are left out, and the model's tool comes from
 import json
 from pathlib import Path
 
-from tests.clients.agents import WEATHER_SERVER, answer_of, blocks_of
+import pytest
+
+from tests.clients.agents import WEATHER_SERVER, answer_of, answer_through_orchard, blocks_of
 from tests.clients.prompts import ASK_WEATHER, WEATHER
 
 TOOL = "mcp__home__get_weather"
 
 
-def test_a_tool_loop(url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("through_orchard", [False, True])
+def test_a_tool_loop(url: str, tmp_path: Path, through_orchard: bool) -> None:
     arguments = [ASK_WEATHER, "--print", "--output-format", "json", "--verbose", "--bare", "--tools", ""]
     arguments += ["--system-prompt", "Be brief.", "--mcp-config", json.dumps({"mcpServers": {"home": WEATHER_SERVER}})]
     arguments += ["--allowedTools", TOOL, "--max-turns", "4"]
     models = dict.fromkeys(("ANTHROPIC_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL"), "demo")
     own = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
-    *events, result = json.loads(answer_of("claude", arguments, tmp_path, models | own))
+    if through_orchard:
+        printed = answer_through_orchard("claude", arguments, url, tmp_path)
+    else:
+        printed = answer_of("claude", arguments, tmp_path, models | own)
+    *events, result = json.loads(printed)
     (call,) = blocks_of(events, "tool_use")
     assert (call["name"], call["input"]) == (TOOL, {"city": "Paris"})
     (told,) = blocks_of(events, "tool_result")

@@ -8,7 +8,9 @@ import json
 import sys
 from pathlib import Path
 
-from tests.clients.agents import ROOT, answer_of
+import pytest
+
+from tests.clients.agents import NOWHERE, ROOT, answer_of, answer_through_orchard, own_folder
 from tests.clients.prompts import ASK_WEATHER
 
 CONFIG = """
@@ -46,12 +48,18 @@ wire_api = "responses"
 """
 
 
-def test_a_tool_loop(url: str, tmp_path: Path) -> None:
-    config = CONFIG.format(home=tmp_path, python=sys.executable, root=ROOT, url=url)
-    (tmp_path / "config.toml").write_text(config)
-    (tmp_path / "instructions.md").write_text("Be brief.")
+@pytest.mark.parametrize("through_orchard", [False, True])
+def test_a_tool_loop(url: str, tmp_path: Path, through_orchard: bool) -> None:
+    folder = own_folder("codex", tmp_path)
+    address = NOWHERE if through_orchard else url
+    (folder / "config.toml").write_text(CONFIG.format(home=folder, python=sys.executable, root=ROOT, url=address))
+    (folder / "instructions.md").write_text("Be brief.")
     options = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json"]
-    printed = answer_of("codex", ["exec", *options, ASK_WEATHER], tmp_path, {"CODEX_HOME": str(tmp_path)})
+    arguments = ["exec", *options, ASK_WEATHER]
+    if through_orchard:
+        printed = answer_through_orchard("codex", arguments, url, tmp_path)
+    else:
+        printed = answer_of("codex", arguments, tmp_path, {"CODEX_HOME": str(folder)})
     events = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
     items = [event["item"] for event in events if event["type"] == "item.completed"]
     call, answer = (item for item in items if item["type"] in ("mcp_tool_call", "agent_message"))

@@ -7,7 +7,7 @@ connection.
 import re
 from pathlib import Path
 
-from tests.clients.agents import ROOT, answer_of
+from tests.clients.agents import ROOT, answer_of, answer_through_orchard
 from tests.clients.prompts import SUM
 
 PAGE = ROOT / "docs" / "clients.md"
@@ -18,3 +18,7 @@ def test_an_answer(url: str, tmp_path: Path) -> None:
     (file := tmp_path / "config.yaml").write_text(written.replace("http://127.0.0.1:8000", url))
     arguments = ["--print", SUM, "--config", str(file)]
     assert answer_of("cn", arguments, tmp_path, {"CONTINUE_TELEMETRY_ENABLED": "0"}).strip()
+
+
+def test_an_answer_through_orchard(url: str, tmp_path: Path) -> None:
+    assert answer_through_orchard("continue", ["--print", SUM], url, tmp_path).strip()

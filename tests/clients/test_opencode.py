@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.agents import WEATHER_SERVER, answer_of
+from tests.clients.agents import NOWHERE, WEATHER_SERVER, answer_of, answer_through_orchard, own_folder
 from tests.clients.prompts import ASK_WEATHER, WEATHER
 
 
@@ -37,10 +37,16 @@ def config(url: str, provider: str) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("provider", ["@ai-sdk/openai-compatible", "@ai-sdk/openai", "@ai-sdk/anthropic"])
-def test_a_tool_loop(url: str, tmp_path: Path, provider: str) -> None:
-    own = {"OPENCODE_CONFIG_CONTENT": json.dumps(config(url, provider))}
-    printed = answer_of("opencode", ["run", "--format", "json", ASK_WEATHER], tmp_path, own)
+@pytest.mark.parametrize("provider", ["@ai-sdk/openai-compatible", "@ai-sdk/openai", "@ai-sdk/anthropic", None])
+def test_a_tool_loop(url: str, tmp_path: Path, provider: str | None) -> None:
+    arguments = ["run", "--format", "json", ASK_WEATHER]
+    if provider:
+        own = {"OPENCODE_CONFIG_CONTENT": json.dumps(config(url, provider))}
+        printed = answer_of("opencode", arguments, tmp_path, own)
+    else:
+        file = own_folder("opencode", tmp_path) / "opencode.json"
+        file.write_text(json.dumps(config(NOWHERE, "@ai-sdk/anthropic")))
+        printed = answer_through_orchard("opencode", arguments, url, tmp_path)
     parts = [json.loads(line).get("part", {}) for line in printed.splitlines() if line.startswith("{")]
     calls = [part["state"] for part in parts if part.get("type") == "tool"]
     assert calls

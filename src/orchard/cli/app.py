@@ -34,7 +34,16 @@ class _LogLevel(StrEnum):
 
 
 class _Commands(TyperGroup):
-    """The commands; `launch` is another name of `serve`, and `chat` of `run`."""
+    """The commands; `launch` is another name of `serve`, or of `agent` before an agent's name, and `chat` of `run`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name of a command, the command, and its arguments."""
+        if args[0] == "launch" and args[1:]:
+            from orchard.cli.agents.profiles import AGENTS
+
+            if args[1] in AGENTS:
+                args = ["agent", *args[1:]]
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name. Fail with a hint if it is a command of another program."""
@@ -81,6 +90,12 @@ def _complete_model(incomplete: str) -> list[str]:
     # Bash takes a colon for the end of a word, so leave Ollama's tags out.
     names = (*sources.BUNDLED, *here, *(model.names[0] for model in catalogue.CATALOGUE))
     return [name for name in names if name.startswith(incomplete)]
+
+
+def _complete_agent(incomplete: str) -> list[str]:
+    from orchard.cli.agents.profiles import AGENTS
+
+    return [name for name in AGENTS if name.startswith(incomplete)]
 
 
 _ModelDir = Annotated[
@@ -227,6 +242,42 @@ def run(
 
     text = " ".join((*(question or ()), prompt))
     run_model(model, text, image or (), url, first_key(api_key), sure=yes)
+
+
+@app.command()
+def agent(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="The agent to start. Without it, list the agents.", autocompletion=_complete_agent),
+    ] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(help="What the agent gets, after --.")] = None,
+    *,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            envvar="ORCHARD_MODEL",
+            help="The model. By default, one of the server's that can call tools.",
+            autocompletion=_complete_model,
+        ),
+    ] = None,
+    url: _Url = None,
+    api_key: _ApiKey = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the variables, files and command, and start nothing.")
+    ] = False,
+) -> None:
+    """Start a coding agent with a local model. If no server is running on this machine, start one for the agent.
+
+    The agent gets a folder of its own, ~/.orchard/agents/NAME; its own configuration stays as it is. 'orchard launch
+    NAME' does the same.
+    """
+    from orchard.cli.agents.start import list_agents, start_agent
+    from orchard.cli.endpoint import first_key
+
+    if name is None:
+        list_agents()
+    elif code := start_agent(name, arguments or (), model, url, first_key(api_key), dry_run=dry_run):
+        raise typer.Exit(code)
 
 
 @app.command()

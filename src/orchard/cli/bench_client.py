@@ -174,14 +174,14 @@ class BenchClient:
             self.model = model
             return model
         try:
-            ids = endpoint.model_ids(await self._http.get("/v1/models", timeout=endpoint.CONNECT_SECONDS))
+            cards = endpoint.model_cards(await self._http.get("/v1/models", timeout=endpoint.CONNECT_SECONDS))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise endpoint.ServerError(f"no server answers at {self.url} ({error})") from error
         except msgspec.DecodeError as error:
             raise endpoint.ServerError(f"{self.url} does not list its models; name one after the URL") from error
-        if not ids:
+        if not cards:
             raise endpoint.ServerError(f"the server at {self.url} lists no model; name one after the URL")
-        self.model = ids[0]
+        self.model = cards[0].id
         return self.model
 
     async def fetch_guesses(self) -> dict[str, Guesses]:

@@ -1,8 +1,9 @@
 """How the commands reach a server with the OpenAI API and read its models, answers and errors."""
 
 import json
-from collections.abc import Generator, Iterable, Iterator
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, Literal, NamedTuple, TypeVar
+from urllib.parse import quote
 
 import httpx
 import msgspec
@@ -11,6 +12,7 @@ from msgspec import Struct, field
 from orchard.core.errors import OrchardError
 
 CONNECT_SECONDS = 10.0
+T = TypeVar("T")
 
 
 class ServerError(OrchardError):
@@ -57,16 +59,19 @@ class ChatChunk(Struct):
     error: Any = None
 
 
-class ModelId(Struct):
-    """An entry of the list of models."""
+class ModelCard(Struct):
+    """An entry of the list of models. Only an Orchard server says more than its id."""
 
     id: str
+    context_window: int | None = None
+    capabilities: list[str] = field(default_factory=list)
+    loaded: bool = False
 
 
-class ModelIds(Struct):
+class ModelCards(Struct):
     """The body of `/v1/models`."""
 
-    data: list[ModelId]
+    data: list[ModelCard]
 
 
 def first_key(keys: str | None) -> str | None:
@@ -93,14 +98,14 @@ def http_options(url: str, api_key: str | None) -> dict[str, Any]:
     }
 
 
-def model_ids(response: httpx.Response) -> list[str]:
-    """Return the ids in an answer of `/v1/models`.
+def model_cards(response: httpx.Response) -> list[ModelCard]:
+    """Return the models in an answer of `/v1/models`.
 
     Raise ServerError with the server's message if it rejects the key or the Host header, DecodeError for other bodies.
     """
     if response.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
         raise ServerError(refusal_text(response))
-    return [model.id for model in msgspec.json.decode(response.content, type=ModelIds).data]
+    return msgspec.json.decode(response.content, type=ModelCards).data
 
 
 def refusal_text(response: httpx.Response) -> str:
@@ -150,6 +155,7 @@ class ChatClient:
 
     def __init__(self, url: str, api_key: str | None = None) -> None:
         self.url = root_url(url)
+        self.api_key = api_key
         self._http = httpx.Client(**http_options(self.url, api_key))
 
     def __enter__(self) -> "ChatClient":
@@ -160,8 +166,25 @@ class ChatClient:
 
     def list_models(self) -> list[str]:
         """Return the ids of the models that the server has."""
+        return [card.id for card in self.describe_models()]
+
+    def describe_models(self) -> list[ModelCard]:
+        """Return the models that the server has."""
+        return self._read("/v1/models", model_cards)
+
+    def describe_model(self, name: str) -> ModelCard:
+        """Return the model that an Orchard server answers this name with. Raise its ServerError if there is none."""
+
+        def read_card(response: httpx.Response) -> ModelCard:
+            if response.status_code != httpx.codes.OK:
+                raise ServerError(refusal_text(response))
+            return msgspec.json.decode(response.content, type=ModelCard)
+
+        return self._read(f"/v1/models/{quote(name, safe='/')}", read_card)
+
+    def _read(self, path: str, read: Callable[[httpx.Response], T]) -> T:
         try:
-            return model_ids(self._http.get("/v1/models", timeout=CONNECT_SECONDS))
+            return read(self._http.get(path, timeout=CONNECT_SECONDS))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ServerError(f"no server answers at {self.url} ({error})") from error
         except msgspec.DecodeError as error:

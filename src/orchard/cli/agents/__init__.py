@@ -1,0 +1,1 @@
+"""`orchard agent`: coding agents that work with a local model."""
