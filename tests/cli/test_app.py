@@ -26,7 +26,7 @@ from tests.support.stub_server import Stub
 
 COMMANDS = (
     *("serve", "run", "models", "pull", "search", "recommend", "rm", "ps", "load", "unload", "logs", "top", "bench"),
-    *("doctor", "config", "setup", "agent"),
+    *("doctor", "config", "setup", "agent", "service"),
 )
 
 
@@ -55,6 +55,7 @@ class TestCommands:
         ("orchard rec", ["recommend"]),
         ("orchard run qwen3-vl-", ["qwen3-vl-mine", "qwen3-vl-2b", "qwen3-vl-4b", "qwen3-vl-8b", "qwen3-vl-30b"]),
         ("orchard chat demo-w", ["demo-whisper"]),
+        ("orchard agent co", ["codex", "continue"]),
         ("orchard serve demo qwen3-vl-m", ["qwen3-vl-mine"]),
     ],
 )

@@ -66,6 +66,9 @@ app.add_typer(config_app, name="config")
 setup_app = typer.Typer(help="Install libraries that need an environment of their own.", no_args_is_help=True)
 app.add_typer(setup_app, name="setup")
 
+service_app = typer.Typer(help="Run the server whenever you are logged in.", no_args_is_help=True)
+app.add_typer(service_app, name="service")
+
 _Host = Annotated[
     str | None, typer.Option(envvar="ORCHARD_HOST", help="The address to listen on.", show_default="127.0.0.1")
 ]
@@ -209,6 +212,49 @@ def images(
     from orchard.environments.environment import IMAGES
 
     (setup.remove_environment if remove else setup.set_up_environment)(IMAGES)
+
+
+@service_app.command()
+def install(
+    config: _Config = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the file and the commands, and change nothing.")
+    ] = False,
+) -> None:
+    """Install and start the service: a user's unit of systemd, or an agent of launchd.
+
+    It runs 'orchard serve --config FILE' in this folder, with settings from the file only. Run it again after
+    Orchard or Python has moved.
+    """
+    from orchard.cli.service.manage import install_service
+
+    install_service(config, dry_run=dry_run)
+
+
+@service_app.command()
+def status() -> None:
+    """Say whether the service runs and what it serves."""
+    from orchard.cli.service.manage import show_status
+
+    show_status()
+
+
+@service_app.command("logs")
+def service_logs(
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines, until Ctrl-C.")] = False,
+) -> None:
+    """Show the last lines of the service's log."""
+    from orchard.cli.service.manage import show_logs
+
+    show_logs(follow=follow)
+
+
+@service_app.command()
+def uninstall() -> None:
+    """Stop and remove the service."""
+    from orchard.cli.service.manage import uninstall_service
+
+    uninstall_service()
 
 
 @app.command(cls=LongHelp)
