@@ -23,6 +23,7 @@ WEATHER_SERVER: dict[str, Any] = {
 }
 
 
+KEY = "the-key"  # of the server of `keyed_url`
 NOWHERE = "http://127.0.0.1:9"
 # A user's own configuration of each agent, by its path in the home folder, and variables.
 USERS_FILES: dict[str, Any] = {
@@ -74,7 +75,7 @@ def answer_of(name: str, arguments: Sequence[str], home: Path, own: dict[str, st
 
 
 def answer_through_orchard(name: str, arguments: Sequence[str], url: str, home: Path) -> str:
-    """Run `orchard agent` for a user who has configured the agents, and return what the agent prints.
+    """Run `orchard agent`, with a server that needs KEY, for a user who has configured the agents. Return its output.
 
     The user's configuration leads the agent nowhere, and is not changed. The test may have put files into `own_folder`.
     """
@@ -85,7 +86,8 @@ def answer_through_orchard(name: str, arguments: Sequence[str], url: str, home: 
         file.write_text(content if isinstance(content, str) else json.dumps(content))
     before = {path: (home / path).read_bytes() for path in USERS_FILES}
     paths = os.pathsep.join([str(BIN), str(Path(os.environ.get("AIDER", "")).parent), os.environ["PATH"]])
-    command = [os.environ.get("ORCHARD", "orchard"), "agent", name, "--url", url, "--model", "demo", "--", *arguments]
+    options = ["--url", url, "--api-key", KEY, "--model", "demo"]
+    command = [os.environ.get("ORCHARD", "orchard"), "agent", name, *options, "--", *arguments]
     printed = _printed(command, home, USERS_VARIABLES | {"PATH": paths}, 100)
     assert {path: (home / path).read_bytes() for path in USERS_FILES} == before
     return printed

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.clients.agents import KEY
 from tests.clients.running import running
 from tests.clients.starting import started
 
@@ -37,7 +38,9 @@ models:
 # Clients read keys, addresses and switches from the environment: none of the user's must reach a test.
 for name in list(os.environ):
     if re.match(
-        "CLAUDE|CLINE|(ANTHROPIC|AZURE|CONTINUE|LANGCHAIN|LANGSMITH|LITELLM|OPENAI|OPENCLAW|ORCHARD|QWEN)_", name
+        "CLAUDE|CLINE|(AIDER|ANTHROPIC|AZURE|CODEX|CONTINUE|LANGCHAIN|LANGSMITH|LITELLM|OPENAI|OPENCLAW|OPENCODE|ORCHARD"
+        "|PI|QWEN)_",
+        name,
     ):
         del os.environ[name]
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else LiteLLM asks the internet for prices
@@ -63,8 +66,17 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         pytest.exit(str(error), returncode=1)
 
 
+@pytest.fixture(scope="session")
+def keyed_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """As `url`, of a server that needs a key."""
+    command = [os.environ.get("ORCHARD", "orchard"), "serve", "demo", "--api-key", KEY]
+    with started(command, tmp_path_factory.mktemp("keyed"), _is_ready) as address:
+        yield address
+
+
 def _is_ready(url: str) -> bool:
-    return bool(httpx.get(f"{url}/health").json()["models"]["demo"]["state"] == "ready")
+    health = httpx.get(f"{url}/health", headers={"authorization": f"Bearer {KEY}"}).json()
+    return bool(health["models"]["demo"]["state"] == "ready")
 
 
 @pytest.fixture(scope="session")

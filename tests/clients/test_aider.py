@@ -6,8 +6,8 @@ from tests.clients.agents import answer_through_orchard
 from tests.clients.prompts import SUM
 
 
-def test_an_answer(url: str, tmp_path: Path) -> None:
+def test_an_answer(keyed_url: str, tmp_path: Path) -> None:
     arguments = ["--no-git", "--chat-mode", "ask", "--yes-always", "--message", SUM]
-    printed = answer_through_orchard("aider", arguments, url, tmp_path)
+    printed = answer_through_orchard("aider", arguments, keyed_url, tmp_path)
     assert "Model: openai/demo with ask edit format" in printed
     assert "Tokens: " in printed  # the server's count

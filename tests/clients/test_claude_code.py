@@ -15,14 +15,14 @@ TOOL = "mcp__home__get_weather"
 
 
 @pytest.mark.parametrize("through_orchard", [False, True])
-def test_a_tool_loop(url: str, tmp_path: Path, through_orchard: bool) -> None:
+def test_a_tool_loop(url: str, keyed_url: str, tmp_path: Path, through_orchard: bool) -> None:
     arguments = [ASK_WEATHER, "--print", "--output-format", "json", "--verbose", "--bare", "--tools", ""]
     arguments += ["--system-prompt", "Be brief.", "--mcp-config", json.dumps({"mcpServers": {"home": WEATHER_SERVER}})]
     arguments += ["--allowedTools", TOOL, "--max-turns", "4"]
     models = dict.fromkeys(("ANTHROPIC_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL"), "demo")
     own = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
     if through_orchard:
-        printed = answer_through_orchard("claude", arguments, url, tmp_path)
+        printed = answer_through_orchard("claude", arguments, keyed_url, tmp_path)
     else:
         printed = answer_of("claude", arguments, tmp_path, models | own)
     *events, result = json.loads(printed)

@@ -18,7 +18,7 @@ OWN_TOOLS = ["editor", "read_files", "run_commands", "submit_and_exit"]
 
 
 @pytest.mark.parametrize("provider", ["openai-compatible", "openai-native", "anthropic", None])
-def test_a_tool_loop(url: str, tmp_path: Path, provider: str | None) -> None:
+def test_a_tool_loop(url: str, keyed_url: str, tmp_path: Path, provider: str | None) -> None:
     folder = tmp_path / ".cline" if provider else own_folder("cline", tmp_path)
     (settings := folder / "data" / "settings").mkdir(parents=True)
     server = WEATHER_SERVER | {"timeout": 60}  # seconds; 3 are too few for its start on a busy machine
@@ -35,7 +35,7 @@ def test_a_tool_loop(url: str, tmp_path: Path, provider: str | None) -> None:
         file.write_text(saved.replace("openai-compatible", provider))  # the command takes no base URL for Anthropic's
         printed = answer_of("cline", arguments, tmp_path, own)
     else:
-        printed = answer_through_orchard("cline", arguments, url, tmp_path)
+        printed = answer_through_orchard("cline", arguments, keyed_url, tmp_path)
     *events, result = (json.loads(line) for line in printed.splitlines() if line.startswith("{"))
     parts = [event["event"] for event in events if event["type"] == "agent_event"]
     call, answer = (part for part in parts if part["type"] == "content_end")

@@ -49,7 +49,7 @@ wire_api = "responses"
 
 
 @pytest.mark.parametrize("through_orchard", [False, True])
-def test_a_tool_loop(url: str, tmp_path: Path, through_orchard: bool) -> None:
+def test_a_tool_loop(url: str, keyed_url: str, tmp_path: Path, through_orchard: bool) -> None:
     folder = own_folder("codex", tmp_path)
     address = NOWHERE if through_orchard else url
     (folder / "config.toml").write_text(CONFIG.format(home=folder, python=sys.executable, root=ROOT, url=address))
@@ -57,7 +57,7 @@ def test_a_tool_loop(url: str, tmp_path: Path, through_orchard: bool) -> None:
     options = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json"]
     arguments = ["exec", *options, ASK_WEATHER]
     if through_orchard:
-        printed = answer_through_orchard("codex", arguments, url, tmp_path)
+        printed = answer_through_orchard("codex", arguments, keyed_url, tmp_path)
     else:
         printed = answer_of("codex", arguments, tmp_path, {"CODEX_HOME": str(folder)})
     events = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]

@@ -20,5 +20,5 @@ def test_an_answer(url: str, tmp_path: Path) -> None:
     assert answer_of("cn", arguments, tmp_path, {"CONTINUE_TELEMETRY_ENABLED": "0"}).strip()
 
 
-def test_an_answer_through_orchard(url: str, tmp_path: Path) -> None:
-    assert answer_through_orchard("continue", ["--print", SUM], url, tmp_path).strip()
+def test_an_answer_through_orchard(keyed_url: str, tmp_path: Path) -> None:
+    assert answer_through_orchard("continue", ["--print", SUM], keyed_url, tmp_path).strip()

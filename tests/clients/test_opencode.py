@@ -38,7 +38,7 @@ def config(url: str, provider: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("provider", ["@ai-sdk/openai-compatible", "@ai-sdk/openai", "@ai-sdk/anthropic", None])
-def test_a_tool_loop(url: str, tmp_path: Path, provider: str | None) -> None:
+def test_a_tool_loop(url: str, keyed_url: str, tmp_path: Path, provider: str | None) -> None:
     arguments = ["run", "--format", "json", ASK_WEATHER]
     if provider:
         own = {"OPENCODE_CONFIG_CONTENT": json.dumps(config(url, provider))}
@@ -46,7 +46,7 @@ def test_a_tool_loop(url: str, tmp_path: Path, provider: str | None) -> None:
     else:
         file = own_folder("opencode", tmp_path) / "opencode.json"
         file.write_text(json.dumps(config(NOWHERE, "@ai-sdk/anthropic")))
-        printed = answer_through_orchard("opencode", arguments, url, tmp_path)
+        printed = answer_through_orchard("opencode", arguments, keyed_url, tmp_path)
     parts = [json.loads(line).get("part", {}) for line in printed.splitlines() if line.startswith("{")]
     calls = [part["state"] for part in parts if part.get("type") == "tool"]
     assert calls

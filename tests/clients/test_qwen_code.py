@@ -24,7 +24,7 @@ OWN_TOOLS = ("edit", "get_goal", "notebook_edit", "read_file", "run_shell_comman
         (None, {}),
     ],
 )
-def test_a_tool_loop(url: str, tmp_path: Path, dialect: str | None, variables: dict[str, str]) -> None:
+def test_a_tool_loop(url: str, keyed_url: str, tmp_path: Path, dialect: str | None, variables: dict[str, str]) -> None:
     config = json.dumps({"mcpServers": {"home": WEATHER_SERVER}})
     arguments = ["--bare", "--yolo", "--output-format", "json"]
     arguments += ["--system-prompt", "Be brief.", "--mcp-config", config, "--max-session-turns", "4"]
@@ -33,7 +33,7 @@ def test_a_tool_loop(url: str, tmp_path: Path, dialect: str | None, variables: d
         own = {name: value.format(url) for name, value in variables.items()} | {"QWEN_CODE_SUPPRESS_YOLO_WARNING": "1"}
         printed = answer_of("qwen", ["--auth-type", dialect, "--model", "demo", *arguments], tmp_path, own)
     else:
-        printed = answer_through_orchard("qwen", arguments, url, tmp_path)
+        printed = answer_through_orchard("qwen", arguments, keyed_url, tmp_path)
     *events, result = json.loads(printed)
     calls, told = blocks_of(events, "tool_use"), blocks_of(events, "tool_result")
     assert {(call["name"], call["input"]["city"]) for call in calls} == {("mcp__home__get_weather", "Paris")}

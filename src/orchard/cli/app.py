@@ -214,7 +214,7 @@ def images(
     (setup.remove_environment if remove else setup.set_up_environment)(IMAGES)
 
 
-@service_app.command()
+@service_app.command(cls=LongHelp)
 def install(
     config: _Config = None,
     dry_run: Annotated[
@@ -290,13 +290,17 @@ def run(
     run_model(model, text, image or (), url, first_key(api_key), sure=yes)
 
 
-@app.command()
+@app.command(cls=LongHelp)
 def agent(
     name: Annotated[
         str | None,
-        typer.Argument(help="The agent to start. Without it, list the agents.", autocompletion=_complete_agent),
+        typer.Argument(
+            metavar="NAME", help="The agent to start. Without it, list the agents.", autocompletion=_complete_agent
+        ),
     ] = None,
-    arguments: Annotated[list[str] | None, typer.Argument(help="What the agent gets, after --.")] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="ARGUMENT", help="What the agent gets, after --.")
+    ] = None,
     *,
     model: Annotated[
         str | None,

@@ -18,9 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from orchard.cli.agents.profiles import AGENTS, Agent, Profile, Target
+from orchard.cli.config import gather_config
 from orchard.cli.endpoint import ChatClient, ModelCard, ServerError
 from orchard.cli.own_server import local_url, start_server
-from orchard.config import Settings
 from orchard.core.errors import OrchardError
 
 # The first request of an agent, with its instructions and tools, has up to 35,000 tokens.
@@ -109,7 +109,10 @@ def _choose_local_card(agent: Agent, model: str | None) -> ModelCard:
     """Choose one of this machine's models, as a server would describe it."""
     from orchard.gateway.models.registry import Registry, resolve_model
 
-    entries = [resolve_model(model)] if model else Registry.from_settings(Settings()).list_models()
+    if model:
+        entries = [resolve_model(model)]
+    else:
+        entries = Registry.from_settings(gather_config(None, (), {}, os.environ).settings).list_models()
     cards = [ModelCard(entry.id, entry.context_window, list(entry.capabilities)) for entry in entries]
     return _choose_card(cards, agent, cards[0] if model else None)
 
