@@ -310,6 +310,7 @@ def agent(
             autocompletion=_complete_model,
         ),
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Download the model without asking.")] = False,
     url: _Url = None,
     api_key: _ApiKey = None,
     dry_run: Annotated[
@@ -326,7 +327,7 @@ def agent(
 
     if name is None:
         list_agents()
-    elif code := start_agent(name, arguments or (), model, url, first_key(api_key), dry_run=dry_run):
+    elif code := start_agent(name, arguments or (), model, url, first_key(api_key), sure=yes, dry_run=dry_run):
         raise typer.Exit(code)
 
 

@@ -143,7 +143,7 @@ def test_a_dry_run_needs_no_server(home: Path) -> None:
         (["nonsuch"], "there is no agent 'nonsuch'; the agents are claude, codex,"),
         (["goose"], "Goose is not installed: see https://"),
         (["claude", "--model", "nonsuch"], "no model 'nonsuch'"),
-        (["claude", "--model", "demo-whisper"], "'demo-whisper' can't call tools, and Claude Code needs that"),
+        (["claude", "--model", "demo-whisper"], "Claude Code needs a model that can call tools; 'demo-whisper' can't"),
         (["claude", "--url", "http://127.0.0.1:1"], "no server answers at http://127.0.0.1:1"),
     ],
 )

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from orchard.cli.endpoint import ModelCard
 
-# An agent that can't be told a key in a file reads it from here; so do files that name this variable.
+# The key, for agents whose settings name the variable that has it.
 KEY_VARIABLE = "ORCHARD_API_KEY"
 _MOST_OUTPUT = 32_000
 

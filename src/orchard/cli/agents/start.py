@@ -20,8 +20,13 @@ from rich.text import Text
 from orchard.cli.agents.profiles import AGENTS, Agent, Profile, Target
 from orchard.cli.config import gather_config
 from orchard.cli.endpoint import ChatClient, ModelCard, ServerError
-from orchard.cli.own_server import local_url, start_server
+from orchard.cli.models.pull import fetch_missing
+from orchard.cli.own_server import local_url, open_server
 from orchard.core.errors import OrchardError
+from orchard.gateway.models.entry import ModelEntry
+from orchard.gateway.models.names import list_names
+from orchard.gateway.models.registry import Registry, resolve_model
+from orchard.gateway.models.sources import BUNDLED, REAL_MODEL
 
 # The first request of an agent, with its instructions and tools, has up to 35,000 tokens.
 _SMALL_WINDOW = 65_536
@@ -44,9 +49,12 @@ def start_agent(
     url: str | None = None,
     api_key: str | None = None,
     *,
+    sure: bool = False,
     dry_run: bool = False,
 ) -> int:
     """Start an agent, wait for its end and return its exit code. With `dry_run`, only print what would be done.
+
+    A model that is missing on this machine is downloaded, if the user confirms it or is `sure`.
 
     Raise OrchardError if there is no such agent, it is not installed, or there is no model for it.
     """
@@ -57,7 +65,7 @@ def start_agent(
     if program is None and not dry_run:
         raise _agent_error(f"{agent.title} is not installed: {agent.installation}")
     folder = Path.home() / ".orchard" / "agents" / name
-    with _find_target(agent, folder, model, url, api_key, start=not dry_run) as target:
+    with _find_target(agent, folder, model, url, api_key, sure=sure, dry_run=dry_run) as target:
         profile = agent.profile(target)
         command = [program or agent.program, *profile.arguments, *arguments]
         for line in (f"{agent.title} uses {target.model.id} at {target.url}", *_doubts(target.model)):
@@ -84,56 +92,47 @@ def _run_program(command: Sequence[str], variables: dict[str, str]) -> int:
 
 @contextmanager
 def _find_target(
-    agent: Agent, folder: Path, model: str | None, url: str | None, api_key: str | None, *, start: bool
+    agent: Agent, folder: Path, model: str | None, url: str | None, api_key: str | None, *, sure: bool, dry_run: bool
 ) -> Iterator[Target]:
-    """Yield what the agent is to use: a model of a server that runs, or of a new one if `start`."""
+    """Yield what the agent is to use: a model of a server that runs, or of a new one unless it is a dry run."""
     with ChatClient(url or local_url(), api_key) as client:
         try:
-            cards = client.describe_models()
+            cards, address = client.describe_models(), client.url
         except ServerError:
             if url:
                 raise
-        else:
-            card = _choose_card(cards, agent, client.describe_model(model) if model else None)
-            yield Target(client.url, api_key or _NO_KEY, card, folder)
+            cards, address = _describe_local_models(), _FREE_PORT
+        name = model or _choose_card(cards, agent).id
+        if dry_run:
+            card = _describe_entry(resolve_model(name)) if address == _FREE_PORT else client.describe_model(name)
+            yield Target(address, api_key or _NO_KEY, _choose_card([card], agent), folder)
             return
-    card = _choose_local_card(agent, model)
-    if not start:
-        yield Target(_FREE_PORT, _NO_KEY, card, folder)
-        return
-    with start_server(model or card.id) as own:
-        yield Target(own.url, own.api_key or _NO_KEY, card, folder)
+    with open_server(name, url, api_key, lambda missing: fetch_missing(missing, sure=sure)) as (server, served):
+        card = _choose_card([server.describe_model(served)], agent)
+        yield Target(server.url, server.api_key or _NO_KEY, card, folder)
 
 
-def _choose_local_card(agent: Agent, model: str | None) -> ModelCard:
-    """Choose one of this machine's models, as a server would describe it."""
-    from orchard.gateway.models.registry import Registry, resolve_model
-
-    if model:
-        entries = [resolve_model(model)]
-    else:
-        entries = Registry.from_settings(gather_config(None, (), {}, os.environ).settings).list_models()
-    cards = [ModelCard(entry.id, entry.context_window, list(entry.capabilities)) for entry in entries]
-    return _choose_card(cards, agent, cards[0] if model else None)
+def _describe_local_models() -> list[ModelCard]:
+    """Return this machine's models as a server would list them."""
+    settings = gather_config(None, (), {}, os.environ).settings
+    return [_describe_entry(entry) for entry in Registry.from_settings(settings).list_models()]
 
 
-def _choose_card(cards: list[ModelCard], agent: Agent, named: ModelCard | None) -> ModelCard:
-    """Choose a model that can call tools: the one that the user names, else preferably no bundled one, and loaded."""
-    from orchard.gateway.models.sources import BUNDLED
+def _describe_entry(entry: ModelEntry) -> ModelCard:
+    return ModelCard(entry.id, entry.context_window, list(entry.capabilities))
 
-    able = [card for card in ([named] if named else cards) if "tools" in card.capabilities]
-    if named and not agent.calls_tools:
-        return named
+
+def _choose_card(cards: list[ModelCard], agent: Agent) -> ModelCard:
+    """Choose a model with which the agent works: preferably no bundled one, and one that is loaded."""
+    able = [card for card in cards if "tools" in card.capabilities or not agent.calls_tools]
     if not able:
-        fact = f"'{named.id}' can't call tools" if named else "no model here can call tools"
-        raise _agent_error(f"{fact}, and {agent.title} needs that")
-    return max(able, key=lambda card: (card.id not in BUNDLED, card.loaded))
+        names = list_names([card.id for card in cards])
+        raise _agent_error(f"{agent.title} needs a model that can call tools; {names} can't")
+    return max(able, key=lambda card: ("tools" in card.capabilities, card.id not in BUNDLED, card.loaded))
 
 
 def _doubts(model: ModelCard) -> Iterator[str]:
     """Yield what speaks against a model: agents need one that can write code, with room for their long prompts."""
-    from orchard.gateway.models.sources import BUNDLED, REAL_MODEL
-
     if model.id in BUNDLED:
         yield f"{model.id} is too small for a coding agent; take a real model, such as: orchard pull {REAL_MODEL}"
     elif model.context_window and model.context_window < _SMALL_WINDOW:
