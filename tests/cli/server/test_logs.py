@@ -24,14 +24,17 @@ def test_new_lines_follow_until_ctrl_c(server: Server) -> None:
     command = [sys.executable, "-m", "orchard", "logs", "-f", "-n", "1", "--url", server.url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=clean()) as process:
         assert process.stdout
-        httpx.get(f"{server.url}/v1/models")
-        process.stdout.readline()  # it has begun
-        httpx.get(f"{server.url}/v1/nothing%1b[31m")
-        while "/v1/nothing" not in (line := process.stdout.readline()):
-            assert line
-        assert "\x1b" not in line
-        os.kill(process.pid, signal.SIGINT)
-        assert process.wait(30) == 130
+        try:
+            httpx.get(f"{server.url}/v1/models")
+            process.stdout.readline()  # it has begun
+            httpx.get(f"{server.url}/v1/nothing%1b[31m")
+            while "/v1/nothing" not in (line := process.stdout.readline()):
+                assert line
+            assert "\x1b" not in line
+            os.kill(process.pid, signal.SIGINT)
+            assert process.wait(30) == 130
+        finally:
+            process.kill()
 
 
 def test_only_an_admin_key_sees_them() -> None:

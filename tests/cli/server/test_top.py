@@ -80,13 +80,16 @@ def _watch(server: Server) -> None:
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
         os.close(theirs)
         shown = b""
-        while not re.search(rb"chat +fake +decode +1 .*\d+\.\d +\d+ s", shown):
-            shown += os.read(ours, 4096)
-        looks = shown.count(b"REQUEST")
-        while shown.count(b"REQUEST") < looks + 2:  # it looks again and again
-            shown += os.read(ours, 4096)
-        os.kill(process.pid, signal.SIGINT)
-        assert process.wait(30) == 130
+        try:
+            while not re.search(rb"chat +fake +decode +1 .*\d+\.\d +\d+ s", shown):
+                shown += os.read(ours, 4096)
+            looks = shown.count(b"REQUEST")
+            while shown.count(b"REQUEST") < looks + 2:  # it looks again and again
+                shown += os.read(ours, 4096)
+            os.kill(process.pid, signal.SIGINT)
+            assert process.wait(30) == 130
+        finally:
+            process.kill()
         shown += os.read(ours, 4096)
     os.close(ours)
     assert b"\x1b[?1049l" in shown  # what was on the screen before is back
