@@ -49,12 +49,6 @@ def open_server(
         yield own, own.list_models()[0]
 
 
-def local_url() -> str:
-    """Return the URL at which a server on this machine listens, unless a flag or a file says otherwise."""
-    default = Settings()
-    return server_url(os.environ.get("ORCHARD_HOST", default.host), os.environ.get("ORCHARD_PORT", default.port))
-
-
 def choose_model(ids: list[str], model: str | None, url: str) -> str:
     """Choose one of a server's models. Raise ServerError if it has none, or not `model`."""
     if not ids:

@@ -21,7 +21,8 @@ from orchard.cli.agents.profiles import AGENTS, Agent, Profile, Target
 from orchard.cli.config import gather_config
 from orchard.cli.endpoint import ChatClient, ModelCard, ServerError
 from orchard.cli.models.pull import fetch_missing
-from orchard.cli.own_server import local_url, open_server
+from orchard.cli.own_server import open_server
+from orchard.cli.serve import local_url
 from orchard.core.errors import OrchardError
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.models.names import list_names
