@@ -76,10 +76,10 @@ PACKAGES = {
     "backends.text.prompt": {"backends", "backends.text", "backends.text.grammar", "backends.vision"},
     "backends.vision": {"backends", "backends.kernels", "backends.text", "backends.text.prompt"},
     "cli": {"cli.agents", "cli.models", "cli.server", "cli.service", "cli.settings"},
-    "cli.agents": {"cli", "cli.models"},
+    "cli.agents": {"cli", "cli.models", "cli.settings"},
     "cli.models": {"cli", "cli.settings"},
     "cli.server": {"cli", "cli.settings"},
-    "cli.service": {"cli"},
+    "cli.service": {"cli", "cli.settings"},
     "core.tasks": {"core"},
     "dialects.openai": {"dialects.common", "dialects.openai.chat"},  # embeddings of conversations, as chat reads them
     "dialects.openai.chat": {"dialects.common", "dialects.openai"},

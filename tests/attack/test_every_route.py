@@ -33,6 +33,7 @@ NAMES = {
     **dict.fromkeys(STORED, "of_nobody"),
 }
 OPEN = {("GET", "/health"), ("GET", "/ready"), ("GET", "/"), ("HEAD", "/"), ("GET", "/v1/images/made/{name}")}
+OPEN |= {("GET", "/console/{name:path}")}  # the page asks for a key
 OPEN |= {("GET", "/v1/audio/voices"), ("GET", "/audio/voices")}  # names alone
 """What needs no key."""
 MANAGING = {f"/v1/models/{{model_id:path}}/{what}" for what in ("load", "unload", "pin", "unpin", "download")}

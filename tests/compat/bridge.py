@@ -17,7 +17,7 @@ import typer
 from msgspec import to_builtins
 
 from orchard.cli import serve as serve_command
-from orchard.cli.app import app
+from orchard.cli.app import OTHER_NAMES, app
 from orchard.gateway.models.registry import resolve_model
 from tests.support.serving import FAKE, Server, serve
 
@@ -95,7 +95,8 @@ def served(*args: str, command: str = "serve", **variables: str) -> Served:
 
 def options() -> dict[str, dict[str, str | None]]:
     """Return each command of `orchard` by its words, with its options and arguments and the variable of each."""
-    return {name: dict(_options(command)) for name, command in _below("", _command())}
+    found = {name: dict(_options(command)) for name, command in _below("", _command())}
+    return found | {other: found[name] for other, name in OTHER_NAMES.items()}
 
 
 def _options(command: Any) -> Iterator[tuple[str, Any]]:

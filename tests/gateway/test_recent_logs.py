@@ -78,6 +78,17 @@ def test_lines_of_workers() -> None:
     assert told == [("warning", "worker[org/m 1]", "memory ran out [a] b"), ("info", "worker", "it is a spare")]
 
 
+def test_unknown_levels_and_lines_that_cannot_be_written_do_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = RecentLogs()
+    logs.add_worker_line(WORKER % "TRACE" + "what Python doesn't know")
+    logs.emit(logging.LogRecord("a", 25, "", 0, "between the levels", (), None))
+    broken: list[logging.LogRecord] = []
+    monkeypatch.setattr(logs, "handleError", broken.append)
+    logs.emit(logging.LogRecord("a", logging.INFO, "", 0, "%d", ("no number",), None))
+    assert len(broken) == 1
+    assert logs.page(None, 9, "info") == ([], False)
+
+
 @pytest.fixture(scope="module")
 def locked() -> Iterator[Server]:
     with serve([ModelEntry("fake", "broken", 1000, "fake")], api_keys=(ANN,), admin_keys=(ROOT,)) as server:

@@ -17,7 +17,8 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 
 _INTERRUPTED = 130
-_OTHER_NAMES = {"launch": "serve", "chat": "run"}
+OTHER_NAMES = {"launch": "serve", "chat": "run"}
+"""Of commands."""
 # Commands of other programs, and what to use instead.
 _ELSEWHERE = {
     "list": "'orchard models' lists the models on this machine",
@@ -47,7 +48,7 @@ class _Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name. Fail with a hint if it is a command of another program."""
-        found = super().get_command(ctx, _OTHER_NAMES.get(cmd_name, cmd_name))
+        found = super().get_command(ctx, OTHER_NAMES.get(cmd_name, cmd_name))
         if found is None and (hint := _ELSEWHERE.get(cmd_name)):
             ctx.fail(f"No such command '{cmd_name}': {hint}.")
         return found
@@ -268,7 +269,10 @@ def run(
     ] = None,
     *,
     prompt: Annotated[
-        str, typer.Option("--prompt", "-p", help="The question, if NAME is left out.", show_default=False)
+        str,
+        typer.Option(
+            "--prompt", "-p", "--message", "-m", help="The question, if NAME is left out.", show_default=False
+        ),
     ] = "",
     image: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="An image for the question. May be repeated.")

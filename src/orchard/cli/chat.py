@@ -246,7 +246,7 @@ def _read_block(first: str, read: Callable[[str], str]) -> str:
 def print_wrapped(text: str, **style: Any) -> None:
     """Print a text for the user of a terminal, whose lines end at words. `style` goes to `typer.secho`."""
     wrap = WordWrap(shutil.get_terminal_size().columns)
-    typer.secho(wrap.feed(text) + wrap.end(), **style)
+    typer.secho(wrap.feed(text.translate(_CONTROLS)) + wrap.end(), **style)
 
 
 def print_answer(pieces: Iterable[AnswerPiece], *, plain: bool = False) -> None:

@@ -15,7 +15,8 @@ const PAGES = [["", "Chat", "chat"], ["server", "Server", "server"], ["connect",
 const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
 
 function readRoute() {
-  const [page = "", id, leaf] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  const [page = "", id, leaf] = location.hash.replace(/^#\/?/, "").split("/");
+  if (![id ?? "", leaf ?? ""].every((each) => /^\w*$/.test(each))) return { page: "" }; // no ids of this server
   return page === "c" ? { page: "", id, leaf } : { page: PAGES.some(([name]) => name === page) ? page : "" };
 }
 

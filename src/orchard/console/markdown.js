@@ -5,6 +5,8 @@ import { h, html, useEffect, useMemo, useRef, useState } from "./vendor/preact.j
 import { lexer } from "./vendor/marked.js";
 import { CopyButton } from "./ui.js";
 
+// Blocks in 50 others: to read them takes seconds, or more stack than there is. The text is shown as it is.
+const DEEP = /^[ \t]{0,3}(?:>[ \t]*|(?:[-*+]|\d+[.)])[ \t]+){50}|^[ \t]{150}[-*+\d]/m;
 const SAFE = /^(https?:\/\/|mailto:)/i;
 const ENTITIES = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#x27;": "'", "&#39;": "'" };
 const unescape = (text) => text.replace(/&(?:amp|lt|gt|quot|#x27|#39);/g, (found) => ENTITIES[found]);
@@ -13,12 +15,17 @@ export function Markdown({ text, link = outside }) {
   // The blocks before the last one don't change while a text grows: the same elements are not compared again.
   const blocks = useRef(new Map());
   const elements = useMemo(() => {
-    const current = new Map(lexer(text).map((token, index) => {
-      const name = `${index} ${token.raw}`;
-      return [name, blocks.current.get(name) ?? block(token, link)];
-    }));
-    blocks.current = current;
-    return [...current.values()];
+    if (DEEP.test(text)) return text;
+    try {
+      const current = new Map(lexer(text).map((token, index) => {
+        const name = `${index} ${token.raw}`;
+        return [name, blocks.current.get(name) ?? block(token, link)];
+      }));
+      blocks.current = current;
+      return [...current.values()];
+    } catch { // nested too deeply in another way
+      return text;
+    }
   }, [text, link]);
   return html`<div class="markdown">${elements}</div>`;
 }

@@ -19,6 +19,9 @@ _WORKER_LINE = re.compile(
 )
 
 
+_LEVELS = logging.getLevelNamesMapping()
+
+
 class LogLine(Struct, frozen=True):
     """A line of the log; `time` is in seconds since the epoch. Later lines have larger ids, also after a restart."""
 
@@ -40,11 +43,14 @@ class RecentLogs(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Add a line of this process."""
-        self._add(record.created, record.levelname, record.name, record.getMessage())
+        try:
+            self._add(record.created, record.levelname, record.name, record.getMessage())
+        except Exception:
+            self.handleError(record)
 
     def add_worker_line(self, line: str) -> None:
         """Add a line that a worker has logged. Others, such as those of tracebacks and of libraries, are left out."""
-        if (found := _WORKER_LINE.fullmatch(line)) and logging.getLevelNamesMapping()[found["level"]] >= self.level:
+        if (found := _WORKER_LINE.fullmatch(line)) and _LEVELS.get(found["level"], 0) >= self.level:
             self._add(time.time(), found["level"], found["logger"], found["text"])
 
     def _add(self, now: float, level: str, logger: str, text: str) -> None:
@@ -58,8 +64,7 @@ class RecentLogs(logging.Handler):
         """
         with self._changing:
             lines = list(self._lines)
-        least = logging.getLevelNamesMapping()
-        wanted = [line for line in lines if least[line.level.upper()] >= least[level.upper()]]
+        wanted = [line for line in lines if _LEVELS.get(line.level.upper(), 0) >= _LEVELS[level.upper()]]
         if after is None:
             return wanted[-limit:], False
         newer = [line for line in wanted if line.id > after]

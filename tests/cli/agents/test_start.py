@@ -119,13 +119,13 @@ def test_without_a_server_one_is_started_with_the_model(home: Path) -> None:
 
 def test_a_dry_run_shows_everything_but_the_key_and_writes_nothing(home: Path, server: Server) -> None:
     (home / "bin" / "cline").unlink()
-    args = ["agent", "cline", "--dry-run", "--url", server.url, "--api-key", "secret-key", "--", "a b"]
+    args = ["agent", "cline", "--dry-run", "--url", server.url, "--api-key", "secret'key", "--", "a b"]
     shown = orchard(*args, **variables(home)).stdout
     folder = home / ".orchard" / "agents" / "cline"
     assert f"export CLINE_DIR={folder}" in shown
     assert f"# {folder / 'data' / 'settings' / 'providers.json'}" in shown
     assert '"apiKey": "***"' in shown
-    assert "secret-key" not in shown
+    assert "secret" not in shown
     assert shown.splitlines()[-1] == "cline 'a b'"
     assert not folder.exists()
 

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from orchard.cli.server.client import MemorySizes, ModelStats, Quantiles
-from orchard.cli.server.models import _stay, duration
+from orchard.cli.server.client import MemorySizes, ModelStats, Quantiles, ServerStats
+from orchard.cli.server.models import _stay, duration, model_rows
 from orchard.gateway.models.entry import ModelEntry
 from tests.support.command import clean, orchard, refused
 from tests.support.serving import FAKE, Server, serve
@@ -127,3 +127,11 @@ def test_how_long_a_model_stays(fields: dict[str, Any], words: str) -> None:
     assert _stay(model) == words
     model.unload_at = int(time.time()) + 130
     assert (_stay(model) == "2 minutes from now") == (model.state == "ready")
+
+
+def test_a_server_writes_no_control_characters_to_the_terminal() -> None:
+    memory = MemorySizes(None, None)
+    model = ModelStats("loading", "\x1b[2J", None, None, 0, 0, 0.0, None, Quantiles(None), memory)
+    stats = ServerStats("", 0.0, 0.0, 0, 0, memory, {"a\x1b]0;title\x07\x9b2J": model})
+    (row,) = model_rows(stats, [])
+    assert (row.name + row.until).isprintable()

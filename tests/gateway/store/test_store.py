@@ -368,6 +368,37 @@ def test_pinned_conversations_of_one_user_leave_room_for_others(tmp_path: Path) 
     store.close()
 
 
+def test_pinned_conversations_without_items_take_room_too(tmp_path: Path) -> None:
+    store = Kept(tmp_path / "responses.db", caller=Caller("ann"), responses_max_bytes=400_000)
+    notes = {"notes": "x" * 30_000}
+    for number in range(6):
+        store.create(f"conv_{number}", notes, [], pinned=True)
+    missing("store_full", store.create, "conv_6", notes, [], pinned=True)
+    store.caller = Caller("ben")
+    store.create("conv_7", {}, [long_message(100_000)])
+    full = missing("store_full", store.create, "conv_8", {}, [long_message(300_000)])
+    assert "conv_" not in full.message
+    store.close()
+
+
+def test_so_many_conversations_may_be_pinned(store: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchard.gateway.store.store._MOST_PINNED", 2)
+    for number in range(2):
+        store.create(f"conv_{number}", {}, [], pinned=True)
+    assert "at most 2" in missing("store_full", store.create, "conv_2", {}, [], pinned=True).message
+    store.create("conv_2", {}, [])
+
+
+def test_a_search_that_takes_too_long_is_given_up(store: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(20):
+        store.create(f"conv_{number}", {}, [long_message(1000)])
+    monkeypatch.setattr("orchard.gateway.store.conversations._SEARCH_SECONDS", -1.0)
+    monkeypatch.setattr("orchard.gateway.store.conversations._OPERATIONS_PER_LOOK", 10)
+    assert missing("overloaded", store.search, "nowhere").param == "query"
+    monkeypatch.undo()
+    assert store.search("nowhere") == []
+
+
 def test_conversations_are_listed_by_their_last_change(store: Kept) -> None:
     for number in (1, 2, 3):
         store.create(f"conv_{number}", {}, [])

@@ -23,7 +23,9 @@ from orchard.cli.endpoint import ChatClient, ModelCard, ServerError
 from orchard.cli.models.pull import fetch_missing
 from orchard.cli.own_server import open_server
 from orchard.cli.serve import local_url
+from orchard.cli.settings.values import printable_text
 from orchard.core.errors import OrchardError
+from orchard.gateway.caller import environment_without_keys
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.models.names import list_names
 from orchard.gateway.models.registry import Registry, resolve_model
@@ -70,14 +72,14 @@ def start_agent(
         profile = agent.profile(target)
         command = [program or agent.program, *profile.arguments, *arguments]
         for line in (f"{agent.title} uses {target.model.id} at {target.url}", *_doubts(target.model)):
-            typer.echo(f"orchard: {line}", err=True)
+            typer.echo(f"orchard: {printable_text(line)}", err=True)
         if dry_run:
             _print_profile(profile, target, command)
             return 0
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path, content in profile.files.items():
             _write_file(folder / path, content)
-        others = {key: value for key, value in os.environ.items() if not key.startswith(agent.prefixes)}
+        others = {key: value for key, value in environment_without_keys().items() if not key.startswith(agent.prefixes)}
         code = _run_program(command, others | profile.variables)
         return code if code >= 0 else 128 - code
 
@@ -106,7 +108,7 @@ def _find_target(
         name = model or _choose_card(cards, agent).id
         if dry_run:
             card = _describe_entry(resolve_model(name)) if address == _FREE_PORT else client.describe_model(name)
-            yield Target(address, api_key or _NO_KEY, _choose_card([card], agent), folder)
+            yield Target(address, "***" if api_key else _NO_KEY, _choose_card([card], agent), folder)
             return
     with open_server(name, url, api_key, lambda missing: fetch_missing(missing, sure=sure)) as (server, served):
         card = _choose_card([server.describe_model(served)], agent)
@@ -144,8 +146,8 @@ def _print_profile(profile: Profile, target: Target, command: Sequence[str]) -> 
     lines = [f"export {name}={shlex.quote(value)}" for name, value in profile.variables.items()]
     for path, content in profile.files.items():
         lines += [f"# {target.folder / path}", json.dumps(content, indent=2)]
-    text = "\n".join([*lines, shlex.join(command)])
-    typer.echo(text if target.api_key == _NO_KEY else text.replace(target.api_key, "***"))
+    for line in (*lines, shlex.join(command)):
+        typer.echo("\n".join(map(printable_text, line.split("\n"))))
 
 
 def _write_file(file: Path, content: dict[str, Any]) -> None:

@@ -28,7 +28,6 @@ _USES = {
     "any-to-any": "vision",
     "feature-extraction": "embeddings",
     "sentence-similarity": "embeddings",
-    "text-ranking": "reranking",
     "text-to-speech": "speech",
     "automatic-speech-recognition": "transcription",
     "text-to-image": "images",

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from orchard.cli.endpoint import ServerError
 from orchard.cli.server.client import ListedModel, ModelStats, ServerClient, ServerStats
+from orchard.cli.settings.values import printable_text
 
 _PROCESSORS = {"gpu": "100% GPU", "cpu": "100% CPU"}
 _LEAST_COLUMNS = 60  # for all columns of `ps`
@@ -36,11 +37,11 @@ def model_rows(stats: ServerStats, models: Iterable[ListedModel]) -> list[ModelR
     windows = {model.root: model.context_window for model in models}
     return [
         ModelRow(
-            name,
+            printable_text(name),
             model.memory.mlx_bytes or model.memory.weights_bytes or 0,
             _PROCESSORS.get(model.processor or "", ""),
             windows.get(name),
-            _stay(model),
+            printable_text(_stay(model)),
         )
         for name, model in stats.models.items()
         if model.state not in ("unloaded", "failed")
@@ -89,7 +90,7 @@ def load_model(name: str, url: str | None, api_key: str | None) -> None:
             with suppress(ServerError):  # the load itself says what is wrong
                 while not done.wait(_LOOK_SECONDS):
                     notes = [model.note for model in server.stats().models.values() if model.note]
-                    status.update(Text(f"{name}: {notes[0]}" if notes else f"loading {name}"))
+                    status.update(Text(printable_text(f"{name}: {notes[0]}" if notes else f"loading {name}")))
 
         if console.is_terminal:
             threading.Thread(target=show_progress, daemon=True).start()
@@ -97,11 +98,11 @@ def load_model(name: str, url: str | None, api_key: str | None) -> None:
             model = server.load(name)
         finally:
             done.set()
-    print(f"{model} is loaded")
+    print(printable_text(f"{model} is loaded"))
 
 
 def unload_model(name: str, url: str | None, api_key: str | None) -> None:
     """Unload a model from a server's memory. Raise ServerError if that fails."""
     with ServerClient(url, api_key) as server:
         models = server.unload(name)
-    print(f"{models[0]} is unloaded" if models else f"{name} was not loaded")
+    print(printable_text(f"{models[0]} is unloaded" if models else f"{name} was not loaded"))

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from orchard.cli.server.client import ListedModel, ListedRequest, MemorySizes, ServerClient, ServerStats
 from orchard.cli.server.models import duration, model_rows
+from orchard.cli.settings.values import printable_text
 
 _LOOK_SECONDS = 1.0
 _BAR_COLUMNS = 20
@@ -43,7 +44,7 @@ def picture(
     head = f"Orchard {stats.version} at {url}, up {duration(stats.uptime_seconds)}"
     counts = f"{stats.tokens_per_second:.1f} tokens/s, {stats.running} running, {stats.waiting} waiting"
     return Group(
-        Text(head, style="bold", overflow="ellipsis", no_wrap=True),
+        Text(printable_text(head), style="bold", overflow="ellipsis", no_wrap=True),
         Text(counts, no_wrap=True),
         _memory_line(stats.memory),
         Text(),
@@ -87,9 +88,9 @@ def _requests_table(requests: Sequence[ListedRequest]) -> Table:
         prompt, speed = request.prompt_tokens, request.tokens_per_second
         share = f"{(request.read_tokens or 0) / prompt:.0%} of " if prompt and request.state == "prefill" else ""
         table.add_row(
-            Text(_short_path(request.dialect)),
-            Text(request.model.rpartition("/")[2]),
-            Text(request.state),
+            Text(printable_text(_short_path(request.dialect))),
+            Text(printable_text(request.model.rpartition("/")[2])),
+            Text(printable_text(request.state)),
             Text(f"{share}{prompt or ''}"),
             Text(f"{(request.cached_tokens or 0) / prompt:.0%}" if prompt else ""),
             Text(str(request.generated_tokens or "")),

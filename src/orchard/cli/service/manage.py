@@ -14,6 +14,7 @@ from orchard.cli.config import gather_config, registry_of
 from orchard.cli.endpoint import ChatClient, ServerError
 from orchard.cli.serve import server_url
 from orchard.cli.service.definition import LABEL, Definition, property_list, read_command, unit_text
+from orchard.cli.settings.values import printable_text
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 
@@ -72,7 +73,7 @@ def show_status() -> None:
     settings = _read_settings(config)
     with ChatClient(_url(settings), next(iter(settings.api_keys), None)) as client:
         try:
-            typer.echo(f"It answers at {client.url} and serves {', '.join(client.list_models())}.")
+            typer.echo(f"It answers at {client.url} and serves {printable_text(', '.join(client.list_models()))}.")
         except ServerError as error:
             typer.echo(f"It doesn't answer: {error.message}. 'orchard service logs' may say why.")
 

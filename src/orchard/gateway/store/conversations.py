@@ -1,7 +1,10 @@
 """Stored conversations and their items. Functions raise OrchardError ("conversation_not_found") also for what the
 caller may not see."""
 
-from collections.abc import Mapping, Sequence
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import msgspec
 from msgspec import Struct
@@ -14,6 +17,8 @@ from orchard.gateway.store.items import Fields, Page, PageQuery
 from orchard.gateway.store.media import KnownMedia
 from orchard.gateway.store.store import Transaction
 
+_SEARCH_SECONDS = 2.0
+_OPERATIONS_PER_LOOK = 10_000  # of SQLite's machine, between two looks at the clock
 _VISIBLE = "metadata NOT NULL AND (pinned OR expires > :now) AND (:admin OR user IS :user)"
 _ABOUT = """CAST(json_object(
     'created', created, 'changed', changed, 'pinned', json(iif(pinned, 'true', 'false')),
@@ -89,11 +94,28 @@ def search_conversations(
     """Return a page of the caller's conversations, by their last change, with their ids, and whether others follow.
 
     Only those whose title or texts contain `words`, in any case. Raise OrchardError ("item_not_found") if `after` is
-    unknown.
+    unknown, and "overloaded" if it takes too long.
     """
     given = tx.store.visibility_params(caller, "") | {"words": words.casefold()}
-    page = store_items.load_page(tx.db, _LISTED, given, wanted, _LISTED_CONTENT)
+    with _deadline(tx.db):
+        page = store_items.load_page(tx.db, _LISTED, given, wanted, _LISTED_CONTENT)
     return [(id_, _decode(about)) for id_, about in page.items], page.more
+
+
+@contextmanager
+def _deadline(db: sqlite3.Connection) -> Iterator[None]:
+    """Raise OrchardError ("overloaded") if the queries inside take too long: all requests wait for the store."""
+    end = time.monotonic() + _SEARCH_SECONDS
+    db.set_progress_handler(lambda: time.monotonic() > end, _OPERATIONS_PER_LOOK)
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+        message = f"there are too many conversations to search them within {_SEARCH_SECONDS:g} seconds"
+        raise OrchardError("overloaded", message, param="query") from error
+    finally:
+        db.set_progress_handler(None, 0)
 
 
 def load_responses_page(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:

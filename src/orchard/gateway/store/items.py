@@ -202,9 +202,14 @@ def check_chain(db: sqlite3.Connection, id_: str) -> None:
         raise OrchardError("response_not_found", message, param="previous_response_id")
 
 
+_ROW_BYTES = 300  # of a thread, with what it takes in indexes
+
+
 def thread_bytes(db: sqlite3.Connection, *threads: str) -> int:
     """Return the size of threads in bytes, including their media."""
     queries = (
+        "SELECT coalesce(sum(:row + coalesce(length(metadata), 0)), 0) FROM threads "
+        "WHERE id IN (SELECT value FROM json_each(:ids))",
         "SELECT coalesce(sum(length(item)), 0) FROM items WHERE thread IN (SELECT value FROM json_each(:ids))",
         "SELECT coalesce(sum(coalesce(length(body), 0) + coalesce(length(events), 0)), 0) FROM responses "
         "WHERE thread IN (SELECT value FROM json_each(:ids))",
@@ -212,7 +217,7 @@ def thread_bytes(db: sqlite3.Connection, *threads: str) -> int:
         "SELECT coalesce(sum(length(data)), 0) FROM media WHERE hash IN (SELECT r.hash FROM items i "
         "JOIN item_media r ON r.item = i.number WHERE i.thread IN (SELECT value FROM json_each(:ids)))",
     )
-    given = {"ids": msgspec.json.encode(threads)}
+    given = {"ids": msgspec.json.encode(threads), "row": _ROW_BYTES}
     return sum(int(db.execute(query, given).fetchone()[0]) for query in queries)
 
 

@@ -74,6 +74,7 @@ _PINNED = """
 ALTER TABLE threads ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE threads ADD COLUMN changed REAL NOT NULL DEFAULT 0;
 UPDATE threads SET changed = created;
+CREATE INDEX pinned_threads ON threads (changed) WHERE pinned;
 """
 
 SCRIPTS = (_FIRST, _USERS, _PARTS, _COMPLETIONS, _MEDIA, _PINNED)

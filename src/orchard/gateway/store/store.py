@@ -23,6 +23,7 @@ from orchard.gateway.store.database import DAMAGE, StoreFile, log
 from orchard.gateway.store.items import Fields
 from orchard.gateway.throttle import Throttle
 
+_MOST_PINNED = 10_000  # of a user, because each addition to a pinned thread looks at all of them
 _MOST_NAMES = 3  # of conversations in a message
 _LEFT = 0.9  # the part of the limit to shrink to once it is exceeded, so that it isn't exceeded again at once
 # The threads of the responses and conversations that are in use, given by their own ids.
@@ -107,22 +108,28 @@ class ResponseStore:
         if needed <= self._max_bytes:
             self._make_room(db, now, kept=thread)
             needed = _used_bytes(db)
-            if needed > self._max_bytes and (names := _pinned_names(db.execute(_PINNED, {"thread": thread}), thread)):
+            if needed > self._max_bytes and (pinned := db.execute(_PINNED, {"thread": thread}).fetchall()):
                 full = f"the store is full: {self._max_bytes} bytes are allowed, and pinned conversations are kept"
-                raise OrchardError("store_full", f"{full}; delete one, such as {names}")
+                names = _pinned_names(pinned, thread)
+                raise OrchardError("store_full", f"{full}{f'; delete one, such as {names}' if names else ''}")
         if needed > self._max_bytes:
             message = f"this would make {needed} bytes to be stored; all that is stored may have {self._max_bytes}"
             raise OrchardError("payload_too_large", message)
 
     def _check_pinned(self, db: sqlite3.Connection, thread: str) -> None:
         """Raise OrchardError ("store_full") if a user's pinned threads take more than half of what others' leave."""
-        pinned = db.execute(_PINNED, {"thread": thread}).fetchall()
-        if all(id_ != thread for id_, _, _ in pinned):
+        if not db.execute("SELECT pinned FROM threads WHERE id = ?", (thread,)).fetchone()[0]:
             return
-        sizes = [store_items.thread_bytes(db, *(id_ for id_, _, own in pinned if own == mine)) for mine in (0, 1)]
-        most = max(self._max_bytes - sizes[0], 0) // 2
-        if sizes[1] > most:
-            full = f"your pinned conversations would take {sizes[1]} bytes, and they may take {most}"
+        pinned = db.execute(_PINNED, {"thread": thread}).fetchall()
+        own_ids, other_ids = ([id_ for id_, _, own in pinned if own == mine] for mine in (1, 0))
+        size = store_items.thread_bytes(db, *own_ids)
+        most = max(self._max_bytes - store_items.thread_bytes(db, *other_ids), 0) // 2
+        full = ""
+        if size > most:
+            full = f"your pinned conversations would take {size} bytes, and they may take {most}"
+        elif len(own_ids) > _MOST_PINNED:
+            full = f"you may pin at most {_MOST_PINNED} conversations"
+        if full:
             names = _pinned_names(pinned, thread)
             raise OrchardError("store_full", f"{full}{f'; delete one, such as {names}' if names else ''}")
 
