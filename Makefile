@@ -45,7 +45,7 @@ serve: $(VENV)/.serve ## serve the bundled model, or MODEL=name-or-folder, on PO
 chat: $(VENV)/.serve ## talk in the terminal, to the bundled model or to MODEL=name-or-folder
 	@$(VENV)/bin/orchard run $(if $(MODEL),"$(MODEL)")
 
-test: $(VENV)/.dev ## run the tests, in four to ten minutes on two cores (ARGS=... goes to pytest)
+test: $(VENV)/.dev ## run the tests, in five to twelve minutes on two cores (ARGS=... goes to pytest)
 	$(PYTEST) $(HANGING) $(ARGS)
 
 test-deep: $(VENV)/.dev ## run the same tests with many more examples and fuzzed requests
