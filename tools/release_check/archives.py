@@ -60,7 +60,7 @@ def wrong_metadata(text: bytes, version: str, *, released: bool = False) -> list
     seen = {
         "name": (found.name, NAME),
         "version": (str(found.version), version),
-        "license": (found.license_expression, "Apache-2.0 AND MIT"),
+        "license": (found.license_expression, "Apache-2.0 AND MIT AND BSD-3-Clause"),
         "extras": (set(found.provides_extra or ()), EXTRAS),
         "type of its description": ((found.description_content_type or "").partition(";")[0], "text/markdown"),
     }
