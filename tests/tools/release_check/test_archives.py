@@ -15,7 +15,7 @@ Metadata-Version: 2.4
 Name: mlx-orchard
 Version: 1.2.3
 Summary: A server
-License-Expression: Apache-2.0 AND MIT
+License-Expression: Apache-2.0 AND MIT AND BSD-3-Clause
 License-File: LICENSE
 Requires-Python: >=3.11
 Requires-Dist: httpx>=0.27
@@ -108,7 +108,11 @@ def test_archives_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyP
     [
         ("Name: mlx-orchard", "Name: orchard", "its name is 'orchard', not 'mlx-orchard'"),
         ("Version: 1.2.3", "Version: 1.2.4", "its version is '1.2.4', not '1.2.3'"),
-        ("Apache-2.0 AND MIT", "MIT", "its license is 'MIT', not 'Apache-2.0 AND MIT'"),
+        (
+            "Apache-2.0 AND MIT AND BSD-3-Clause",
+            "MIT",
+            "its license is 'MIT', not 'Apache-2.0 AND MIT AND BSD-3-Clause'",
+        ),
         ("Summary: A server\n", "", "its summary is missing"),
         ("Requires-Python: >=3.11\n", "", "it doesn't say which Python it needs"),
         ("\n# Orchard\n", "", "its description is missing"),
