@@ -16,7 +16,7 @@ _TURN_TOKENS = 16
 class Occupancy:
     """What running requests take of the rows and of the memory, once all rows have grown by `Limits.room` tokens."""
 
-    def __init__(self, limits: Limits, running: Iterable[Ticket], reserved_bytes: int = 0) -> None:
+    def __init__(self, limits: Limits, running: Iterable[Ticket], reserved_bytes: int) -> None:
         """`reserved_bytes`: memory that only a request which runs alone may take."""
         self._limits = limits
         self._reserved_bytes = reserved_bytes

@@ -347,6 +347,7 @@ class Runner:
             prefill, _ = work.prefills[0]
             self._starts.append(JobStart(work.job.id, prefill.cached_tokens, prefill.miss))
         self._start_rows(work)
+        self._set_prompt_tokens(work)
 
     def _prefill(self, due: list[tuple[str, int]]) -> None:
         """Prefill each (job id, tokens) of `due`; similar prompts share a pass."""
@@ -415,7 +416,6 @@ class Runner:
                     self._rows.join(row)
             else:
                 self._hidden_states.append((work, prefill.hidden_state))
-        self._set_prompt_tokens(work)
 
     def _set_prompt_tokens(self, work: Work) -> None:
         self._scheduler.set_prompt_tokens(work.job.id, sum(prefill.tokens_left for prefill, _ in work.prefills))

@@ -57,6 +57,16 @@ def test_search_says_what_is_here(hub: Hub, hub_cache: Path, capsys: pytest.Capt
     assert not any(asked.endswith("/org/tiny") for asked in hub.asked)
 
 
+def test_the_hub_writes_no_control_characters_to_the_terminal(
+    hub: Hub, repo: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub.repos["org/tight\x1b[2J"] = hub.repos[repo]
+    hub_command.search_hub(["tight"], Settings())
+    shown = capsys.readouterr().out
+    assert "org/tight" in shown
+    assert "\x1b" not in shown
+
+
 def test_a_search_that_finds_nothing(hub: Hub) -> None:
     with pytest.raises(OrchardError, match="no model in MLX's format for 'no such'"):
         hub_command.search_hub(["no", "such"], Settings())

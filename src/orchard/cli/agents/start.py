@@ -146,8 +146,8 @@ def _print_profile(profile: Profile, target: Target, command: Sequence[str]) -> 
     lines = [f"export {name}={shlex.quote(value)}" for name, value in profile.variables.items()]
     for path, content in profile.files.items():
         lines += [f"# {target.folder / path}", json.dumps(content, indent=2)]
-    for line in (*lines, shlex.join(command)):
-        typer.echo("\n".join(map(printable_text, line.split("\n"))))
+    text = "\n".join([*lines, shlex.join(command)])
+    typer.echo("\n".join(map(printable_text, text.split("\n"))))
 
 
 def _write_file(file: Path, content: dict[str, Any]) -> None:

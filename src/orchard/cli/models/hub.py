@@ -112,7 +112,7 @@ def _print_models(models: Sequence[_HubModel], budget: int) -> None:
         shown = "unknown" if size.size_bytes is None else decimal(size.size_bytes)
         room = "" if size.size_bytes is None else machine.describe_room(size.size_bytes, budget)
         fits = f"{room}, here" if size.is_here else room
-        table.add_row(*map(Text, (model.use, model.name, shown, fits)))
+        table.add_row(*map(Text, (model.use, printable_text(model.name), shown, fits)))
     # Don't fit the table to a screen if the output is a pipe or a file.
     Console(width=None if sys.stdout.isatty() else 1000).print(table)
     print(_ADVICE)

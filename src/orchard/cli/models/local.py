@@ -36,7 +36,7 @@ def print_models(settings: Settings) -> None:
     for entry in {entry.id: entry for entry in (*registry.list_models(), *named)}.values():
         window = "unknown" if entry.context_window is None else f"{entry.context_window:,}"
         cells = entry.id, entry.kind, window, decimal(entry.size_bytes), ", ".join(entry.aliases), entry.path
-        table.add_row(*map(Text, cells[: len(table.columns)]))
+        table.add_row(*(Text(printable_text(cell)) for cell in cells[: len(table.columns)]))
     # Don't fit the table to a screen if the output is a pipe or a file.
     Console(width=None if is_terminal else 1000).print(table)
     for name, reason in registry.refused.items():

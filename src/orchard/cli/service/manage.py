@@ -75,7 +75,8 @@ def show_status() -> None:
         try:
             typer.echo(f"It answers at {client.url} and serves {printable_text(', '.join(client.list_models()))}.")
         except ServerError as error:
-            typer.echo(f"It doesn't answer: {error.message}. 'orchard service logs' may say why.")
+            reason = printable_text(error.message)
+            typer.echo(f"It doesn't answer: {reason}. 'orchard service logs' may say why.")
 
 
 def show_logs(*, follow: bool = False) -> None:

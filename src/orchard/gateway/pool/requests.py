@@ -143,7 +143,7 @@ class Requests:
             state = "queued"
         else:
             state = "decode" if generated else "prefill"
-        known = report is not None and report.prompt_tokens > 0
+        known = report if report and report.prompt_tokens else None
         return LiveRequest(
             id=request.id,
             model=model,
@@ -152,9 +152,9 @@ class Requests:
             state=state,
             priority=request.priority,
             created_at=time.time() - (asyncio.get_running_loop().time() - lease.queued_at),
-            prompt_tokens=report.prompt_tokens if report and known else None,
-            read_tokens=report.read_tokens if report and known else None,
-            cached_tokens=report.cached_tokens if report and known else None,
+            prompt_tokens=known.prompt_tokens if known else None,
+            read_tokens=known.read_tokens if known else None,
+            cached_tokens=known.cached_tokens if known else None,
             generated_tokens=generated,
             tokens_per_second=round((generated - 1) / seconds, 1) if seconds and generated > 1 else None,
         )

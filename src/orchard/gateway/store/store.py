@@ -110,8 +110,7 @@ class ResponseStore:
             needed = _used_bytes(db)
             if needed > self._max_bytes and (pinned := db.execute(_PINNED, {"thread": thread}).fetchall()):
                 full = f"the store is full: {self._max_bytes} bytes are allowed, and pinned conversations are kept"
-                names = _pinned_names(pinned, thread)
-                raise OrchardError("store_full", f"{full}{f'; delete one, such as {names}' if names else ''}")
+                raise _store_full(full, pinned, thread)
         if needed > self._max_bytes:
             message = f"this would make {needed} bytes to be stored; all that is stored may have {self._max_bytes}"
             raise OrchardError("payload_too_large", message)
@@ -130,8 +129,7 @@ class ResponseStore:
         elif len(own_ids) > _MOST_PINNED:
             full = f"you may pin at most {_MOST_PINNED} conversations"
         if full:
-            names = _pinned_names(pinned, thread)
-            raise OrchardError("store_full", f"{full}{f'; delete one, such as {names}' if names else ''}")
+            raise _store_full(full, pinned, thread)
 
     def sweep(self) -> None:
         """Delete expired threads and, if all take too much room, the least recently used ones."""
@@ -223,10 +221,11 @@ def _write_archive(folder: str, name: str, conversation: Fields) -> None:
     os.replace(unfinished, target)
 
 
-def _pinned_names(pinned: Iterable[tuple[str, bytes, bool]], thread: str) -> str:
-    """Return the names of some pinned threads of the thread's user, without itself."""
-    others = [(id_, msgspec.json.decode(about)) for id_, about, own in pinned if own and id_ != thread]
-    return ", ".join(f"{id_} ({about.get('title', 'untitled')})" for id_, about in others[:_MOST_NAMES])
+def _store_full(message: str, pinned: Iterable[tuple[str, bytes, bool]], thread: str) -> OrchardError:
+    """Return an error that names some other pinned threads of the thread's user."""
+    others = [(id_, about) for id_, about, own in pinned if own and id_ != thread][:_MOST_NAMES]
+    names = [f"{id_} ({msgspec.json.decode(about).get('title', 'untitled')})" for id_, about in others]
+    return OrchardError("store_full", f"{message}; delete one, such as {', '.join(names)}" if names else message)
 
 
 def _used_bytes(db: sqlite3.Connection) -> int:
