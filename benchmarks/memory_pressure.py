@@ -51,8 +51,11 @@ _READY_SECONDS = 120.0
 _LOG_LINES = 40
 _ABOUT_MEMORY = re.compile(r"memory|bytes|cache|g[ai]ves? up|preempt|unload|evict|smaller", re.IGNORECASE)
 
-READERS = {"orchard.system_memory": "available_bytes", "orchard.device.memory": "free_bytes"}
-"""Who reads what is free: modules with a function `read`, and the field of its tuple or struct. Only this knows it."""
+READERS = {
+    "orchard.system_memory": ("read_system_memory", "available_bytes"),
+    "orchard.device.memory": ("read_device_memory", "free_bytes"),
+}
+"""Who reads what is free: modules, the function in each, and the field of its tuple or struct. Only this knows it."""
 UNWATCHED = f"""
 import importlib.abc, importlib.util, sys
 
@@ -67,16 +70,15 @@ class Finder(importlib.abc.MetaPathFinder):
 
         def exec_module(module):
             load(module)
-            if not hasattr(module, "read"):
-                return
             from msgspec.structs import replace
-            read, huge = module.read, {{{READERS!r}[name]: 10**15}}
+            function, field = {READERS!r}[name]
+            read, huge = getattr(module, function), {{field: 10**15}}
 
             def unwatched(*args, **named):
                 found = read(*args, **named)
                 return found._replace(**huge) if isinstance(found, tuple) else replace(found, **huge)
 
-            module.read = unwatched
+            setattr(module, function, unwatched)
             print("unwatched: " + name, file=sys.stderr, flush=True)
 
         spec.loader.exec_module = exec_module
