@@ -156,13 +156,21 @@ def test_a_request_is_seen_and_cancelled(scripted: Server, open_page: OpenPage) 
 def test_a_model_is_downloaded(open_page: OpenPage, tmp_path: Path) -> None:
     with run_hub() as hub:
         hub.repos["org/tiny"] = make_model(tmp_path / "hub")
+        hub.uses["org/tiny"] = "text-generation"
         env = {**hub.env, "HF_HOME": str(tmp_path), "HF_HUB_CACHE": str(tmp_path / "cache")}
         models = (ModelSettings(model_path="demo", on_demand=True),)
         with serve((), models=models, env=env, spare=False, allow_download=True) as server:
             page = open_page(server, "/#/server")
-            page.get_by_label("Id of a model on the Hub").fill("org/tiny")
-            page.get_by_role("button", name="Download").click()
+            page.get_by_label("id of a model on the Hub").fill("no such")
+            page.get_by_role("button", name="Search").click()
+            expect(page.get_by_text("The Hub has no model in MLX's format for these words.")).to_be_visible()
+            page.get_by_label("id of a model on the Hub").fill("tiny")
+            page.keyboard.press("Enter")
+            row = page.get_by_role("table", name="Models of the Hub").get_by_role("row", name="org/tiny")
+            expect(row).to_contain_text(re.compile(r"chat\d+ Byes"))
+            page.get_by_role("button", name="Download org/tiny").click()
             expect(page.locator(".download")).to_contain_text("done")
+            expect(row).to_contain_text("here")
             expect(page.get_by_role("button", name="Load org/tiny", exact=True)).to_be_visible()
 
 
@@ -184,7 +192,7 @@ def test_the_log_and_the_settings(scripted: Server, open_page: OpenPage) -> None
 
 def test_a_server_that_may_not_download_says_so(scripted: Server, open_page: OpenPage) -> None:
     page = open_page(scripted, "/#/server")
-    page.get_by_label("Id of a model on the Hub").fill("org/tiny")
+    page.get_by_label("id of a model on the Hub").fill("org/tiny")
     page.get_by_role("button", name="Download").click()
     expect(page.get_by_role("alert")).to_contain_text("--allow-download")
 

@@ -379,9 +379,9 @@ def search(
 ) -> None:
     """Search the Hugging Face Hub for MLX models. Show how large they are and whether they fit into memory."""
     from orchard.cli.config import gather_config
-    from orchard.cli.models.hub import search_hub
+    from orchard.cli.models.hub import print_hub_models
 
-    search_hub(words, gather_config(config, (), {}, os.environ).settings)
+    print_hub_models(words, gather_config(config, (), {}, os.environ).settings)
 
 
 @app.command()

@@ -56,6 +56,9 @@ const Bar = ({ label, parts }) => html`<div class="meter" role="img" aria-label=
   ${parts.map(([kind, share]) => html`<span class=${kind} style=${{ width: `${Math.max(0, Math.min(100, 100 * share))}%` }}></span>`)}
 </div>`;
 
+// The limit is null until a model's process has told how much memory there is.
+const isTooLarge = (size, memory) => Boolean(memory?.limit_bytes && size > memory.limit_bytes);
+
 function Models({ models, health, onChange }) {
   const [busy, setBusy] = useState({});
   const [problem, setProblem] = useState(null);
@@ -91,7 +94,7 @@ function Models({ models, health, onChange }) {
           const about = health?.models?.[model.id];
           const state = busy[model.id] === "load" && !MOVING.includes(about?.state) ? "queued" : about?.state ?? model.state;
           const { pinned } = about ?? model;
-          const fits = !memory || !model.size_bytes || model.size_bytes < memory.limit_bytes;
+          const fits = !isTooLarge(model.size_bytes, memory);
           return html`<tr key=${model.id}>
             <th scope="row">${model.id}${about?.reason ? html`<p class="note">${about.reason}</p>` : ""}</th>
             <td>${model.kind}</td>
@@ -112,41 +115,65 @@ function Models({ models, health, onChange }) {
 
 function Download({ memory, onDone }) {
   const [id, setId] = useState("");
+  const [found, setFound] = useState(null);
+  const [isSearching, setSearching] = useState(false);
   const [running, setRunning] = useState([]);
   const [problem, setProblem] = useState(null);
   const path = (name) => `/v1/models/${encodeURIComponent(name)}/download`;
   const put = (status) => setRunning((before) => [...before.filter((each) => each.id !== status.id), status]);
-  const begin = async (event) => {
-    event.preventDefault();
+  const begin = async (name) => {
     setProblem(null);
     try {
-      put(await call(path(id.trim()), { method: "POST" }));
-      setId("");
+      put(await call(path(name), { method: "POST" }));
     } catch (error) {
       setProblem(error);
     }
+  };
+  const search = async (event) => {
+    event.preventDefault();
+    setProblem(null);
+    setSearching(true);
+    try {
+      setFound((await call(`/v1/hub/models?query=${encodeURIComponent(id.trim())}`)).data);
+    } catch (error) {
+      setProblem(error);
+    }
+    setSearching(false);
   };
   const waiting = running.filter((each) => each.status === "downloading");
   usePolling(async () => {
     for (const each of waiting) {
       const status = await call(path(each.id)).catch((error) => ({ ...each, status: "failed", error: error.message }));
       put(status);
-      if (status.status === "done") onDone();
+      if (status.status === "done") {
+        setFound((before) => before?.map((model) => model.id === each.id ? { ...model, downloaded: true } : model));
+        onDone();
+      }
     }
   }, 1, [waiting.length]);
   const stop = (each) => call(path(each.id), { method: "DELETE" }).then(put, setProblem);
   return html`<section class="card" aria-labelledby="download">
     <h2 id="download">Download a model</h2>
-    <form class="row" onSubmit=${begin}>
-      <label class="grow"><span class="hidden">Id of a model on the Hub</span><input type="text" placeholder="mlx-community/Qwen3-4B-4bit" spellcheck="false" value=${id} onInput=${(event) => setId(event.target.value)} /></label>
-      <button type="submit" class="primary" disabled=${!id.trim()}>Download</button>
+    <form class="row" onSubmit=${search}>
+      <label class="grow"><span class="hidden">Words, or the id of a model on the Hub</span><input type="text" placeholder="qwen3 4b, or mlx-community/Qwen3-4B-4bit" maxlength="200" spellcheck="false" value=${id} onInput=${(event) => setId(event.target.value)} /></label>
+      <button type="submit" class="primary" disabled=${!id.trim() || isSearching}>${isSearching ? "Searching …" : "Search"}</button>
+      <button type="button" disabled=${!id.trim()} onClick=${() => begin(id.trim())}>Download</button>
     </form>
     <${Problem} error=${problem} />
+    <div role="status">${found && !found.length && html`<p class="note">The Hub has no model in MLX's format for these words.</p>`}</div>
+    ${found && found.length > 0 && html`<div class="scroll"><table class="list" aria-label="Models of the Hub">
+      <thead><tr><th scope="col">Model</th><th scope="col">For</th><th scope="col" class="right">Size</th><th scope="col">Fits</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
+      <tbody>${found.map((each) => html`<tr key=${each.id}>
+        <th scope="row">${each.id}</th><td>${each.use}</td>
+        <td class="right">${each.size_bytes === null ? "unknown" : bytes(each.size_bytes)}</td><td>${each.size_bytes === null ? "" : isTooLarge(each.size_bytes, memory) ? "no" : "yes"}</td>
+        <td class="right actions">${each.downloaded ? "here" : html`<button type="button" aria-label=${`Download ${each.id}`} onClick=${() => begin(each.id)}>Download</button>`}</td>
+      </tr>`)}</tbody>
+    </table></div>`}
     ${running.map((each) => html`<div class="download" key=${each.id}>
       <span>${each.id}</span>
       ${each.status === "downloading" && html`<progress max=${each.total_bytes || undefined} value=${each.total_bytes ? each.downloaded_bytes : undefined} aria-label=${`Download of ${each.id}`}></progress>`}
       <small role="status">${each.status === "downloading" ? `${bytes(each.downloaded_bytes)}${each.total_bytes ? ` of ${bytes(each.total_bytes)}` : ""}` : each.status}${each.error ? `: ${each.error}` : ""}
-        ${memory && each.total_bytes > memory.limit_bytes ? " – too large for this server's memory" : ""}</small>
+        ${isTooLarge(each.total_bytes, memory) ? " – too large for this server's memory" : ""}</small>
       ${each.status === "downloading" && html`<${IconButton} icon="close" label=${`Stop the download of ${each.id}`} onClick=${() => stop(each)} />`}
     </div>`)}
   </section>`;

@@ -37,21 +37,21 @@ def repo(hub: Hub, tmp_path: Path) -> str:
 def test_search_shows_what_a_model_is_for_how_large_it_is_and_whether_it_fits(
     hub: Hub, repo: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hub_command.search_hub(["tight", "mlx"], Settings())
+    hub_command.print_hub_models(["tight", "mlx"], Settings())
     head, row, advice = capsys.readouterr().out.splitlines()
     assert head.split() == ["For", "Name", "Size", "Fits"]
     assert row.split() == ["chat", repo, "1.9", "kB", "tight"]
     assert "'orchard pull NAME'" in advice
-    hub_command.search_hub(["tight"], Settings(memory_limit=1800))
+    hub_command.print_hub_models(["tight"], Settings(memory_limit=1800))
     assert capsys.readouterr().out.splitlines()[1].rstrip().endswith("no")
-    hub_command.search_hub(["tight"], Settings(memory_limit=10_000))
+    hub_command.print_hub_models(["tight"], Settings(memory_limit=10_000))
     assert capsys.readouterr().out.splitlines()[1].rstrip().endswith("yes")
 
 
 def test_search_says_what_is_here(hub: Hub, hub_cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cache_model(hub_cache, "org/tiny")
     hub.asked.clear()
-    hub_command.search_hub(["org/tiny"], Settings())
+    hub_command.print_hub_models(["org/tiny"], Settings())
     rows = {line.split()[1]: line for line in capsys.readouterr().out.splitlines()[1:-1]}
     assert rows["org/tiny"].endswith("100 bytes  yes, here")
     assert not any(asked.endswith("/org/tiny") for asked in hub.asked)
@@ -61,7 +61,7 @@ def test_the_hub_writes_no_control_characters_to_the_terminal(
     hub: Hub, repo: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hub.repos["org/tight\x1b[2J"] = hub.repos[repo]
-    hub_command.search_hub(["tight"], Settings())
+    hub_command.print_hub_models(["tight"], Settings())
     shown = capsys.readouterr().out
     assert "org/tight" in shown
     assert "\x1b" not in shown
@@ -69,19 +69,19 @@ def test_the_hub_writes_no_control_characters_to_the_terminal(
 
 def test_a_search_that_finds_nothing(hub: Hub) -> None:
     with pytest.raises(OrchardError, match="no model in MLX's format for 'no such'"):
-        hub_command.search_hub(["no", "such"], Settings())
+        hub_command.print_hub_models(["no", "such"], Settings())
 
 
 def test_a_short_name_is_searched_by_its_id(hub: Hub, repo: str, capsys: pytest.CaptureFixture[str]) -> None:
     hub.repos[CATALOGUE[0].repo] = hub.repos[repo]
-    hub_command.search_hub([CATALOGUE[0].names[1]], Settings())
+    hub_command.print_hub_models([CATALOGUE[0].names[1]], Settings())
     assert CATALOGUE[0].repo in capsys.readouterr().out
 
 
 def test_a_hub_that_cannot_be_reached(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(OrchardError, match=r"http://127\.0\.0\.1:9 can't be searched: "):
-        hub_command.search_hub(["x"], Settings())
+        hub_command.print_hub_models(["x"], Settings())
 
 
 def test_recommend_names_models_for_every_use(

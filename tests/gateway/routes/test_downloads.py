@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from orchard.config import ModelSettings
 from tests.support.hub import SIZE, Hub, run_hub
 from tests.support.model_folders import make_model, some_weights
 from tests.support.serving import FAKE, Server, serve
@@ -72,9 +73,37 @@ def test_a_download_from_begin_to_end(hub: Hub, tmp_path: Path) -> None:
         assert len([asked for asked in hub.sent("tiny") if asked.endswith("/config.json")]) == 1  # kept
 
 
+def test_the_hub_is_searched(hub: Hub, tmp_path: Path) -> None:
+    models = (ModelSettings(model_path="demo", on_demand=True),)
+    with serve((), models=models, env=environment(hub, tmp_path), spare=False, allow_download=True) as server:
+        hub.uses["org/other"] = "image-text-to-text"
+        found = ask(server, "GET", "/v1/hub/models?query=org").json()
+        assert [(each["id"], each["use"], each["downloaded"]) for each in found["data"]] == [
+            ("org/tiny", "other", False),
+            ("org/other", "vision", False),
+        ]
+        assert all(SIZE < each["size_bytes"] < 1.1 * SIZE for each in found["data"])
+        ask(server, "POST")
+        poll(server, status="done")
+        (tiny,) = ask(server, "GET", "/v1/hub/models?query=TINY%20org").json()["data"]
+        assert tiny["downloaded"]
+        assert ask(server, "GET", "/v1/hub/models?query=no%20such%00").json()["data"] == []
+        for query in ("", "?query=", "?query=" + 201 * "x"):
+            refused = ask(server, "GET", f"/v1/hub/models{query}")
+            assert (refused.status_code, refused.json()["error"]["param"]) == (400, "query")
+
+
+def test_a_hub_that_cannot_be_reached_is_said(hub: Hub, tmp_path: Path) -> None:
+    nowhere = {**environment(hub, tmp_path), "HF_ENDPOINT": "http://127.0.0.1:9"}
+    with serve(env=nowhere, allow_download=True) as server:
+        refused = ask(server, "GET", "/v1/hub/models?query=x")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")
+        assert "http://127.0.0.1:9 can't be searched" in refused.json()["error"]["message"]
+
+
 def test_where_nothing_may_be_downloaded(server: Server) -> None:
-    for method in ("POST", "GET", "DELETE"):
-        refused = ask(server, method)
+    for method, path in (("POST", TINY), ("GET", TINY), ("DELETE", TINY), ("GET", "/v1/hub/models?query=x")):
+        refused = ask(server, method, path)
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
         assert "--allow-download" in refused.json()["error"]["message"]
 

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import msgspec
-from msgspec import Struct
 from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
@@ -17,32 +15,13 @@ from orchard.cli.settings.values import printable_text
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.models import catalogue, hub_info
+from orchard.gateway.models.hub_search import SIZES_AT_ONCE, search_hub
 from orchard.gateway.models.registry import resolve_model
 
-_MOST_FOUND = 20
-_AT_ONCE = 8
-# What the Hub calls the uses of models.
-_USES = {
-    "text-generation": "chat",
-    "image-text-to-text": "vision",
-    "any-to-any": "vision",
-    "feature-extraction": "embeddings",
-    "sentence-similarity": "embeddings",
-    "text-to-speech": "speech",
-    "automatic-speech-recognition": "transcription",
-    "text-to-image": "images",
-}
 _ADVICE = "'orchard pull NAME' downloads a model; 'orchard run NAME' also talks to it, if it is one for chat or vision."
 
 
-class _FoundModel(Struct):
-    """A model that the Hub found. `pipeline_tag`: what the Hub says that it is for."""
-
-    id: str
-    pipeline_tag: str | None = None
-
-
-class _HubModel(NamedTuple):
+class _ModelRow(NamedTuple):
     """A model to show: what it is for, its short name (or its id if it has none), and its id."""
 
     use: str
@@ -58,24 +37,13 @@ class _Size(NamedTuple):
     reason: str = ""
 
 
-def search_hub(words: Sequence[str], settings: Settings) -> None:
+def print_hub_models(words: Sequence[str], settings: Settings) -> None:
     """Print the MLX models of the Hub whose ids have the words, the most downloaded first. Raise OrchardError."""
-    from huggingface_hub import constants
-    from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
-
     text = " ".join(words)
-    query = {"search": catalogue.find_repo(text) or text, "filter": "mlx", "sort": "downloads", "limit": _MOST_FOUND}
-    try:
-        # HfApi.list_models would try for half a minute if there is no network.
-        response = get_session().get(f"{constants.ENDPOINT}/api/models", params=query, headers=build_hf_headers())
-        hf_raise_for_status(response)
-        found = msgspec.json.decode(response.content, type=list[_FoundModel])
-    except Exception as error:  # which HTTP errors are raised depends on huggingface_hub's version
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise OrchardError("unavailable", f"{constants.ENDPOINT} can't be searched: {reason}") from None
+    found = search_hub(text)
     if not found:
         raise OrchardError("model_not_found", f"the Hub has no model in MLX's format for '{text}'; try fewer words")
-    models = [_HubModel(_USES.get(model.pipeline_tag or "", "other"), model.id, model.id) for model in found]
+    models = [_ModelRow(model.use, model.id, model.id) for model in found]
     _print_models(models, _models_budget(settings)[0])
 
 
@@ -84,7 +52,7 @@ def recommend_models(settings: Settings) -> None:
     budget, memory = _models_budget(settings)
     print(f"Models may take {decimal(budget)} of {decimal(memory)} here. The choice is of {catalogue.DATE}.")
     models = [
-        _HubModel(use, model.names[0], model.repo)
+        _ModelRow(use, model.names[0], model.repo)
         for use in catalogue.USES
         for model in catalogue.best_models(use, memory / 10**9)
     ]
@@ -99,9 +67,9 @@ def _models_budget(settings: Settings) -> tuple[int, int]:
     return machine.models_budget(probed, settings.memory_limit), int(probed["memory_bytes"])
 
 
-def _print_models(models: Sequence[_HubModel], budget: int) -> None:
+def _print_models(models: Sequence[_ModelRow], budget: int) -> None:
     """Print a table. Ask the Hub for the sizes of models that are not on this machine."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(SIZES_AT_ONCE) as pool:
         sizes = list(pool.map(_find_size, (model.repo for model in models)))
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("For", "Name"):

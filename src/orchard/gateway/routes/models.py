@@ -1,8 +1,9 @@
 """OpenAI's Models, and explicit loading and unloading."""
 
-from typing import Any
+import asyncio
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
@@ -10,11 +11,15 @@ from orchard.core.errors import OrchardError
 from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.models.download import DownloadState
 from orchard.gateway.models.entry import ModelEntry
+from orchard.gateway.models.hub_search import search_hub_in_process
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.routes.app_state import AppState
+from orchard.gateway.routes.disconnect import cancel_on_disconnect
 from orchard.kinds import KINDS
 
 _OWNER = "orchard"
+_SEARCHES_AT_ONCE = 2
+_Words = Annotated[str, Query(min_length=1, max_length=200, description="Words of a model's id, or its short name.")]
 
 
 def add_models_routes(routes: APIRouter, site: AppState) -> None:
@@ -61,6 +66,26 @@ def add_load_routes(routes: APIRouter, site: AppState) -> None:
 def add_download_routes(routes: APIRouter, site: AppState) -> None:
     """Add the routes of downloads, which take an admin key if the server needs keys."""
     path, downloads = "/v1/models/{model_id:path}/download", site.pool.registry.downloads
+    searches = asyncio.Semaphore(_SEARCHES_AT_ONCE)
+
+    @routes.get("/v1/hub/models")
+    async def search_hub(http: Request, query: _Words) -> dict[str, Any]:
+        """Search the Hugging Face Hub for models in MLX's format, the most downloaded first."""
+        _check_may_download(http, f"or run 'orchard search {query}'")
+        async with searches:
+            found = await cancel_on_disconnect(http, search_hub_in_process(query))
+        here = {entry.repo for entry in await run_in_threadpool(site.pool.registry.list_models) if entry.path}
+        data = [
+            {
+                "id": model.id,
+                "object": "hub.model",
+                "use": model.use,
+                "size_bytes": model.size_bytes,
+                "downloaded": model.id in here,
+            }
+            for model in found
+        ]
+        return {"object": "list", "data": data}
 
     @routes.post(path)
     async def begin_download(http: Request, model_id: str) -> dict[str, Any]:
@@ -83,13 +108,14 @@ def add_download_routes(routes: APIRouter, site: AppState) -> None:
         return _download_report(entry)
 
     def _downloadable(http: Request, model_id: str) -> ModelEntry:
+        _check_may_download(http, f"or run 'orchard pull {model_id}'")
+        return site.pool.registry.find_exact(model_id)
+
+    def _check_may_download(http: Request, otherwise: str) -> None:
         http.state.caller.check_manages("downloading a model")
         if not site.settings.allow_download:
-            message = (
-                f"this server downloads no models: start it with --allow-download, or run 'orchard pull {model_id}'"
-            )
+            message = f"this server downloads no models: start it with --allow-download, {otherwise}"
             raise OrchardError("forbidden", message)
-        return site.pool.registry.find_exact(model_id)
 
     def _download_report(entry: ModelEntry) -> dict[str, Any]:
         state = downloads.state(entry.repo, entry.revision)
