@@ -1,7 +1,7 @@
 """Searches the Hugging Face Hub for models in MLX's format.
 
 A server searches in a process of its own, `python -m orchard.gateway.models.hub_search`, which reads the words from its
-stdin and prints a `Report`: importing huggingface_hub would hold up streams, and its requests can't be cancelled.
+stdin and prints a `SearchReport`: importing huggingface_hub would hold up streams, and its requests can't be cancelled.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class HubModel(Struct):
     size_bytes: int | None = None
 
 
-class Report(Struct, omit_defaults=True):
+class SearchReport(Struct, omit_defaults=True):
     """The models that were found, or why nothing could be found."""
 
     models: list[HubModel] = []
@@ -90,7 +90,7 @@ async def search_hub_in_process(text: str) -> list[HubModel]:
     try:
         async with asyncio.timeout(_MOST_SECONDS):
             printed, _ = await process.communicate(text.encode())
-        report = msgspec.json.decode(printed, type=Report)
+        report = msgspec.json.decode(printed, type=SearchReport)
     except TimeoutError:
         raise OrchardError("unavailable", f"the Hub did not answer within {_MOST_SECONDS:.0f} s") from None
     except msgspec.DecodeError:
@@ -114,9 +114,9 @@ def main() -> None:
     """Print the models that the Hub has for the words on stdin."""
     try:
         with ThreadPoolExecutor(SIZES_AT_ONCE) as pool:
-            report = Report(list(pool.map(_find_size, search_hub(sys.stdin.buffer.read().decode()))))
+            report = SearchReport(list(pool.map(_find_size, search_hub(sys.stdin.buffer.read().decode()))))
     except OrchardError as error:
-        report = Report(failed=Failed.from_error(error))
+        report = SearchReport(failed=Failed.from_error(error))
     sys.stdout.buffer.write(msgspec.json.encode(report))
 
 
