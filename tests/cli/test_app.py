@@ -123,6 +123,11 @@ class TestServe:
         assert "orchard pull qwen3-4b" in text
         assert "pull" not in serve_command.banner({"mine": "text"}, "http://127.0.0.1:8000")
 
+    def test_it_names_the_console_unless_there_is_none(self) -> None:
+        line = "  in a browser  http://127.0.0.1:9000/\n"
+        assert line in serve_command.banner({"mine": "text"}, "http://127.0.0.1:9000")
+        assert line not in serve_command.banner({"mine": "text"}, "http://127.0.0.1:9000", has_console=False)
+
     def test_the_banner_names_several_models(self) -> None:
         text = serve_command.banner(dict.fromkeys("abcdef", "vision"), "http://127.0.0.1:9000")
         assert " listens at http://127.0.0.1:9000\n  models        a, b, c, d and 2 more\n" in text

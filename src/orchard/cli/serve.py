@@ -64,7 +64,7 @@ def serve_models(settings: Settings, notes: Iterable[str] = (), places: Places |
     from orchard.gateway.routes.app import create_app
 
     kinds = {entry.id: entry.kind for entry in registry.configured_models()} or {DEMO: "text"}
-    text = banner(kinds, base_url(settings.host, sock), has_keys=settings.asks_for_keys)
+    text = banner(kinds, base_url(settings.host, sock), has_keys=settings.asks_for_keys, has_console=settings.console)
     if not settings.asks_for_keys and not ipaddress.ip_address(sock.getsockname()[0]).is_loopback:
         text += "\nAnyone who can reach this machine over the network can use the server: it needs no API key."
     line = ProgressLine.of_terminal()
@@ -98,7 +98,7 @@ def local_url() -> str:
     return server_url(os.environ.get("ORCHARD_HOST", default.host), os.environ.get("ORCHARD_PORT", default.port))
 
 
-def banner(kinds: Mapping[str, str], url: str, *, has_keys: bool = False) -> str:
+def banner(kinds: Mapping[str, str], url: str, *, has_keys: bool = False, has_console: bool = True) -> str:
     """Return the text to print once the server listens: its address, the models it loads, and what to try next.
 
     `kinds` maps the name of each model, at least one, to its kind.
@@ -116,11 +116,12 @@ def banner(kinds: Mapping[str, str], url: str, *, has_keys: bool = False) -> str
     name = next((name for name, task in tasks.items() if task is Generate), models[0])
     task, content = tasks[name], tasks[name].example.replace("{name}", json.dumps(name))
     chat = f"  talk to it    {_command_name()} run{option}\n" if task is Generate else ""
+    console = f"  in a browser  {url}/\n" if has_console else ""
     tiny = f", which is tiny\n  a real model  {_command_name()} pull {REAL_MODEL}" if models == [DEMO] else ""
     return f"""\
 Orchard {__version__} listens at {url}
   models        {names}{tiny}
-{chat}  ask it        curl {url}{task.addresses[0]} {key}{content}
+{chat}{console}  ask it        curl {url}{task.addresses[0]} {key}{content}
   OpenAI SDKs   base_url="{url}/v1", {sdk_key}
   reference     {url}/docs
 Ctrl-C stops it."""
