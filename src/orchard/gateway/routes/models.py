@@ -66,26 +66,7 @@ def add_load_routes(routes: APIRouter, site: AppState) -> None:
 def add_download_routes(routes: APIRouter, site: AppState) -> None:
     """Add the routes of downloads, which take an admin key if the server needs keys."""
     path, downloads = "/v1/models/{model_id:path}/download", site.pool.registry.downloads
-    searches = asyncio.Semaphore(_SEARCHES_AT_ONCE)
-
-    @routes.get("/v1/hub/models")
-    async def search_hub(http: Request, query: _Words) -> dict[str, Any]:
-        """Search the Hugging Face Hub for models in MLX's format, the most downloaded first."""
-        _check_may_download(http, f"or run 'orchard search {query}'")
-        async with searches:
-            found = await cancel_on_disconnect(http, search_hub_in_process(query))
-        here = {entry.repo for entry in await run_in_threadpool(site.pool.registry.list_models) if entry.path}
-        data = [
-            {
-                "id": model.id,
-                "object": "hub.model",
-                "use": model.use,
-                "size_bytes": model.size_bytes,
-                "downloaded": model.id in here,
-            }
-            for model in found
-        ]
-        return {"object": "list", "data": data}
+    _add_search_route(routes, site)
 
     @routes.post(path)
     async def begin_download(http: Request, model_id: str) -> dict[str, Any]:
@@ -108,14 +89,8 @@ def add_download_routes(routes: APIRouter, site: AppState) -> None:
         return _download_report(entry)
 
     def _downloadable(http: Request, model_id: str) -> ModelEntry:
-        _check_may_download(http, f"or run 'orchard pull {model_id}'")
+        _check_may_download(http, site, f"or run 'orchard pull {model_id}'")
         return site.pool.registry.find_exact(model_id)
-
-    def _check_may_download(http: Request, otherwise: str) -> None:
-        http.state.caller.check_manages("downloading a model")
-        if not site.settings.allow_download:
-            message = f"this server downloads no models: start it with --allow-download, {otherwise}"
-            raise OrchardError("forbidden", message)
 
     def _download_report(entry: ModelEntry) -> dict[str, Any]:
         state = downloads.state(entry.repo, entry.revision)
@@ -131,6 +106,36 @@ def add_download_routes(routes: APIRouter, site: AppState) -> None:
             "total_bytes": state.total_bytes,
             "error": state.error,
         }
+
+
+def _add_search_route(routes: APIRouter, site: AppState) -> None:
+    searches = asyncio.Semaphore(_SEARCHES_AT_ONCE)
+
+    @routes.get("/v1/hub/models")
+    async def search_hub(http: Request, query: _Words) -> dict[str, Any]:
+        """Search the Hugging Face Hub for models in MLX's format, the most downloaded first."""
+        _check_may_download(http, site, f"or run 'orchard search {query}'")
+        async with searches:
+            found = await cancel_on_disconnect(http, search_hub_in_process(query))
+        here = {entry.repo for entry in await run_in_threadpool(site.pool.registry.list_models) if entry.path}
+        data = [
+            {
+                "id": model.id,
+                "object": "hub.model",
+                "use": model.use,
+                "size_bytes": model.size_bytes,
+                "downloaded": model.id in here,
+            }
+            for model in found
+        ]
+        return {"object": "list", "data": data}
+
+
+def _check_may_download(http: Request, site: AppState, otherwise: str) -> None:
+    http.state.caller.check_manages("downloading a model")
+    if not site.settings.allow_download:
+        message = f"this server downloads no models: start it with --allow-download, {otherwise}"
+        raise OrchardError("forbidden", message)
 
 
 def _add_pin_routes(routes: APIRouter, site: AppState) -> None:
