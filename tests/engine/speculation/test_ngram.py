@@ -1,5 +1,6 @@
 """What followed the same tokens before is proposed, from wherever it stands."""
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -190,4 +191,4 @@ def test_a_copied_text_is_guessed_to_its_end(seed: int, length: int, most: int) 
         talk.says(*step)
         place += len(step)
         passes += 1
-    assert passes <= 4 + len(text) / (most + 1)
+    assert passes <= 4 + math.ceil(len(text) / (most + 1))

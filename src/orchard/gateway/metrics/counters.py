@@ -27,7 +27,8 @@ GAP_BOUNDS = (0.002, 0.004, 0.007, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.
 LOAD_BOUNDS = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 RATE_SECONDS = 60
 WINDOW_SECONDS = 900
-"""The most seconds for which numbers are known second by second."""
+"""The most seconds that a window of /v1/stats may have."""
+_LONGEST_STEP = 8  # seconds: a window's steps begin at whole multiples of their length, so the first one begins earlier
 _RECENT = 1000
 _MOST_FIRST_TOKENS = 4096
 
@@ -66,7 +67,7 @@ class Rate:
 
     def __init__(self) -> None:
         self.total = 0
-        self._seconds: deque[list[int]] = deque(maxlen=WINDOW_SECONDS + 1)  # (second, count)
+        self._seconds: deque[list[int]] = deque(maxlen=WINDOW_SECONDS + _LONGEST_STEP)  # (second, count)
 
     def add(self, count: int, now: float) -> None:
         """Add `count` at the time `now`, in seconds."""
