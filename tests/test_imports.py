@@ -47,13 +47,15 @@ LAW = {
     "backends.text": Room({"formats"}),
     "backends.text.grammar": Room(set(), {"llguidance"}),
     "backends.text.prompt": Room(set(), {"jinja2", "pypdf"}),
+    "gguf_job": Room(set(), {"msgspec"}),
+    "gguf_import": Room({"core", "folder_files", "gguf_job"}, MLX | {"gguf", "msgspec"}),
     "worker": Room({"core", "device", "wire", "backends", "system_memory"}, {"mlx", "msgspec", "psutil"}),
     "gateway": Room(
         {"core", "config", "dialects", "folder_files", "kinds", "system_memory", "wire"},
         WEB | {"msgspec", "huggingface_hub", "prometheus_client", "psutil"},
     ),
     "cli": Room(
-        {"core", "config", "environments", "formats", "gateway", "kinds"},
+        {"core", "config", "environments", "folder_files", "formats", "gateway", "gguf_job", "kinds"},
         {"msgspec", "httpx", "huggingface_hub", "packaging", "rich", "typer", "yaml"},
     ),
     "demo": Room(set(), MLX | {"safetensors", "torch"}),  # its training script, which is run by hand

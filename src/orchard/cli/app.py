@@ -86,6 +86,13 @@ def _require_folder(folder: Path | None) -> Path | None:
     return folder
 
 
+def _require_bits(bits: int | None) -> int | None:
+    """Return how many bits weights are to have. Fail if MLX has no such weights."""
+    if bits not in (None, 4, 5, 6, 8, 16):
+        raise typer.BadParameter("it must be 4, 5, 6, 8 or 16")
+    return bits
+
+
 def _complete_model(incomplete: str) -> list[str]:
     """Return the names of models that begin so: those on this machine, then short names."""
     from orchard.gateway.models import catalogue, hub_cache, sources
@@ -192,8 +199,14 @@ def serve(
     """
     from orchard.cli.config import gather_config
     from orchard.cli.serve import serve_models
+    from orchard.gateway.models.gguf import is_gguf_path
 
-    serve_models(*gather_config(config, models or (), flags, os.environ))
+    names = models or []
+    if any(map(is_gguf_path, names)):
+        from orchard.cli.models.gguf_import import offer_import
+
+        names = list(map(offer_import, names))
+    serve_models(*gather_config(config, names, flags, os.environ))
 
 
 @config_app.command("check")
@@ -372,6 +385,50 @@ def pull(
     pull_model(model, revision)
 
 
+@app.command("import")
+def import_gguf(
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE|FOLDER|ollama|lmstudio",
+            help="A .gguf file, a folder with some, or the models of Ollama or LM Studio.",
+            show_default=False,
+        ),
+    ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Which of its models; by default all. --list shows them."),
+    ] = None,
+    *,
+    bits: Annotated[
+        int | None,
+        typer.Option(
+            help="The bits of quantised weights: 4, 5, 6, 8, or 16 for none. By default as in the file, or nearly.",
+            callback=_require_bits,
+        ),
+    ] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Keep scales and norms exactly, in float32, which is slower.")
+    ] = False,
+    list_models: Annotated[
+        bool, typer.Option("--list", help="List the models of Ollama and LM Studio on this machine.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Import several models without asking.")] = False,
+) -> None:
+    """Turn GGUF models, the format of llama.cpp, Ollama and LM Studio, into models that Orchard serves.
+
+    They are listed and served like any other model. The GGUF files stay as they are. It needs the extra gguf.
+    """
+    from orchard.cli.models.gguf_import import import_models, print_stores
+
+    if list_models:
+        print_stores()
+    elif source is None:
+        raise typer.BadParameter("name a FILE, a FOLDER, ollama or lmstudio; --list shows what is on this machine")
+    else:
+        import_models(source, names or (), bits, exact=exact, sure=yes)
+
+
 @app.command()
 def search(
     words: Annotated[list[str], typer.Argument(metavar="WORDS", help="Parts of the model's id, such as: qwen3 coder.")],
@@ -405,7 +462,7 @@ def rm(
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
 ) -> None:
-    """Delete a model from the local Hugging Face cache."""
+    """Delete a model from the local Hugging Face cache, or one that was imported."""
     from orchard.cli.models.local import remove_model
 
     remove_model(model, sure=yes)

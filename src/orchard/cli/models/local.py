@@ -15,7 +15,7 @@ from orchard.cli.config import configured_path
 from orchard.cli.settings.values import printable_text
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
-from orchard.gateway.models import catalogue, hub_cache
+from orchard.gateway.models import catalogue, gguf, hub_cache, subfolders
 from orchard.gateway.models.registry import Registry
 from orchard.gateway.models.sources import BUNDLED
 
@@ -44,16 +44,17 @@ def print_models(settings: Settings) -> None:
 
 
 def remove_model(repo: str, *, sure: bool = False) -> None:
-    """Delete a model, named by its id, a short name or an alias, from the cache after the user has confirmed.
+    """Delete an imported model, or one in the cache, named by its id, a short name or an alias, if the user confirms.
 
-    Raise OrchardError if no file of the model is in the cache.
+    Raise OrchardError if there is no file of the model.
     """
     repo = configured_path(repo, os.environ)
-    repo = catalogue.find_repo(repo) or repo
-    folder = hub_cache.repo_folder(repo)
+    if not subfolders.find_subfolder(gguf.imported_root(), repo):
+        repo = catalogue.find_repo(repo) or repo
+    folder = subfolders.find_subfolder(gguf.imported_root(), repo) or hub_cache.repo_folder(repo)
     if folder is None:
-        where = f"the local Hugging Face cache ({hub_cache.cache_root()})"
-        raise OrchardError("model_not_found", f"'{repo}' is not in {where}; 'orchard rm' deletes only from there")
+        where = f"the local Hugging Face cache ({hub_cache.cache_root()}), nor imported"
+        raise OrchardError("model_not_found", f"'{repo}' is not in {where}; 'orchard rm' deletes only such models")
     # Don't count links: what they point to is counted in its own place.
     files = (file for file in Path(folder).rglob("*") if file.is_file() and not file.is_symlink())
     size = decimal(sum(file.stat().st_size for file in files))

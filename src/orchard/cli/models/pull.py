@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.filesize import decimal
 
 from orchard.cli.config import configured_path
+from orchard.cli.models.gguf_import import offer_import
 from orchard.core.errors import OrchardError
 from orchard.gateway.models import catalogue, hub_info
 from orchard.gateway.models.download import download_model
@@ -34,11 +35,11 @@ def pull_model(repo: str, revision: str | None = None) -> None:
 
 
 def fetch_missing(name: str, *, sure: bool) -> str:
-    """Download a model that is not on this machine after the user has confirmed, and return its path or id.
+    """Download or import a model that is not here after the user has confirmed, and return its path or id.
 
     Raise OrchardError if the name stands for no model, or if nobody can be asked; typer.Abort if the user refuses.
     """
-    path = configured_path(name, os.environ)
+    path = offer_import(configured_path(name, os.environ), sure=sure)
     try:
         resolve_model(path)
     except OrchardError as error:

@@ -1,8 +1,8 @@
 """Which models exist: those that the configuration names, and those that are found on this machine.
 
-The registry finds the bundled demo, the MLX models of the local Hugging Face cache, and the sub-folders of `model_dir`.
-The next request sees changes on disk. A name from a client is never used as a path, except for sub-folders of
-`model_dir` that are in a listing. These may be links to other places.
+The registry finds the bundled demo, the MLX models of the local Hugging Face cache, the sub-folders of `model_dir`, and
+imported models. The next request sees changes on disk. A name from a client is never used as a path, except for
+sub-folders that are in a listing. These may be links to other places.
 """
 
 import os
@@ -17,10 +17,9 @@ from orchard.core.errors import OrchardError
 from orchard.core.request import Adapter
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.crash_reason import hide_folders
-from orchard.gateway.models import catalogue, hub_cache, sources, subfolders
+from orchard.gateway.models import catalogue, gguf, hub_cache, sources, subfolders
 from orchard.gateway.models.download import Downloads
 from orchard.gateway.models.entry import ModelEntry, with_files
-from orchard.gateway.models.gguf import GGUF, is_gguf
 from orchard.gateway.models.model_files import NO_MODEL, FolderReader, ModelFiles
 from orchard.gateway.models.names import check_adapter, check_name, lenient_spellings, list_names, unknown_name_message
 from orchard.kinds import TEXT, Backend
@@ -312,8 +311,9 @@ class Registry:
         """Yield where a model may be that is not configured."""
         if repo := hub_cache.repo_folder(name):
             yield sources.ModelSource(name, repo, name)
-        if folder := subfolders.find_subfolder(self._model_dir, name):
-            yield sources.ModelSource(name, folder)
+        for root in self._roots():
+            if folder := subfolders.find_subfolder(root, name):
+                yield sources.ModelSource(name, folder)
 
     def _bare_entry(self, source: sources.ModelSource) -> ModelEntry:
         """Return a model that is not configured, without the facts from its files."""
@@ -339,8 +339,13 @@ class Registry:
             yield sources.BUNDLED[sources.DEMO]
             for repo, folder in hub_cache.list_repos():
                 yield sources.ModelSource(repo, folder, repo)
-            for name in subfolders.model_folders(self._model_dir):
-                yield sources.ModelSource(name, os.path.join(self._model_dir, name))
+            for root in self._roots():
+                for name in subfolders.model_folders(root):
+                    yield sources.ModelSource(name, os.path.join(root, name))
+
+    def _roots(self) -> tuple[str, str]:
+        """Return the folders whose sub-folders are models."""
+        return self._model_dir, gguf.imported_root()
 
     def _adapter_variant(self, entry: ModelEntry, adapter: Adapter) -> ModelEntry:
         base = entry.base or entry.id
@@ -360,7 +365,7 @@ class Registry:
         bundled = (one for one in sources.BUNDLED if self._finds and one not in self._shown)
         message = unknown_name_message(name, [*self._shown, *bundled])
         reasons = map(self._refusal_reason, self._possible_sources(name) if self._finds else ())
-        if reason := GGUF if is_gguf([name]) else next(filter(None, reasons), None):
+        if reason := gguf.GGUF if gguf.is_gguf([name]) else next(filter(None, reasons), None):
             message = f"model '{name}' can't be served: {reason}"
         elif repo := catalogue.find_repo(name):
             message += f"; '{name}' is short for '{repo}', which 'orchard pull {repo}' downloads"

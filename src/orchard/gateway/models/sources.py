@@ -1,13 +1,13 @@
 """Where a model's files are: in a folder, or in the Hugging Face cache."""
 
+import os
 from pathlib import Path
 
 from msgspec import Struct
 
 from orchard.core.errors import OrchardError
 from orchard.demo import MODEL_PATH, VISION_MODEL_PATH, WHISPER_MODEL_PATH
-from orchard.gateway.models import catalogue, hub_cache
-from orchard.gateway.models.gguf import GGUF, is_gguf
+from orchard.gateway.models import catalogue, gguf, hub_cache, subfolders
 from orchard.gateway.models.names import closest_names, list_names
 
 DEMO = "demo"
@@ -39,8 +39,11 @@ def source_of(name: str, revision: str | None = None) -> ModelSource:
         return bundled
     if folder:
         return ModelSource(folder.name, str(folder))
-    if is_gguf([name]):
-        raise OrchardError("model_not_found", f"model '{name}' can't be served: {GGUF}")
+    root = gguf.imported_root()
+    if own := subfolders.find_subfolder(root, name) or gguf.find_imported(Path(name)):
+        return ModelSource(os.path.relpath(own, root), own)
+    if gguf.is_gguf([name]):
+        raise OrchardError("model_not_found", f"model '{name}' can't be served: {gguf.GGUF}")
     name = catalogue.find_repo(name) or name
     if hub_cache.is_repo_id(name) and ("/" in name or hub_cache.repo_folder(name)):
         return ModelSource(name, repo=name, revision=revision)
