@@ -1,6 +1,9 @@
 """Texts of all kinds of characters, which tokenizers read differently."""
 
+import hashlib
+import json
 import random
+from collections.abc import Iterable
 
 _PIECES = (
     "the quick brown fox",
@@ -69,3 +72,8 @@ def mixed_texts(count: int, seed: int = 0) -> list[str]:
         "".join(rng.choice(_SPACES) + rng.choice(_PIECES) for _ in range(rng.randint(1, 12))) + rng.choice(_SPACES)
         for _ in range(count)
     ]
+
+
+def digest(tokens: Iterable[list[int]]) -> str:
+    """Return a hash of the tokens of some texts."""
+    return hashlib.sha256(json.dumps(list(tokens)).encode()).hexdigest()[:16]

@@ -235,7 +235,7 @@ def llama3_factors(config: Mapping[str, Any]) -> NDArray[np.float32]:
 
 
 _WORDS = ("the", "he", "in", "er", "an", "re", "on", "ing", "Hello", "12", "'s", "привет", "東京", "...", "  ")
-_SPECIAL = ("<unk>", "<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|end|>")
+_SPECIAL = ("<unk>", "<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|end|>", "<|endoftext|>")
 
 
 def vocabulary(kind: str) -> list[str]:
@@ -246,6 +246,7 @@ def vocabulary(kind: str) -> list[str]:
     else:
         letters = [f"<0x{number:02X}>" for number in range(256)]
         letters += [chr(number) for number in range(33, 127)] + ["▁"]
+        letters += sorted({letter for word in _WORDS for letter in word if not letter.isascii()})
         words = [f"{space}{word.replace(' ', '▁')}" for word in _WORDS for space in ("", "▁")]
     beginnings = [word[:end] for word in words for end in range(1 if kind == "llama" else 2, len(word) + 1)]
     return list(dict.fromkeys([*_SPECIAL, *letters, *beginnings, "<think>"]))
@@ -276,3 +277,15 @@ def write_vocabulary(writer: gguf.GGUFWriter, kind: str, *, pre: str) -> None:
     writer.add_eos_token_id(2)
     writer.add_unk_token_id(0)
     writer.add_chat_template("{% for message in messages %}<|im_start|>{{ message['content'] }}<|im_end|>{% endfor %}")
+
+
+def write_vocabulary_file(file: Path, kind: str, *, pre: str, name: str) -> Path:
+    """Write a file without weights."""
+    writer = gguf.GGUFWriter(file, "llama")
+    writer.add_name(name)
+    _write_metadata(writer, CASES["llama"], {**_DENSE, "vocab_size": len(vocabulary(kind))})
+    write_vocabulary(writer, kind, pre=pre)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    return file

@@ -17,7 +17,7 @@ from typing import Any
 import mlx.core as mx
 import msgspec
 
-from orchard.core.errors import short_message
+from orchard.core.errors import catch_panics, short_message
 from orchard.gguf_import import header
 from orchard.gguf_import.accuracy import TEXT, measure_accuracy
 from orchard.gguf_import.architectures import Architecture, Config, read_architecture
@@ -117,27 +117,32 @@ def _end_with_stdin() -> None:
     os._exit(1)
 
 
+def run_job(job: ImportJob, report: Report) -> ImportReport:
+    """Import a job's model, and return how that ended. `report` is called with the progress."""
+    try:
+        with catch_panics():
+            return ImportReport(is_whole=True, notes=import_model(job, report))
+    except UnusableFileError as error:
+        reason = str(error)
+    except OSError as error:
+        reason = f"it can't be read or written ({error.strerror or error})"
+    except MemoryError:
+        reason = "memory ran out"
+    except Exception as error:  # what libraries raise for values that make no sense
+        reason = f"its metadata or weights are broken ({short_message(error)})"
+    return ImportReport(failed=reason)
+
+
 def main() -> None:
     """Import the model of the job on stdin."""
     job = msgspec.json.decode(sys.stdin.buffer.readline(), type=ImportJob)
     threading.Thread(target=_end_with_stdin, daemon=True).start()
+    _print_progress(run_job(job, _print_progress))
 
-    def report(now: ImportReport) -> None:
-        sys.stdout.buffer.write(msgspec.json.encode(now) + b"\n")
-        sys.stdout.buffer.flush()
 
-    try:
-        notes = import_model(job, report)
-    except UnusableFileError as error:
-        report(ImportReport(failed=str(error)))
-    except OSError as error:
-        report(ImportReport(failed=f"it can't be read or written ({error.strerror or error})"))
-    except MemoryError:
-        report(ImportReport(failed="memory ran out"))
-    except Exception as error:  # what libraries raise for values that make no sense
-        report(ImportReport(failed=f"its metadata or weights are broken ({short_message(error)})"))
-    else:
-        report(ImportReport(is_whole=True, notes=notes))
+def _print_progress(now: ImportReport) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(now) + b"\n")
+    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

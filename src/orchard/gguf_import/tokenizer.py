@@ -10,7 +10,6 @@ from typing import NamedTuple
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from orchard.core.errors import OrchardError, catch_panics
 from orchard.gguf_import.header import Metadata, UnusableFileError
 
 _UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4  # kinds of tokens that no merges make
@@ -98,12 +97,8 @@ def make_tokenizer(metadata: Metadata, rows: int, stops: list[str], system: str)
     kind = metadata.text("tokenizer.ggml.model")
     if kind not in ("gpt2", "llama"):
         raise UnusableFileError(f"its tokenizer is of a kind ('{kind[:100]}') that can't be imported")
-    try:
-        with catch_panics():
-            made, adds_bos = _byte_level(vocabulary) if kind == "gpt2" else _sentence_piece(vocabulary)
-            return _finish(made, vocabulary, adds_bos, stops, system)
-    except OrchardError as error:
-        raise UnusableFileError(f"its tokenizer is broken ({error.message})") from error
+    made, adds_bos = _byte_level(vocabulary) if kind == "gpt2" else _sentence_piece(vocabulary)
+    return _finish(made, vocabulary, adds_bos, stops, system)
 
 
 def _read_vocabulary(metadata: Metadata, rows: int) -> _Vocabulary:
