@@ -1,0 +1,119 @@
+"""`orchard import`: folders that are listed, served, made once, and deleted."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from orchard.cli.models import gguf_import
+from orchard.cli.models.gguf_import import import_models, offer_import, print_stores
+from orchard.cli.models.local import print_models, remove_model
+from orchard.config import Settings
+from orchard.core.errors import OrchardError
+from orchard.gateway.models.gguf import imported_root
+from orchard.gateway.models.registry import Registry, resolve_model
+from tests.cli.models.test_gguf_stores import add_ollama_model
+from tests.gguf_import.tiny_models import CASES, write_model
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ORCHARD_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path / "ollama"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return Path(imported_root())
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write_model(tmp_path / "tiny.Q8.gguf", CASES["qwen3"], pre="qwen2").file
+
+
+def test_a_model_of_ollama_comes_with_its_modelfile(
+    cache: Path, file: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    parameters = {"stop": ["<think>", "no token"], "temperature": 0.25, "num_ctx": 4096}
+    texts = {"system": b"Be kind.", "license": b"MIT", "params": json.dumps(parameters).encode()}
+    add_ollama_model(
+        tmp_path / "ollama", "registry.ollama.ai/library/tiny/1b", model=file.read_bytes(), template=b"", **texts
+    )
+    import_models("ollama", ["tiny:1b"], None, exact=False, sure=False)
+    out = capsys.readouterr().out
+    assert "its logits differ from the file's by " in out
+    assert "its stops 'no token' are no tokens" in out
+    folder = cache / "tiny:1b"
+    generation = json.loads((folder / "generation_config.json").read_text())
+    assert generation["temperature"] == 0.25
+    added = json.loads((folder / "tokenizer.json").read_text())["added_tokens"]
+    assert next(one["id"] for one in added if one["content"] == "<think>") in generation["eos_token_id"]
+    assert (folder / "LICENSE").read_text() == "MIT"
+    assert "Be kind." in (folder / "chat_template.jinja").read_text()
+    # It is listed and found like any other, and a second import does nothing.
+    registry = Registry.from_settings(Settings())
+    assert registry.find("tiny:1b").path == str(folder)
+    assert resolve_model("tiny:1b").path == str(folder)
+    print_stores()
+    assert re.search(r"orchard import ollama tiny:1b  \S+ \S+  \(imported\)", capsys.readouterr().out)
+    before = (folder / "model.safetensors").stat()
+    import_models("ollama", [], None, exact=False, sure=False)
+    assert "tiny:1b is here already" in capsys.readouterr().out
+    assert (folder / "model.safetensors").stat() == before
+    print_models(Settings())
+    assert "tiny:1b" in capsys.readouterr().out
+    remove_model("tiny:1b", sure=True)
+    assert list(cache.iterdir()) == []
+
+
+def test_serve_and_run_take_the_file_once_it_is_imported(cache: Path, file: Path, tmp_path: Path) -> None:
+    for name in (str(file), str(tmp_path / "only")):
+        if name.endswith("only"):
+            (tmp_path / "only").mkdir()
+            file.rename(tmp_path / "only" / file.name)
+        with pytest.raises(OrchardError, match=f"{name} is in GGUF.*; 'orchard import {name}' makes it a model"):
+            offer_import(name)
+    moved = tmp_path / "only" / file.name
+    folder = offer_import(str(tmp_path / "only"), sure=True)
+    assert folder == str(cache / "tiny.Q8")
+    assert offer_import(str(moved)) == folder
+    assert resolve_model(str(moved)).path == folder
+    assert offer_import("other") == "other"
+    moved.touch()  # another file now
+    with pytest.raises(OrchardError, match="orchard import"):
+        offer_import(str(moved))
+
+
+def test_a_failed_import_leaves_nothing(cache: Path, file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(OrchardError, match=r"tiny\.Q8\.gguf can't be imported: it is not complete"):
+        import_models(str(file), [], None, exact=False, sure=False)
+    assert list(cache.iterdir()) == []
+
+
+def test_a_killed_import_leaves_nothing(cache: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gguf_import, "_PROGRAM", "nonsuch")
+    with pytest.raises(OrchardError, match=r"the import of tiny\.Q8 broke off \(exit code 1\)"):
+        import_models(str(file), [], None, exact=False, sure=False)
+    assert list(cache.iterdir()) == []
+
+
+def test_another_model_keeps_its_name(cache: Path, file: Path) -> None:
+    (cache / "tiny.Q8").mkdir(parents=True)
+    with pytest.raises(OrchardError, match=r"there is a model 'tiny\.Q8' already; 'orchard rm tiny\.Q8' deletes it"):
+        import_models(str(file), [], None, exact=False, sure=False)
+
+
+def test_several_models_are_imported_only_after_a_question(cache: Path, file: Path) -> None:
+    (file.parent / "other.gguf").write_bytes(b"GGUF")
+    with pytest.raises(OrchardError, match=r"has 2 models, .* Import them all\? --yes does"):
+        import_models(str(file.parent), [], None, exact=False, sure=False)
+    with pytest.raises(OrchardError, match=r"has no model 'nonsuch'; it has: other, tiny\.Q8"):
+        import_models(str(file.parent), ["nonsuch"], None, exact=False, sure=False)
+
+
+def test_the_extra_is_named_where_it_is_missing(cache: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gguf_import, "find_spec", lambda name: None)
+    with pytest.raises(OrchardError, match=r"importing needs the extra gguf: pip install 'mlx-orchard\[gguf\]'"):
+        import_models(str(file), [], None, exact=False, sure=False)
