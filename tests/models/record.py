@@ -23,6 +23,7 @@ from faster_whisper import WhisperModel
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
+from tests.gguf_import.texts import digest, mixed_texts
 from tests.models import prompts, sources
 
 ANSWER = 24  # tokens
@@ -54,6 +55,7 @@ def language_model(parts: Sequence[Path], given: Sequence[str]) -> dict[str, Any
         return {
             "engine": _versions("llama-cpp-python"),
             "tokens": tokens,
+            "mixed": digest(model.tokenize(text.encode(), special=True) for text in mixed_texts(2000)),
             "answers": [_answer(model, text) for text in given],
         }
 
