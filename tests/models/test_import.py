@@ -24,7 +24,7 @@ TIE = {"smollm2": 0.01, "gemma3": 0.3}
 
 @pytest.fixture(scope="module", params=PARTS)
 def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("imported") / request.param
+    folder: Path = tmp_path_factory.mktemp("imported") / request.param
     folder.mkdir()
     file = sources.join(PARTS[request.param], folder.with_suffix(".gguf"))
     before = hashlib.sha256(file.read_bytes()).hexdigest()

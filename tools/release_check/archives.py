@@ -13,7 +13,7 @@ from tools.release_check.address import PLACEHOLDER, relative_links
 
 MOST_BYTES = 25 * 10**6
 NAME = "mlx-orchard"
-EXTRAS = {"all", "audio", "embeddings", "vision"}
+EXTRAS = {"all", "audio", "embeddings", "gguf", "vision"}
 _SOURCE = "src/"
 _COMMAND = "[console_scripts]\norchard = orchard.cli:main"
 
