@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
+import gguf
 import mlx.core as mx
 import mlx_lm.utils
 import numpy as np
 import pytest
 from gguf import GGMLQuantizationType as Kind
 
-from orchard.gguf_import.process import import_model
+from orchard.gguf_import.process import import_model, run_job
 from orchard.gguf_job import ImportJob
 from tests.gguf_import.tiny_models import CASES, TinyModel, write_model
 
@@ -49,3 +50,45 @@ def test_each_kind_of_weights_keeps_its_values_or_nearly_so(kind: Kind, tmp_path
     assert of_exact < OTHERS.get(kind, 2e-4)
     assert of_usual < OTHERS.get(kind, 0) + 0.02
     assert ("differ from the file's by 0 (" in of_file[0]) == (kind in KEPT)
+
+
+@pytest.mark.parametrize(("bits", "expected"), [(None, {8, None}), (4, {4, None}), (6, {6, None}), (16, {None})])
+def test_bits_are_chosen(bits: int | None, expected: set[int | None], tmp_path: Path) -> None:
+    model = write_model(tmp_path / "model.gguf", CASES["qwen3moe"], (Kind.F16, Kind.Q8_0))
+    imported_logits(model, tmp_path / "imported", bits=bits)
+    network, config = mlx_lm.utils.load_model(tmp_path / "imported")
+    matrices = [
+        module for _, module in network.named_modules() if hasattr(module, "to_quantized") or "scales" in module
+    ]
+    assert {getattr(module, "bits", None) for module in matrices} == expected
+    assert "scales" not in network.model.layers[0].mlp.gate
+    assert network.model.norm.weight.dtype == mx.bfloat16
+    assert ("quantization" in config) == (bits != 16)
+
+
+def test_all_parts_of_a_split_model_are_read(tmp_path: Path) -> None:
+    whole = write_model(tmp_path / "whole.gguf", CASES["qwen2"], (Kind.Q4_K,))
+    tensors = gguf.GGUFReader(whole.file).tensors
+    writer = gguf.GGUFWriter(tmp_path / "part.gguf", "qwen2", split_max_tensors=len(tensors) // 3 + 1)
+    for field in gguf.GGUFReader(whole.file).fields.values():
+        if not field.name.startswith("GGUF.") and field.name != "general.architecture":
+            kind, *inner = field.types
+            writer.add_key_value(field.name, field.contents(), kind, inner[0] if inner else None)
+    for tensor in tensors:
+        writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    parts = sorted(tmp_path.glob("part-*-of-00003.gguf"))
+    assert len(parts) == 3
+    folders = []
+    for number, files in enumerate(([whole.file], parts)):
+        folders.append(tmp_path / str(number))
+        folders[-1].mkdir()
+        job = ImportJob(files=[str(file) for file in files], folder=str(folders[-1]))
+        assert run_job(job, lambda report: None).is_whole
+    one, other = ((folder / "model.safetensors").read_bytes() for folder in folders)
+    assert one == other
+    failed = run_job(ImportJob(files=[str(parts[0])], folder=str(tmp_path)), lambda report: None).failed
+    assert failed == "2 of its 3 parts are not here"

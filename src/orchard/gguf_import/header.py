@@ -6,7 +6,6 @@ file has, and makes an array of numpy for each string: for Gemma 3's vocabulary,
 
 import math
 import os
-import re
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,8 +25,6 @@ _MOST_ITEMS = 2**22  # of all arrays; Gemma 3 has 0.8 million
 _MOST_STRING_BYTES = 2**24
 _MOST_NAME_BYTES = 1024
 _MOST_ALIGNMENT = 2**20
-_MOST_PARTS = 1000
-_PART = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf", re.DOTALL)
 _SCALARS = {
     GGUFValueType.UINT8: "<u1",
     GGUFValueType.INT8: "<i1",
@@ -141,19 +138,6 @@ class GgufModel(NamedTuple):
     tensors: dict[str, Tensor]
 
 
-def part_files(file: Path) -> list[Path]:
-    """Return all files of a model of which one is named, in order. Raise UnusableFileError if one is missing."""
-    if not (named := _PART.fullmatch(file.name)):
-        return [file]
-    count = int(named[3])
-    if not 0 < count <= _MOST_PARTS:
-        raise UnusableFileError(f"its name says that it has {count} parts")
-    parts = [file.with_name(f"{named[1]}-{number:05}-of-{count:05}.gguf") for number in range(1, count + 1)]
-    if missing := [part.name for part in parts if not part.is_file()]:
-        raise UnusableFileError(f"{len(missing)} of its {count} parts are not here, such as {missing[0]}")
-    return parts
-
-
 def read_model(files: list[Path]) -> GgufModel:
     """Return the model in these files. The first one has the metadata. Raise OSError or UnusableFileError."""
     values: dict[str, Any] = {}
@@ -165,8 +149,8 @@ def read_model(files: list[Path]) -> GgufModel:
             raise UnusableFileError(f"it has {min(twice)} twice")
         tensors |= own
     metadata = Metadata(values)
-    if "split.count" in metadata and metadata.integer("split.count") > len(files):
-        raise UnusableFileError(f"it is one of {metadata.integer('split.count')} parts: name the first one")
+    if (missing := metadata.integer("split.count", 1) - len(files)) > 0:
+        raise UnusableFileError(f"{missing} of its {len(files) + missing} parts are not here")
     return GgufModel(metadata, tensors)
 
 
