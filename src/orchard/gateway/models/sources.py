@@ -40,7 +40,7 @@ def source_of(name: str, revision: str | None = None) -> ModelSource:
     if folder:
         return ModelSource(folder.name, str(folder))
     root = gguf.imported_root()
-    if own := subfolders.find_subfolder(root, name) or gguf.find_imported(Path(name)):
+    if own := subfolders.find_subfolder(root, name) or gguf.find_imported(Path(os.path.expanduser(name))):
         return ModelSource(os.path.relpath(own, root), own)
     if gguf.is_gguf([name]):
         raise OrchardError("model_not_found", f"model '{name}' can't be served: {gguf.GGUF}")
