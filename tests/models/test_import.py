@@ -4,11 +4,11 @@ import hashlib
 from pathlib import Path
 
 import mlx.core as mx
-import mlx_lm.utils
 import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
+from orchard.backends.text.model import load_text_model
 from orchard.gguf_import.process import run_job
 from orchard.gguf_job import ImportJob
 from tests.gguf_import.texts import digest, mixed_texts
@@ -42,13 +42,12 @@ def test_two_thousand_texts_have_the_tokens_of_llama_cpp(imported: Path, record:
 
 @pytest.mark.timeout(600)
 def test_greedy_answers_are_those_of_llama_cpp_but_for_near_ties(imported: Path, record: Record) -> None:
-    network, _ = mlx_lm.utils.load_model(imported)
-    network.set_dtype(mx.float32)
+    model = load_text_model(str(imported))
     tokenizer = AutoTokenizer.from_pretrained(imported)
     for text, answer in zip(GIVEN[imported.name], record(imported.name)["answers"], strict=True):
         tokens = tokenizer.encode(text)
         best = [row[0][0] for row in answer["top"]]
-        logits = np.array(network(mx.array([tokens + best[:-1]]))[0, len(tokens) - 1 :])
+        logits = np.array(model.forward(mx.array([tokens + best[:-1]]), model.new_cache())[0, len(tokens) - 1 :])
         for row, expected in zip(logits, answer["top"], strict=True):
             known = dict(expected)
             found = int(row.argmax())
