@@ -8,6 +8,7 @@ from fastapi import APIRouter
 
 from orchard.core.tasks.rerank import Rerank
 from orchard.dialects.anthropic import errors as anthropic_errors
+from orchard.dialects.ollama import errors as ollama_errors
 from orchard.dialects.openai import errors as openai_errors
 from orchard.dialects.openai import rerank
 from orchard.dialects.openai.responses import errors as responses_errors
@@ -21,6 +22,7 @@ from orchard.gateway.routes import (
     embeddings,
     images,
     models,
+    ollama,
     realtime,
     requests,
     responses,
@@ -148,6 +150,14 @@ ROUTES: list[RouteGroup] = [
         tag="Azure OpenAI",
     ),
     RouteGroup(images.add_deployment_images_routes, openai_errors.azure_error_answer, _DEPLOYMENT, tag="Azure OpenAI"),
+    RouteGroup(
+        ollama.add_ollama_routes,
+        ollama_errors.ollama_error_answer,
+        ("/api",),
+        ("/api/chat", "/api/generate", "/api/embed", "/api/embeddings"),
+        "Ollama",
+        ollama.ERROR,
+    ),
     RouteGroup(server.add_server_routes, openai_errors.openai_error_answer, tag="Server"),
     RouteGroup(models.add_load_routes, openai_errors.openai_error_answer, tag="Server"),
     RouteGroup(requests.add_requests_routes, openai_errors.openai_error_answer, tag="Server"),

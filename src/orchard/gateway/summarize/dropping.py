@@ -1,0 +1,36 @@
+"""Conversations that exceed the context window, and whose oldest messages may be dropped."""
+
+from msgspec.structs import replace
+
+from orchard.core.request import Request
+from orchard.core.tasks.generate import Count, count_droppable_messages, drop_oldest, generate_task
+from orchard.gateway.pool.pool import Pool
+from orchard.gateway.summarize.internal_request import count_tokens, unless_too_long
+
+
+async def count_messages_to_drop(pool: Pool, request: Request) -> int:
+    """Return how many of the oldest messages to drop, as few as possible, so that the request fits.
+
+    If it never fits, that is as many as may be dropped. Raise OrchardError if its tokens can't be counted.
+    """
+    dropped, least, most = 0, 0, count_droppable_messages(generate_task(request))
+    while least < most:
+        if await _fits(pool, request, dropped):
+            most = dropped
+        else:
+            least = dropped + 1
+        dropped = (least + most) // 2
+    return most
+
+
+def drop_messages(request: Request, count: int) -> Request:
+    """Return a request without its `count` oldest messages."""
+    return replace(request, task=drop_oldest(generate_task(request), count)) if count else request
+
+
+async def _fits(pool: Pool, request: Request, dropped: int) -> bool:
+    task = drop_oldest(generate_task(request), dropped)
+    window = pool.find(request.model, request.adapter).entry.context_window
+    limits = [limit for limit in (window, task.window) if limit]
+    tokens = await unless_too_long(count_tokens(pool, replace(request, id=f"{request.id}-{dropped}", task=Count(task))))
+    return tokens is not None and tokens < min(limits, default=tokens + 1)
