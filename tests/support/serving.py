@@ -148,8 +148,9 @@ def _run(
         prepare()
     if not spare:
         pools._REFILL_SECONDS = 3600.0
-    sock = listen.bind_socket(settings.host, settings.port)
-    answer.send(sock.getsockname()[1])
+    sockets, problem = listen.bind_sockets(settings)
+    assert problem is None, problem
+    answer.send(sockets[0].getsockname()[1])
     answer.close()
     pool = pools.Pool(Registry(models, settings) if models else Registry.from_settings(settings), settings)
-    server.run_server(create_app(pool, settings), pool, settings, sock)
+    server.run_server(create_app(pool, settings), pool, settings, sockets)

@@ -86,7 +86,7 @@ class OllamaModel(Struct, frozen=True, kw_only=True):
             "quantization_level": self.quantization,
         }
 
-    def listed(self) -> Fields:
+    def list_entry(self) -> Fields:
         """Return the model as /api/tags lists it."""
         return {
             "name": self.name,
@@ -98,7 +98,7 @@ class OllamaModel(Struct, frozen=True, kw_only=True):
             "capabilities": self.capabilities,
         }
 
-    def running(self, memory_bytes: int, gpu_bytes: int, unload_at: float | None) -> Fields:
+    def process_entry(self, memory_bytes: int, gpu_bytes: int, unload_at: float | None) -> Fields:
         """Return the model as /api/ps lists it; `unload_at` in seconds since the epoch, None: not as things are."""
         return {
             "name": self.name,
@@ -111,7 +111,7 @@ class OllamaModel(Struct, frozen=True, kw_only=True):
             "context_length": self.context_window or 0,
         }
 
-    def shown(self, template: str, generation: Mapping[str, Any]) -> Fields:
+    def show_body(self, template: str, generation: Mapping[str, Any]) -> Fields:
         """Return the model as /api/show describes it; `generation` is its generation_config.json."""
         sampling = {name: generation.get(key) for key, name in _PARAMETERS.items()}
         given = {name: value for name, value in sampling.items() if isinstance(value, int | float)}
@@ -130,6 +130,12 @@ class OllamaModel(Struct, frozen=True, kw_only=True):
             "capabilities": self.capabilities,
             "modified_at": timestamp(self.modified),
         }
+
+
+def pull_progress(repo: str, done: int, total: int) -> Fields:
+    """Return what a line says about a download, in bytes. Clients show a bar for each `digest`."""
+    digest = f"sha256:{hashlib.sha256(repo.encode()).hexdigest()}"
+    return {"status": f"pulling {repo}", "digest": digest, "total": total, "completed": done}
 
 
 def parameter_label(count: int) -> str:

@@ -16,7 +16,7 @@ from orchard.core.tasks.generate import Generate
 from orchard.dialects.ollama import embed
 from orchard.dialects.ollama.chat import parse as chat_parse
 from orchard.dialects.ollama.chat import schema as chat_schema
-from orchard.dialects.ollama.chat.encode import ChatCall, ChatEncoder
+from orchard.dialects.ollama.chat.encode import OllamaChatCall, OllamaChatEncoder
 from orchard.dialects.ollama.generate import parse as generate_parse
 from orchard.dialects.ollama.generate import schema as generate_schema
 from orchard.dialects.ollama.generate.encode import GenerateCall, GenerateEncoder
@@ -31,7 +31,7 @@ from orchard.gateway.routes.openapi import LINES, TEXT, object_schema, route_opt
 ERROR = object_schema(error=TEXT)
 _ANSWERS: dict[type[Task], str] = {Generate: "text", Embed: "embeddings"}
 
-OllamaCallT = TypeVar("OllamaCallT", bound=ChatCall | GenerateCall | embed.EmbedCall)
+OllamaCallT = TypeVar("OllamaCallT", bound=OllamaChatCall | GenerateCall | embed.EmbedCall)
 
 
 def add_ollama_routes(routes: APIRouter, site: AppState) -> None:
@@ -80,7 +80,7 @@ def _add_list_routes(routes: APIRouter, site: AppState) -> None:
         """List the models that give text or embeddings: https://docs.ollama.com/api/tags."""
         entries = site.pool.visible_entries(await run_in_threadpool(site.pool.registry.list_models))
         served = [(entry, name) for entry in entries for name in (entry.id, *entry.aliases) if _abilities(site, entry)]
-        return {"models": [_ollama_model(site, entry, name).listed() for entry, name in served]}
+        return {"models": [_ollama_model(site, entry, name).list_entry() for entry, name in served]}
 
     @routes.get("/ps")
     async def ollama_ps() -> dict[str, Any]:
@@ -91,7 +91,7 @@ def _add_list_routes(routes: APIRouter, site: AppState) -> None:
             if now.state == "ready" and _abilities(site, model.entry):
                 size = now.mlx_bytes or model.weights_bytes
                 on_gpu = 0 if now.processor == "cpu" else size
-                shown = _ollama_model(site, model.entry, model.entry.id).running(size, on_gpu, now.unload_at)
+                shown = _ollama_model(site, model.entry, model.entry.id).process_entry(size, on_gpu, now.unload_at)
                 running.append(shown)
         return {"models": running}
 
@@ -101,7 +101,7 @@ def _add_list_routes(routes: APIRouter, site: AppState) -> None:
         name = parse_name(await read_body(site, http)).model_name
         entry = site.pool.registry.find_local(plain_name(name))
         model = _ollama_model(site, entry, name)
-        shown = await run_in_threadpool(lambda: model.shown(entry.chat_template, entry.generation_config))
+        shown = await run_in_threadpool(lambda: model.show_body(entry.chat_template, entry.generation_config))
         return JSONResponse(shown)
 
     for path in ("/version", "/tags"):
@@ -117,7 +117,7 @@ async def _head() -> Response:
     return Response()
 
 
-async def _answer_text(site: AppState, http: Request, call: ChatCall | GenerateCall) -> Response:
+async def _answer_text(site: AppState, http: Request, call: OllamaChatCall | GenerateCall) -> Response:
     if call.only_loads:
         return await _load_or_unload(site, http, call)
     if call.thinks:
@@ -127,7 +127,7 @@ async def _answer_text(site: AppState, http: Request, call: ChatCall | GenerateC
     call = _settle_keep_alive(site, http, call)
     if not call.stream:
         return await site.answer(http, call.request, call.complete)
-    encoder = ChatEncoder(call) if isinstance(call, ChatCall) else GenerateEncoder(call)
+    encoder = OllamaChatEncoder(call) if isinstance(call, OllamaChatCall) else GenerateEncoder(call)
     return await site.answer(http, call.request, encoder)
 
 
@@ -151,7 +151,9 @@ def _settle_keep_alive(site: AppState, http: Request, call: OllamaCallT) -> Olla
     return replace(call, request=replace(call.request, ttl=None))
 
 
-async def _load_or_unload(site: AppState, http: Request, call: ChatCall | GenerateCall | embed.EmbedCall) -> Response:
+async def _load_or_unload(
+    site: AppState, http: Request, call: OllamaChatCall | GenerateCall | embed.EmbedCall
+) -> Response:
     http.state.caller.check_manages("loading or unloading a model")
     model, seconds = site.pool.find_exact(call.request.model), call.request.ttl
     if seconds == 0:

@@ -21,7 +21,7 @@ from orchard.dialects.ollama.output import (
 _json = msgspec.json.Encoder().encode
 
 
-class ChatCall(AnswerCall, frozen=True, kw_only=True):
+class OllamaChatCall(AnswerCall, frozen=True, kw_only=True):
     """A parsed body."""
 
     def complete(self, result: events.Collected) -> bytes:
@@ -43,12 +43,12 @@ class ChatCall(AnswerCall, frozen=True, kw_only=True):
         return _json({**self.head(), "message": message, "done": True, "done_reason": reason})
 
 
-class ChatEncoder:
+class OllamaChatEncoder:
     """Encodes one stream of events as lines. A call is sent when it is complete."""
 
     line_type = LINE_TYPE
 
-    def __init__(self, call: ChatCall) -> None:
+    def __init__(self, call: OllamaChatCall) -> None:
         self._call = call
         self._index = 0
         self._called: events.ToolCall | None = None

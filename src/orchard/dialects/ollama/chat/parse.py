@@ -9,7 +9,7 @@ from orchard.dialects.common.json_body import FreeForm, invalid_field
 from orchard.dialects.common.media import encoded_part
 from orchard.dialects.common.tools import Tools
 from orchard.dialects.ollama.chat import schema as wire
-from orchard.dialects.ollama.chat.encode import ChatCall
+from orchard.dialects.ollama.chat.encode import OllamaChatCall
 from orchard.dialects.ollama.fields import (
     Options,
     answer_grammar,
@@ -26,7 +26,7 @@ MAX_ITEMS = 32_768
 """The most images and calls of all messages together."""
 
 
-def parse(body: bytes, request_id: str, *, default: str | None = None) -> ChatCall:
+def parse(body: bytes, request_id: str, *, default: str | None = None) -> OllamaChatCall:
     """Read the body of a request; `default` is the model of a body that names none.
 
     Raise OrchardError (invalid_request), whose `param` names the field to blame.
@@ -51,7 +51,7 @@ def parse(body: bytes, request_id: str, *, default: str | None = None) -> ChatCa
         hide_reasoning=variables.get("enable_thinking") is False,
         window=whole_option(options, "num_ctx"),
     )
-    return ChatCall(
+    return OllamaChatCall(
         request=make_ollama_request(decoded, request_id, task, drops=decoded.truncate is not False),
         model=decoded.model_name,
         begun_at=time.monotonic(),
@@ -69,13 +69,13 @@ class _MessageReader:
         self._open: dict[str, str] = {}  # the names of the calls without results, by id
         self._count = 0
 
-    def read(self, messages: list[wire.Message] | tuple[()]) -> tuple[generate.Message, ...]:
+    def read(self, messages: list[wire.ChatMessage] | tuple[()]) -> tuple[generate.Message, ...]:
         items = sum(len(message.images or ()) + len(message.tool_calls or ()) for message in messages)
         if items > MAX_ITEMS:
             raise invalid_field("messages", f"hold {items} images and calls; at most {MAX_ITEMS} are allowed.")
         return tuple(self._read_message(message, f"messages[{i}]") for i, message in enumerate(messages))
 
-    def _read_message(self, message: wire.Message, where: str) -> generate.Message:
+    def _read_message(self, message: wire.ChatMessage, where: str) -> generate.Message:
         if message.tool_calls and message.role != "assistant":
             raise invalid_field(f"{where}.tool_calls", "is only allowed in a message of role 'assistant'.")
         if message.images and message.role not in ("user", "tool"):
@@ -88,19 +88,19 @@ class _MessageReader:
         parts += (self._read_call(call, f"{where}.tool_calls[{i}]") for i, call in enumerate(message.tool_calls or ()))
         return generate.Message(message.role, tuple(parts))
 
-    def _read_content(self, message: wire.Message, where: str) -> Iterator[generate.TextPart | MediaPart]:
+    def _read_content(self, message: wire.ChatMessage, where: str) -> Iterator[generate.TextPart | MediaPart]:
         yield from read_images(message.images or [], where)
         if message.content:
             yield generate.TextPart(message.content)
 
-    def _read_call(self, call: wire.ToolCall, where: str) -> generate.ToolCallPart:
+    def _read_call(self, call: wire.ChatToolCall, where: str) -> generate.ToolCallPart:
         self._count += 1
         call_id = call.id or f"call_{self._count}"
         self._open[call_id] = call.function.name
         arguments = self._free_form.arguments_json(call.function.arguments, f"{where}.function.arguments")
         return generate.ToolCallPart(call_id, call.function.name, arguments)
 
-    def _answered_call(self, message: wire.Message, where: str) -> str:
+    def _answered_call(self, message: wire.ChatMessage, where: str) -> str:
         """Return the id of the call that a message of a tool answers: the named one, else the oldest."""
         name = message.tool_name or message.name
         found = message.tool_call_id
@@ -120,7 +120,7 @@ def read_images(images: list[str], where: str) -> Iterator[MediaPart]:
         yield encoded_part("image", data, "", f"{field}[{i}]", MediaOptions())
 
 
-def _read_tools(entries: list[wire.ToolEntry] | tuple[()], free_form: FreeForm) -> tuple[generate.Tool, ...]:
+def _read_tools(entries: list[wire.OllamaTool] | tuple[()], free_form: FreeForm) -> tuple[generate.Tool, ...]:
     tools = Tools(free_form)
     for i, entry in enumerate(entries):
         function = entry.function

@@ -22,27 +22,27 @@ class CalledFunction(Struct):
     arguments: dict[str, Any] | str | None = None
 
 
-class ToolCall(Struct):
+class ChatToolCall(Struct):
     """A call that the assistant made."""
 
     function: CalledFunction
     id: str | None = None
 
 
-class Message(Struct):
+class ChatMessage(Struct):
     """One turn; which fields make sense depends on the role."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str | None = None
     thinking: str | None = None
     images: Images | None = None
-    tool_calls: Annotated[list[ToolCall], Meta(max_length=MAX_CALLS)] | None = None
+    tool_calls: Annotated[list[ChatToolCall], Meta(max_length=MAX_CALLS)] | None = None
     tool_name: str | None = None
     tool_call_id: str | None = None
     name: str | None = None
 
 
-class Function(Struct):
+class OllamaFunction(Struct):
     """A function that the model may call; `parameters` is a JSON schema."""
 
     name: str
@@ -50,18 +50,18 @@ class Function(Struct):
     parameters: dict[str, Any] | None = None
 
 
-class ToolEntry(Struct):
+class OllamaTool(Struct):
     """A tool."""
 
-    function: Function
+    function: OllamaFunction
     type: Literal["function"] | None = None
 
 
 class Body(AnswerFields, kw_only=True):
     """A chat."""
 
-    messages: Annotated[list[Message], Meta(max_length=MAX_MESSAGES)] | None = None
-    tools: Annotated[list[ToolEntry], Meta(max_length=MAX_TOOLS)] | None = None
+    messages: Annotated[list[ChatMessage], Meta(max_length=MAX_MESSAGES)] | None = None
+    tools: Annotated[list[OllamaTool], Meta(max_length=MAX_TOOLS)] | None = None
 
 
 BODY = BodyType(Body, ("shift",))
