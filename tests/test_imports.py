@@ -89,6 +89,7 @@ PACKAGES = {
     "dialects.openai.transcriptions": {"dialects.common", "dialects.openai"},
     "dialects.anthropic": {"dialects.common"},
     "dialects.anthropic.messages": {"dialects.common", "dialects.anthropic"},
+    "dialects.lmstudio": {"dialects.common"},
     "dialects.ollama": {"dialects.common"},
     "dialects.ollama.chat": {"dialects.common", "dialects.ollama"},
     # A prompt has images, as messages of a chat have.

@@ -21,6 +21,7 @@ from orchard.gateway.routes import (
     conversations,
     embeddings,
     images,
+    lmstudio,
     models,
     ollama,
     ollama_models,
@@ -57,6 +58,7 @@ _COHERE = ("/v2",)
 _AZURE = ("/openai", "/openai/v1")
 _DEPLOYMENT = ("/openai/deployments/{deployment:path}",)
 _AZURE_AI = ("/models",)
+_LM_STUDIO = ("/api/v0",)
 
 _RERANK = "Order documents by their relevance to a query: https://docs.cohere.com/reference/rerank."
 _SCORE = "Score pairs of texts: https://docs.vllm.ai/en/latest/models/pooling_models/scoring."
@@ -151,6 +153,8 @@ ROUTES: list[RouteGroup] = [
         tag="Azure OpenAI",
     ),
     RouteGroup(images.add_deployment_images_routes, openai_errors.azure_error_answer, _DEPLOYMENT, tag="Azure OpenAI"),
+    RouteGroup(lmstudio.add_lmstudio_routes, openai_errors.openai_error_answer, _LM_STUDIO, tag="LM Studio"),
+    RouteGroup(embeddings.add_embeddings_routes, openai_errors.openai_error_answer, _LM_STUDIO),
     RouteGroup(
         ollama.add_ollama_routes,
         ollama_errors.ollama_error_answer,
