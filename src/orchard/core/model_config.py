@@ -48,6 +48,7 @@ _WINDOW_KEYS = (
     "model_max_length",
 )
 _DTYPE_KEYS = ("dtype", "torch_dtype")
+_DTYPES = {"float32": ("f32", 32), "float16": ("f16", 16), "bfloat16": ("bf16", 16)}
 _TEXT_PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
 _MAX_NESTING = 4
 # transformers writes 10^30 if a tokenizer or a configuration has no limit.
@@ -157,21 +158,17 @@ def architecture(config: Mapping[str, Any]) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def weight_bits(config: Mapping[str, Any]) -> tuple[str, float]:
-    """Return the format of most weights, such as "4bit" or "bf16", and how many bits a weight takes on the disk.
-
-    A quantised weight also takes its part of the scale and of the bias of its group.
-    """
+def weight_format(config: Mapping[str, Any]) -> tuple[str, int]:
+    """Return the format of most weights, such as "4bit" or "bf16" ("" if unknown), and how many bits a weight has."""
     for key in ("quantization", "quantization_config"):
         quantised = found if isinstance(found := config.get(key), dict) else {}
         bits = quantised.get("bits")
         if isinstance(bits, int) and not isinstance(bits, bool) and 1 <= bits <= 8:
-            group = _valid_tokens(quantised.get("group_size")) or 64
-            return f"{bits}bit", bits + 32 / group
+            return f"{bits}bit", bits
     dtype = next(
         (part[key] for part in _text_parts(config) for key in _DTYPE_KEYS if isinstance(part.get(key), str)), ""
     )
-    return {"float32": ("f32", 32.0), "float16": ("f16", 16.0)}.get(dtype, ("bf16", 16.0))
+    return _DTYPES.get(dtype, ("", 16))
 
 
 def absurd_size(config: Mapping[str, Any]) -> str | None:

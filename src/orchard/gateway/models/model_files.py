@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from orchard import folder_files
-from orchard.core.model_config import Capability, architecture, capabilities, context_window, weight_bits
+from orchard.core.model_config import Capability, architecture, capabilities, context_window, weight_format
 from orchard.core.voices import voices
 from orchard.gateway.models.gguf import FIND, GGUF, is_gguf
 from orchard.gateway.models.pipeline_files import read_pipeline_weights
@@ -55,7 +55,7 @@ class ModelFiles(Struct, frozen=True):
     quantization: str = ""
     """The format of most weights, such as 4bit or bf16."""
     parameters: int = 0
-    """About how many parameters it has, judged by the size of its weights."""
+    """How many parameters it has; 0: unknown."""
 
 
 class _NamedTemplate(Struct):
@@ -118,7 +118,8 @@ def _read_folder(folder: str) -> ModelFiles | str:
             _check_tokenizer(folder, names)
         able = capabilities(kind, read_chat_template(folder, names))
         window = _context_window(folder, names, config)
-        form, bits = weight_bits(config)
+        form, bits = weight_format(config)
+        weights = [os.path.join(folder, name) for name in names if KINDS[kind].weights.fullmatch(name)]
         return ModelFiles(
             kind,
             window,
@@ -128,7 +129,7 @@ def _read_folder(folder: str) -> ModelFiles | str:
             voices(config),
             architecture=architecture(config),
             quantization=form,
-            parameters=round(8 * size / bits),
+            parameters=folder_files.count_parameters(weights, bits),
         )
     except (OSError, ValueError) as error:
         return str(error)
