@@ -18,7 +18,7 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Failed, Usage
 from orchard.core.fair_queue import has_place
-from orchard.core.tasks.generate import Count, generate_task
+from orchard.core.tasks.generate import Count, count_droppable_messages, generate_task
 from orchard.dialects.openai.responses.call import ResponseCall
 from orchard.dialects.openai.responses.encode import ResponseEncoder, compaction_body
 from orchard.dialects.openai.responses.parse import Draft
@@ -144,7 +144,8 @@ class Responses:
         """Return the number of tokens of a request's input. Raise OrchardError if it can't be counted."""
         call = await self.prepare(caller, draft, request_id, None)
         request = replace(call.request, task=Count(generate_task(call.request)))
-        if not call.may_drop:  # otherwise an answer would drop messages, so the input may be too long
+        may_drop = call.may_drop and count_droppable_messages(generate_task(call.request))
+        if not may_drop:  # otherwise an answer would drop messages, so the input may be too long
             request = self._overflow.limit_count(request)
         return await internal_request.count_tokens(self.pool, request)
 
