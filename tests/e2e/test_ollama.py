@@ -33,6 +33,7 @@ def test_a_small_window_drops_the_oldest_messages(server: Server) -> None:
     short = ask(server, "/api/chat", messages=messages, options={"num_ctx": 256.0})
     assert short.status_code == 200, short.text
     assert 5 <= int(short.headers["x-orchard-dropped-messages"]) <= 8
+    assert short.json()["prompt_eval_count"] <= 256 - 32  # an eighth is for the answer
     used = short.json()["prompt_eval_count"] + short.json()["eval_count"]
     assert used <= 256
     streamed = ask(server, "/api/chat", messages=messages, options={"num_ctx": 256}, stream=True)

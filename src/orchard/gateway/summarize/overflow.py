@@ -81,7 +81,7 @@ class Overflow:
     async def shorten(self, request: Request, refused: Failed) -> ShortenedRequest:
         """Return a request that fits. Raise OrchardError ("context_length_exceeded") if there is none."""
         if request.overflow == "drop":
-            dropped = await count_messages_to_drop(self.pool, request)
+            dropped = await count_messages_to_drop(self.pool, request, leaves_room=True)
             log.info("%d messages were dropped", dropped)
             return ShortenedRequest(drop_messages(request, dropped), Summary(dropped, dropped=True))
         task, inquiry = generate_task(request), InternalRequest(self.pool, request)
