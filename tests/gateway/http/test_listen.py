@@ -7,6 +7,7 @@ import pytest
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.http.listen import bind_sockets
+from tests.support.serving import unused_port
 
 
 def test_a_second_port_that_is_taken_is_left_out() -> None:
@@ -23,8 +24,7 @@ def test_a_second_port_that_is_taken_is_left_out() -> None:
 
 
 def test_a_second_port_that_is_free() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = unused_port()
     sockets, problem = bind_sockets(Settings(port=0, also_port=port))
     assert problem is None
     assert sockets[1].getsockname()[1] == port

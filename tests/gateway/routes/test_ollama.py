@@ -1,7 +1,6 @@
 """Ollama's routes, over a model that plays scripts."""
 
 import json
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from msgspec.structs import replace
 
 from tests.support.hub import SIZE, run_hub
 from tests.support.model_folders import make_model, some_weights
-from tests.support.serving import FAKE, Server, serve
+from tests.support.serving import FAKE, Server, serve, unused_port
 
 KEY, ADMIN = "user-key", "admin-key"
 OTHER = replace(FAKE, id="other", on_demand=True, capabilities=("tools", "thinking"), created=1_700_000_000)
@@ -174,8 +173,7 @@ def test_what_takes_an_admin_key(locked: Server) -> None:
 
 
 def test_the_second_port_says_what_ollama_says() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = unused_port()
     with serve(also_port=port) as server:
         second = f"http://127.0.0.1:{port}"
         page = httpx.get(second, headers={"accept": "text/html"})
