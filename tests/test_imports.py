@@ -91,6 +91,11 @@ PACKAGES = {
     "dialects.openai.transcriptions": {"dialects.common", "dialects.openai"},
     "dialects.anthropic": {"dialects.common"},
     "dialects.anthropic.messages": {"dialects.common", "dialects.anthropic"},
+    "dialects.lmstudio": {"dialects.common"},
+    "dialects.ollama": {"dialects.common"},
+    "dialects.ollama.chat": {"dialects.common", "dialects.ollama"},
+    # A prompt has images, as messages of a chat have.
+    "dialects.ollama.generate": {"dialects.common", "dialects.ollama", "dialects.ollama.chat"},
     "engine": {"engine.batching", "engine.drafting", "engine.sampling", "engine.speculation"},
     # Whose text a row's guesses may come from is a scope of the prefix cache.
     "engine.drafting": {"engine.batching", "engine.prefix_cache", "engine.sampling", "engine.speculation"},

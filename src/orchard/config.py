@@ -33,6 +33,7 @@ else:
     ModelType = Literal[tuple(name for kind in KINDS.values() for name in kind.types)]
 Grace = Annotated[float, Meta(ge=0)]
 Port = Annotated[int, Meta(ge=0, le=65535)]
+OtherPort = Annotated[int, Meta(ge=1, le=65535)]
 Host = Annotated[str, value_kind("host")]
 Keys = Annotated[tuple[str, ...], value_kind("keys")]
 KeyFile = Annotated[str, value_kind("key file")]
@@ -109,6 +110,11 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     host: Annotated[Host, setting("server", "The address to listen on.")] = "127.0.0.1"
     port: Annotated[Port, setting("server", "The port to listen on; 0 picks a free one.")] = 8000
+    also_port: Annotated[
+        OtherPort | None,
+        setting("server", "A second port to listen on, if it is free, such as Ollama's, 11434."),
+        when_unset("none", example="11434"),
+    ] = None
     log_level: Annotated[LogLevel, setting("server", "How much to log.")] = "info"
     log_file: Annotated[
         LogFile | None,
@@ -178,6 +184,13 @@ class Settings(Struct, frozen=True, kw_only=True):
         Name | None, setting("models", "The model that answers requests for unknown models, instead of a 404.")
     ] = None
     allow_download: Annotated[bool, setting("models", "Download the models that requests name, if necessary.")] = False
+    allow_delete: Annotated[
+        bool,
+        setting(
+            "models",
+            "Let Ollama's clients delete models from the local Hugging Face cache, which other programs use, too.",
+        ),
+    ] = False
     max_loaded_models: Annotated[
         Positive | None,
         setting("memory", "The most models in memory at once, not counting the bundled one."),

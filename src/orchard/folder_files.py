@@ -1,6 +1,7 @@
 """Reads the files of a model's folder, which anybody may have written: only regular files, and only up to a size."""
 
 import json
+import math
 import os
 import re
 import stat
@@ -26,6 +27,9 @@ _TOKEN_FILES = re.compile(
     r"(?!(tokenizer_config|added_tokens|special_tokens_map)\.json)"
     r".*(token(s|izer)|vocab|merges|spm|sentencepiece|spiece|bpe|tekken).*\.(json|model|txt|bin|vocab)|.*\.(tiktoken|model)"
 )
+_PACKED_BITS = 32  # of an integer with several quantised weights
+# Anybody may have written a file; more is nonsense.
+_MOST_DIMENSIONS, _MOST_PARAMETERS = 8, 10**15
 _LENGTH_BYTES = 8  # of the header's length, which precedes it
 # The files that libraries read as a whole.
 _WHOLE_SUFFIXES = (".json", ".jsonl", ".jinja", ".txt", ".model", ".tiktoken")
@@ -148,10 +152,38 @@ def _read_open_header(regular: BinaryIO) -> dict[str, Any]:
     return header
 
 
+def count_parameters(files: Iterable[str | Path], bits: float) -> int:
+    """Return the number of parameters in files of weights in safetensors format; 0 if one can't be read.
+
+    `bits`: how many a quantised weight has; several of them are packed into an integer.
+    """
+    try:
+        count = sum(_count_header(read_header(file), bits) for file in _different_files(files))
+        return count if count < _MOST_PARAMETERS else 0
+    except (OSError, ValueError, TypeError, KeyError):
+        return 0
+
+
+def _count_header(header: dict[str, Any], bits: float) -> int:
+    count = 0.0
+    for name, tensor in header.items():
+        layer, _, part = name.rpartition(".")
+        is_quantised = f"{layer}.scales" in header
+        if name == "__metadata__" or (is_quantised and part in ("scales", "biases")):
+            continue
+        packed = _PACKED_BITS / bits if is_quantised and part == "weight" else 1
+        count += math.prod(tensor["shape"][:_MOST_DIMENSIONS]) * packed
+    return round(count)
+
+
 def find_weights_problem(files: Iterable[str | Path]) -> str | None:
     """Return what is wrong with the first broken file of weights; None: all are complete."""
-    different = {(status.st_dev, status.st_ino): file for file in files for status in _stat_file(file)}
-    return next(filter(None, map(_describe_problem, different.values())), None)  # each file once, whatever links to it
+    return next(filter(None, map(_describe_problem, _different_files(files))), None)
+
+
+def _different_files(files: Iterable[str | Path]) -> list[str | Path]:
+    """Return each file once, whatever links to it."""
+    return list({(status.st_dev, status.st_ino): file for file in files for status in _stat_file(file)}.values())
 
 
 def _stat_file(file: str | Path) -> list[os.stat_result]:

@@ -1,16 +1,18 @@
-"""LangChain's ChatOpenAI, by Chat Completions and by Responses, and ChatAnthropic."""
+"""LangChain's ChatOpenAI, by Chat Completions and by Responses, ChatAnthropic and ChatOllama."""
 
 from collections.abc import Callable
 from functools import reduce
 from operator import add
 
 import anthropic
+import ollama
 import openai
 import pytest
 from langchain_anthropic import ChatAnthropic
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
+from langchain_ollama import ChatOllama
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
@@ -52,10 +54,14 @@ def by_messages(url: str, model: str = "demo") -> BaseChatModel:
     )
 
 
+def by_ollama(url: str, model: str = "demo") -> BaseChatModel:
+    return ChatOllama(model=model, base_url=url, temperature=0)
+
+
 Maker = Callable[..., BaseChatModel]
 
 
-@pytest.fixture(params=[by_chat, by_responses, by_messages])
+@pytest.fixture(params=[by_chat, by_responses, by_messages, by_ollama])
 def maker(request: pytest.FixtureRequest) -> Maker:
     made: Maker = request.param
     return made
@@ -111,6 +117,7 @@ def test_a_tool_loop(chat: BaseChatModel, streamed: bool) -> None:
     assert "21" in turn(messages).text
 
 
+@pytest.mark.parametrize("maker", [by_chat, by_responses, by_messages])  # Ollama has no field for it
 def test_a_forced_call(chat: BaseChatModel) -> None:
     answer = chat.bind_tools([get_weather], tool_choice="get_weather").invoke("Hello there!")
     assert isinstance(answer, AIMessage)
@@ -119,11 +126,13 @@ def test_a_forced_call(chat: BaseChatModel) -> None:
 
 
 @pytest.mark.parametrize("method", ["json_schema", "function_calling"])
-def test_structured_output(chat: BaseChatModel, method: str) -> None:
+def test_structured_output(maker: Maker, chat: BaseChatModel, method: str) -> None:
+    if (maker, method) == (by_ollama, "function_calling"):
+        pytest.skip("it forces a call, for which Ollama has no field")
     asked = chat.with_structured_output(Verdict, method=method).invoke(ASK_VERDICT)
     assert isinstance(asked, Verdict)
 
 
 def test_errors(maker: Maker, url: str) -> None:
-    with pytest.raises((openai.NotFoundError, anthropic.NotFoundError), match="nothing"):
+    with pytest.raises((openai.NotFoundError, anthropic.NotFoundError, ollama.ResponseError), match="nothing"):
         maker(url, "nothing").invoke(SUM)

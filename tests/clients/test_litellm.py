@@ -1,4 +1,4 @@
-"""LiteLLM, which turns one interface into Chat Completions, Responses or Anthropic's Messages."""
+"""LiteLLM, which turns one interface into Chat Completions, Responses, Anthropic's Messages or Ollama's chats."""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ class Chat:
 
     def __init__(self, url: str, dialect: str) -> None:
         # For Anthropic LiteLLM adds /v1/messages; "openai/responses/" makes it translate to Responses.
-        self._base = url if dialect == "anthropic" else f"{url}/v1"
+        self._base = f"{url}/v1" if dialect.startswith("openai") else url
         self.dialect = dialect
 
     def __call__(self, messages: str | list[Any], model: str = "demo", **options: Any) -> Any:
@@ -37,7 +37,7 @@ class Chat:
         )
 
 
-@pytest.fixture(params=["openai", "openai/responses", "anthropic"])
+@pytest.fixture(params=["openai", "openai/responses", "anthropic", "ollama_chat"])
 def chat(request: pytest.FixtureRequest, url: str) -> Chat:
     return Chat(url, request.param)
 
@@ -82,6 +82,8 @@ def test_a_tool_loop(chat: Chat, streamed: bool) -> None:
 
 
 def test_a_forced_call(chat: Chat) -> None:
+    if chat.dialect == "ollama_chat":
+        pytest.skip("Ollama has no field for it, so LiteLLM leaves it out")
     (call,) = chat("Hello there!", tools=[TOOL], tool_choice=FORCED).choices[0].message.tool_calls
     assert call.function.name == "get_weather"
     assert isinstance(json.loads(call.function.arguments)["city"], str)

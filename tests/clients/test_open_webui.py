@@ -121,6 +121,20 @@ def test_a_picture(webui: httpx.Client, url: str) -> None:
     assert "blue square" in choice["message"]["content"]
 
 
+def test_its_ollama_connection(webui: httpx.Client, url: str) -> None:
+    connection = {"ENABLE_OLLAMA_API": True, "OLLAMA_BASE_URLS": [url], "OLLAMA_API_CONFIGS": {}}
+    _post(webui, "/ollama/config/update", json=connection)
+    assert webui.get("/ollama/api/version").json()["version"]
+    assert "demo" in [model["model"] for model in webui.get("/ollama/api/tags").json()["models"]]
+    assert _post(webui, "/ollama/api/show", json={"model": "demo"})["capabilities"]
+    body = {"model": "demo", "messages": [{"role": "user", "content": SUM}]}
+    with webui.stream("POST", "/ollama/api/chat", json=body) as response:
+        lines = [json.loads(line) for line in response.iter_lines() if line.strip()]
+    assert SUM_ANSWER in "".join(line["message"]["content"] for line in lines)
+    assert lines[-1]["done"]
+    _post(webui, "/ollama/config/update", json=connection | {"ENABLE_OLLAMA_API": False})
+
+
 def test_speech(webui: httpx.Client) -> None:
     heard = _upload(webui, "/api/v1/audio/transcriptions", ROOT / "examples" / "words.mp3", "audio/mpeg")
     assert "telephone" in heard["text"]

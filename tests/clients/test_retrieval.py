@@ -9,6 +9,7 @@ from pathlib import Path
 import cohere
 import httpx
 import litellm
+import ollama
 import openai
 import pytest
 import voyageai
@@ -16,6 +17,7 @@ from haystack import Document
 from haystack.components.embedders import OpenAIDocumentEmbedder
 from haystack.utils import Secret
 from haystack_integrations.components.rankers.cohere import CohereRanker
+from langchain_ollama import OllamaEmbeddings
 from langchain_openai import OpenAIEmbeddings
 from llama_index.embeddings.openai_like import OpenAILikeEmbedding
 
@@ -69,6 +71,22 @@ def test_langchain(url: str, expected: list[list[float]]) -> None:
         model=EMBEDDER, base_url=f"{url}/v1", api_key="none", check_embedding_ctx_length=False
     ).embed_documents(TEXTS)
     assert made == [pytest.approx(one, abs=1e-5) for one in expected]
+
+
+def test_langchains_ollama(url: str, expected: list[list[float]]) -> None:
+    assert OllamaEmbeddings(model=EMBEDDER, base_url=url).embed_documents(TEXTS) == [
+        pytest.approx(one, abs=1e-5) for one in expected
+    ]
+
+
+def test_ollama(url: str, expected: list[list[float]]) -> None:
+    client = ollama.Client(host=url, timeout=60)
+    made = client.embed(EMBEDDER, TEXTS)
+    assert [list(one) for one in made.embeddings] == [pytest.approx(one, abs=1e-5) for one in expected]
+    assert made.prompt_eval_count
+    assert list(client.embeddings(EMBEDDER, TEXTS[0]).embedding) == pytest.approx(expected[0], abs=1e-5)
+    shown = client.show(EMBEDDER)
+    assert shown.capabilities == ["embedding"]
 
 
 def test_langchains_token_ids(

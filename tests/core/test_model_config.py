@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.core import model_config
-from orchard.core.model_config import absurd_size, capabilities, context_window
+from orchard.core.model_config import absurd_size, architecture, capabilities, context_window, weight_format
 
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
 
@@ -121,3 +121,24 @@ def test_a_size_that_no_model_has_is_named(key: str) -> None:
     said = f"{key} is {most + 1:,}, and models have at most {most:,}"
     for config in ({key: most + 1}, {"text_config": {key: most + 1}}, {key: [1, most + 1]}, {key: most + 1.0}):
         assert str(absurd_size(config)).replace(".0,", ",") == said
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"quantization": {"bits": 4, "group_size": 64}}, ("4bit", 4)),
+        ({"quantization_config": {"bits": 8}, "torch_dtype": "float16"}, ("8bit", 8)),
+        ({"quantization": {"bits": "4"}, "dtype": "float32"}, ("f32", 32)),
+        ({"text_config": {"torch_dtype": "float16"}}, ("f16", 16)),
+        ({"torch_dtype": "bfloat16"}, ("bf16", 16)),
+        ({"quantization": [4], "dtype": 16}, ("", 16)),
+        ({"quantization": {"bits": True}}, ("", 16)),
+    ],
+)
+def test_the_format_of_weights(config: dict[str, Any], expected: tuple[str, int]) -> None:
+    assert weight_format(config) == expected
+
+
+def test_the_architecture() -> None:
+    assert architecture({"model_type": "qwen3"}) == "qwen3"
+    assert architecture({"model_type": ["qwen3"]}) == architecture({}) == ""

@@ -13,7 +13,8 @@ FOLDERS = sorted(file.parent for file in ROOT.rglob("schema.py"))
 def test_there_are_dialects() -> None:
     names = [str(folder.relative_to(ROOT)) for folder in FOLDERS]
     openai = ("chat", "completions", "images", "responses", "transcriptions")
-    assert names == ["anthropic/messages", *(f"openai/{name}" for name in openai)]
+    ollama = ("ollama/chat", "ollama/generate")
+    assert names == ["anthropic/messages", *ollama, *(f"openai/{name}" for name in openai)]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

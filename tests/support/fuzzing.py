@@ -238,6 +238,10 @@ def check_error(call: Call, response: httpx.Response) -> None:
         return
     body = response.json()
     error = body["error"]
+    if call.path.startswith("/api/") and isinstance(error, str):  # Ollama's
+        assert error, body
+        assert body.keys() == {"error"}, body
+        return
     assert isinstance(error["message"], str), body
     assert error["message"], body
     assert isinstance(error["type"], str), body
@@ -297,6 +301,9 @@ async def _outcome(client: httpx.AsyncClient, call: Call, patience: float) -> st
         check_error(call, response)
     elif response.headers.get("content-type", "").startswith("text/event-stream"):
         _check_stream(response.text)
+    elif response.headers.get("content-type") == "application/x-ndjson":
+        told = [json.loads(line).get("error", "") for line in response.text.splitlines()]
+        assert not any("the server failed" in error for error in told), told
     return str(response.status_code)
 
 

@@ -6,7 +6,9 @@ Its process is forked from one that has imported the gateway already: importing 
 import contextlib
 import multiprocessing
 import os
+import random
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
@@ -25,6 +27,14 @@ FAKE = ModelEntry("fake", "fake", 1000, "fake")
 
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(["orchard.gateway.http.server", "tests.support.warm_gateway", __name__])
+
+
+def unused_port() -> int:
+    """Return a free port that the system gives to nobody who asks for any port."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 class ServerProcess:
@@ -148,8 +158,9 @@ def _run(
         prepare()
     if not spare:
         pools._REFILL_SECONDS = 3600.0
-    sock = listen.bind_socket(settings.host, settings.port)
-    answer.send(sock.getsockname()[1])
+    sockets, problem = listen.bind_sockets(settings)
+    assert problem is None, problem
+    answer.send(sockets[0].getsockname()[1])
     answer.close()
     pool = pools.Pool(Registry(models, settings) if models else Registry.from_settings(settings), settings)
-    server.run_server(create_app(pool, settings), pool, settings, sock)
+    server.run_server(create_app(pool, settings), pool, settings, sockets)

@@ -8,7 +8,7 @@ import resource
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,12 +45,14 @@ def serve_models(settings: Settings, notes: Iterable[str] = (), places: Places |
     from orchard.gateway.models.sources import DEMO
 
     registry = registry_of(settings, places) if places and places.has_file else Registry.from_settings(settings)
-    from orchard.gateway.http.listen import bind_socket
+    from orchard.gateway.http.listen import bind_sockets
     from orchard.gateway.pool.worker_process import launch
 
     for note in (*notes, *unserved_lines(registry)):
         print(f"orchard: {note}", file=sys.stderr)
-    sock = bind_socket(settings.host, settings.port)
+    sockets, problem = bind_sockets(settings)
+    if problem:
+        print(f"orchard: {problem}", file=sys.stderr)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -64,13 +66,16 @@ def serve_models(settings: Settings, notes: Iterable[str] = (), places: Places |
     from orchard.gateway.routes.app import create_app
 
     kinds = {entry.id: entry.kind for entry in registry.configured_models()} or {DEMO: "text"}
-    text = banner(kinds, base_url(settings.host, sock), has_keys=settings.asks_for_keys, has_console=settings.console)
-    if not settings.asks_for_keys and not ipaddress.ip_address(sock.getsockname()[0]).is_loopback:
+    urls = [base_url(settings.host, one) for one in sockets]
+    text = banner(kinds, urls[0], has_keys=settings.asks_for_keys, has_console=settings.console, more_urls=urls[1:])
+    if not settings.asks_for_keys and not ipaddress.ip_address(sockets[0].getsockname()[0]).is_loopback:
         text += "\nAnyone who can reach this machine over the network can use the server: it needs no API key."
     line = ProgressLine.of_terminal()
     pool = Pool(registry, settings, launched)
     app = create_app(pool, settings, reports=places.settings if places else ())
-    run_server(app, pool, settings, sock, on_ready=lambda: print(text, flush=True), on_tick=line.show if line else None)
+    run_server(
+        app, pool, settings, sockets, on_ready=lambda: print(text, flush=True), on_tick=line.show if line else None
+    )
 
 
 def unserved_lines(registry: "Registry") -> list[str]:
@@ -98,7 +103,14 @@ def local_url() -> str:
     return server_url(os.environ.get("ORCHARD_HOST", default.host), os.environ.get("ORCHARD_PORT", default.port))
 
 
-def banner(kinds: Mapping[str, str], url: str, *, has_keys: bool = False, has_console: bool = True) -> str:
+def banner(
+    kinds: Mapping[str, str],
+    url: str,
+    *,
+    has_keys: bool = False,
+    has_console: bool = True,
+    more_urls: Sequence[str] = (),
+) -> str:
     """Return the text to print once the server listens: its address, the models it loads, and what to try next.
 
     `kinds` maps the name of each model, at least one, to its kind.
@@ -119,7 +131,7 @@ def banner(kinds: Mapping[str, str], url: str, *, has_keys: bool = False, has_co
     console = f"  in a browser  {url}/\n" if has_console else ""
     tiny = f", which is tiny\n  a real model  {_command_name()} pull {REAL_MODEL}" if models == [DEMO] else ""
     return f"""\
-Orchard {__version__} listens at {url}
+Orchard {__version__} listens at {" and ".join([url, *more_urls])}
   models        {names}{tiny}
 {chat}{console}  ask it        curl {url}{task.addresses[0]} {key}{content}
   OpenAI SDKs   base_url="{url}/v1", {sdk_key}

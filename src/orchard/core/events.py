@@ -65,12 +65,14 @@ class Usage(Struct, frozen=True, array_like=True):
 class Summary(Struct, frozen=True, array_like=True):
     """A summary replaced this many of the oldest messages, besides system messages, because they didn't fit.
 
-    `prompt_tokens` and `completion_tokens` were used to make the summary; 0 if it was cached.
+    `prompt_tokens` and `completion_tokens` were used to make the summary; 0 if it was cached. `dropped`: there is no
+    summary; the messages were dropped.
     """
 
     messages: int
-    prompt_tokens: int
-    completion_tokens: int
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    dropped: bool = False
 
 
 class SettledSampling(Struct, frozen=True, array_like=True):
@@ -154,13 +156,15 @@ class Finished(Struct, frozen=True, array_like=True, tag="finished"):
     """All choices are complete; `reasons[i]` says why choice i ended.
 
     `stops[i]` is the stop string that ended it, if any; `stops` is empty if no stop string ended a choice.
-    `first_token_seconds`: how long each part took in the worker, until it had the first token.
+    `first_token_seconds`: how long each part took in the worker, until it had the first token. `later_seconds`: how
+    long the worker took from then on.
     """
 
     reasons: tuple[FinishReason, ...]
     usage: Usage
     stops: tuple[str | None, ...] = ()
     first_token_seconds: dict[Part, float] = {}
+    later_seconds: float = 0.0
 
 
 class Failed(Struct, frozen=True, array_like=True, tag="failed"):
@@ -217,12 +221,13 @@ class Choice(Struct):
 
 
 class Collected(Struct):
-    """All answers of a finished stream."""
+    """All answers of a finished stream, and its last event."""
 
     choices: list[Choice]
     usage: Usage
     summary: Summary | None = None
     outputs: list[Output] = field(default_factory=list)
+    end: Finished | None = None
 
 
 class _PartialChoice(Struct):
@@ -270,7 +275,7 @@ class Collector:
                 case Finished(reasons, usage, stops):
                     ends = zip(reasons, stops or [None] * len(reasons), strict=True)
                     choices = [self._choices[index].choice(*end) for index, end in enumerate(ends)]
-                    self.result = Collected(choices, usage, self._summary, self._outputs)
+                    self.result = Collected(choices, usage, self._summary, self._outputs, event)
                 case Failed():
                     raise event.error()
                 case Output():

@@ -47,6 +47,8 @@ _WINDOW_KEYS = (
     "max_target_positions",
     "model_max_length",
 )
+_DTYPE_KEYS = ("dtype", "torch_dtype")
+_DTYPES = {"float32": ("f32", 32), "float16": ("f16", 16), "bfloat16": ("bf16", 16)}
 _TEXT_PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
 _MAX_NESTING = 4
 # transformers writes 10^30 if a tokenizer or a configuration has no limit.
@@ -148,6 +150,25 @@ def _valid_tokens(value: object) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _NO_LIMIT:
         return value
     return None
+
+
+def architecture(config: Mapping[str, Any]) -> str:
+    """Return the name of a model's architecture; empty if its config.json names none."""
+    kind = config.get("model_type")
+    return kind if isinstance(kind, str) else ""
+
+
+def weight_format(config: Mapping[str, Any]) -> tuple[str, int]:
+    """Return the format of most weights, such as "4bit" or "bf16" ("" if unknown), and how many bits a weight has."""
+    for key in ("quantization", "quantization_config"):
+        quantised = found if isinstance(found := config.get(key), dict) else {}
+        bits = quantised.get("bits")
+        if isinstance(bits, int) and not isinstance(bits, bool) and 1 <= bits <= 8:
+            return f"{bits}bit", bits
+    dtype = next(
+        (part[key] for part in _text_parts(config) for key in _DTYPE_KEYS if isinstance(part.get(key), str)), ""
+    )
+    return _DTYPES.get(dtype, ("", 16))
 
 
 def absurd_size(config: Mapping[str, Any]) -> str | None:

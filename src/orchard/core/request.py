@@ -8,6 +8,7 @@ from orchard.core.setting import Positive
 
 Priority = Literal["interactive", "normal", "background"]
 Overflow = Literal["error", "summarize"]
+LongInput = Overflow | Literal["drop"]
 
 JSON_BODY = "-H 'content-type: application/json' -d"
 """The arguments of `curl` before a body in JSON."""
@@ -92,7 +93,8 @@ class Request(Struct, frozen=True):
 
     `priority` decides which waiting request goes first. `adapter` is a LoRA adapter that the configuration allows.
     `ttl` replaces the model's own: the model is unloaded after that many seconds without a request. `overflow` says
-    how to treat a conversation that exceeds the context window; None: as the server's settings say. What a model caches
+    how to treat a conversation that exceeds the context window; None: as the server's settings say; "drop": its oldest
+    messages are dropped. What a model caches
     of a request is only used for requests with the same `cache_scope`. `cache_salt` is the request's part of this.
     """
 
@@ -102,7 +104,7 @@ class Request(Struct, frozen=True):
     priority: Priority = "normal"
     adapter: Adapter | None = None
     ttl: float | None = None
-    overflow: Overflow | None = None
+    overflow: LongInput | None = None
     sender: Sender = Sender()
     cache_scope: str = ""
     cache_salt: str | None = None

@@ -30,3 +30,8 @@ class Stopwatch:
         """Count the last lap, for a part."""
         self.lap(part)
         self.is_running = False
+
+    @property
+    def seconds_since_stop(self) -> float:
+        """The seconds since it was stopped; 0 while it runs."""
+        return 0.0 if self.is_running else self._clock() - self._lap_began

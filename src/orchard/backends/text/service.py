@@ -111,7 +111,8 @@ class _LiveRequest:
             accepted_prediction_tokens=sum(use.accepted_tokens for use in self.predictions),
             rejected_prediction_tokens=sum(use.rejected_tokens for use in self.predictions),
         )
-        return Finished(tuple(reasons), usage, stops if any(stops) else (), self.stopwatch.seconds)
+        later = self.stopwatch.seconds_since_stop
+        return Finished(tuple(reasons), usage, stops if any(stops) else (), self.stopwatch.seconds, later)
 
 
 class TextService(Service):

@@ -1,7 +1,6 @@
 """`orchard models` and `orchard rm`: the models on this machine."""
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -60,8 +59,5 @@ def remove_model(repo: str, *, sure: bool = False) -> None:
     size = decimal(sum(file.stat().st_size for file in files))
     if not sure and not typer.confirm(f"Delete {repo}, {size} in {folder}?"):
         raise typer.Abort
-    try:
-        shutil.rmtree(folder)
-    except OSError as error:
-        raise OrchardError("internal", f"{folder} can't be deleted: {error.strerror}") from None
+    hub_cache.delete_repo(folder)
     typer.echo(f"{repo} is deleted; {size} are free again")

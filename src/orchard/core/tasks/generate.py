@@ -112,9 +112,10 @@ class Generate(Task, frozen=True, tag="generate"):
     tokens do. `continue_last`: the answer continues the last message, which is the assistant's.
     `tools`: the functions that may be called; `must_call`: the answer is at least one call. `parallel_tool_calls`
     False: an answer ends with its first call. `grammar` is enforced for an answer's text; it can't be combined with
-    `must_call`. `max_tokens` None: until the context window is full; 0 only with a raw prompt. `stop`: texts that end
-    the answer and are not part of it. `n`: how many answers. `top_logprobs` None: no log-probabilities; k: those of the
-    sampled token and of the k likeliest. `template_args`: extra variables for the model's chat template.
+    `must_call`. `max_tokens` None: until the context window is full; 0 only with a raw prompt. `window`: the most
+    tokens of prompt and answer together, if fewer than the model's context window. `stop`: texts that end the answer
+    and are not part of it. `n`: how many answers. `top_logprobs` None: no log-probabilities; k: those of the sampled
+    token and of the k likeliest. `template_args`: extra variables for the model's chat template.
     `thinking_budget`: after this many tokens of reasoning the answer must begin. `hide_reasoning`: no `Reasoning`
     events.
     `speculates` False: no tokens are guessed and verified together. `prediction`: text that the caller expects in the
@@ -150,6 +151,7 @@ class Generate(Task, frozen=True, tag="generate"):
     hide_reasoning: bool = False
     speculates: bool = True
     prediction: str = ""
+    window: int | None = None
 
     @property
     def choices(self) -> int:
@@ -209,6 +211,30 @@ def replace_task_media(task: Generate, found: Iterator[MediaPart | TextPart]) ->
 
     messages = (replace(message, parts=tuple(map(replace_in, message.parts))) for message in task.messages)
     return replace(task, messages=tuple(messages))
+
+
+def count_droppable_messages(task: Generate) -> int:
+    """Return how many of the oldest messages may be dropped if a conversation doesn't fit.
+
+    System messages and the last turn are always kept.
+    """
+    last = max((i for i, message in enumerate(task.messages) if message.role != "tool"), default=0)
+    return sum(message.role != "system" for message in task.messages[:last])
+
+
+def drop_oldest(task: Generate, count: int) -> Generate:
+    """Return a task without its `count` oldest non-system messages, and without the results of their calls."""
+    kept: list[Message] = []
+    calls: set[str] = set()
+    for message in task.messages:
+        if message.role != "system" and count > 0:
+            count -= 1
+            continue
+        parts = tuple(part for part in message.parts if not isinstance(part, ToolResultPart) or part.call_id in calls)
+        if parts or not message.parts:
+            kept.append(replace(message, parts=parts))
+        calls |= {part.id for part in message.parts if isinstance(part, ToolCallPart)}
+    return replace(task, messages=tuple(kept))
 
 
 def summary_message(summary: str) -> Message:

@@ -1,5 +1,8 @@
 """What the answers of all dialects share."""
 
+import sys
+from array import array
+
 # JSON needs no escapes for these, but clients that use str.splitlines() take them for line ends.
 _LINE_ENDS = ((b"\xc2\x85", b"\\u0085"), (b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"))
 
@@ -14,3 +17,11 @@ def escape_line_ends(encoded: bytes) -> bytes:
 def hex_id(request_id: str) -> str:
     """Return the part of a request's id that the ids of its answer contain."""
     return request_id.removeprefix("req_").replace("-", "")
+
+
+def vector_floats(vector: bytes) -> list[float]:
+    """Return the numbers of a vector in little-endian float32."""
+    found = array("f", vector)
+    if sys.byteorder == "big":
+        found.byteswap()
+    return found.tolist()

@@ -5,10 +5,8 @@ are another extension: mlx_vlm.server also takes the parts of a message, each as
 """
 
 import base64
-import sys
-from array import array
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -28,6 +26,7 @@ from orchard.dialects.common.fields import (
 )
 from orchard.dialects.common.json_body import FreeForm, invalid_field, require, type_words
 from orchard.dialects.common.media import Detail
+from orchard.dialects.common.output import vector_floats
 from orchard.dialects.openai.chat.messages import MessageReader
 from orchard.dialects.openai.chat.schema import Messages
 from orchard.dialects.openai.fields import ImageUrl, image_part
@@ -101,7 +100,7 @@ class EmbeddingsCall(Struct, frozen=True):
     def complete(self, result: Collected) -> bytes:
         """Return the body of the response."""
         made = sorted(result.outputs, key=lambda output: output.choice)
-        write = _vector_base64 if self.base64 else _vector_floats
+        write = _vector_base64 if self.base64 else vector_floats
         data = [
             {"object": "embedding", "index": output.choice, "embedding": write(output.read(Embedding).vector)}
             for output in made
@@ -197,10 +196,3 @@ def _input_part(part: InputPart, path: str) -> TextPart | MediaPart:
 
 def _vector_base64(vector: bytes) -> str:
     return base64.b64encode(vector).decode()
-
-
-def _vector_floats(vector: bytes) -> list[float]:
-    found: array[Any] = array("f", vector)
-    if sys.byteorder == "big":
-        found.byteswap()
-    return found.tolist()

@@ -13,6 +13,8 @@ from orchard.gateway.http.budget import Budget, Share
 # Of a body that is too large, read and drop at most this much, so that its sender begins to read the response.
 _DRAIN_BYTES = 256 * 1024 * 1024
 _DRAIN_SECONDS = 2.0
+# Browsers send one of these with each POST of a page.
+_PAGE_HEADERS = {"origin", "sec-fetch-site"}
 
 
 class BodyReader:
@@ -24,13 +26,13 @@ class BodyReader:
         self._timeout = settings.body_timeout
         self._budget = budget
 
-    async def read(self, http: Request) -> bytes:
-        """Return the whole body.
+    async def read(self, http: Request, *, takes_any_type: bool = False) -> bytes:
+        """Return the whole body; with `takes_any_type`, what no web page has sent may have any content type.
 
         Raise OrchardError: payload_too_large, timeout, overloaded if too many bytes are arriving already, cancelled if
         the client leaves, invalid_request if the body is compressed or its content type is not JSON.
         """
-        if not is_json(http):
+        if not (is_json(http) or (takes_any_type and _PAGE_HEADERS.isdisjoint(http.headers))):
             given = http.headers.get("content-type")
             message = f"must be application/json, not '{given}'" if given else "is missing"
             message = f"the content type {message}: send the header 'content-type: application/json'"

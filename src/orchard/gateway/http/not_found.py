@@ -28,19 +28,9 @@ _NOT_SERVED = {
     "videos": "videos are not served",
 }
 _PULL = "'orchard pull ID' on the server's machine downloads a model"
-_RM = "'orchard rm ID' on the server's machine deletes a model"
 # Routes of other servers: Ollama, LM Studio, llama.cpp and small servers.
 _ELSEWHERE = {
     "/v1": "it is the beginning of routes such as /v1/chat/completions",
-    "/api/chat": "use /v1/chat/completions",
-    "/api/generate": "use /v1/completions",
-    "/api/tags": "use /v1/models",
-    "/api/show": "use /v1/models/{id}",
-    "/api/ps": "use /health",
-    "/api/version": "use /",
-    "/api/embed": "use /v1/embeddings",
-    "/api/pull": _PULL,
-    "/api/delete": _RM,
     "/api/v1/chat": "use /v1/responses",
     "/api/v1/models/load": "use /v1/models/{id}/load",
     "/api/v1/models/unload": "use /v1/models/{id}/unload",

@@ -6,7 +6,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import FrameType
 
@@ -37,7 +37,7 @@ def run_server(
     app: ASGIApp,
     pool: Pool,
     settings: Settings,
-    sock: socket.socket,
+    sockets: Sequence[socket.socket],
     *,
     on_ready: Callable[[], None] | None = None,
     on_tick: Callable[[Mapping[str, ModelStatus]], None] | None = None,
@@ -67,7 +67,7 @@ def run_server(
     # Before uvicorn installs its handlers, so that no signal is lost.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, server.handle_exit)
-    server.run(sockets=[sock])
+    server.run(sockets=list(sockets))
 
 
 def _connection_limit() -> int:

@@ -4,6 +4,7 @@ import functools
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct, structs
 
@@ -15,7 +16,7 @@ from orchard.core.request import LoadOptions, Task
 from orchard.core.tasks.speak import Speak, SpeechOptions
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models import sources
-from orchard.gateway.models.model_files import ModelFiles
+from orchard.gateway.models.model_files import ModelFiles, read_chat_template
 from orchard.kinds import KINDS, Backend, kind_by_name
 
 
@@ -26,7 +27,7 @@ class ModelEntry(Struct, frozen=True):
     Hugging Face Hub. `configured`: the configuration or the command line names it. `base`: the id of the model without
     the adapter. `voices`: those of a speech model. `ttl`: seconds without a request after which it
     is unloaded. `size_bytes`: the size of its weights; `kept_bytes`: of those that are never quantised. `created`: when
-    its files were made, in seconds since the epoch.
+    its files were made, in seconds since the epoch. `architecture`, `quantization`, `parameters`: see `ModelFiles`.
     """
 
     id: str
@@ -47,6 +48,9 @@ class ModelEntry(Struct, frozen=True):
     repo: str | None = None
     revision: str | None = None
     created: int = 0
+    architecture: str = ""
+    quantization: str = ""
+    parameters: int = 0
 
     @property
     def is_bundled(self) -> bool:
@@ -85,6 +89,25 @@ class ModelEntry(Struct, frozen=True):
     def tasks(self) -> tuple[type[Task], ...]:
         """The tasks that it serves."""
         return self.backend.tasks_with(self.options)
+
+    @property
+    def chat_template(self) -> str:
+        """Its chat template; empty if it has none. This reads files."""
+        if self.text.chat_template_file:
+            return _read_template(self.text.chat_template_file)
+        try:
+            return read_chat_template(self.path, folder_files.list_names(self.path)) if self.path else ""
+        except (OSError, ValueError):
+            return ""
+
+    @property
+    def generation_config(self) -> dict[str, Any]:
+        """Its generation_config.json; empty if it has none. This reads a file."""
+        try:
+            found = folder_files.read_json(Path(self.path, "generation_config.json")) if self.path else {}
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def serves(self, task: type[Task]) -> bool:
         """Return whether it can do a task."""
@@ -131,6 +154,9 @@ def with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelS
         size_bytes=files.size_bytes,
         kept_bytes=files.kept_bytes,
         created=files.created,
+        architecture=files.architecture,
+        quantization=files.quantization,
+        parameters=files.parameters,
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from orchard import folder_files
-from orchard.core.model_config import Capability, capabilities, context_window
+from orchard.core.model_config import Capability, architecture, capabilities, context_window, weight_format
 from orchard.core.voices import voices
 from orchard.gateway.models.gguf import FIND, GGUF, is_gguf
 from orchard.gateway.models.pipeline_files import read_pipeline_weights
@@ -50,6 +50,12 @@ class ModelFiles(Struct, frozen=True):
     """The voices of a speech model."""
     kept_bytes: int = 0
     """The bytes of weights that are never quantised while a pipeline is loaded."""
+    architecture: str = ""
+    """The model type that its config.json names."""
+    quantization: str = ""
+    """The format of most weights, such as 4bit or bf16."""
+    parameters: int = 0
+    """How many parameters it has; 0: unknown."""
 
 
 class _NamedTemplate(Struct):
@@ -110,9 +116,21 @@ def _read_folder(folder: str) -> ModelFiles | str:
         size = _weights_bytes(folder, names, KINDS[kind])
         if KINDS[kind].has_tokenizer and not str(config.get("model_type")).endswith(_HEAD):
             _check_tokenizer(folder, names)
-        able = capabilities(kind, _chat_template(folder, names))
+        able = capabilities(kind, read_chat_template(folder, names))
         window = _context_window(folder, names, config)
-        return ModelFiles(kind, window, able, size, _creation_time(folder, "config.json"), voices(config))
+        form, bits = weight_format(config)
+        weights = [os.path.join(folder, name) for name in names if KINDS[kind].weights.fullmatch(name)]
+        return ModelFiles(
+            kind,
+            window,
+            able,
+            size,
+            _creation_time(folder, "config.json"),
+            voices(config),
+            architecture=architecture(config),
+            quantization=form,
+            parameters=folder_files.count_parameters(weights, bits),
+        )
     except (OSError, ValueError) as error:
         return str(error)
 
@@ -197,7 +215,7 @@ def _decode_file(folder: str, name: str, as_type: type[T]) -> T:
         raise ValueError(f"its {name} can't be read ({error})") from None
 
 
-def _chat_template(folder: str, names: Collection[str]) -> str:
+def read_chat_template(folder: str, names: Collection[str]) -> str:
     """Return the chat template, or all of them, as text, from where transformers reads it; empty if there is none."""
     with suppress(OSError, ValueError):
         if "chat_template.jinja" in names:

@@ -165,6 +165,11 @@ class ServedModel:
         finally:
             self._seek()
 
+    def keep_for(self, seconds: float) -> None:
+        """Unload it after so many seconds without a request, until a request comes that says something else."""
+        self._ttl = seconds
+        self._unload_or_idle()
+
     async def unload(self) -> bool:
         """End its process once its requests have ended, and wait until its memory is free; False: it had no process.
 

@@ -16,17 +16,18 @@ from orchard.gateway.replies.warnings import warning_header
 
 VOICE_HEADER = "x-voice"
 SUMMARY_HEADER = "x-orchard-summarized-messages"
+DROP_HEADER = "x-orchard-dropped-messages"
 
 _KEEP_ALIVE = b": keep-alive\n\n"
 _GONE = Failed("cancelled", "the client closed the connection")
-_SSE_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+_SSE_TYPE = "text/event-stream; charset=utf-8"
 
 
 class Encoder(Protocol):
     """A dialect's streaming form of one response."""
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        """Return the server-sent events for these events."""
+        """Return the server-sent events, or what else the stream consists of, for these events."""
         ...
 
 
@@ -36,6 +37,17 @@ class KeepsAlive(Protocol):
 
     def keep_alive(self) -> bytes:
         """Return the keep-alive event."""
+        ...
+
+
+@runtime_checkable
+class WritesLines(Protocol):
+    """An encoder whose stream is lines of a media type, such as JSON, and not server-sent events."""
+
+    line_type: str
+
+    def keep_alive(self) -> bytes:
+        """Return what may stand before a line without changing it."""
         ...
 
 
@@ -91,7 +103,9 @@ class EventResponse(Response):
         if events and isinstance(events[0], Failed):
             await error_response(scope, events[0].error())(scope, receive, send)
             return
-        await send({"type": "http.response.start", "status": 200, "headers": [*_SSE_HEADERS, *started_headers(events)]})
+        kind = encoder.line_type if isinstance(encoder, WritesLines) else _SSE_TYPE
+        headers = [(b"content-type", kind.encode()), (b"cache-control", b"no-cache"), *started_headers(events)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
         more = True
         while more:
             body = encoder.encode(events) if events else _keep_alive_bytes(encoder, self._stream.waits_for())
@@ -114,8 +128,8 @@ async def wait_for_disconnect(receive: Receive) -> None:
 
 
 def summary_header(summary: Summary | None) -> dict[str, str]:
-    """Return the header with the number of messages that a summary replaced, if one did."""
-    return {SUMMARY_HEADER: str(summary.messages)} if summary else {}
+    """Return the header with the number of messages that a summary replaced, or that were dropped, if any."""
+    return {DROP_HEADER if summary.dropped else SUMMARY_HEADER: str(summary.messages)} if summary else {}
 
 
 def started_headers(events: Sequence[Event]) -> list[tuple[bytes, bytes]]:
@@ -132,6 +146,8 @@ def not_stored_header(error: OrchardError) -> dict[str, str]:
 
 
 def _keep_alive_bytes(encoder: Encoder, note: str) -> bytes:
-    """Return keep-alive bytes. A comment says what the caller waits for."""
+    """Return keep-alive bytes. In server-sent events, a comment says what the caller waits for."""
+    if isinstance(encoder, WritesLines):
+        return encoder.keep_alive()
     comment = f": {note}\n\n".encode() if note else b""
     return comment + encoder.keep_alive() if isinstance(encoder, KeepsAlive) else comment or _KEEP_ALIVE

@@ -18,7 +18,7 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Failed, Usage
 from orchard.core.fair_queue import has_place
-from orchard.core.tasks.generate import Count, generate_task
+from orchard.core.tasks.generate import Count, count_droppable_messages, generate_task
 from orchard.dialects.openai.responses.call import ResponseCall
 from orchard.dialects.openai.responses.encode import ResponseEncoder, compaction_body
 from orchard.dialects.openai.responses.parse import Draft
@@ -38,6 +38,7 @@ from orchard.gateway.store.responses import RUNNING, Past, ResponseRecord
 from orchard.gateway.store.side_files import Owner, SealKey
 from orchard.gateway.store.store import ResponseStore, Transaction
 from orchard.gateway.summarize import internal_request
+from orchard.gateway.summarize.dropping import count_messages_to_drop, drop_messages
 from orchard.gateway.summarize.overflow import Overflow
 
 log = logging.getLogger("orchard.gateway.responses.service")
@@ -143,7 +144,8 @@ class Responses:
         """Return the number of tokens of a request's input. Raise OrchardError if it can't be counted."""
         call = await self.prepare(caller, draft, request_id, None)
         request = replace(call.request, task=Count(generate_task(call.request)))
-        if not call.count_droppable_messages():  # otherwise an answer would drop messages, so the input may be too long
+        may_drop = call.may_drop and count_droppable_messages(generate_task(call.request))
+        if not may_drop:  # otherwise an answer would drop messages, so the input may be too long
             request = self._overflow.limit_count(request)
         return await internal_request.count_tokens(self.pool, request)
 
@@ -181,14 +183,9 @@ class Responses:
 
         If the caller allows it, drop the oldest messages, as few as possible, so that the request fits.
         """
-        dropped, least, most = 0, 0, call.count_droppable_messages()
-        while least < most:
-            if await self._fits(call, dropped):
-                most = dropped
-            else:
-                least = dropped + 1
-            dropped = (least + most) // 2
-        request = call.drop_oldest(most) if most else call.request
+        request = call.request
+        if call.may_drop:
+            request = drop_messages(request, await count_messages_to_drop(self.pool, request))
         return self._overflow.wrap(request, self.pool.stream(request))
 
     async def _begin(self, caller: Caller, call: ResponseCall) -> Run:
@@ -307,13 +304,6 @@ class Responses:
             await asyncio.sleep(min(_SWEEP_SECONDS, self.settings.responses_ttl / 2))
             with contextlib.suppress(OrchardError):
                 await self._call_store(self._store.sweep)
-
-    async def _fits(self, call: ResponseCall, dropped: int) -> bool:
-        request = call.drop_oldest(dropped)
-        window = self.pool.find(request.model, request.adapter).entry.context_window
-        counted = replace(request, id=f"{request.id}-{dropped}", task=Count(generate_task(request)))
-        tokens = await internal_request.unless_too_long(internal_request.count_tokens(self.pool, counted))
-        return tokens is not None and (window is None or tokens < window)
 
 
 class _Answer(EventResponse):

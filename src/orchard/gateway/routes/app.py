@@ -25,7 +25,7 @@ from orchard.gateway.http.request_context import RequestContextMiddleware
 from orchard.gateway.media.fetch import Fetcher
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.errors import Dialects, error_response
-from orchard.gateway.replies.event_response import SUMMARY_HEADER, VOICE_HEADER
+from orchard.gateway.replies.event_response import DROP_HEADER, SUMMARY_HEADER, VOICE_HEADER
 from orchard.gateway.replies.warnings import WARNING_HEADER
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import error_responses
@@ -84,7 +84,15 @@ def create_app(
         allow_methods=["*"],
         allow_headers=["*"],
         allow_private_network=True,
-        expose_headers=["request-id", "x-request-id", "retry-after", SUMMARY_HEADER, VOICE_HEADER, WARNING_HEADER],
+        expose_headers=[
+            "request-id",
+            "x-request-id",
+            "retry-after",
+            SUMMARY_HEADER,
+            DROP_HEADER,
+            VOICE_HEADER,
+            WARNING_HEADER,
+        ],
     )
 
 

@@ -32,6 +32,7 @@ def error_responses(schema: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
 
 _EVENTS = {"text/event-stream": {"schema": TEXT}}
 _JSON = {"application/json": {"schema": {"type": "object"}}}
+LINES: dict[str, Any] = {"application/x-ndjson": {"schema": TEXT}} | _JSON
 PICTURE: dict[str, Any] = {"image/*": {"schema": {"type": "string", "format": "binary"}}}
 SOUND: dict[str, Any] = {"audio/*": {"schema": {"type": "string", "format": "binary"}}}
 

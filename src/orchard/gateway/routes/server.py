@@ -19,6 +19,9 @@ from orchard.gateway.recent_logs import RECENT
 from orchard.gateway.routes import console, docs
 from orchard.gateway.routes.app_state import AppState
 
+# Some of Ollama's clients look for this text.
+_OLLAMA = "Ollama is running"
+
 _Window = Annotated[int | None, Query(ge=1, le=WINDOW_SECONDS)]
 _LogLimit = Annotated[int, Query(ge=1, le=1000)]
 _LogLevel = Literal["info", "warning", "error", "critical"]
@@ -41,15 +44,20 @@ def _add_root_routes(routes: APIRouter, site: AppState) -> None:
 
     @routes.get("/", response_model=dict[str, str])
     def root(http: Request) -> Response:  # in a thread, because it may read a file
-        """Say what this server is, and where to read more; browsers get the console."""
+        """Say what this server is, and where to read more; browsers get the console.
+
+        At the second port (`also_port`), say what Ollama says.
+        """
+        if _is_at_second_port(site, http):
+            return PlainTextResponse(_OLLAMA)
         if has_console and "text/html" in http.headers.get("accept", ""):
             return console.file_response(http, "index.html")
         about = {"name": "Orchard", "version": __version__, "docs": "/docs", "openapi": "/openapi.json"}
         return JSONResponse(about, headers={"vary": "Accept"})
 
     @routes.head("/", include_in_schema=False)
-    async def root_head() -> Response:
-        return Response()
+    async def root_head(http: Request) -> Response:
+        return PlainTextResponse(_OLLAMA) if _is_at_second_port(site, http) else Response()
 
     @routes.get("/docs", include_in_schema=False)
     async def show_docs(http: Request) -> HTMLResponse:
@@ -155,6 +163,11 @@ def _add_log_routes(routes: APIRouter) -> None:
         http.state.caller.check_sees_server("the lines of the log")
         lines, more = RECENT.page(after, limit, level)
         return {"object": "list", "data": to_builtins(lines), "has_more": more}
+
+
+def _is_at_second_port(site: AppState, http: Request) -> bool:
+    _, port = http.scope["server"] or ("", None)
+    return port is not None and port == site.settings.also_port != site.settings.port
 
 
 def _visible_state(callers: Callers, caller: Caller, state: CacheState) -> CacheState:

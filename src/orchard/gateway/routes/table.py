@@ -8,6 +8,7 @@ from fastapi import APIRouter
 
 from orchard.core.tasks.rerank import Rerank
 from orchard.dialects.anthropic import errors as anthropic_errors
+from orchard.dialects.ollama import errors as ollama_errors
 from orchard.dialects.openai import errors as openai_errors
 from orchard.dialects.openai import rerank
 from orchard.dialects.openai.responses import errors as responses_errors
@@ -20,7 +21,10 @@ from orchard.gateway.routes import (
     conversations,
     embeddings,
     images,
+    lmstudio,
     models,
+    ollama,
+    ollama_models,
     realtime,
     requests,
     responses,
@@ -54,6 +58,7 @@ _COHERE = ("/v2",)
 _AZURE = ("/openai", "/openai/v1")
 _DEPLOYMENT = ("/openai/deployments/{deployment:path}",)
 _AZURE_AI = ("/models",)
+_LM_STUDIO = ("/api/v0",)
 
 _RERANK = "Order documents by their relevance to a query: https://docs.cohere.com/reference/rerank."
 _SCORE = "Score pairs of texts: https://docs.vllm.ai/en/latest/models/pooling_models/scoring."
@@ -148,6 +153,23 @@ ROUTES: list[RouteGroup] = [
         tag="Azure OpenAI",
     ),
     RouteGroup(images.add_deployment_images_routes, openai_errors.azure_error_answer, _DEPLOYMENT, tag="Azure OpenAI"),
+    RouteGroup(lmstudio.add_lmstudio_routes, openai_errors.openai_error_answer, _LM_STUDIO, tag="LM Studio"),
+    RouteGroup(embeddings.add_embeddings_routes, openai_errors.openai_error_answer, _LM_STUDIO),
+    RouteGroup(
+        ollama.add_ollama_routes,
+        ollama_errors.ollama_error_answer,
+        ("/api",),
+        ("/api/chat", "/api/generate", "/api/embed", "/api/embeddings"),
+        "Ollama",
+        ollama.ERROR,
+    ),
+    RouteGroup(
+        ollama_models.add_ollama_model_routes,
+        ollama_errors.ollama_error_answer,
+        ("/api",),
+        tag="Ollama",
+        error=ollama.ERROR,
+    ),
     RouteGroup(server.add_server_routes, openai_errors.openai_error_answer, tag="Server"),
     RouteGroup(models.add_load_routes, openai_errors.openai_error_answer, tag="Server"),
     RouteGroup(requests.add_requests_routes, openai_errors.openai_error_answer, tag="Server"),

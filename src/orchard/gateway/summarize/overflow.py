@@ -1,4 +1,5 @@
-"""Conversations that exceed the context window: a summary replaces their older messages, if the caller wants that.
+"""Conversations that exceed the context window: a summary replaces their older messages, if the caller wants that, or
+the oldest messages are dropped.
 
 A request first goes to the model unchanged. If the model rejects it for its length, it is shortened and tried again,
 but only once. If it is still too long, the caller gets the first error.
@@ -20,6 +21,7 @@ from orchard.core.tasks.generate import Count, Generate, generate_task
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_stream import EventStream
+from orchard.gateway.summarize.dropping import count_messages_to_drop, drop_messages
 from orchard.gateway.summarize.internal_request import InternalRequest, unless_too_long
 from orchard.gateway.summarize.messages import LongConversation, summary_keys, transcript
 from orchard.gateway.summarize.summaries import MadeSummary, Maker, Room, Summaries
@@ -33,7 +35,7 @@ _CANCELLED = Failed("cancelled", "the request was cancelled")
 
 
 class ShortenedRequest(Struct, frozen=True):
-    """A request with a summary in place of its older messages, and the `Summary` for the caller."""
+    """A request without its older messages, mostly with a summary in their place, and the `Summary` for the caller."""
 
     request: Request
     summary: Summary
@@ -50,18 +52,18 @@ class Overflow:
     def wrap(self, request: Request, stream: EventStream) -> EventStream:
         """Return the stream of a request; if its conversation may be shortened, one that does it where needed."""
         task = request.task
-        if not self._is_wanted(request) or not isinstance(task, Generate) or task.prompt is not None:
+        if not self._may_shorten(request) or not isinstance(task, Generate) or task.prompt is not None:
             return stream
         return _Shortening(self, request, stream)
 
     def limit_count(self, request: Request) -> Request:
         """Return a request to count tokens. They must fit into the window, unless summaries are on."""
-        if self._is_wanted(request):
+        if self._may_shorten(request):
             return request
         return replace(request, task=Count(generate_task(request), must_fit=True))
 
-    def _is_wanted(self, request: Request) -> bool:
-        return (request.overflow or self._otherwise) == "summarize"
+    def _may_shorten(self, request: Request) -> bool:
+        return (request.overflow or self._otherwise) != "error"
 
     async def summarise(self, request: Request) -> MadeSummary:
         """Return a summary of a whole conversation, guided by its system messages. Raise OrchardError if it fails."""
@@ -78,6 +80,10 @@ class Overflow:
 
     async def shorten(self, request: Request, refused: Failed) -> ShortenedRequest:
         """Return a request that fits. Raise OrchardError ("context_length_exceeded") if there is none."""
+        if request.overflow == "drop":
+            dropped = await count_messages_to_drop(self.pool, request, leaves_room=True)
+            log.info("%d messages were dropped", dropped)
+            return ShortenedRequest(drop_messages(request, dropped), Summary(dropped, dropped=True))
         task, inquiry = generate_task(request), InternalRequest(self.pool, request)
         entry = self.pool.find(request.model, request.adapter).entry
         conversation = LongConversation(task.messages)

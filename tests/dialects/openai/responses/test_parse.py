@@ -20,6 +20,8 @@ from orchard.core.tasks.generate import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    count_droppable_messages,
+    drop_oldest,
     generate_task,
 )
 from orchard.dialects.openai.responses.call import ResponseCall
@@ -534,11 +536,13 @@ def test_dropping_the_oldest() -> None:
         {"role": "user", "content": "three"},
     ]
     call = make_call(input=items, instructions="Be brief.", truncation="auto")
-    assert call.count_droppable_messages() == 4
-    assert make_call(input=items).count_droppable_messages() == 0
+    task = generate_task(call.request)
+    assert count_droppable_messages(task) == 4
+    assert call.may_drop
+    assert not make_call(input=items).may_drop
 
     def left(count: int) -> list[str]:
-        texts = [part for message in generate_task(call.drop_oldest(count)).messages for part in message.parts]
+        texts = [part for message in drop_oldest(task, count).messages for part in message.parts]
         return [part.text if isinstance(part, TextPart) else type(part).__name__ for part in texts]
 
     assert left(0) == ["Be brief.", "one", "ToolCallPart", "ToolResultPart", "two", "three"]
@@ -549,7 +553,8 @@ def test_dropping_the_oldest() -> None:
 
 def test_results_at_the_end_are_not_dropped_with_their_call() -> None:
     items = [{"role": "user", "content": "one"}, CALL, {**CALL, "call_id": "call_2"}, OUTPUT]
-    assert make_call(input=[*items, {**OUTPUT, "call_id": "call_2"}], truncation="auto").count_droppable_messages() == 1
+    call = make_call(input=[*items, {**OUTPUT, "call_id": "call_2"}], truncation="auto")
+    assert count_droppable_messages(generate_task(call.request)) == 1
 
 
 REAL: dict[str, Any] = {

@@ -192,9 +192,10 @@ class Prompter:
         stopwatch.lap("queue")
         media_task = self._complete_task(task_or_media)
         task = media_task.task
-        text, tokens, media = self._tokenize_prompt(media_task, self._window, salt, stopwatch)
+        window = self._window_of(task)
+        text, tokens, media = self._tokenize_prompt(media_task, window, salt, stopwatch)
         stopwatch.lap("tokenise")
-        room = self._window - len(tokens)
+        room = window - len(tokens)
         limit = self._max_tokens if task.max_tokens is None else task.max_tokens
         max_tokens = room if limit is None else min(room, limit)
         params = self._sampling_params(task, text)
@@ -207,12 +208,16 @@ class Prompter:
         prediction = self._tokenize_prediction(task.prediction) if task.prediction else ()
         return PreparedPrompt(tokens, text, params, max_tokens, boundaries, constraint, media, prediction)
 
+    def _window_of(self, task: generate.Generate) -> int:
+        """Return the most tokens of a request's prompt and answer together."""
+        return self._window if task.window is None else min(self._window, task.window)
+
     def _tokenize_prediction(self, text: str) -> tuple[int, ...]:
         """Return the tokens of a prediction. Raise OrchardError if it is longer than the context window."""
 
         def refuse(limit: int, count: int, param: str, *, at_least: bool = False) -> None:
             if count > limit:
-                raise self._window_error(count, param, at_least)
+                raise self._window_error(limit, count, param, at_least)
 
         return tuple(self._tokenize(text, "prediction", self._window, refuse=refuse))
 
@@ -223,8 +228,9 @@ class Prompter:
 
         `salt`: as in `read_media`.
         """
-        limit = self._window if must_fit else _COUNTED_WINDOWS * self._window
-        return len(self._tokenize_prompt(self._complete_task(task_or_media), limit, salt).tokens)
+        media_task = self._complete_task(task_or_media)
+        limit = self._window_of(media_task.task) if must_fit else _COUNTED_WINDOWS * self._window
+        return len(self._tokenize_prompt(media_task, limit, salt).tokens)
 
     def input_tokens(self, prompt: str | tuple[int, ...], param: str, *, truncate: bool) -> InputTokens:
         """Return the tokens of an input to embed: a text is tokenised like a raw prompt, tokens stay as they are.
@@ -445,13 +451,14 @@ class Prompter:
 
     def _refuse_beyond(self, limit: int, count: int, param: str, *, at_least: bool = False) -> None:
         if count >= limit:
-            raise self._window_error(count, param, at_least, ", and the answer needs one more")
+            raise self._window_error(limit, count, param, at_least, ", and the answer needs one more")
 
-    def _window_error(self, count: int, param: str, at_least: bool, addition: str = "") -> OrchardError:
+    def _window_error(self, limit: int, count: int, param: str, at_least: bool, addition: str = "") -> OrchardError:
+        window = min(limit, self._window)
         # The first sentence is OpenAI's, since clients search for it.
         return OrchardError(
             "context_length_exceeded",
-            f"This model's maximum context length is {self._window} tokens. However, your {param} resulted in "
+            f"This model's maximum context length is {window} tokens. However, your {param} resulted in "
             f"{'at least ' if at_least else ''}{count} tokens{addition}. Please reduce the length of the {param}.",
             param=param,
         )

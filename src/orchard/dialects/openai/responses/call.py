@@ -6,11 +6,9 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
-from msgspec.structs import replace
 
 from orchard.core.media import MediaPart
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Message, ToolCallPart, ToolResultPart, generate_task
 from orchard.dialects.openai.output import Fields
 from orchard.dialects.openai.responses import schema as wire
 from orchard.dialects.openai.responses.tools import ServedTool
@@ -65,32 +63,10 @@ class ResponseCall(Struct, frozen=True):
         """The id of the response."""
         return f"resp_{self.hex}"
 
-    def count_droppable_messages(self) -> int:
-        """Return how many of the oldest messages may be dropped if the input doesn't fit.
-
-        System messages and the last turn are always kept.
-        """
-        if self.body.truncation != "auto":
-            return 0
-        messages = generate_task(self.request).messages
-        last = max((i for i, message in enumerate(messages) if message.role != "tool"), default=0)
-        return sum(message.role != "system" for message in messages[:last])
-
-    def drop_oldest(self, count: int) -> Request:
-        """Return the request without its `count` oldest non-system messages, and without the results of their calls."""
-        kept: list[Message] = []
-        calls: set[str] = set()
-        for message in generate_task(self.request).messages:
-            if message.role != "system" and count > 0:
-                count -= 1
-                continue
-            parts = tuple(
-                part for part in message.parts if not isinstance(part, ToolResultPart) or part.call_id in calls
-            )
-            if parts or not message.parts:
-                kept.append(replace(message, parts=parts))
-            calls |= {part.id for part in message.parts if isinstance(part, ToolCallPart)}
-        return replace(self.request, task=replace(generate_task(self.request), messages=tuple(kept)))
+    @property
+    def may_drop(self) -> bool:
+        """Whether the oldest messages may be dropped if the input doesn't fit."""
+        return self.body.truncation == "auto"
 
 
 def fixed_fields(body: wire.Body, raw: RawBody, response_id: str) -> Fields:

@@ -1,0 +1,1 @@
+"""Ollama's chat: https://docs.ollama.com/api/chat."""

@@ -1,0 +1,1 @@
+"""Ollama's generate: https://docs.ollama.com/api/generate."""
