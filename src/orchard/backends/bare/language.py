@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -21,12 +21,16 @@ def run_language_model(
     max_tokens: int,
     rounds: int,
     speed_tokens: int,
+    question: str,
+    pictures: Sequence[str],
 ) -> dict[str, Any]:
-    """Answer chats greedily, and measure the speed of decode.
+    """Answer chats and a question about pictures greedily, and measure the speed of decode.
 
     `kind`: "text" (mlx-lm) or "vision" (mlx-vlm). `rounds`: how often the decode of `speed_tokens` tokens is timed.
+    `pictures`: files; each is asked about alone.
 
-    Return for each chat the prompt's token ids and the answer (`prompts`, `texts`), `rounding` (see `_rounding`),
+    Return for each chat the prompt's token ids and the answer (`prompts`, `texts`), the answers about the pictures
+    (`pictures`; none if the library can't read them), `rounding` (see `_rounding`),
     `spread` (the standard deviation of logits), tokens per second of each round (`rates`), the bytes of the weights, of
     the peak, and of memory that can be copied in a second (`bandwidth`), and the seconds of the load.
     """
@@ -49,6 +53,7 @@ def run_language_model(
         "weights_bytes": sum(array.nbytes for _, array in tree_flatten(loop.network.parameters())),
         "peak_bytes": mx.get_peak_memory(),
         "bandwidth": _bandwidth(),
+        "pictures": [loop.describe(picture, question, max_tokens) for picture in pictures],
     }
 
 
@@ -82,8 +87,16 @@ class _Loop:
 
     def answer(self, prompt: Sequence[int], count: int) -> str:
         """Return the greedy answer."""
+        return self.decode(self.tokens(prompt, count))
+
+    def describe(self, picture: str, question: str, count: int) -> str:
+        """Return the greedy answer to a question about a picture."""
+        raise NotImplementedError
+
+    def decode(self, tokens: Iterable[int]) -> str:
+        """Return the text of tokens until the answer's end."""
         made: list[int] = []
-        for token in self.tokens(prompt, count):
+        for token in tokens:
             if token in self.end_ids:
                 break
             made.append(token)
@@ -122,8 +135,8 @@ class _VisionLoop(_Loop):
     def __init__(self, path: str) -> None:
         import mlx_vlm
 
-        self.network, processor = mlx_vlm.load(path)
-        self.tokenizer = getattr(processor, "tokenizer", processor)
+        self.network, self._processor = mlx_vlm.load(path)
+        self.tokenizer = getattr(self._processor, "tokenizer", self._processor)
         self.end_ids = frozenset(self.tokenizer.stopping_criteria.eos_token_ids)
 
     def tokens(self, prompt: Sequence[int], count: int) -> Iterator[int]:
@@ -132,6 +145,17 @@ class _VisionLoop(_Loop):
         ids = mx.array([list(prompt)])
         for token, _ in generate_step(ids, self.network, None, None, max_tokens=count, temperature=0.0):
             yield int(token)
+
+    def describe(self, picture: str, question: str, count: int) -> str:
+        from mlx_vlm.generate import generate_step
+        from mlx_vlm.prompt_utils import apply_chat_template
+        from mlx_vlm.utils import prepare_inputs
+
+        prompt = apply_chat_template(self._processor, self.network.config, question, num_images=1)
+        inputs = prepare_inputs(self._processor, images=[picture], prompts=prompt, add_special_tokens=False)
+        given = [inputs.pop(name, None) for name in ("input_ids", "pixel_values", "attention_mask")]
+        steps = generate_step(given[0], self.network, *given[1:], max_tokens=count, temperature=0.0, **inputs)
+        return self.decode(int(token) for token, _ in steps)
 
     def new_cache(self) -> list[Any]:
         from mlx_vlm.models.cache import make_prompt_cache

@@ -4,7 +4,9 @@ import asyncio
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,7 +14,8 @@ import msgspec
 from msgspec import Struct, field
 
 from orchard.cli.endpoint import ServerError, http_options, refusal_text, sse_data
-from orchard.cli.verify.texts import CHATS
+from orchard.cli.verify.media import PICTURES, draw_picture
+from orchard.cli.verify.texts import CHATS, QUESTION
 from orchard.gateway.models.entry import ModelEntry
 
 _SURE = 4
@@ -33,6 +36,7 @@ class Bare(Struct, frozen=True):
     weights_bytes: int
     peak_bytes: int
     bandwidth: float
+    pictures: list[str]
 
     @property
     def tolerance(self) -> float:
@@ -68,7 +72,9 @@ class Subject:
 
     def run_bare(self, rounds: int, speed_tokens: int, answer_tokens: int) -> Bare | None:
         """Run the library's own loop in a process of its own. Return None, and keep why, if that fails."""
-        task = {
+        task: dict[str, Any] = {
+            "question": QUESTION,
+            "pictures": [],
             "path": self.entry.path,
             "kind": self.entry.kind,
             "chats": CHATS,
@@ -77,7 +83,11 @@ class Subject:
             "speed_tokens": speed_tokens,
         }
         command = [sys.executable, "-m", "orchard.backends.bare"]
-        done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, check=False)
+        with tempfile.TemporaryDirectory() as folder:
+            for name in PICTURES if self.entry.kind == "vision" else ():
+                Path(folder, name).write_bytes(draw_picture(name))
+                task["pictures"].append(str(Path(folder, name)))
+            done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, check=False)
         try:
             return msgspec.json.decode(done.stdout.strip().rpartition("\n")[2], type=Bare)
         except msgspec.DecodeError:

@@ -23,6 +23,8 @@ CHATS = [
     _user(f"Repeat the third line.\n{numbered_lines(8)}"),
     _user(f"Which line has the largest number?\n{numbered_lines(28)}"),
 ]
+QUESTION = "What do you see?"
+"""About pictures."""
 SEEDS = (11, 12, 13)
 HOT = 1.5
 """The temperature of seeded answers: high enough that seeds differ."""
