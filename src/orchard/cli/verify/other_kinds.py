@@ -15,6 +15,8 @@ from orchard.cli.verify.texts import QUESTION, numbered_lines
 
 _TOKENS = 24
 _LOGPROBS = 20
+_MISTAKEN = "the cache mistakes one image for another"
+_NO_CACHE = "--prompt-cache-bytes 0, and report it"
 _PITCHES = (110.0, 160.0)  # Hz
 _TEXTS = ["A cat sleeps.", "The stock market fell sharply on Monday.", numbered_lines(4), numbered_lines(14)]
 _LEAST_COSINE = 0.999  # between two computations of one embedding in half precision; other texts are below 0.99
@@ -26,7 +28,10 @@ async def check_images(subject: Subject) -> Proof:
     """Compare answers about pictures alone with those in any order, company and state of the cache."""
     alone = {name: await _describe(subject, [name], caller) for caller, name in enumerate(PICTURES)}
     if len({answer.text for answer in alone.values()}) == 1:
-        return Proof(status="left out", seen="the model says the same of three different pictures")
+        if len(set(subject.bare.pictures if subject.bare else ())) < 2:
+            return Proof(status="left out", seen="the model says the same of three different pictures")
+        seen = f"three pictures get one answer, and in the library's loop different ones: {_MISTAKEN}"
+        return Proof(status="problem", seen=seen, advice=_NO_CACHE)
     # In one caller's cache, all prompts have the same text; only the pictures differ.
     later = {name: await _describe(subject, [name], 0) for name in reversed(PICTURES)}
     *described, pair = await asyncio.gather(
@@ -47,8 +52,8 @@ def _compare_pictures(subject: Subject, rounds: Sequence[tuple[dict[str, Answer]
     for name, alone, others in differing:
         mistaken = next((other for other in alone if other != name and alone[other].text == others[name].text), None)
         if mistaken:
-            told = f"the answer about {name} is the one about {mistaken}: the cache mistakes one image for another"
-            return Proof(status="problem", seen=f"{seen}; {told}", advice="--prompt-cache-bytes 0, and report it")
+            told = f"the answer about {name} is the one about {mistaken}: {_MISTAKEN}"
+            return Proof(status="problem", seen=f"{seen}; {told}", advice=_NO_CACHE)
         apart = gap(alone[name].tokens, others[name].text)
         if apart is None or apart > tolerance:
             told = f"the answer about {name} parts where rounding, {tolerance:.2g}, doesn't explain it"
@@ -100,7 +105,8 @@ async def _embed(subject: Subject, texts: Sequence[str], caller: int = 0) -> lis
 
 
 def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    return sum(map(operator.mul, one, other)) / (math.hypot(*one) * math.hypot(*other))
+    product: float = sum(map(operator.mul, one, other))
+    return product / (math.hypot(*one) * math.hypot(*other))
 
 
 @check("scores", "right", ("rerank",))

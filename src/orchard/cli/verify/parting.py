@@ -1,4 +1,4 @@
-"""How far two answers are apart where they part.
+"""How far two answers are apart: where they part, and before.
 
 Two computations of the same logits round differently, so answers may part where two tokens are nearly equally likely.
 """
@@ -30,3 +30,18 @@ def gap(tokens: Sequence[dict[str, Any]], text: str) -> float | None:
             told += piece
             behind.clear()
     return None
+
+
+def drift(tokens: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]]) -> float:
+    """Return the greatest difference of a token's log-probability between two answers, up to where they part.
+
+    Both are lists of tokens with their log-probabilities and those of the likeliest ones in their place.
+    """
+    most = 0.0
+    for token, other in zip(tokens, others, strict=False):
+        here = {bytes(one["bytes"]): one["logprob"] for one in token["top_logprobs"]}
+        there = {bytes(one["bytes"]): one["logprob"] for one in other["top_logprobs"]}
+        most = max([most, *(abs(here[name] - there[name]) for name in here.keys() & there.keys())])
+        if token["bytes"] != other["bytes"]:
+            break
+    return most

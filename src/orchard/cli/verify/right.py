@@ -5,14 +5,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from orchard.cli.verify.parting import gap
+from orchard.cli.verify.parting import drift, gap
 from orchard.cli.verify.proof import Proof, check
 from orchard.cli.verify.subject import Answer, Subject
 from orchard.cli.verify.texts import HOT, SCHEMA, SEEDS, TOOL, TOOL_CHAT
 
 ANSWER_TOKENS = 24
 _CHAT_TOKENS = 96
+_BIAS = 100  # of a logit
+_WORDS = 40
 _LOGPROBS = 5
+_LEAST_DRIFT = 0.05  # of a log-probability: less is rounding in kernels that the library's loop doesn't use
 _FIRST, _COMPANY, _GUESSING = range(3)  # callers: each has a part of the prompt cache of its own
 CALLERS = 3
 
@@ -23,12 +26,14 @@ def completions(subject: Subject) -> dict[str, dict[str, Any]]:
     """Return the requests by their names: greedy ones of several lengths, and one prompt with several seeds."""
     assert subject.bare
     prompts = subject.bare.prompts
-    limit = {"max_tokens": ANSWER_TOKENS}
-    greedy = {f"greedy {len(prompt)}": {"prompt": prompt, "temperature": 0, **limit} for prompt in prompts}
-    seeded = {
-        f"seed {seed}": {"prompt": prompts[1], "temperature": HOT, "seed": seed, "top_p": 1, **limit} for seed in SEEDS
+    greedy = {
+        f"greedy {len(prompt)}": {"prompt": prompt, "temperature": 0, "max_tokens": ANSWER_TOKENS} for prompt in prompts
     }
-    return greedy | seeded
+    # They don't end before the others have come, and draw among words, so that seeds differ where a model is sure.
+    bias = {str(token): _BIAS for token in sorted(set(prompts[-1]))[-_WORDS:]}
+    hot = {"prompt": prompts[1], "temperature": HOT, "top_p": 1, "logit_bias": bias}
+    hot |= {"max_tokens": 2 * ANSWER_TOKENS, "ignore_eos": True}
+    return greedy | {f"seed {seed}": hot | {"seed": seed} for seed in SEEDS}
 
 
 async def answers_alone(subject: Subject) -> dict[str, Answer]:
@@ -54,9 +59,16 @@ async def check_library(subject: Subject) -> Proof:
 async def check_company(subject: Subject) -> Proof:
     """Compare greedy and seeded answers alone with those of eight at once in mixed company."""
     alone = await answers_alone(subject)
-    bodies = completions(subject) | {"other": _other_request(subject)}
-    together = await subject.complete_all(bodies, _COMPANY)
-    return compare(subject, alone, together, advice=_ALONE_SET)
+    bodies = {name: body | {"logprobs": _LOGPROBS} for name, body in completions(subject).items()}
+    together = await subject.complete_all(bodies | {"other": _other_request(subject)}, _COMPANY)
+    seeds = {name: body for name, body in bodies.items() if name.startswith("seed")}
+    only_seeds = await subject.complete_all(seeds, _COMPANY)  # so that the neighbours of each have seeds, too
+    if swapped := _swapped_seeds(alone, only_seeds):
+        return Proof(status="problem", seen=swapped, advice=_ALONE_SET)
+    proof = compare(subject, alone, together, advice=_ALONE_SET)
+    if len({alone[name].text for name in seeds}) == 1:
+        proof.seen += "; all seeds give one answer, so it says nothing about them"
+    return proof
 
 
 def _other_request(subject: Subject) -> dict[str, Any]:
@@ -74,7 +86,7 @@ def _other_request(subject: Subject) -> dict[str, Any]:
 async def check_cache(subject: Subject) -> Proof:
     """Compare answers to new prompts with answers to the same prompts from the cache."""
     alone = await answers_alone(subject)
-    again = {name: await subject.complete(body, _FIRST) for name, body in completions(subject).items()}
+    again = await _ask_again(subject)
     return _with_cached_tokens(compare(subject, alone, again, advice="--prompt-cache-bytes 0, and report it"), again)
 
 
@@ -82,9 +94,15 @@ async def check_cache(subject: Subject) -> Proof:
 async def check_restart(subject: Subject) -> Proof:
     """Compare answers before a restart with those after it, whose prompts come from the disk."""
     alone = await answers_alone(subject)
-    again = {name: await subject.complete(body, _FIRST) for name, body in completions(subject).items()}
+    again = await _ask_again(subject)
     advice = "leave out --prompt-cache-dir, and report it"
     return _with_cached_tokens(compare(subject, alone, again, advice=advice), again)
+
+
+async def _ask_again(subject: Subject) -> dict[str, Answer]:
+    """Return the answers to the same requests of the same caller."""
+    bodies = completions(subject).items()
+    return {name: await subject.complete(body | {"logprobs": _LOGPROBS}, _FIRST) for name, body in bodies}
 
 
 def _with_cached_tokens(proof: Proof, answers: Mapping[str, Answer]) -> Proof:
@@ -121,11 +139,17 @@ def compare(subject: Subject, alone: Mapping[str, Answer], others: Mapping[str, 
     differing = [name for name, answer in alone.items() if others[name].text != answer.text]
     seen = f"{len(alone) - len(differing)} of {len(alone)} answers are equal"
     figures: dict[str, float | None] = {"compared": len(alone), "equal": len(alone) - len(differing)}
-    if not differing:
-        return Proof(status="ok", seen=seen, figures=figures)
     if swapped := _swapped_seeds(alone, others):
         return Proof(status="problem", seen=f"{seen}; {swapped}", advice=advice, figures=figures)
     tolerance = subject.bare.tolerance if subject.bare else 0.0
+    drifts = {name: drift(answer.tokens, others[name].tokens) for name, answer in alone.items()}
+    name, largest = max(drifts.items(), key=lambda item: item[1])
+    figures |= {"largest_drift": largest}
+    if largest > max(tolerance, _LEAST_DRIFT):
+        told = f"in '{name}' a token's log-probability changes by {largest:.3g}, and rounding explains {tolerance:.2g}"
+        return Proof(status="problem", seen=f"{seen}; {told}", advice=advice, figures=figures)
+    if not differing:
+        return Proof(status="ok", seen=seen, figures=figures)
     seeded = [name for name in differing if name.startswith("seed")]
     gaps = {name: gap(alone[name].tokens, others[name].text) for name in differing if name not in seeded}
     wide = {name: one for name, one in gaps.items() if one is None or one > tolerance}

@@ -13,12 +13,12 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import groupby
 from pathlib import Path
 
+import httpx
 import msgspec
 import typer
 from msgspec.structs import replace
 from rich.console import Console
 
-from orchard.cli.endpoint import ServerError
 from orchard.cli.machine import probe_mlx
 from orchard.cli.own_server import start_server
 from orchard.cli.verify.checks import CALLERS, CHECKS, SPEED_TOKENS
@@ -117,8 +117,9 @@ async def _run_check(subject: Subject, check: Check, seconds: float) -> Proof:
             return await check.run(subject)
     except TimeoutError:
         return Proof(status="left out", seen=f"it did not end within {seconds:.0f} s: --long has no limit")
-    except ServerError as error:
-        return Proof(status="problem", seen=error.message, advice="orchard doctor, and please report it")
+    except (OrchardError, httpx.HTTPError) as error:
+        seen = error.message if isinstance(error, OrchardError) else f"the connection failed ({type(error).__name__})"
+        return Proof(status="problem", seen=seen, advice="orchard doctor, and please report it")
 
 
 def verify_models(

@@ -26,8 +26,8 @@ CHATS = [
 QUESTION = "What do you see?"
 """About pictures."""
 SEEDS = (11, 12, 13)
-HOT = 1.5
-"""The temperature of seeded answers: high enough that seeds differ."""
+HOT = 2.0
+"""The temperature of seeded answers."""
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
