@@ -155,7 +155,7 @@ _MODEL_HELP = (
     "a Hugging Face id that is in the local cache, or a short name for one, such as 'qwen3-8b'."
 )
 
-_VERIFY_HELP = "A model, as for 'orchard serve'. By default, those of the configuration, else the bundled ones."
+_VERIFY_HELP = "Models, as for 'orchard serve'. By default, those of the configuration, else the bundled ones."
 
 
 def main() -> None:
@@ -568,8 +568,9 @@ def bench(
 
 @app.command(cls=LongHelp)
 def verify(
-    model: Annotated[
-        str | None, typer.Argument(metavar="MODEL", help=_VERIFY_HELP, autocompletion=_complete_model)
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="MODEL", help=_VERIFY_HELP, show_default=False, autocompletion=_complete_model),
     ] = None,
     *,
     config: _Config = None,
@@ -590,7 +591,7 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None,
 ) -> None:
-    """Prove on this machine that a model's answers are right, fast and safe, in about two minutes.
+    """Prove on this machine that models' answers are right, fast and safe, in about two minutes for each.
 
     Right: a request's answer depends neither on other requests, nor on the cache, a restart, guessed tokens or
     streaming, and is that of the library's own loop. Fast: beside that loop. Safe: memory, leaks, clients that leave.
@@ -602,7 +603,7 @@ def verify(
 
     settings = gather_config(config, (), {}, os.environ).settings
     parts = [one.value for one in part or _VerifyPart]
-    entries = models_to_verify(model, settings)
+    entries = models_to_verify(models or (), settings)
     if not verify_models(entries, parts, long=long, against=against, as_json=as_json, file=report):
         raise typer.Exit(1)
 

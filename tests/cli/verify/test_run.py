@@ -90,11 +90,11 @@ def test_a_model_that_can_not_be_loaded_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_the_models_are_the_named_one_or_the_configured_or_the_bundled() -> None:
-    bundled = [entry.id for entry in run.models_to_verify(None, Settings())]
+    bundled = [entry.id for entry in run.models_to_verify((), Settings())]
     assert bundled == ["demo", "demo-vision", "demo-whisper"]
-    assert [entry.id for entry in run.models_to_verify("demo-vision", Settings())] == ["demo-vision"]
+    assert [entry.id for entry in run.models_to_verify(["demo-vision"], Settings())] == ["demo-vision"]
     with pytest.raises(OrchardError, match="no model 'nonsuch'"):
-        run.models_to_verify("nonsuch", Settings())
+        run.models_to_verify(["nonsuch"], Settings())
 
 
 def test_nothing_private_is_in_the_report() -> None:

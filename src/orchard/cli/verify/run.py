@@ -156,10 +156,10 @@ def verify_models(
     return report.is_well
 
 
-def models_to_verify(name: str | None, settings: Settings) -> list[ModelEntry]:
-    """Return the named model, else the configured ones, else the bundled ones. Raise OrchardError if one is missing."""
-    if name:
-        return [_present(resolve_model(name))]
+def models_to_verify(names: Sequence[str], settings: Settings) -> list[ModelEntry]:
+    """Return the named models, else the configured ones, else the bundled ones. Raise OrchardError if one is missing."""
+    if names:
+        return [_present(resolve_model(name)) for name in names]
     if settings.models:
         return [_present(entry) for entry in Registry.from_settings(settings).configured_models()]
     return [resolve_model(bundled) for bundled in BUNDLED]
