@@ -23,13 +23,8 @@ def fill(text: str, owner: str) -> str:
 
 def places(root: Path) -> list[Path]:
     """Return the files of the repository in which the placeholder stands for its owner."""
-    found = subprocess.run(
-        ["git", "grep", "--files-with-matches", "--fixed-strings", PLACEHOLDER],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,  # 1: none
-    )
+    command = ["git", "grep", "--files-with-matches", "--fixed-strings", PLACEHOLDER]
+    found = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)  # 1: there is none
     names = [name for name in found.stdout.splitlines() if not name.startswith(_ABOUT_IT)]
     return [root / name for name in names if (root / name).suffix in (".md", ".toml", ".rb")]
 

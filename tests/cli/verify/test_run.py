@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from orchard.cli.app import app
+from orchard.cli.config import gather_config
 from orchard.cli.verify import run
 from orchard.cli.verify.checks import CHECKS
 from orchard.cli.verify.proof import Check, Proof
@@ -90,8 +91,11 @@ def test_a_model_that_can_not_be_loaded_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_the_models_are_the_named_one_or_the_configured_or_the_bundled() -> None:
-    bundled = [entry.id for entry in run.models_to_verify((), Settings())]
-    assert bundled == ["demo", "demo-vision", "demo-whisper"]
+    bundled = ["demo", "demo-vision", "demo-whisper"]
+    nothing = gather_config(None, (), {}, {}).settings
+    assert [entry.id for entry in run.models_to_verify((), nothing)] == bundled
+    vision = gather_config(None, ["demo-vision"], {}, {}).settings
+    assert [entry.id for entry in run.models_to_verify((), vision)] == ["demo-vision"]
     assert [entry.id for entry in run.models_to_verify(["demo-vision"], Settings())] == ["demo-vision"]
     with pytest.raises(OrchardError, match="no model 'nonsuch'"):
         run.models_to_verify(["nonsuch"], Settings())

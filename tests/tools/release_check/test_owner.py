@@ -4,7 +4,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from tools.release_check.address import ROOT
 from tools.release_check.owner import fill, places
 
@@ -22,8 +21,8 @@ def test_a_page_that_is_added_is_found(tmp_path: Path) -> None:
     texts = {"docs/new.md": "github.com/OWNER/orchard", "docs/other.md": "its OWNER", "code.py": "OWNER/orchard"}
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
-    for command in (["init", "--quiet"], ["add", "."]):
-        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    for command in (["git", "init", "--quiet"], ["git", "add", "."]):
+        subprocess.run(command, cwd=tmp_path, check=True)
     assert places(tmp_path) == [tmp_path / "docs" / "new.md"]
 
 

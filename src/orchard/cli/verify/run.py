@@ -30,7 +30,7 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.models.registry import Registry, resolve_model
-from orchard.gateway.models.sources import BUNDLED
+from orchard.gateway.models.sources import BUNDLED, DEMO
 
 SECONDS = 120.0
 """How long the checks of one model take, beside loads, without --long."""
@@ -157,10 +157,13 @@ def verify_models(
 
 
 def models_to_verify(names: Sequence[str], settings: Settings) -> list[ModelEntry]:
-    """Return the named models, else the configured ones, else the bundled ones. Raise OrchardError if one is missing."""
+    """Return the named models, else the configured ones, else those that come with Orchard.
+
+    Raise OrchardError if one is not on this machine.
+    """
     if names:
         return [_present(resolve_model(name)) for name in names]
-    if settings.models:
+    if [model.model_path for model in settings.models] not in ([], [DEMO]):  # which stands for no configuration
         return [_present(entry) for entry in Registry.from_settings(settings).configured_models()]
     return [resolve_model(bundled) for bundled in BUNDLED]
 
