@@ -57,10 +57,11 @@ def branches(file: Path) -> Iterator[str]:
     def visit(node: ast.AST, inside: tuple[str, ...]) -> Iterator[str]:
         for child in ast.iter_child_nodes(node):
             named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            name = getattr(child, "name", "")
             words = [getattr(child, field, None) for field in ("id", "attr", "value")]
             if any(isinstance(word, str) and word in SIGNS for word in words):
                 yield f"{file.relative_to(SOURCE)} {'.'.join(inside)}".strip()
-            yield from visit(child, (*inside, child.name) if named else inside)
+            yield from visit(child, (*inside, name) if named else inside)
 
     yield from visit(ast.parse(file.read_text()), ())
 
