@@ -43,7 +43,7 @@ def test_the_answer_is_that_of_the_most_likely_tokens(result: dict[str, Any]) ->
 
 def test_the_measurements_are_of_this_device(result: dict[str, Any]) -> None:
     assert 0 < result["rounding"] < result["spread"] < 100
-    assert result["weights_bytes"] <= result["peak_bytes"]
+    assert 8 * 10**6 < result["weights_bytes"] < 9 * 10**6
     assert len(result["rates"]) == 1
     assert min(result["rates"][0], result["load_seconds"], result["bandwidth"]) > 0
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchard.cli.verify.right import compare
+from orchard.cli.verify.right import compare, completions
 from orchard.cli.verify.subject import Answer, Bare, Subject
 from orchard.gateway.models.registry import resolve_model
 
@@ -20,7 +20,7 @@ def token(text: str, *others: tuple[str, float], logprob: float = -0.1) -> dict[
 def subject() -> Subject:
     """One on a device whose rounding is 0.01."""
     made = Subject(resolve_model("demo"), ["key"], long=False)
-    made.bare = Bare([], [], 0.01, 3.0, [], 0.0, 1, 1, 1.0, [])
+    made.bare = Bare([], [], 0.01, 3.0, [], 0.0, 1, 1.0, [])
     return made
 
 
@@ -68,3 +68,11 @@ def test_one_draw_may_change_by_rounding_but_not_most(subject: Subject, names: t
     alone = {f"seed {number}": answer(str(number)) for number in range(3)}
     others = alone | {name: Answer(f"{name}!") for name in names}
     assert compare(subject, alone, others, advice="--off").status == status
+
+
+def test_the_requests_without_the_librarys_loop(subject: Subject) -> None:
+    subject.bare = None
+    bodies = completions(subject)
+    assert len(bodies) == 7
+    assert len({str(body) for body in bodies.values()}) == 7
+    assert all(isinstance(body["prompt"], str) for body in bodies.values())

@@ -1,6 +1,7 @@
 """mlx-lm's and mlx-vlm's own loops over models that generate text, and what the device's rounding does to them."""
 
 import statistics
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -31,8 +32,8 @@ def run_language_model(
 
     Return for each chat the prompt's token ids and the answer (`prompts`, `texts`), the answers about the pictures
     (`pictures`; none if the library can't read them), `rounding` (see `_rounding`),
-    `spread` (the standard deviation of logits), tokens per second of each round (`rates`), the bytes of the weights, of
-    the peak, and of memory that can be copied in a second (`bandwidth`), and the seconds of the load.
+    `spread` (the standard deviation of logits), tokens per second of each round (`rates`), the bytes of the weights and
+    of memory that can be copied in a second (`bandwidth`), and the seconds of the load.
     """
     begin = time.perf_counter()
     loop: _Loop = _VisionLoop(path) if kind == "vision" else _TextLoop(path)
@@ -51,9 +52,8 @@ def run_language_model(
         "rates": rates,
         "load_seconds": load_seconds,
         "weights_bytes": sum(array.nbytes for _, array in tree_flatten(loop.network.parameters())),
-        "peak_bytes": mx.get_peak_memory(),
         "bandwidth": _bandwidth(),
-        "pictures": [loop.describe(picture, question, max_tokens) for picture in pictures],
+        "pictures": _describe_all(loop, pictures, question, max_tokens),
     }
 
 
@@ -167,6 +167,15 @@ class _VisionLoop(_Loop):
         logits: mx.array = read.logits[0]
         self.logits_type = logits.dtype
         return logits.astype(mx.float32)
+
+
+def _describe_all(loop: _Loop, pictures: Sequence[str], question: str, count: int) -> list[str]:
+    """Return the answers about pictures; none if the library can't read them."""
+    try:
+        return [loop.describe(picture, question, count) for picture in pictures]
+    except Exception as error:
+        print(f"the library's loop reads no pictures: {error}", file=sys.stderr)
+        return []
 
 
 def _rounding(loop: _Loop, prompt: Sequence[int]) -> tuple[float, float]:

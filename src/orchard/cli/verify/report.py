@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import PurePath
 from typing import Any
 
 from msgspec import Struct
@@ -63,11 +62,6 @@ def describe_machine(probed: dict[str, Any]) -> Machine:
         memory_bytes=probed["memory_bytes"],
         versions=versions,
     )
-
-
-def shown_name(model: str) -> str:
-    """Return a model's name without the folders above it."""
-    return PurePath(model).name if os.path.isabs(model) else model
 
 
 class ProofTable:

@@ -2,13 +2,13 @@
 
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchard.cli.verify.parting import drift, gap
 from orchard.cli.verify.proof import Proof, check
 from orchard.cli.verify.subject import Answer, Subject
-from orchard.cli.verify.texts import HOT, SCHEMA, SEEDS, TOOL, TOOL_CHAT
+from orchard.cli.verify.texts import CHATS, HOT, SCHEMA, SEEDS, TOOL, TOOL_CHAT
 
 ANSWER_TOKENS = 24
 _CHAT_TOKENS = 96
@@ -24,15 +24,16 @@ _ALONE_SET = "--decode-concurrency 1 (answers then never share a pass), and repo
 
 def completions(subject: Subject) -> dict[str, dict[str, Any]]:
     """Return the requests by their names: greedy ones of several lengths, and one prompt with several seeds."""
-    assert subject.bare
-    prompts = subject.bare.prompts
+    prompts: Sequence[Any] = [chat[0]["content"] for chat in CHATS]
+    hot: dict[str, Any] = {"temperature": HOT, "top_p": 1, "max_tokens": 2 * ANSWER_TOKENS}
+    if subject.bare:  # by the chat template, as tokens
+        prompts = subject.bare.prompts
+        # Drawing among words makes seeds differ where a model is sure.
+        hot["logit_bias"] = {str(token): _BIAS for token in sorted(set(prompts[-1]))[-_WORDS:]}
+    hot |= {"prompt": prompts[1], "ignore_eos": True}  # so that they don't end before the others have come
     greedy = {
         f"greedy {len(prompt)}": {"prompt": prompt, "temperature": 0, "max_tokens": ANSWER_TOKENS} for prompt in prompts
     }
-    # They don't end before the others have come, and draw among words, so that seeds differ where a model is sure.
-    bias = {str(token): _BIAS for token in sorted(set(prompts[-1]))[-_WORDS:]}
-    hot = {"prompt": prompts[1], "temperature": HOT, "top_p": 1, "logit_bias": bias}
-    hot |= {"max_tokens": 2 * ANSWER_TOKENS, "ignore_eos": True}
     return greedy | {f"seed {seed}": hot | {"seed": seed} for seed in SEEDS}
 
 

@@ -32,8 +32,7 @@ from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.models.registry import Registry, resolve_model
 from orchard.gateway.models.sources import BUNDLED, DEMO
 
-SECONDS = 120.0
-"""How long the checks of one model take, beside loads, without --long."""
+_SECONDS = 120.0  # for the checks of one model, beside loads
 _FIRST_SHARE = 0.7  # of the time, for the checks before the restart
 _ROUNDS = 3
 _LONG_SECONDS = 3600.0
@@ -50,7 +49,6 @@ def verify_model(
     *,
     long: bool,
     against: str | None,
-    seconds: float = SECONDS,
 ) -> None:
     """Check a model and report each proof as soon as it is made. `begin` is called with what begins."""
     subject = Subject(entry, [secrets.token_urlsafe() for _ in range(CALLERS)], long=long, against=against)
@@ -59,7 +57,7 @@ def verify_model(
         seen = f"there are no checks for models of the kind {entry.kind}"
         report(Proof(status="left out", check="all", seen=seen, model=entry.id))
         return
-    left = _LONG_SECONDS if long else seconds
+    left = _LONG_SECONDS if long else _SECONDS
     if entry.kind in LANGUAGE:
         begin(f"{entry.id}: the library's own loop")
         subject.bare = subject.run_bare(_ROUNDS, SPEED_TOKENS, ANSWER_TOKENS)

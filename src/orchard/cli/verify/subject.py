@@ -34,7 +34,6 @@ class Bare(Struct, frozen=True):
     rates: list[float]
     load_seconds: float
     weights_bytes: int
-    peak_bytes: int
     bandwidth: float
     pictures: list[str]
 
@@ -140,8 +139,8 @@ class Subject:
         answers = await asyncio.gather(*[self.complete(body, caller) for body in bodies.values()])
         return dict(zip(bodies, answers, strict=True))
 
-    async def wait_until_ready(self) -> dict[str, Any]:
-        """Wait until the model is loaded, calibrated and warm. Return its entry of /health."""
+    async def wait_until_ready(self) -> None:
+        """Wait until the model is loaded, calibrated and warm."""
         async with self.client() as client:
             response = await client.post(f"/v1/models/{self.served_name}/load")
             if response.is_error:
@@ -149,7 +148,7 @@ class Subject:
             while True:
                 health: dict[str, Any] = (await client.get("/health")).json()["models"][self.served_name]
                 if health["state"] == "ready" and not health["warming_up"]:
-                    return health
+                    return
                 await asyncio.sleep(0.1)
 
 
