@@ -1,9 +1,5 @@
 """mlx-lm's own loop over a tiny model."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
@@ -46,10 +42,3 @@ def test_the_measurements_are_of_this_device(result: dict[str, Any]) -> None:
     assert 8 * 10**6 < result["weights_bytes"] < 9 * 10**6
     assert len(result["rates"]) == 1
     assert min(result["rates"][0], result["load_seconds"], result["bandwidth"]) > 0
-
-
-def test_the_process_prints_the_result_as_its_last_line(tmp_path: Path) -> None:
-    task = TASK | {"max_tokens": 1, "rounds": 0}
-    command = [sys.executable, "-m", "orchard.backends.bare"]
-    done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout.splitlines()[-1])["prompts"]
