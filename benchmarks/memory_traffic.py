@@ -15,8 +15,8 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from benchmarks.alone import gap
 from orchard.cli import endpoint
+from orchard.cli.verify.parting import gap
 
 _LONG_TOKENS = 8000
 _PREFIX_TOKENS = 1500

@@ -77,11 +77,12 @@ PACKAGES = {
     "backends.text.grammar": {"backends"},
     "backends.text.prompt": {"backends", "backends.text", "backends.text.grammar", "backends.vision"},
     "backends.vision": {"backends", "backends.kernels", "backends.text", "backends.text.prompt"},
-    "cli": {"cli.agents", "cli.models", "cli.server", "cli.service", "cli.settings"},
+    "cli": {"cli.agents", "cli.models", "cli.server", "cli.service", "cli.settings", "cli.verify"},
     "cli.agents": {"cli", "cli.models", "cli.settings"},
     "cli.models": {"cli", "cli.settings"},
     "cli.server": {"cli", "cli.settings"},
     "cli.service": {"cli", "cli.settings"},
+    "cli.verify": {"cli"},
     "core.tasks": {"core"},
     "dialects.openai": {"dialects.common", "dialects.openai.chat"},  # embeddings of conversations, as chat reads them
     "dialects.openai.chat": {"dialects.common", "dialects.openai"},

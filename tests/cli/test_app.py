@@ -26,7 +26,7 @@ from tests.support.stub_server import Stub
 
 COMMANDS = (
     *("serve", "run", "models", "pull", "search", "recommend", "rm", "ps", "load", "unload", "logs", "top", "bench"),
-    *("doctor", "config", "setup", "agent", "service"),
+    *("verify", "doctor", "config", "setup", "agent", "service"),
 )
 
 

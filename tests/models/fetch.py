@@ -1,10 +1,15 @@
-"""Converts the models of the installed packages, and fetches Debian's voices: `make test-models` runs it once."""
+"""Converts the models of the installed packages, and fetches Debian's voices: `make test-models` runs it once.
+
+With names, such as `smollm2`, it converts these models only, and fetches no voices.
+"""
 
 import json
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from orchard.gguf_import.process import run_job
@@ -17,15 +22,16 @@ def main() -> None:
     models: dict[str, tuple[list[Path], Callable[[Path, Path], None]]] = {
         "smollm2": (sources.SMOLLM2, _import_exactly),
         "gemma3": (sources.GEMMA3, _import_exactly),
-        "whisper-base": (sources.WHISPER_BASE, _whisper(sources.WHISPER_BASE[0])),
-        "whisper-tiny.en": (sources.WHISPER_TINY, _whisper(sources.WHISPER_TINY[0])),
+        "whisper-base": (sources.WHISPER_BASE, partial(_convert_whisper, sources.WHISPER_BASE[0])),
+        "whisper-tiny.en": (sources.WHISPER_TINY, partial(_convert_whisper, sources.WHISPER_TINY[0])),
     }
+    names = sys.argv[1:]
     for name, (parts, convert) in models.items():
-        if not (sources.ROOT / name).exists():
+        if name in (names or models) and not (sources.ROOT / name).exists():
             with tempfile.TemporaryDirectory(dir=sources.ROOT) as folder:
                 convert(sources.join(parts, Path(folder, "whole")), Path(folder, name))
                 Path(folder, name).rename(sources.ROOT / name)
-    if not sources.VOICES.exists():
+    if not names and not sources.VOICES.exists():
         _fetch_voices()
 
 
@@ -38,9 +44,9 @@ def _import_exactly(source: Path, folder: Path) -> None:
     assert report.is_whole, report.failed
 
 
-def _whisper(part: Path) -> Callable[[Path, Path], None]:
+def _convert_whisper(part: Path, source: Path, folder: Path) -> None:
     heads = json.loads((part.parent / "config.json").read_text())["alignment_heads"]
-    return lambda source, folder: ctranslate2_model.convert(source, folder, heads)
+    ctranslate2_model.convert(source, folder, heads)
 
 
 def _fetch_voices() -> None:

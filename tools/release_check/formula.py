@@ -13,7 +13,7 @@ FORMULA = ROOT / "packaging" / "mlx-orchard.rb"
 
 def formula(text: str, repository: str, version: str, sdist: bytes) -> str:
     """Return the formula with a release's repository, version and checksum. Raise ValueError if it lacks a place."""
-    text, places = re.subn(r"OWNER/orchard\b", repository, text)
+    text, places = re.subn(r"(?<=github\.com/)[\w-]+/orchard\b", repository, text)
     text, versions = re.subn(r"v\d[\w.]*/mlx_orchard-\d[\w.]*(?=\.tar\.gz)", f"v{version}/mlx_orchard-{version}", text)
     text, sums = re.subn(r'(?<=sha256 ")[0-9a-f]{64}(?=")', hashlib.sha256(sdist).hexdigest(), text)
     if (places > 0, versions, sums) != (True, 1, 1):

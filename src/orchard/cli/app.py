@@ -34,6 +34,12 @@ class _LogLevel(StrEnum):
     CRITICAL = "critical"
 
 
+class _VerifyPart(StrEnum):
+    RIGHT = "right"
+    FAST = "fast"
+    SAFE = "safe"
+
+
 class _Commands(TyperGroup):
     """The commands; `launch` is another name of `serve`, or of `agent` before an agent's name, and `chat` of `run`."""
 
@@ -148,6 +154,8 @@ _MODEL_HELP = (
     "'demo', 'demo-vision', 'demo-whisper', a folder with an MLX model, "
     "a Hugging Face id that is in the local cache, or a short name for one, such as 'qwen3-8b'."
 )
+
+_VERIFY_HELP = "Models, as for 'orchard serve'. By default, those of the configuration, else the bundled ones."
 
 
 def main() -> None:
@@ -555,6 +563,48 @@ def bench(
     seed = new_seed() if seed is None else seed
     load = LoadProfile(max_tokens=max_tokens, prompt_tokens=prompt_tokens, prefix_tokens=prefix_tokens, seed=seed)
     if run_bench(url, model, load, scenarios=scenario or (), api_key=first_key(api_key), as_json=as_json):
+        raise typer.Exit(1)
+
+
+@app.command(cls=LongHelp)
+def verify(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="MODEL", help=_VERIFY_HELP, show_default=False, autocompletion=_complete_model),
+    ] = None,
+    *,
+    config: _Config = None,
+    part: Annotated[
+        list[_VerifyPart] | None, typer.Option(help="Only this part of the checks. May be repeated. By default, all.")
+    ] = None,
+    long: Annotated[
+        bool, typer.Option("--long", help="Run all checks, without a limit of time, and kill a model's process.")
+    ] = False,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Measure another server beside Orchard, in turn: its first model, at this address. Memory must hold "
+            "both models.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None,
+) -> None:
+    """Prove on this machine that models' answers are right, fast and safe, in about two minutes for each.
+
+    Right: a request's answer depends neither on other requests, nor on the cache, a restart, guessed tokens or
+    streaming, and is that of the library's own loop. Fast: beside that loop. Safe: memory, leaks, clients that leave.
+    It starts a server of its own, and never touches one that runs. The report contains nothing private. The exit code
+    is 1 if something is wrong.
+    """
+    from orchard.cli.config import gather_config
+    from orchard.cli.verify.run import models_to_verify, verify_models
+
+    settings = gather_config(config, (), {}, os.environ).settings
+    parts = [one.value for one in part or _VerifyPart]
+    entries = models_to_verify(models or (), settings)
+    if not verify_models(entries, parts, long=long, against=against, as_json=as_json, file=report):
         raise typer.Exit(1)
 
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import IO, NoReturn
@@ -64,19 +64,24 @@ def choose_model(ids: list[str], model: str | None, url: str) -> str:
 
 
 @contextmanager
-def start_server(model: str) -> Iterator[ChatClient]:
-    """Start a server on a free port with a new API key; stop it at the end."""
+def start_server(model: str, options: Sequence[str] = (), keys: Sequence[str] = ()) -> Iterator[ChatClient]:
+    """Start a server on a free port; stop it at the end, which takes up to `_STOP_SECONDS`.
+
+    `options` are further ones of `orchard serve`. `keys` are its API keys, of which the client sends the first; by
+    default, it has a new one.
+    """
 
     def leave(number: int, _: FrameType | None) -> NoReturn:
         sys.exit(128 + number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, leave)  # otherwise the server would outlive this process
-    options = ["--host", "127.0.0.1", "--port", "0", "--log-level", "error", "--shutdown-grace", "0"]
-    command = [sys.executable, "-m", "orchard", "serve", *options, "--", model]
-    key = secrets.token_urlsafe()
-    others = {"ORCHARD_CONFIG", "ORCHARD_API_KEYS"}  # don't load a configuration file's models; use one key
-    environment = {name: value for name, value in os.environ.items() if name not in others} | {"ORCHARD_API_KEY": key}
+    always = ["--host", "127.0.0.1", "--port", "0", "--log-level", "error", "--shutdown-grace", "0"]
+    command = [sys.executable, "-m", "orchard", "serve", *always, *options, "--", model]
+    keys = keys or [secrets.token_urlsafe()]
+    others = {"ORCHARD_CONFIG", "ORCHARD_API_KEYS"}  # don't load a configuration file's models; use these keys only
+    environment = {name: value for name, value in os.environ.items() if name not in others}
+    environment["ORCHARD_API_KEY"] = ",".join(keys)
     with tempfile.TemporaryFile("w+") as log:
         # In its own session, the server doesn't get the Ctrl-C that stops an answer here.
         server = subprocess.Popen(
@@ -84,7 +89,7 @@ def start_server(model: str) -> Iterator[ChatClient]:
         )
         with server:
             try:
-                with ChatClient(_wait_for_url(server, log), key) as client:
+                with ChatClient(_wait_for_url(server, log), keys[0]) as client:
                     yield client
             finally:
                 server.terminate()

@@ -84,3 +84,12 @@ def test_a_gpu_is_never_too_slow(vision_folder: Folders, monkeypatch: pytest.Mon
     medium = image(model, "qwen3_vl", 64, 64)
     monkeypatch.setattr(mx, "default_device", lambda: mx.gpu)
     assert EncodingCost(model.network).encoding_seconds(medium) == 0.0
+
+
+def test_metal_keeps_no_scores(vision_folder: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_vision_model(str(vision_folder("qwen3_vl")))
+    medium = image(model, "qwen3_vl", 480, 640)
+    elsewhere = model.cost.encoding_bytes(medium)
+    monkeypatch.setattr(mx, "default_device", lambda: mx.gpu)
+    monkeypatch.setattr(mx.metal, "is_available", lambda: True)
+    assert EncodingCost(model.network).encoding_bytes(medium) < elsewhere

@@ -62,6 +62,7 @@ def test_the_formula_of_a_release() -> None:
     assert 'homepage "https://github.com/someone/orchard"' in written
     assert f'sha256 "{hashlib.sha256(b"an sdist").hexdigest()}"' in written
     assert "OWNER/orchard" not in written
+    assert formula(written, "other/orchard", "3.0.0", b"").count("github.com/other/orchard") == 2
     with pytest.raises(ValueError, match="not the formula"):
         formula("class Other < Formula\nend\n", "someone/orchard", "2.0.1", b"")
 

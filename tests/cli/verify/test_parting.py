@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from benchmarks.alone import gap
+
+from orchard.cli.verify.parting import gap
 
 
 def token(*choices: tuple[bytes, float]) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""The libraries' own loops over a model, without Orchard's engine, for `orchard verify`."""

@@ -1,0 +1,172 @@
+"""Runs the checks: the library's own loop, then a server, then the same server again after a restart.
+
+Only one of them has the weights in memory at a time. So the library's loop does not run in the server's worker, whose
+kernels and memory it would share, but in a process of its own that has ended before the server starts.
+"""
+
+import asyncio
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Collection, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import httpx
+import msgspec
+import typer
+from msgspec.structs import replace
+from rich.console import Console
+
+from orchard.cli.machine import probe_mlx
+from orchard.cli.own_server import start_server
+from orchard.cli.verify.checks import CALLERS, CHECKS, SPEED_TOKENS
+from orchard.cli.verify.proof import LANGUAGE, Check, Proof, Stage
+from orchard.cli.verify.report import ProofTable, VerifyReport, closing_line, describe_machine, write_markdown
+from orchard.cli.verify.right import ANSWER_TOKENS
+from orchard.cli.verify.subject import Subject
+from orchard.config import Settings
+from orchard.core.errors import OrchardError
+from orchard.gateway.models.entry import ModelEntry
+from orchard.gateway.models.registry import Registry, resolve_model
+from orchard.gateway.models.sources import BUNDLED, DEMO
+
+_SECONDS = 120.0  # for the checks of one model, beside loads
+_FIRST_SHARE = 0.7  # of the time, for the checks before the restart
+_ROUNDS = 3
+_LONG_SECONDS = 3600.0
+
+Report = Callable[[Proof], None]
+Begin = Callable[[str], None]
+
+
+def verify_model(
+    entry: ModelEntry,
+    parts: Collection[str],
+    report: Report,
+    begin: Begin,
+    *,
+    long: bool,
+    against: str | None,
+) -> None:
+    """Check a model and report each proof as soon as it is made. `begin` is called with what begins."""
+    subject = Subject(entry, [secrets.token_urlsafe() for _ in range(CALLERS)], long=long, against=against)
+    chosen = [check for check in CHECKS if check.part in parts and entry.kind in check.kinds]
+    if entry.kind not in {kind for check in CHECKS for kind in check.kinds}:
+        seen = f"there are no checks for models of the kind {entry.kind}"
+        report(Proof(status="left out", check="all", seen=seen, model=entry.id))
+        return
+    left = _LONG_SECONDS if long else _SECONDS
+    if entry.kind in LANGUAGE:
+        begin(f"{entry.id}: the library's own loop")
+        subject.bare = subject.run_bare(_ROUNDS, SPEED_TOKENS, ANSWER_TOKENS)
+    with tempfile.TemporaryDirectory() as folder:
+        for stage, group in groupby(sorted(chosen, key=lambda check: _STAGES.index(check.stage)), _stage_of):
+            checks = list(group)
+            options = ["--keys-may-manage-models", *_OPTIONS[stage]]
+            options += ["--prompt-cache-dir", folder] if entry.kind in LANGUAGE else []
+            begin(f"{entry.id}: starting a server")
+            share = left * (_FIRST_SHARE if stage == "first" else 1.0)
+            try:
+                # A bundled model would be another one, beside itself, if it were named by its folder.
+                with start_server(entry.id if entry.is_bundled else entry.path, options, subject.keys) as client:
+                    subject.url, subject.served_name = client.url, client.list_models()[0]
+                    left -= asyncio.run(_run_checks(subject, checks, share, report, begin))
+            except OrchardError as error:
+                advice = "orchard doctor, and the log of orchard serve --debug"
+                seen = f"the server did not serve the model: {error.message}"
+                report(Proof(status="problem", check=f"server, {stage}", seen=seen, advice=advice, model=entry.id))
+                return
+
+
+_STAGES: tuple[Stage, ...] = ("first", "restarted")
+# Answers must not depend on guesses: the first server makes none.
+_OPTIONS: dict[Stage, list[str]] = {"first": ["--speculation", "off"], "restarted": []}
+
+
+def _stage_of(check: Check) -> Stage:
+    return check.stage
+
+
+async def _run_checks(subject: Subject, checks: Sequence[Check], seconds: float, report: Report, begin: Begin) -> float:
+    """Run the checks that the time allows. Return how many seconds they took, without the load."""
+    await subject.wait_until_ready()
+    started = time.monotonic()
+    for check in checks:
+        begin(f"{subject.entry.id}: {check.name}")
+        check_began = time.monotonic()
+        left = seconds - (check_began - started)
+        if check.long and not subject.long:
+            proof = Proof(status="left out", seen="it takes long: --long includes it")
+        elif left <= 0:
+            proof = Proof(status="left out", seen="the time was over: --long has no limit")
+        else:
+            proof = await _run_check(subject, check, left)
+        took = time.monotonic() - check_began
+        names = {"model": subject.entry.id, "part": check.part, "check": check.name, "seconds": round(took, 2)}
+        report(replace(proof, **names))
+    return time.monotonic() - started
+
+
+async def _run_check(subject: Subject, check: Check, seconds: float) -> Proof:
+    try:
+        async with asyncio.timeout(seconds):
+            return await check.run(subject)
+    except TimeoutError:
+        return Proof(status="left out", seen=f"it did not end within {seconds:.0f} s: --long has no limit")
+    except (OrchardError, httpx.HTTPError) as error:
+        seen = error.message if isinstance(error, OrchardError) else f"the connection failed ({type(error).__name__})"
+        return Proof(status="problem", seen=seen, advice="orchard doctor, and please report it")
+
+
+def verify_models(
+    entries: Sequence[ModelEntry],
+    parts: Collection[str],
+    *,
+    long: bool,
+    against: str | None,
+    as_json: bool,
+    file: Path | None,
+) -> bool:
+    """Check models, print what was found, and write it to a file. Return whether nothing is wrong.
+
+    Raise OrchardError if MLX doesn't work here or the file can't be written.
+    """
+    probed = probe_mlx()
+    if not isinstance(probed, dict):
+        raise OrchardError("internal", f"{probed.seen}: {probed.advice}")
+    report = VerifyReport(describe_machine(probed), [])
+    with ProofTable(Console(stderr=as_json, quiet=as_json and not sys.stderr.isatty())) as table:
+
+        def add(proof: Proof) -> None:
+            report.proofs.append(proof)
+            table.add(proof)
+
+        for entry in entries:
+            verify_model(entry, parts, add, table.begin, long=long, against=against)
+    if file:
+        try:
+            file.write_text(write_markdown(report))
+        except OSError as error:
+            raise OrchardError("invalid_request", f"--report {file} can't be written: {error.strerror}") from error
+    typer.echo(msgspec.json.encode(report).decode() if as_json else closing_line(report.proofs))
+    return report.is_well
+
+
+def models_to_verify(names: Sequence[str], settings: Settings) -> list[ModelEntry]:
+    """Return the named models, else the configured ones, else those that come with Orchard.
+
+    Raise OrchardError if one is not on this machine.
+    """
+    if names:
+        return [_present(resolve_model(name)) for name in names]
+    if [model.model_path for model in settings.models] not in ([], [DEMO]):  # which stands for no configuration
+        return [_present(entry) for entry in Registry.from_settings(settings).configured_models()]
+    return [resolve_model(bundled) for bundled in BUNDLED]
+
+
+def _present(entry: ModelEntry) -> ModelEntry:
+    if not entry.path:
+        raise OrchardError("model_not_found", f"'{entry.id}' is not on this machine: orchard pull {entry.id}")
+    return entry

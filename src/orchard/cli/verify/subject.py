@@ -1,0 +1,168 @@
+"""A model under test: its server, what the library's own loop says of it, and its answers alone."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+from msgspec import Struct, field
+
+from orchard.cli.endpoint import ServerError, http_options, refusal_text, sse_data
+from orchard.cli.verify.media import PICTURES, draw_picture
+from orchard.cli.verify.texts import CHATS, QUESTION
+from orchard.gateway.models.entry import ModelEntry
+
+_SURE = 4
+"""Each of two logits may move by the rounding in both computations."""
+_ERROR_CHARACTERS = 200
+_MOST_OF_SPREAD = 0.5  # as in the engine's own calibration: a wrong mask is far above
+
+
+class Bare(Struct, frozen=True):
+    """What the library's own loop says: see `orchard.backends.bare.language`."""
+
+    prompts: list[list[int]]
+    texts: list[str]
+    rounding: float
+    spread: float
+    rates: list[float]
+    load_seconds: float
+    weights_bytes: int
+    bandwidth: float
+    pictures: list[str]
+
+    @property
+    def tolerance(self) -> float:
+        """The largest gap between two tokens' logits that rounding explains on this device."""
+        return min(_SURE * self.rounding, _MOST_OF_SPREAD * self.spread)
+
+
+class Answer(Struct):
+    """An answer to a completion. `tokens`: as the server tells of them, if it was asked for log-probabilities."""
+
+    text: str
+    tokens: list[dict[str, Any]] = field(default_factory=list)
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+
+
+class Subject:
+    """One model, and the server that serves it now. Callers' keys share nothing in the prompt cache."""
+
+    def __init__(self, entry: ModelEntry, keys: Sequence[str], *, long: bool, against: str | None = None) -> None:
+        """`against`: the URL of another server, to compare speeds with."""
+        self.entry = entry
+        self.keys = keys
+        self.long = long
+        self.against = against
+        self.bare: Bare | None = None
+        self.why_not_bare = "the time was over"
+        self.alone: dict[str, Answer] = {}
+        """The answers alone, by the names of their requests, of the first caller."""
+        self.capabilities: Sequence[str] = entry.capabilities
+        self.url = ""
+        self.served_name = entry.id
+
+    def run_bare(self, rounds: int, speed_tokens: int, answer_tokens: int) -> Bare | None:
+        """Run the library's own loop in a process of its own. Return None, and keep why, if that fails."""
+        task: dict[str, Any] = {
+            "question": QUESTION,
+            "pictures": [],
+            "path": self.entry.path,
+            "kind": self.entry.kind,
+            "chats": CHATS,
+            "max_tokens": answer_tokens,
+            "rounds": rounds,
+            "speed_tokens": speed_tokens,
+        }
+        command = [sys.executable, "-m", "orchard.backends.bare"]
+        with tempfile.TemporaryDirectory() as folder:
+            for name in PICTURES if self.entry.kind == "vision" else ():
+                Path(folder, name).write_bytes(draw_picture(name))
+                task["pictures"].append(str(Path(folder, name)))
+            done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, check=False)
+        try:
+            return msgspec.json.decode(done.stdout.strip().rpartition("\n")[2], type=Bare)
+        except msgspec.DecodeError:
+            self.why_not_bare = (
+                done.stderr.strip().rpartition("\n")[2] or f"its process ended with {done.returncode}"
+            )[:200]
+            return None
+
+    def client(self, caller: int = 0) -> httpx.AsyncClient:
+        """Return a client with the key of a caller."""
+        return httpx.AsyncClient(**http_options(self.url, self.keys[caller]))
+
+    async def ask(self, path: str, body: dict[str, Any], caller: int = 0) -> Any:
+        """Post a body, and return the answer's. Raise ServerError with the server's message."""
+        async with self.client(caller) as client:
+            response = await client.post(path, json={"model": self.served_name, **body})
+        if response.is_error:
+            raise ServerError(refusal_text(response))
+        return response.json()
+
+    async def read(self, path: str) -> Any:
+        """Get a body."""
+        async with self.client() as client:
+            return (await client.get(path)).raise_for_status().json()
+
+    async def stream(self, path: str, body: dict[str, Any], caller: int = 0) -> list[Any]:
+        """Post a body, and return the data of the answer's events. Raise ServerError with the server's message."""
+        async with (
+            self.client(caller) as client,
+            client.stream("POST", path, json={"model": self.served_name, "stream": True, **body}) as response,
+        ):
+            chunks = [chunk async for chunk in response.aiter_bytes()]
+        if response.is_error:
+            raise ServerError(f"the server answers {response.status_code}")
+        return [json.loads(data) for data in sse_data(chunks) if data != b"[DONE]"]
+
+    async def complete(self, body: dict[str, Any], caller: int = 0) -> Answer:
+        """Return the answer to a completion."""
+        answer = await self.ask("/v1/completions", body, caller)
+        choice, usage = answer["choices"][0], answer["usage"]
+        return Answer(
+            choice["text"],
+            _tokens(choice["logprobs"]),
+            usage["prompt_tokens"],
+            usage["prompt_tokens_details"]["cached_tokens"],
+        )
+
+    async def complete_all(self, bodies: dict[str, dict[str, Any]], caller: int) -> dict[str, Answer]:
+        """Return the answers to completions that are sent at once, by their names."""
+        answers = await asyncio.gather(*[self.complete(body, caller) for body in bodies.values()])
+        return dict(zip(bodies, answers, strict=True))
+
+    async def wait_until_ready(self) -> None:
+        """Wait until the model is loaded, calibrated and warm."""
+        async with self.client() as client:
+            response = await client.post(f"/v1/models/{self.served_name}/load")
+            if response.is_error:
+                raise ServerError(refusal_text(response))
+            while True:
+                health: dict[str, Any] = (await client.get("/health")).json()["models"][self.served_name]
+                if health["state"] == "ready" and not health["warming_up"]:
+                    return
+                await asyncio.sleep(0.1)
+
+
+def _tokens(logprobs: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """Return the tokens of a completion in the form of a chat's: with their bytes."""
+    if not logprobs:
+        return []
+
+    def token(text: str, logprob: float) -> dict[str, Any]:
+        return {"bytes": list(text.encode()), "logprob": logprob}
+
+    return [
+        token(text, logprob) | {"top_logprobs": [token(*other) for other in top.items()]}
+        for text, logprob, top in zip(
+            logprobs["tokens"], logprobs["token_logprobs"], logprobs["top_logprobs"], strict=True
+        )
+    ]
