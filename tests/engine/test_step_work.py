@@ -31,6 +31,12 @@ def test_the_largest_chunk_that_fits(token: int, place: int, wide: int, nbytes: 
     assert work.chunk(fitting + 1, 7) > nbytes
 
 
+def test_what_fits_where_only_the_width_of_a_pass_counts() -> None:
+    work = StepWork(wide=80)
+    assert work.chunk(work.tokens(79, 7), 7) == 0 < work.tokens(79, 7)
+    assert work.chunk(work.tokens(80, 7), 7) == 80
+
+
 def test_a_model_without_known_shapes_is_taken_for_a_large_one() -> None:
     unknown: LanguageModel = Other(network("qwen3"))
     assert step_work.estimate_step_work(unknown).token > step_work.estimate_step_work(network("qwen3")).token

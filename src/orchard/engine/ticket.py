@@ -34,7 +34,7 @@ class StepWork(Struct, frozen=True):
     def tokens(self, nbytes: int, length: int) -> int:
         """Return how many tokens of a prompt of `length` tokens can be read with `nbytes` bytes."""
         if not (each := self.token + self.place * length):
-            return _UNLIMITED
+            return _UNLIMITED if nbytes >= self.wide else FEW_TOKENS
         few = min(max(nbytes, 0) // each, FEW_TOKENS)
         return max(few, (nbytes - self.wide) // each)
 
