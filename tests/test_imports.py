@@ -54,6 +54,8 @@ LAW = {
         {"core", "config", "dialects", "folder_files", "kinds", "system_memory", "wire"},
         WEB | {"msgspec", "huggingface_hub", "prometheus_client", "psutil"},
     ),
+    # Its detector of speech is small enough for the gateway; it is imported with the first realtime session.
+    "gateway.realtime": Room(set(), {"numpy", "threadpoolctl"}),
     "cli": Room(
         {"core", "config", "environments", "folder_files", "formats", "gateway", "gguf_job", "kinds"},
         {"msgspec", "httpx", "huggingface_hub", "packaging", "rich", "typer", "yaml"},
@@ -89,6 +91,7 @@ PACKAGES = {
     "dialects.openai.completions": {"dialects.common", "dialects.openai"},
     "dialects.openai.responses": {"dialects.common", "dialects.openai"},
     "dialects.openai.images": {"dialects.common", "dialects.openai"},
+    "dialects.openai.realtime": {"dialects.common", "dialects.openai"},
     "dialects.openai.transcriptions": {"dialects.common", "dialects.openai"},
     "dialects.anthropic": {"dialects.common"},
     "dialects.anthropic.messages": {"dialects.common", "dialects.anthropic"},
@@ -109,6 +112,13 @@ PACKAGES = {
     "gateway.metrics": {"gateway"},
     "gateway.models": {"gateway"},
     "gateway.pool": {"gateway", "gateway.metrics", "gateway.models", "gateway.replies"},
+    "gateway.realtime": {
+        "gateway",
+        "gateway.http",
+        "gateway.media",
+        "gateway.pool",
+        "gateway.realtime.silero",
+    },
     "gateway.responses": {
         "gateway",
         "gateway.http",
@@ -125,6 +135,8 @@ PACKAGES = {
         "gateway.metrics",
         "gateway.models",
         "gateway.pool",
+        "gateway.realtime",
+        "gateway.realtime.silero",
         "gateway.replies",
         "gateway.responses",
         "gateway.summarize",

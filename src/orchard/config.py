@@ -104,6 +104,14 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     text: TextOptions = TextOptions()
 
 
+class VoiceModels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The models of a realtime session; None: the only one of its kind."""
+
+    chat: str
+    transcription: str | None = None
+    speech: str | None = None
+
+
 @with_kinds
 class Settings(Struct, frozen=True, kw_only=True):
     """What the gateway needs to know. Sizes are in bytes, times in seconds."""
@@ -183,6 +191,16 @@ class Settings(Struct, frozen=True, kw_only=True):
     fallback_model: Annotated[
         Name | None, setting("models", "The model that answers requests for unknown models, instead of a 404.")
     ] = None
+    realtime: Annotated[
+        dict[str, VoiceModels],
+        value_kind("voice models"),
+        setting(
+            "models",
+            "Names for realtime sessions, each with its models: `chat`, and if there are several of their kind "
+            "`transcription` and `speech`.",
+        ),
+        when_unset("none", example="{assistant: {chat: demo, transcription: demo-whisper}}"),
+    ] = {}
     allow_download: Annotated[bool, setting("models", "Download the models that requests name, if necessary.")] = False
     allow_delete: Annotated[
         bool,

@@ -99,7 +99,7 @@ def _rows(heading: str) -> str:
 def row(setting: Setting) -> str:
     """Return the row of a setting in the tables."""
     first, *others = setting.names
-    places = "" if setting.scope == "entry" else f"`{flag_of(first)}`, `ORCHARD_{first.upper()}`"
+    places = "" if setting.only_in_file else f"`{flag_of(first)}`, `ORCHARD_{first.upper()}`"
     also = ", ".join(f"`{name}`" for name in (*others, *setting.variables) if name != setting.name)
     text = (_WHERE[setting.scope] + _described(setting)).replace("* allows", r"\* allows")
     return f"| `{setting.name}` | {places} | {setting.default_words} | {text} | {also} |"

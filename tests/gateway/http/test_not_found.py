@@ -76,7 +76,7 @@ def test_an_address_like_no_other_is_told_of_the_list(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/v1/realtime", "realtime sessions are not served yet"),
+        ("/v1/realtime/calls", "over a WebSocket at /v1/realtime only"),
         ("/v1/images/variations", "use /v1/images/edits"),
         ("/v1/files", "files are not served"),
         ("/api/v1/models/download", "orchard pull ID"),

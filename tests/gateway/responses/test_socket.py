@@ -12,8 +12,6 @@ from typing import Any
 
 import httpx
 import pytest
-from openai import OpenAI
-from websockets import Subprotocol
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
@@ -272,29 +270,6 @@ def test_there_is_no_socket_elsewhere(server: Server) -> None:
         with pytest.raises(InvalidStatus) as refused, socket(server, path):
             pass
         assert refused.value.response.status_code == 404
-
-
-@pytest.mark.parametrize("path", ["/v1/realtime?model=gpt-realtime", "/openai/realtime/?deployment=x"])
-def test_a_realtime_client_is_told_that_it_is_not_served(server: Server, path: str) -> None:
-    with connect(f"ws://127.0.0.1:{server.port}{path}", subprotocols=[Subprotocol("realtime")]) as client:
-        assert client.subprotocol == "realtime"
-        event = json.loads(client.recv(timeout=30))
-        with pytest.raises(ConnectionClosed) as closed:
-            client.recv(timeout=30)
-    assert (event["type"], event["error"]["code"]) == ("error", "unknown_url")
-    assert event["error"]["message"].startswith("realtime sessions are not served yet; text,")
-    assert closed.value.rcvd
-    assert (closed.value.rcvd.code, closed.value.rcvd.reason + ".") == (1008, event["error"]["message"])
-
-
-def test_the_openai_sdk_shows_why_there_is_no_realtime(server: Server) -> None:
-    with (
-        OpenAI(base_url=f"{server.url}/v1", api_key="none") as sdk,
-        sdk.realtime.connect(model="gpt-realtime") as connection,
-    ):
-        event = connection.recv()
-    assert event.type == "error"
-    assert "realtime sessions are not served yet" in event.error.message
 
 
 def test_tools_that_are_left_out_are_logged(capfd: pytest.CaptureFixture[str]) -> None:

@@ -148,7 +148,13 @@ def _explain_unknown_key(key: str, scopes: tuple[Scope, ...]) -> str:
 def _raw_value(node: Node) -> Raw:
     """Return a node's value as text. Raise ValueError if no setting can have such a value."""
     if isinstance(node, MappingNode):
-        return {_scalar_text(key): _plain_value(value) for key, value in node.value}
+        return {_scalar_text(key): _entry_value(value) for key, value in node.value}
+    return _plain_value(node)
+
+
+def _entry_value(node: Node) -> str | list[str] | dict[str, str]:
+    if isinstance(node, MappingNode):
+        return {_scalar_text(key): _scalar_text(value) for key, value in node.value}
     return _plain_value(node)
 
 

@@ -45,6 +45,11 @@ class Setting(Struct, frozen=True, kw_only=True):
         return tuple(filter(str.isupper, self.also))
 
     @property
+    def only_in_file(self) -> bool:
+        """Whether neither a flag nor a variable can set it."""
+        return self.scope == "entry" or (self.kind.shape is dict and self.kind.instead is None)
+
+    @property
     def default_words(self) -> str:
         """The default as shown to users; empty for a setting that has no effect."""
         if self.unset or self.group == "ignored":
@@ -112,8 +117,8 @@ def settings_by_name() -> dict[str, Setting]:
 
 @cache
 def settings_by_variable() -> dict[str, Setting]:
-    """Return settings by their environment variables, without those that only an entry of `models` has."""
-    settings = [setting for setting in TABLE if setting.scope != "entry"]
+    """Return settings by their environment variables."""
+    settings = [setting for setting in TABLE if not setting.only_in_file]
     own = {f"ORCHARD_{name.upper()}": setting for setting in settings for name in setting.names}
     return own | {variable: setting for setting in settings for variable in setting.variables}
 
@@ -147,7 +152,7 @@ def add_setting_flags(command: Function) -> Function:
     flags = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(setting, name))
         for setting in TABLE
-        if setting.scope != "entry"
+        if not setting.only_in_file
         for name in setting.names
     ]
     command.__signature__ = signature.replace(parameters=[*own, *flags])  # type: ignore[attr-defined]

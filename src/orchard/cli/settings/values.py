@@ -11,10 +11,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct, ValidationError, convert, structs
 from msgspec import inspect as types
 
-Raw = str | list[str] | dict[str, str | list[str]]
+from orchard.config import VoiceModels
+
+Raw = str | list[str] | dict[str, str | list[str] | dict[str, str]]
 """A value as it is written. The environment and flags have no mappings."""
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(?:([KMGT])(i?)B?|B)?", re.IGNORECASE)
@@ -292,11 +294,23 @@ def _read_key_file(text: str) -> tuple[str, ...]:
     return tuple(keys)
 
 
+def _read_voice_models(given: Any) -> VoiceModels:
+    """Read the names of a realtime session's models."""
+    try:
+        found = convert(given, VoiceModels)
+    except ValidationError:
+        raise ValueError(f"must be {_VOICE_MODELS}") from None
+    for name in filter(None, structs.astuple(found)):
+        _parse_text(name)
+    return found
+
+
 SWITCH = Kind("true or false", "", _choice_parser(_BOOLS))
 """On or off, so that its flag takes no value."""
 TEXT = Kind("text that is not empty", "TEXT", _parse_text)
 _KEYS = Kind("made of printable ASCII characters without spaces", "KEY", _parse_key, list, secret=True)
 _FOLDER_HERE = Kind("an existing folder", "FOLDER", _check_existing_folder)
+_VOICE_MODELS = "a mapping of names to `chat`, `transcription` and `speech`, of which `chat` is required"
 _SHARED_BY = "keys, all, or a mapping of groups to lists of keys"
 _SHARING = {"keys": "keys", "all": "all"}
 _ORIGINS = "origins, such as https://example.com or http://localhost:3000, or *"
@@ -325,6 +339,7 @@ KINDS = {
     "existing file": Kind("an existing file", "FILE", partial(_absolute_path, folder=False, must_exist=True)),
     "existing files": Kind("existing files", "FILE", partial(_absolute_path, folder=False, must_exist=True), list),
     "voices": Kind("a mapping of names to voices", "VOICE", TEXT.read, dict),
+    "voice models": Kind(_VOICE_MODELS, "NAME", _read_voice_models, dict),
     "log file": Kind("a file", "FILE", _parse_log_file),
     "database": Kind("a file, or ':memory:'", "FILE", _parse_database),
     "tool_call_parser": Kind("a name", "NAME", partial(_check_format_name, option="tool_call_parser")),

@@ -64,11 +64,14 @@ def require(value: T | None, param: str, *, empty: bool = True) -> T:
     return value
 
 
-def refuse_fields(body: Struct, reasons: dict[str, str]) -> None:
-    """Raise OrchardError (invalid_request) if an unsupported field is set; `reasons` maps these fields to reasons."""
+def refuse_fields(body: Struct, reasons: dict[str, str], where: str = "") -> None:
+    """Raise OrchardError (invalid_request) if an unsupported field is set; `reasons` maps these fields to reasons.
+
+    `where` is the path of `body`, with a dot at its end.
+    """
     for param, reason in reasons.items():
         if getattr(body, param) is not None:
-            raise invalid_field(param, f"is not supported: {reason}.")
+            raise invalid_field(where + param, f"is not supported: {reason}.")
 
 
 def invalid_choice(param: str, names: Iterable[str], where: str = "") -> OrchardError:

@@ -15,6 +15,7 @@ from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Callers
 
 _KEY_HEADERS = ("x-api-key", "api-key")
+_KEY_PROTOCOL = "openai-insecure-api-key."
 # Requests that need no key: those of health probes, and Open WebUI's for the names of voices.
 _OPEN = {("GET", "/health"), ("GET", "/ready"), ("GET", "/"), ("HEAD", "/")}
 _OPEN |= {("GET", "/v1/audio/voices"), ("GET", "/audio/voices")}
@@ -42,6 +43,9 @@ def check_key(callers: Callers, scope: Scope) -> None:
         scheme, _, key = value.partition(" ")
         if scheme.lower() == "bearer":
             given.append(key)
+    if scope["type"] == "websocket":  # browsers can't set headers of one, so OpenAI's SDK puts the key here
+        offered = (name.strip() for value in headers.getlist("sec-websocket-protocol") for name in value.split(","))
+        given += [name.removeprefix(_KEY_PROTOCOL) for name in offered if name.startswith(_KEY_PROTOCOL)]
     # Strip bytes, not text: in Latin-1, the last byte of a UTF-8 letter may be a space.
     caller = callers.identify(key.encode("latin-1").strip() for key in given).with_address(scope.get("client"))
     scope["state"]["caller"] = caller

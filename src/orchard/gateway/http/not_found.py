@@ -4,8 +4,6 @@ import difflib
 import re
 from collections.abc import Collection
 
-from orchard.kinds import KINDS
-
 _MOST_SHOWN = 200
 # Longer than any route.
 _MOST_CHARS = 1000
@@ -14,10 +12,10 @@ _ALIKE = 0.88
 # Parameters of a route that may contain slashes, and others.
 _PATH, _NAME = re.compile(r"\{\w+:path\}"), re.compile(r"\{\w+\}")
 
-*_KINDS, _LAST_KIND = (name for name, kind in KINDS.items() if kind.types)
 # By a segment of the path that no route has.
 _NOT_SERVED = {
-    "realtime": f"realtime sessions are not served yet; {', '.join(_KINDS)} and {_LAST_KIND} models are",
+    "realtime": "realtime sessions are served over a WebSocket at /v1/realtime only: WebRTC and SIP calls, client "
+    "secrets and translations are not served",
     "assistants": "assistants and threads are not served; /v1/responses and /v1/conversations are",
     "threads": "assistants and threads are not served; /v1/responses and /v1/conversations are",
     "batches": "batches are not served; send the requests one by one, as many at once as you like",

@@ -12,14 +12,16 @@ MOST_FRAMING = 64 * 1024
 
 
 class ReadPace:
-    """Counts the small pieces of one peer. `clock` returns seconds."""
+    """Counts the small pieces of one peer: `burst` at once, then `rate` a second. `clock` returns seconds."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], burst: float = BURST, rate: float = RATE) -> None:
         self._clock = clock
+        self._burst = burst
+        self._rate = rate
         self._paid_until = -math.inf
 
-    def pause(self, pieces: int) -> float:
+    def pause(self, pieces: float) -> float:
         """Count `pieces` more, and return for how many seconds nothing should be read."""
         now = self._clock()
-        self._paid_until = max(self._paid_until, now - BURST / RATE) + pieces / RATE
+        self._paid_until = max(self._paid_until, now - self._burst / self._rate) + pieces / self._rate
         return max(0.0, self._paid_until - now)

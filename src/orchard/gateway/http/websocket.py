@@ -14,6 +14,7 @@ from orchard.gateway.http.budget import Budget, Share
 from orchard.gateway.http.pace import ReadPace
 
 _PIECE = 1024  # bytes to parse at a time: a frame costs more than 10 µs
+_AUDIO_FRAMES = 200  # that may arrive in a second
 _NO_HANDSHAKE = "A WebSocket begins with GET, HTTP/1.1 and header lines of at most 8192 bytes.\n"
 _TRY_AGAIN_LATER = 1013  # https://www.iana.org/assignments/websocket
 
@@ -112,6 +113,10 @@ class Socket(WebSocketsSansIOProtocol):
         self._parse()
         if not (self._pause or self.read_paused or self.transport.is_closing()):
             self.transport.resume_reading()
+
+    def expect_audio(self) -> None:
+        """Read more small frames from now on: clients send audio in pieces of 10 ms, too."""
+        self._pace = ReadPace(self.loop.time, _AUDIO_FRAMES, _AUDIO_FRAMES)
 
     @property
     def _waits(self) -> bool:

@@ -117,7 +117,7 @@ async def _not_found(scope: Scope, _receive: Receive, _send: Send) -> None:
     """Answer a path that has no route. Starlette would answer a WebSocket there with a 403 that says nothing."""
     if scope["type"] == "websocket":
         path = not_found.shorten_path(scope["path"])
-        raise OrchardError("not_found", f"{path}: this path takes no WebSocket; /v1/responses does.")
+        raise OrchardError("not_found", f"{path}: this path takes no WebSocket; /v1/responses and /v1/realtime do.")
     raise HTTPException(404)
 
 

@@ -128,7 +128,7 @@ ROUTES: list[RouteGroup] = [
         "OpenAI",
     ),
     RouteGroup(conversations.add_conversations_routes, openai_errors.openai_error_answer, _OPENAI, tag="OpenAI"),
-    RouteGroup(realtime.add_realtime_routes, openai_errors.openai_error_answer, _OPENAI),
+    RouteGroup(realtime.add_realtime_routes, openai_errors.openai_error_answer, _OPENAI, ("/realtime",)),
     RouteGroup(realtime.add_realtime_routes, openai_errors.azure_error_answer, _AZURE),
     RouteGroup(chat.add_chat_routes, openai_errors.azure_error_answer, _AZURE),
     RouteGroup(completions.add_completions_routes, openai_errors.azure_error_answer, _AZURE),

@@ -1,0 +1,120 @@
+"""The audio that a client sends: what is not committed yet, and where speech begins and ends in it."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from orchard.dialects.openai.realtime.schema import TurnDetection
+from orchard.gateway.realtime.samples import Resampler, SoundFormat, to_float
+from orchard.gateway.realtime.silero.network import RATE, WINDOW, VoiceDetector
+
+MOST_SECONDS = 600
+"""The longest turn."""
+# Silero's own: once somebody speaks, less counts as speech.
+_HYSTERESIS = 0.15
+
+
+class TurnStart(Struct, frozen=True):
+    """Somebody begins to speak; milliseconds since the session began to receive audio."""
+
+    milliseconds: int
+
+
+class TurnEnd(Struct, frozen=True):
+    """Somebody has stopped to speak, for as long as the turn detection says; `audio` is the turn, in 16 bits."""
+
+    milliseconds: int
+    audio: bytes
+
+
+class Microphone:
+    """The input audio buffer. With `detection`, it finds turns; else it keeps everything until `take`."""
+
+    def __init__(self, form: SoundFormat, detection: TurnDetection | None) -> None:
+        self.form = form
+        self.is_speaking = False
+        self._begin_ms = 0.0  # of the first sample in this format
+        self._first = 0  # the number of the first sample in `_held`
+        self._held = bytearray()
+        self.detect(detection)
+
+    def detect(self, detection: TurnDetection | None) -> None:
+        """Find turns in this way from now on; None: find none."""
+        self._detection = detection
+        self._detector = VoiceDetector() if detection else None
+        self._resampler = Resampler(self.form.rate, RATE)
+        self._window = WINDOW * self.form.rate // RATE
+        self._heard = self._end  # the number of the first sample that the detector has not heard
+        self._silent = 0
+        self.is_speaking = False
+
+    def change_format(self, form: SoundFormat) -> None:
+        """Forget what is held, and take audio in another format from now on."""
+        if form != self.form:
+            self._begin_ms += self._end * 1000 / self.form.rate
+            self.form, self._first = form, 0
+            self._held.clear()
+            self.detect(self._detection)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that are held."""
+        return len(self._held)
+
+    @property
+    def held_ms(self) -> float:
+        """How much is held, in milliseconds."""
+        return len(self._held) // 2 * 1000 / self.form.rate
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a turn may not become longer."""
+        return len(self._held) >= 2 * MOST_SECONDS * self.form.rate
+
+    def append(self, audio: bytes) -> Iterator[TurnStart | TurnEnd | None]:
+        """Append a piece; yield the turns that begin and end in it, and None between windows."""
+        self._held += self.form.decode(audio)
+        while self._detection and self._detector and self._heard + self._window <= self._end:
+            begin = 2 * (self._heard - self._first)
+            window = self._resampler.feed(to_float(bytes(self._held[begin : begin + 2 * self._window])))
+            self._heard += self._window
+            yield self._listen(self._detection, self._detector.listen(window))
+
+    def take(self) -> bytes:
+        """Return what is held, and forget it; a turn that has begun is over."""
+        taken = bytes(self._held)
+        self._drop(self._end)
+        self.detect(self._detection)
+        return taken
+
+    @property
+    def _end(self) -> int:
+        return self._first + len(self._held) // 2
+
+    def _drop(self, place: int) -> None:
+        """Forget what is before a sample."""
+        del self._held[: 2 * max(0, place - self._first)]
+        self._first = max(self._first, place)
+
+    def _listen(self, detection: TurnDetection, probability: float) -> TurnStart | TurnEnd | None:
+        """Say what the last window begins or ends."""
+        rate = self.form.rate
+        if not self.is_speaking:
+            self._drop(self._heard - self._window - detection.prefix_padding_ms * rate // 1000)
+            if probability < detection.threshold:
+                return None
+            self.is_speaking, self._silent = True, 0
+            return TurnStart(self._milliseconds(self._first))
+        self._silent = 0 if probability >= detection.threshold - _HYSTERESIS else self._silent + self._window
+        if (
+            self._silent * 1000 < detection.silence_duration_ms * rate
+            and self._heard - self._first < MOST_SECONDS * rate
+        ):
+            return None
+        self.is_speaking = False
+        audio = bytes(self._held[: 2 * (self._heard - self._first)])
+        self._drop(self._heard)
+        return TurnEnd(self._milliseconds(self._heard), audio)
+
+    def _milliseconds(self, place: int) -> int:
+        return round(self._begin_ms + place * 1000 / self.form.rate)

@@ -1,0 +1,407 @@
+"""A realtime session: what each event of a client does, and the turns that are heard in its audio."""
+
+import asyncio
+import base64
+import binascii
+import logging
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from msgspec.structs import replace
+from starlette.websockets import WebSocketDisconnect
+
+from orchard.core.errors import OrchardError
+from orchard.dialects.common.json_body import invalid_field
+from orchard.dialects.openai.errors import openai_error_body
+from orchard.dialects.openai.realtime import schema as wire
+from orchard.dialects.openai.realtime.events import RealtimeError
+from orchard.dialects.openai.realtime.items import RealtimeItem, read_item
+from orchard.dialects.openai.realtime.options import (
+    AnswerOptions,
+    SessionOptions,
+    session_fields,
+    update_answer,
+    update_session,
+)
+from orchard.gateway.caller import Caller
+from orchard.gateway.http.budget import Share
+from orchard.gateway.http.pace import ReadPace
+from orchard.gateway.http.request_context import RequestLimit, logged_request_id
+from orchard.gateway.http.websocket import Socket
+from orchard.gateway.realtime.conversation import RealtimeConversation
+from orchard.gateway.realtime.microphone import MOST_SECONDS, Microphone, TurnEnd, TurnStart
+from orchard.gateway.realtime.requests import VoiceRequests
+from orchard.gateway.realtime.response import RealtimeResponse, ResponsePlan, Send
+from orchard.gateway.realtime.samples import FORMATS
+
+log = logging.getLogger("orchard.access")
+
+MOST_TRANSCRIPTIONS = 16
+"""The turns of a session that are transcribed or wait for it."""
+_LEAST_MS = 100
+# Seconds of audio that are read at once, and then in a second: more would keep the event loop busy.
+_AUDIO_BURST, _AUDIO_RATE = 120.0, 8.0
+_WINDOWS_AT_ONCE = 32
+
+
+class RealtimeSession:
+    """A session, whose events `send` sends. `held` counts the audio and the conversation that it keeps."""
+
+    def __init__(
+        self, requests: VoiceRequests, send: Send, options: SessionOptions, held: Share, state: Mapping[str, Any]
+    ) -> None:
+        """`state` is that of the socket: its caller, its connection and the limit on requests."""
+        if not requests.speaks:
+            options = replace(options, answer=AnswerOptions(modality="text"))
+        self._requests = requests
+        self._send = send
+        self._options = options
+        self._held = held
+        self._caller: Caller = state["caller"]
+        self._connection: Socket = state["socket"]
+        self._in_hand: RequestLimit = state["in_hand"]
+        self._conversation = RealtimeConversation()
+        self._conversation_id = f"conv_{uuid.uuid4().hex}"
+        self._microphone = Microphone(FORMATS[options.input_format], options.turn_detection)
+        self._pace = ReadPace(asyncio.get_running_loop().time, _AUDIO_BURST, _AUDIO_RATE)
+        self._turn_id = _new_id("item")
+        self._transcriptions: dict[str, asyncio.Task[OrchardError | None]] = {}
+        self._waiting_bytes = 0  # of audio to transcribe
+        self._response: RealtimeResponse | None = None
+        self._answering: asyncio.Task[None] | None = None
+
+    async def begin(self) -> None:
+        """Say what the session is set to."""
+        await self._send("session.created", session=session_fields(self._options))
+        await self._send(
+            "conversation.created", conversation={"id": self._conversation_id, "object": "realtime.conversation"}
+        )
+
+    async def close(self) -> None:
+        """End everything that runs."""
+        tasks = [*self._transcriptions.values(), *([self._answering] if self._answering else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def handle(self, event: wire.ClientEvent) -> None:
+        """Do what an event of the client says. Raise OrchardError if it can't be done."""
+        match event:
+            case wire.SessionUpdate():
+                await self._update(event.session)
+            case wire.AudioAppend():
+                await self._append(event.audio)
+            case wire.ItemCreate():
+                await self._create_item(event)
+            case wire.ItemTruncate():
+                self._conversation.truncate(event.item_id, event.content_index, event.audio_end_ms)
+                where = {"item_id": event.item_id, "content_index": event.content_index}
+                await self._send("conversation.item.truncated", **where, audio_end_ms=event.audio_end_ms)
+            case wire.ItemEvent(type="conversation.item.retrieve"):
+                await self._send("conversation.item.retrieved", item=self._conversation.find(event.item_id).fields())
+            case wire.ItemEvent():
+                self._conversation.delete(event.item_id)
+                self._hold()
+                await self._send("conversation.item.deleted", item_id=event.item_id)
+            case wire.ResponseCreate():
+                await self._create_response(event.response or wire.ResponseFields())
+            case wire.ResponseCancel():
+                await self._cancel_by_client(event.response_id)
+            case wire.BareEvent(type="input_audio_buffer.commit"):
+                await self._commit_by_client()
+            case wire.BareEvent():
+                self._microphone.take()
+                self._hold()
+                await self._send("input_audio_buffer.cleared")
+
+    def _hold(self, more: int = 0) -> None:
+        """Count what is kept, and `more` bytes. Raise OrchardError if all sockets together keep too much."""
+        self._held.take(self._microphone.nbytes + self._conversation.nbytes + self._waiting_bytes + more)
+
+    async def _update(self, fields: wire.SessionFields) -> None:
+        options = update_session(self._options, fields)
+        if fields.type != self._options.type and self._conversation.items:
+            raise invalid_field("session.type", "can't be changed once the conversation has items.")
+        if options.type == "realtime" and options.answer.modality == "audio":
+            self._requests.speech_model()
+        if options.transcription and options.transcription.model:
+            self._requests.transcription_model(options.transcription.model)
+        self._microphone.change_format(FORMATS[options.input_format])
+        if options.turn_detection != self._options.turn_detection:
+            self._microphone.detect(options.turn_detection)
+        self._options = options
+        await self._send("session.updated", session=session_fields(options))
+
+    async def _append(self, audio: str) -> None:
+        """Take audio, and do what the turns in it ask for."""
+        form, microphone = self._microphone.form, self._microphone
+        data = _decode_audio(audio, form.width, "audio")
+        seconds = len(data) / form.width / form.rate
+        if not self._options.turn_detection and microphone.held_ms / 1000 + seconds > MOST_SECONDS:
+            message = f"holds {MOST_SECONDS} seconds at most: commit it, or clear it."
+            raise invalid_field("audio", message)
+        self._hold(2 * len(data) // form.width)
+        for number, found in enumerate(microphone.append(data), start=1):
+            match found:
+                case TurnStart():
+                    await self._begin_turn(found)
+                case TurnEnd():
+                    where = {"item_id": self._turn_id, "audio_end_ms": found.milliseconds}
+                    await self._send("input_audio_buffer.speech_stopped", **where)
+                    await self._commit(found.audio)
+            if number % _WINDOWS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        self._hold()
+        if pause := self._pace.pause(seconds):
+            await asyncio.sleep(pause)
+
+    async def _begin_turn(self, turn: TurnStart) -> None:
+        self._turn_id = _new_id("item")
+        where = {"item_id": self._turn_id, "audio_start_ms": turn.milliseconds}
+        await self._send("input_audio_buffer.speech_started", **where)
+        detection = self._options.turn_detection
+        if detection and detection.interrupt_response:
+            await self._cancel("turn_detected")
+
+    async def _commit_by_client(self) -> None:
+        if self._microphone.held_ms < _LEAST_MS:
+            held = f"{self._microphone.held_ms:.0f} ms"
+            message = f"The input audio buffer must have at least {_LEAST_MS} ms of audio; it has {held}."
+            raise RealtimeError("input_audio_buffer_commit_empty", message)
+        if not self._microphone.is_speaking:
+            self._turn_id = _new_id("item")
+        await self._commit(self._microphone.take(), answer=False)
+
+    async def _commit(self, audio: bytes, *, answer: bool = True) -> None:
+        """Make audio an item of the conversation, and transcribe it; if the turn detection says so, answer."""
+        item = RealtimeItem(id=self._turn_id, role="user", content=[wire.ContentPart("input_audio")])
+        self._check_transcriptions(1)
+        previous = self._conversation.add(item)
+        where = {"previous_item_id": previous, "item_id": item.id}
+        await self._send("input_audio_buffer.committed", **where)
+        await self._show_item(item, previous)
+        self._transcribe(item, 0, audio, self._microphone.form.rate)
+        detection = self._options.turn_detection
+        is_realtime = self._options.type == "realtime" and not self._answering
+        if answer and is_realtime and detection and detection.create_response:
+            self._answer(self._options.answer, None, turn=item)
+
+    async def _show_item(self, item: RealtimeItem, previous: str | None) -> None:
+        for kind in ("conversation.item.added", "conversation.item.done"):
+            await self._send(kind, previous_item_id=previous, item=item.fields())
+
+    def _check_transcriptions(self, more: int) -> None:
+        if len(self._transcriptions) + more > MOST_TRANSCRIPTIONS:
+            message = f"{MOST_TRANSCRIPTIONS} turns of this session wait to be transcribed: send no more for a moment"
+            raise OrchardError("overloaded", message)
+
+    async def _create_item(self, event: wire.ItemCreate) -> None:
+        if self._options.type == "transcription":
+            raise invalid_field("type", "can't be used in a transcription session, which has no conversation.")
+        item = read_item(event.item, _new_id("item"), self._conversation.call_ids)
+        sounds = self._take_audio(item, "item")
+        previous = self._conversation.add(item, event.previous_item_id)
+        try:
+            self._hold(sum(len(audio) for _, audio in sounds))
+        except OrchardError:
+            self._conversation.delete(item.id)
+            raise
+        await self._show_item(item, previous)
+        for at, audio in sounds:
+            self._transcribe(item, at, audio, self._microphone.form.rate)
+
+    def _take_audio(self, item: RealtimeItem, where: str) -> list[tuple[int, bytes]]:
+        """Take the audio out of an item's parts; return it with their numbers. Raise OrchardError."""
+        form, found = self._microphone.form, []
+        for at, part in enumerate(item.content):
+            if part.type == "input_audio":
+                found.append(
+                    (at, form.decode(_decode_audio(part.audio or "", form.width, f"{where}.content[{at}].audio")))
+                )
+                part.audio = None
+        self._check_transcriptions(len(found))
+        return found
+
+    def _transcribe(self, item: RealtimeItem, at: int, audio: bytes, rate: int) -> None:
+        """Begin to transcribe a part of an item."""
+        key = f"{item.id} {at}"
+        self._waiting_bytes += len(audio)
+        task = asyncio.create_task(self._transcribe_part(item, at, audio, rate))
+        self._transcriptions[key] = task
+
+        def end(_: asyncio.Task[OrchardError | None]) -> None:
+            del self._transcriptions[key]
+            self._waiting_bytes -= len(audio)
+
+        task.add_done_callback(end)
+
+    async def _transcribe_part(self, item: RealtimeItem, at: int, audio: bytes, rate: int) -> OrchardError | None:
+        """Transcribe, and tell the client if the session says so. Return the error if it fails."""
+        asked = self._options.transcription or wire.Transcription()
+        tells = self._options.transcription is not None or self._options.type == "transcription"
+        where = {"item_id": item.id, "content_index": at}
+        kind = "conversation.item.input_audio_transcription"
+
+        async def tell(delta: str) -> None:
+            if tells and delta:
+                await self._send(f"{kind}.delta", **where, delta=delta)
+
+        try:
+            with self._log("transcription"):
+                text, seconds = await self._requests.transcribe(audio, rate, asked, tell)
+            item.content[at].transcript = text
+            if tells:
+                usage = {"type": "duration", "seconds": round(seconds, 3)}
+                await self._send(f"{kind}.completed", **where, transcript=text, usage=usage)
+        except WebSocketDisconnect:
+            return None
+        except OrchardError as failure:
+            error = failure
+        except Exception as bug:
+            log.exception("a realtime transcription broke")
+            error = OrchardError("internal", f"the server failed: {type(bug).__name__}")
+        else:
+            return None
+        if tells:
+            with suppress(WebSocketDisconnect):
+                await self._send(f"{kind}.failed", **where, error=openai_error_body(error)["error"])
+        return error
+
+    async def _create_response(self, fields: wire.ResponseFields) -> None:
+        if self._options.type == "transcription":
+            raise invalid_field("type", "can't be used in a transcription session, which answers nothing.")
+        if self._answering:
+            message = "A response is being made already: wait for its end, or cancel it."
+            raise RealtimeError("conversation_already_has_active_response", message)
+        options = update_answer(self._options.answer, fields, "response.")
+        if options.modality == "audio":
+            self._requests.speech_model()
+        items = None
+        if fields.input is not None:
+            items = [self._read_input(one, at) for at, one in enumerate(fields.input)]
+        self._answer(options, items, in_conversation=fields.conversation != "none", metadata=fields.metadata)
+
+    def _read_input(self, fields: wire.ItemFields, at: int) -> RealtimeItem:
+        """Return an item of a response's own input, which may refer to one of the conversation."""
+        where = f"response.input[{at}]"
+        if fields.type == "item_reference":
+            return self._conversation.find(fields.id or "", f"{where}.id")
+        item = read_item(fields, _new_id("item"), self._conversation.call_ids, where)
+        if any(part.type == "input_audio" for part in item.content):
+            raise invalid_field(f"{where}.content", "can't have audio: add it to the conversation, and refer to it.")
+        return item
+
+    def _answer(
+        self,
+        options: AnswerOptions,
+        items: Sequence[RealtimeItem] | None,
+        *,
+        in_conversation: bool = True,
+        metadata: dict[str, str] | None = None,
+        turn: RealtimeItem | None = None,
+    ) -> None:
+        """Begin a response to these items; None: to the conversation. `turn`: only if something was said in it."""
+        plan = ResponsePlan(
+            id=_new_id("resp"),
+            options=options,
+            conversation=self._conversation if in_conversation else None,
+            conversation_id=self._conversation_id,
+            metadata=metadata,
+            drops=self._options.truncation == "auto",
+        )
+        self._response = response = RealtimeResponse(plan, self._requests, self._send)
+        self._answering = asyncio.create_task(self._run_response(response, items, turn))
+
+    async def _run_response(
+        self, response: RealtimeResponse, items: Sequence[RealtimeItem] | None, turn: RealtimeItem | None
+    ) -> None:
+        error: OrchardError | None = None
+        try:
+            with self._connection.stay_open(), self._log("response"):
+                if turn is None:
+                    await response.begin()
+                given = list(self._conversation.items if items is None else items)
+                failed = await self._wait_for_transcripts(given)
+                if turn and not failed and not turn.text:
+                    log.info("a turn had no words, so it is not answered")
+                else:
+                    if turn:
+                        await response.begin()
+                    if failed:
+                        raise failed
+                    await response.make(given)
+        except OrchardError as failure:
+            error = failure
+        except WebSocketDisconnect:
+            return
+        except Exception as bug:
+            log.exception("a realtime response broke")
+            error = OrchardError("internal", f"the server failed: {type(bug).__name__}")
+        with suppress(WebSocketDisconnect):
+            await self._finish(response, error)
+
+    async def _finish(self, response: RealtimeResponse, error: OrchardError | None = None, cancelled: str = "") -> None:
+        """End a response, so that the next one may begin."""
+        if response.begun:
+            await response.finish(error, cancelled)
+        elif error:
+            await self._send("error", error=openai_error_body(error)["error"])
+        self._answering = self._response = None
+
+    async def _wait_for_transcripts(self, items: Sequence[RealtimeItem]) -> OrchardError | None:
+        """Wait for the transcripts of items; return the error if that of the last one failed."""
+        ids = {item.id for item in items}
+        pending = {key: task for key, task in self._transcriptions.items() if key.split()[0] in ids}
+        errors = await asyncio.gather(*map(asyncio.shield, pending.values()))
+        last = [error for key, error in zip(pending, errors, strict=True) if key.split()[0] == items[-1].id]
+        return next(filter(None, last), None)
+
+    async def _cancel_by_client(self, id_: str | None) -> None:
+        response = self._response
+        if response is None or id_ not in (None, response.id):
+            raise RealtimeError("response_cancel_not_active", "There is no response to cancel.", "response_id")
+        await self._cancel("client_cancelled")
+
+    async def _cancel(self, reason: str) -> None:
+        """Cancel the response that is being made, if there is one."""
+        response, task = self._response, self._answering
+        if response is None or task is None:
+            return
+        if is_running := response.status == "in_progress":
+            task.cancel()
+        await asyncio.wait([task])
+        if is_running:
+            await self._finish(response, cancelled=reason)
+
+    @contextmanager
+    def _log(self, what: str) -> Iterator[None]:
+        """Count a piece of work as a request of the caller, and log it. Raise OrchardError if there are too many."""
+        logged_request_id.set(f"req_{uuid.uuid4().hex}")
+        begin, how = time.monotonic(), "cancelled"
+        try:
+            with self._in_hand.count_request(self._caller.name):
+                yield
+            how = "ok"
+        except OrchardError as error:
+            how = error.kind
+            raise
+        finally:
+            log.info("realtime %s %s %.3f s", what, how, time.monotonic() - begin)
+
+
+def _new_id(kind: str) -> str:
+    return f"{kind}_{uuid.uuid4().hex[:24]}"
+
+
+def _decode_audio(audio: str, width: int, param: str) -> bytes:
+    """Return the bytes of audio in base64. Raise OrchardError (invalid_request)."""
+    try:
+        data = base64.b64decode(audio, validate=True)
+    except (binascii.Error, ValueError):
+        raise invalid_field(param, "must be base64.") from None
+    if len(data) % width:
+        raise invalid_field(param, f"must have whole samples of {width} bytes each.")
+    return data

@@ -1,0 +1,114 @@
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from orchard.dialects.openai.realtime.schema import TurnDetection
+from orchard.gateway.realtime import microphone
+from orchard.gateway.realtime.microphone import Microphone, TurnEnd, TurnStart
+from orchard.gateway.realtime.samples import FORMATS
+from tests.support.realtime_events import SESSION_RATE, pcm, spoken
+
+PCM = FORMATS["audio/pcm"]
+VAD = TurnDetection(type="server_vad")
+NUMBERS = pcm(spoken("two", "four"))
+RNG = np.random.default_rng(0)
+TIME = np.arange(3 * SESSION_RATE) / SESSION_RATE
+
+
+def turns(ears: Microphone, audio: bytes, sizes: Sequence[int] = (4800,)) -> list[TurnStart | TurnEnd]:
+    """Append audio in pieces of these sizes, again and again."""
+    found, begin, number = [], 0, 0
+    while begin < len(audio):
+        size = sizes[number % len(sizes)]
+        found += [one for one in ears.append(audio[begin : begin + size]) if one]
+        begin, number = begin + size, number + 1
+    return found
+
+
+def test_speech_is_a_turn_with_what_came_just_before() -> None:
+    start, end = turns(Microphone(PCM, VAD), NUMBERS)
+    assert isinstance(start, TurnStart)
+    assert isinstance(end, TurnEnd)
+    assert 50 <= start.milliseconds <= 400  # the words begin after 400 ms; 300 are padding
+    length = len(end.audio) / 2 / SESSION_RATE * 1000
+    assert end.milliseconds - start.milliseconds == pytest.approx(length, abs=1)
+    assert end.audio in NUMBERS
+    words = len(NUMBERS) / 2 / SESSION_RATE * 1000 - 1200  # without the silence after them
+    assert words + 300 < end.milliseconds < words + 700
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(1, 9000), min_size=1, max_size=6))
+def test_pieces_make_no_difference_to_turns(sizes: list[int]) -> None:
+    sizes = [2 * size for size in sizes]
+    assert turns(Microphone(PCM, VAD), NUMBERS, sizes) == turns(Microphone(PCM, VAD), NUMBERS)
+
+
+@pytest.mark.parametrize("name", ["audio/pcmu", "audio/pcma"])
+def test_g711_is_heard_too(name: str) -> None:
+    form = FORMATS[name]
+    coded = form.encode(np.frombuffer(NUMBERS, "<i2")[::3])
+    start, end = turns(Microphone(form, VAD), coded)
+    expected = turns(Microphone(PCM, VAD), NUMBERS)
+    assert abs(start.milliseconds - expected[0].milliseconds) <= 64
+    assert abs(end.milliseconds - expected[1].milliseconds) <= 96
+
+
+@pytest.mark.parametrize(
+    "sound",
+    [
+        RNG.standard_normal(len(TIME)) * 0.1,
+        sum(np.sin(2 * np.pi * pitch * TIME) * np.exp(-(TIME % 0.5) * 4) for pitch in (220, 277.2, 329.6)) * 0.2,
+        RNG.standard_normal(len(TIME)) * np.sin(np.pi * TIME) ** 2 * 0.02,
+        np.zeros(len(TIME)),
+    ],
+    ids=["noise", "music", "breath", "silence"],
+)
+def test_other_sounds_are_no_turns(sound: NDArray[np.float32]) -> None:
+    ears = Microphone(PCM, VAD)
+    assert turns(ears, pcm(sound)) == []
+    assert ears.held_ms < 400  # only what a turn would begin with is kept
+
+
+def test_a_short_pause_ends_no_turn() -> None:
+    halves = pcm(spoken("two", after=0.3)) + pcm(spoken("four", before=0.0))
+    assert [type(one) for one in turns(Microphone(PCM, VAD), halves)] == [TurnStart, TurnEnd]
+    quick = TurnDetection(type="server_vad", silence_duration_ms=200)
+    assert [type(one) for one in turns(Microphone(PCM, quick), halves)] == [TurnStart, TurnEnd] * 2
+
+
+def test_two_speakers_are_two_turns() -> None:
+    both = pcm(spoken("two", voice=2)) + pcm(spoken("three", voice=3))
+    found = turns(Microphone(PCM, VAD), both)
+    assert [type(one) for one in found] == [TurnStart, TurnEnd] * 2
+    assert found[1].milliseconds <= found[2].milliseconds + 300
+
+
+def test_without_detection_all_is_kept_until_it_is_taken() -> None:
+    ears = Microphone(PCM, None)
+    assert turns(ears, NUMBERS) == []
+    assert ears.take() == NUMBERS
+    assert (ears.nbytes, ears.take()) == (0, b"")
+
+
+def test_a_turn_ends_after_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(microphone, "MOST_SECONDS", 1)
+    always = TurnDetection(type="server_vad", threshold=0.0)
+    found = turns(Microphone(PCM, always), NUMBERS)
+    ends = [one for one in found if isinstance(one, TurnEnd)]
+    assert len(ends) >= 2
+    assert all(len(one.audio) / 2 / SESSION_RATE < 1.4 for one in ends)
+
+
+def test_another_format_forgets_what_is_held_but_not_the_time() -> None:
+    ears = Microphone(PCM, None)
+    turns(ears, NUMBERS)
+    ears.change_format(FORMATS["audio/pcmu"])
+    assert ears.nbytes == 0
+    ears.detect(TurnDetection(type="server_vad", threshold=0.0, prefix_padding_ms=0))
+    (start, *_) = turns(ears, b"\xff" * 8000)
+    assert start.milliseconds == pytest.approx(len(NUMBERS) / 2 / SESSION_RATE * 1000, abs=1)
