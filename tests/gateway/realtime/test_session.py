@@ -17,8 +17,9 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Finished, Started, Text, ToolArgs, ToolStart, Usage
 from orchard.core.request import Task
 from orchard.core.tasks.generate import Generate, TextPart, ToolResultPart
-from orchard.dialects.openai.realtime.events import EventWriter, parse_event
+from orchard.dialects.openai.realtime.encode import EventWriter
 from orchard.dialects.openai.realtime.options import SessionOptions
+from orchard.dialects.openai.realtime.parse import parse
 from orchard.dialects.openai.realtime.schema import EVENTS, Transcription
 from orchard.gateway.caller import ANYONE
 from orchard.gateway.http.budget import Budget, Share
@@ -119,7 +120,7 @@ class Client:
         self.session = RealtimeSession(requests, send, begin, self.held, self.state)
 
     async def send(self, kind: str, **fields: Any) -> None:
-        await self.session.handle(parse_event(json.dumps({"type": kind, **fields}).encode()))
+        await self.session.handle(parse(json.dumps({"type": kind, **fields}).encode()))
 
     async def update(self, audio: Any = None, kind: str = "realtime", **fields: Any) -> None:
         await self.send("session.update", session={"type": kind, **fields, **({"audio": audio} if audio else {})})

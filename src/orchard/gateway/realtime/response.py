@@ -14,7 +14,7 @@ from orchard.core.events import Event, Finished, Text, ToolArgs, ToolStart, Usag
 from orchard.core.tasks.speak import RATE
 from orchard.dialects.common.output import hex_id
 from orchard.dialects.openai.output import Fields
-from orchard.dialects.openai.realtime.events import failure_details, response_usage_fields
+from orchard.dialects.openai.realtime.encode import failure_details, response_usage_fields
 from orchard.dialects.openai.realtime.items import RealtimeItem, conversation_messages
 from orchard.dialects.openai.realtime.options import AnswerOptions, format_fields
 from orchard.dialects.openai.realtime.schema import ContentPart

@@ -17,7 +17,7 @@ from orchard.core.errors import OrchardError
 from orchard.dialects.common.json_body import invalid_field
 from orchard.dialects.openai.errors import openai_error_body
 from orchard.dialects.openai.realtime import schema as wire
-from orchard.dialects.openai.realtime.events import RealtimeError
+from orchard.dialects.openai.realtime.encode import RealtimeError
 from orchard.dialects.openai.realtime.items import RealtimeItem, read_item
 from orchard.dialects.openai.realtime.options import (
     AnswerOptions,

@@ -10,8 +10,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from orchard.core.errors import OrchardError
 from orchard.dialects.common.json_body import invalid_field
-from orchard.dialects.openai.realtime.events import EventWriter, RealtimeError, client_event_id, parse_event
+from orchard.dialects.openai.realtime.encode import EventWriter, RealtimeError
 from orchard.dialects.openai.realtime.options import SessionOptions
+from orchard.dialects.openai.realtime.parse import client_event_id, parse
 from orchard.gateway.http.budget import Share
 from orchard.gateway.http.websocket import Socket
 from orchard.gateway.realtime.requests import VoiceRequests
@@ -89,7 +90,7 @@ class RealtimeSocket:
         while (message := await self._socket.receive())["type"] != "websocket.disconnect":
             data: bytes = message["bytes"]
             try:
-                await session.handle(parse_event(data))
+                await session.handle(parse(data))
             except OrchardError as error:
                 await self._socket.send_text(self._writer.write_error(error, client_event_id(data)))
             except WebSocketDisconnect:
