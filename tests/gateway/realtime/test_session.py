@@ -381,6 +381,18 @@ async def test_a_transcription_that_fails_fails_the_answer(client: Client) -> No
     assert (await client.until("response.done"))[-1]["response"]["status"] == "completed"
 
 
+async def test_a_transcription_that_has_failed_is_told_by_the_next_answer(client: Client) -> None:
+    client.script.heard = [OrchardError("model_failed", "deaf")]
+    await client.update({"input": {"turn_detection": None, "transcription": {}}})
+    await client.say(SECOND)
+    await client.send("input_audio_buffer.commit")
+    await client.until("conversation.item.input_audio_transcription.failed")
+    await client.write("Beside it")
+    for status in ("failed", "completed"):
+        await client.send("response.create")
+        assert (await client.until("response.done"))[-1]["response"]["status"] == status
+
+
 async def test_a_model_that_fails_fails_the_answer(client: Client) -> None:
     client.script.answers = [OrchardError("overloaded", "too much")]
     await client.write("Hi")

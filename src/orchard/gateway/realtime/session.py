@@ -68,7 +68,9 @@ class RealtimeSession:
         self._microphone = Microphone(FORMATS[options.input_format], options.turn_detection)
         self._pace = ReadPace(asyncio.get_running_loop().time, _AUDIO_BURST, _AUDIO_RATE)
         self._turn_id = _new_id("item")
-        self._transcriptions: dict[str, asyncio.Task[OrchardError | None]] = {}
+        self._transcriptions: dict[tuple[str, int], asyncio.Task[None]] = {}
+        self._failures: dict[str, OrchardError] = {}  # by items that could not be transcribed
+        self._item_bytes = 0
         self._waiting_bytes = 0  # of audio to transcribe
         self._response: RealtimeResponse | None = None
         self._answering: asyncio.Task[None] | None = None
@@ -104,6 +106,7 @@ class RealtimeSession:
                 await self._send("conversation.item.retrieved", item=self._conversation.find(event.item_id).fields())
             case wire.ItemEvent():
                 self._conversation.delete(event.item_id)
+                self._count_items()
                 self._hold()
                 await self._send("conversation.item.deleted", item_id=event.item_id)
             case wire.ResponseCreate():
@@ -119,7 +122,12 @@ class RealtimeSession:
 
     def _hold(self, more: int = 0) -> None:
         """Count what is kept, and `more` bytes. Raise OrchardError if all sockets together keep too much."""
-        self._held.take(self._microphone.nbytes + self._conversation.nbytes + self._waiting_bytes + more)
+        self._held.take(self._microphone.nbytes + self._item_bytes + self._waiting_bytes + more)
+
+    def _count_items(self) -> None:
+        self._item_bytes = self._conversation.nbytes
+        ids = {item.id for item in self._conversation.items}
+        self._failures = {id_: error for id_, error in self._failures.items() if id_ in ids}
 
     async def _update(self, fields: wire.SessionFields) -> None:
         options = update_session(self._options, fields)
@@ -171,6 +179,7 @@ class RealtimeSession:
             held = f"{self._microphone.held_ms:.0f} ms"
             message = f"The input audio buffer must have at least {_LEAST_MS} ms of audio; it has {held}."
             raise RealtimeError("input_audio_buffer_commit_empty", message)
+        self._check_transcriptions(1)
         if not self._microphone.is_speaking:
             self._turn_id = _new_id("item")
         await self._commit(self._microphone.take(), answer=False)
@@ -204,10 +213,12 @@ class RealtimeSession:
         item = read_item(event.item, _new_id("item"), self._conversation.call_ids)
         sounds = self._take_audio(item, "item")
         previous = self._conversation.add(item, event.previous_item_id)
+        self._count_items()
         try:
             self._hold(sum(len(audio) for _, audio in sounds))
         except OrchardError:
             self._conversation.delete(item.id)
+            self._count_items()
             raise
         await self._show_item(item, previous)
         for at, audio in sounds:
@@ -227,19 +238,19 @@ class RealtimeSession:
 
     def _transcribe(self, item: RealtimeItem, at: int, audio: bytes, rate: int) -> None:
         """Begin to transcribe a part of an item."""
-        key = f"{item.id} {at}"
+        key = item.id, at
         self._waiting_bytes += len(audio)
         task = asyncio.create_task(self._transcribe_part(item, at, audio, rate))
         self._transcriptions[key] = task
 
-        def end(_: asyncio.Task[OrchardError | None]) -> None:
+        def end(_: asyncio.Task[None]) -> None:
             del self._transcriptions[key]
             self._waiting_bytes -= len(audio)
 
         task.add_done_callback(end)
 
-    async def _transcribe_part(self, item: RealtimeItem, at: int, audio: bytes, rate: int) -> OrchardError | None:
-        """Transcribe, and tell the client if the session says so. Return the error if it fails."""
+    async def _transcribe_part(self, item: RealtimeItem, at: int, audio: bytes, rate: int) -> None:
+        """Transcribe, and tell the client if the session says so."""
         asked = self._options.transcription or wire.Transcription()
         tells = self._options.transcription is not None or self._options.type == "transcription"
         where = {"item_id": item.id, "content_index": at}
@@ -256,19 +267,18 @@ class RealtimeSession:
             if tells:
                 usage = {"type": "duration", "seconds": round(seconds, 3)}
                 await self._send(f"{kind}.completed", **where, transcript=text, usage=usage)
+            return
         except WebSocketDisconnect:
-            return None
+            return
         except OrchardError as failure:
             error = failure
         except Exception as bug:
             log.exception("a realtime transcription broke")
             error = OrchardError("internal", f"the server failed: {type(bug).__name__}")
-        else:
-            return None
+        self._failures[item.id] = error
         if tells:
             with suppress(WebSocketDisconnect):
                 await self._send(f"{kind}.failed", **where, error=openai_error_body(error)["error"])
-        return error
 
     async def _create_response(self, fields: wire.ResponseFields) -> None:
         if self._options.type == "transcription":
@@ -350,14 +360,19 @@ class RealtimeSession:
         elif error:
             await self._send("error", error=openai_error_body(error)["error"])
         self._answering = self._response = None
+        self._count_items()
 
     async def _wait_for_transcripts(self, items: Sequence[RealtimeItem]) -> OrchardError | None:
-        """Wait for the transcripts of items; return the error if that of the last one failed."""
+        """Wait for the transcripts of items; return an error of the last turn that no response has told yet."""
         ids = {item.id for item in items}
-        pending = {key: task for key, task in self._transcriptions.items() if key.split()[0] in ids}
-        errors = await asyncio.gather(*map(asyncio.shield, pending.values()))
-        last = [error for key, error in zip(pending, errors, strict=True) if key.split()[0] == items[-1].id]
-        return next(filter(None, last), None)
+        pending = [task for (id_, _), task in self._transcriptions.items() if id_ in ids]
+        await asyncio.gather(*map(asyncio.shield, pending))
+        for item in reversed(items):
+            if item.role == "assistant":
+                break
+            if error := self._failures.pop(item.id, None):
+                return error
+        return None
 
     async def _cancel_by_client(self, id_: str | None) -> None:
         response = self._response

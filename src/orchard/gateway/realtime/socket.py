@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 import uuid
+from contextlib import suppress
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -37,26 +38,29 @@ class RealtimeSocket:
         self._requests = requests
         self._lifetime = lifetime
         self._writer = EventWriter(uuid.uuid4().hex)
+        self._connection: Socket = socket.scope["state"]["socket"]
+        self._message = Share(self._connection.message_budget)
 
     async def run(self) -> None:
         """Accept the socket, because clients don't show why a handshake is rejected, and serve the client."""
-        connection: Socket = self._socket.scope["state"]["socket"]
-        await self._socket.accept(_PROTOCOL if _PROTOCOL in self._socket.scope["subprotocols"] else None)
-        try:
-            options = self._begin_options()
-        except OrchardError as error:
-            await self._socket.send_text(self._writer.write_error(error))
-            await self._socket.close(_REFUSED)
-            return
-        connection.expect_audio()
-        held = Share(connection.message_budget)
+        with suppress(WebSocketDisconnect):
+            await self._socket.accept(_PROTOCOL if _PROTOCOL in self._socket.scope["subprotocols"] else None)
+            try:
+                options = self._begin_options()
+            except OrchardError as error:
+                await self._socket.send_text(self._writer.write_error(error))
+                await self._socket.close(_REFUSED)
+            else:
+                await self._hold_session(options)
+
+    async def _hold_session(self, options: SessionOptions) -> None:
+        self._connection.expect_audio()
+        held = Share(self._connection.message_budget)
         session = RealtimeSession(self._requests, self._send, options, held, self._socket.scope["state"])
         try:
             await session.begin()
             async with asyncio.timeout(self._lifetime):
                 await self._read_all(session)
-        except WebSocketDisconnect:
-            pass
         except TimeoutError:
             await session.close()
             message = f"This session has lasted {self._lifetime / 60:g} minutes: open a new one."
@@ -66,6 +70,7 @@ class RealtimeSocket:
         finally:
             await session.close()
             held.take(0)
+            self._message.take(0)
 
     def _begin_options(self) -> SessionOptions:
         """Return what the URL and the headers say. Raise OrchardError if it can't be served."""
@@ -90,6 +95,7 @@ class RealtimeSocket:
         while (message := await self._socket.receive())["type"] != "websocket.disconnect":
             data: bytes = message["bytes"]
             try:
+                self._message.take(len(data))
                 await session.handle(parse(data))
             except OrchardError as error:
                 await self._socket.send_text(self._writer.write_error(error, client_event_id(data)))
