@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from orchard.cli import config
 from orchard.cli.settings.layers import Mistakes
 from orchard.cli.settings.table import TABLE
-from orchard.config import ModelSettings, Settings
+from orchard.config import ModelSettings, Settings, VoiceModels
 from orchard.core.tasks.images import ImageOptions
 
 
@@ -108,6 +108,29 @@ def test_what_is_written_is_taken_as_text(tmp_path: Path) -> None:
 
 def test_a_list_may_be_one_text(tmp_path: Path) -> None:
     assert settings(tmp_path, "server: {cors_origins: 'http://a, http://b'}").cors_origins == ("http://a", "http://b")
+
+
+def test_realtime_sessions_have_names(tmp_path: Path) -> None:
+    text = "server: {realtime: {assistant: {chat: demo, speech: tts}, other: {chat: big}}}"
+    assert settings(tmp_path, text).realtime == {
+        "assistant": VoiceModels(chat="demo", speech="tts"),
+        "other": VoiceModels(chat="big"),
+    }
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["x", "[a]", "{a: b}", "{a: [b]}", "{a: {}}", "{a: {speech: b}}", "{a: {chat: ''}}", "{a: {chat: b, voice: c}}"],
+)
+def test_a_realtime_session_needs_a_chat_model(tmp_path: Path, value: str) -> None:
+    (found,) = mistakes(tmp_path, f"server: {{realtime: {value}}}")
+    assert "must be a mapping of names to `chat`, `transcription` and `speech`" in found
+
+
+@pytest.mark.parametrize("key", ["voices: {a: {b: c}}", "adapters: {a: {b: c}}"])
+def test_other_mappings_are_not_nested(tmp_path: Path, key: str) -> None:
+    (found,) = mistakes(tmp_path, f"models: [{{model_path: demo, {key}}}]")
+    assert "not a mapping" in found
 
 
 def test_null_is_absent(tmp_path: Path) -> None:

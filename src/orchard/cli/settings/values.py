@@ -298,10 +298,11 @@ def _read_voice_models(given: Any) -> VoiceModels:
     """Read the names of a realtime session's models."""
     try:
         found = convert(given, VoiceModels)
-    except ValidationError:
+        for name in structs.asdict(found).values():
+            if name is not None:
+                _parse_text(name)
+    except (ValidationError, ValueError):
         raise ValueError(f"must be {_VOICE_MODELS}") from None
-    for name in filter(None, structs.astuple(found)):
-        _parse_text(name)
     return found
 
 
