@@ -19,7 +19,9 @@ from tests.support.speech_models import make_qwen3_tts
 
 SPEECH = pcm(spoken("two", "four"))
 SAMPLES = 8 * 64  # of a short clause of the tiny model
-SESSIONS = 2  # more of them: tests/gateway/realtime/test_session.py
+SESSIONS = 4  # more of them: tests/gateway/realtime/test_session.py
+
+pytestmark = pytest.mark.timeout(400)  # three models are loaded at once
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     voices = {"assistant": VoiceModels(chat="demo", transcription="demo-whisper", speech="tiny-tts")}
     with serve(models, spare=False, max_loaded_models=3, realtime=voices) as running:
         for model in ("demo", "demo-whisper", "tiny-tts"):
-            running.until(model, state="ready", timeout=110)
+            running.until(model, state="ready", timeout=250)
         yield running
 
 
@@ -52,7 +54,7 @@ async def until(connection: AsyncRealtimeConnection, kind: str) -> list[dict[str
     """Read events up to one of this type."""
     events: list[dict[str, Any]] = []
     while not events or events[-1]["type"] != kind:
-        events.append(json.loads(await asyncio.wait_for(connection.recv_bytes(), 60)))
+        events.append(json.loads(await asyncio.wait_for(connection.recv_bytes(), 120)))
         check_event(events[-1])
         assert events[-1]["type"] != "error", events[-1]
     return events
@@ -136,6 +138,7 @@ async def test_an_interruption_and_what_was_not_heard(server: Server) -> None:
         assert event["item"]["content"][0]["transcript"] == ""
 
 
+@pytest.mark.deep
 async def test_many_sessions_at_once(server: Server) -> None:
     async def hear(number: int) -> str:
         detection = {"turn_detection": None} if number % 2 else {}
