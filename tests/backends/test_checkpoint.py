@@ -169,7 +169,7 @@ TABLE: dict[str, Row] = {
     "GGUF": Row(
         renamed("model.safetensors", "model-Q4_K_M.gguf"),
         "No safetensors found",
-        "it is in GGUF, .* 'orchard pull ID', or .* 'mlx_lm.convert --hf-path ID'",
+        "it is in GGUF, .* 'orchard import FILE' .* 'orchard pull ID'",
         r"it has no model\*.safetensors",
     ),
     "PEFT adapter": Row(

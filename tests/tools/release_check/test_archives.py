@@ -24,6 +24,7 @@ Requires-Dist: mlx-orchard[audio]; extra == "all"
 Provides-Extra: all
 Provides-Extra: audio
 Provides-Extra: embeddings
+Provides-Extra: gguf
 Provides-Extra: vision
 Description-Content-Type: text/markdown
 

@@ -8,11 +8,11 @@ from typing import Any
 from rich.filesize import decimal
 
 from orchard.cli.endpoint import ServerError
-from orchard.cli.verify.proof import LANGUAGE, Proof, check
+from orchard.cli.verify.proof import CHECKS, Proof, check
 from orchard.cli.verify.subject import Subject
 from orchard.cli.verify.texts import numbered_lines
 
-_KINDS = (*LANGUAGE, "embeddings", "rerank", "transcription")
+_KINDS = frozenset(kind for other in CHECKS for kind in other.kinds)  # all whose answers are checked
 _REPORT_SECONDS = 1.2  # a worker reports its memory about once a second
 _ROUNDS = 4
 _REQUESTS = 8

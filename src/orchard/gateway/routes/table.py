@@ -159,7 +159,7 @@ ROUTES: list[RouteGroup] = [
         ollama.add_ollama_routes,
         ollama_errors.ollama_error_answer,
         ("/api",),
-        ("/api/chat", "/api/generate", "/api/embed", "/api/embeddings"),
+        ("/api/chat", "/api/generate", "/api/embed", "/api/embeddings", "/api/show"),
         "Ollama",
         ollama.ERROR,
     ),
