@@ -274,10 +274,11 @@ def _describe_type(kind: inspect.Type) -> str:
 
 
 def _range_words(kind: inspect.IntType | inspect.FloatType) -> str:
+    show = str if isinstance(kind, inspect.IntType) else "{:.15g}".format
     if kind.ge is not None and kind.le is not None:
-        return f" from {kind.ge} to {kind.le}"
+        return f" from {show(kind.ge)} to {show(kind.le)}"
     if kind.gt is not None and kind.le is not None:
-        return f" above {kind.gt} and at most {kind.le}"
+        return f" above {show(kind.gt)} and at most {show(kind.le)}"
     return ""
 
 

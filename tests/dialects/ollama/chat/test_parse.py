@@ -106,6 +106,11 @@ def test_a_last_message_of_the_assistant_goes_on() -> None:
     assert not task(messages=[USER, {"role": "assistant", "tool_calls": [CALL]}]).continue_last
 
 
+def test_the_range_of_a_number_is_written_without_a_fraction() -> None:
+    with pytest.raises(OrchardError, match=r"`options.num_ctx` must be a number from 1 to 2147483647, got a string\."):
+        make_call(options={"num_ctx": "x"})
+
+
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
