@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 
 from tools.release_check.address import PLACEHOLDER, relative_links
 
-MOST_BYTES = 25 * 10**6
+MOST_BYTES = 27 * 10**6  # of which the bundled models and the detector of speech take 23
 NAME = "mlx-orchard"
 EXTRAS = {"all", "audio", "embeddings", "gguf", "vision"}
 _SOURCE = "src/"
