@@ -1,6 +1,5 @@
 """Whatever arrives, the parsers give calls that the wire can carry, or say what is wrong."""
 
-import copy
 import json
 from collections.abc import Callable
 from typing import Any
@@ -18,26 +17,11 @@ from orchard.dialects.ollama.errors import ollama_error_answer
 from orchard.dialects.ollama.generate.parse import parse as parse_generate
 from tests.support.crossing import crossed
 from tests.support.examples import examples
+from tests.support.mutation import json_values, mutated
 
-VALUES = st.recursive(
-    st.one_of(
-        st.none(),
-        st.booleans(),
-        st.integers(),
-        st.integers(2**62, 2**70),
-        st.floats(),
-        st.text(max_size=8),
-        st.sampled_from(["user", "assistant", "tool", "json", "high", "5m", "-1", "QUJD", 8192.0, -1, 0]),
-    ),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(
-            st.one_of(st.sampled_from(["role", "content", "function", "name", "arguments"]), st.text(max_size=4)),
-            inner,
-            max_size=4,
-        ),
-    ),
-    max_leaves=12,
+VALUES = st.one_of(
+    json_values(["role", "content", "function", "name", "arguments"]),
+    st.sampled_from(["json", "high", "5m", "-1", "QUJD", 8192.0, -1, 0]),
 )
 SHARED: dict[str, Any] = {
     "model": "demo",
@@ -90,31 +74,11 @@ KINDS: list[tuple[dict[str, Any], Callable[[bytes, str], Any]]] = [
 ]
 
 
-def places(value: Any) -> list[tuple[Any, Any]]:
-    """Every (container, key) of a JSON value."""
-    keys: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value or ())))
-    inner = [key for key in keys if isinstance(value[key], dict | list)]
-    return [(value, key) for key in keys] + [place for key in inner for place in places(value[key])]
-
-
-@st.composite
-def mutated(draw: st.DrawFn, real: dict[str, Any]) -> dict[str, Any]:
-    body = copy.deepcopy(real)
-    for _ in range(draw(st.integers(1, 3))):
-        here = places(body)
-        container, key = here[draw(st.integers(0, 10_000)) % len(here)]
-        if draw(st.booleans()):
-            del container[key]
-        else:
-            container[key] = draw(VALUES)
-    return body
-
-
 @pytest.mark.parametrize(("real", "parse"), KINDS, ids=["chat", "generate", "embed", "embeddings"])
 @examples(500)
 @given(data=st.data())
 def test_any_body(real: dict[str, Any], parse: Callable[[bytes, str], Any], data: st.DataObject) -> None:
-    body = json.dumps(data.draw(mutated(real))).encode()
+    body = json.dumps(data.draw(mutated(real, VALUES))).encode()
     found = outcome_of(parse, body)
     if isinstance(found, OrchardError):
         status, _, told = ollama_error_answer(found)

@@ -3,6 +3,7 @@
 import statistics
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -57,7 +58,7 @@ def run_language_model(
     }
 
 
-class _Loop:
+class _Loop(ABC):
     """A loaded model and its tokenizer."""
 
     network: Any
@@ -66,17 +67,17 @@ class _Loop:
     logits_type: mx.Dtype = mx.float32
     """In which the model computes its logits."""
 
+    @abstractmethod
     def tokens(self, prompt: Sequence[int], count: int) -> Iterator[int]:
         """Yield the greedy answer's tokens."""
-        raise NotImplementedError
 
+    @abstractmethod
     def new_cache(self) -> list[Any]:
         """Return an empty cache."""
-        raise NotImplementedError
 
+    @abstractmethod
     def logits(self, tokens: Sequence[int], cache: list[Any]) -> mx.array:
         """Return the logits (n, vocab_size) of tokens, float32."""
-        raise NotImplementedError
 
     def render(self, chat: Sequence[dict[str, str]]) -> list[int]:
         """Return a chat as the prompt's token ids, by the model's own template; without one, only the texts."""
@@ -88,10 +89,6 @@ class _Loop:
     def answer(self, prompt: Sequence[int], count: int) -> str:
         """Return the greedy answer."""
         return self.decode(self.tokens(prompt, count))
-
-    def describe(self, picture: str, question: str, count: int) -> str:
-        """Return the greedy answer to a question about a picture."""
-        raise NotImplementedError
 
     def decode(self, tokens: Iterable[int]) -> str:
         """Return the text of tokens until the answer's end."""
@@ -130,7 +127,7 @@ class _TextLoop(_Loop):
 
 
 class _VisionLoop(_Loop):
-    """mlx-vlm's, for prompts without media."""
+    """mlx-vlm's."""
 
     def __init__(self, path: str) -> None:
         import mlx_vlm
@@ -147,6 +144,7 @@ class _VisionLoop(_Loop):
             yield int(token)
 
     def describe(self, picture: str, question: str, count: int) -> str:
+        """Return the greedy answer to a question about a picture."""
         from mlx_vlm.generate import generate_step
         from mlx_vlm.prompt_utils import apply_chat_template
         from mlx_vlm.utils import prepare_inputs
@@ -171,6 +169,8 @@ class _VisionLoop(_Loop):
 
 def _describe_all(loop: _Loop, pictures: Sequence[str], question: str, count: int) -> list[str]:
     """Return the answers about pictures; none if the library can't read them."""
+    if not isinstance(loop, _VisionLoop):
+        return []
     try:
         return [loop.describe(picture, question, count) for picture in pictures]
     except Exception as error:

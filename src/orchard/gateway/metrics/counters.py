@@ -28,7 +28,10 @@ LOAD_BOUNDS = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 RATE_SECONDS = 60
 WINDOW_SECONDS = 900
 """The most seconds that a window of /v1/stats may have."""
-_LONGEST_STEP = 8  # seconds: a window's steps begin at whole multiples of their length, so the first one begins earlier
+WINDOW_POINTS = 120
+"""The most steps of such a window."""
+# Steps begin at whole multiples of their length, so that a window may begin so much earlier, in seconds.
+_LONGEST_STEP = math.ceil(WINDOW_SECONDS / WINDOW_POINTS)
 _RECENT = 1000
 _MOST_FIRST_TOKENS = 4096
 

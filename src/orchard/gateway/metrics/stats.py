@@ -10,10 +10,8 @@ from typing import Any
 from orchard import __version__
 from orchard.core.speculation_report import SourceTotals
 from orchard.gateway.memory_status import MemoryStatus
-from orchard.gateway.metrics.counters import RATE_SECONDS, Histogram, Metrics, ModelMetrics, Rate
+from orchard.gateway.metrics.counters import RATE_SECONDS, WINDOW_POINTS, Histogram, Metrics, ModelMetrics, Rate
 from orchard.gateway.model_status import MEMORY_KINDS, ModelStatus
-
-_MOST_POINTS = 120
 
 
 def server_stats(
@@ -38,11 +36,11 @@ def server_stats(
 
 
 def _window_stats(metrics: Metrics, window: int) -> dict[str, Any]:
-    """Return what happened in the last seconds, at most `_MOST_POINTS` steps of equal length, the oldest first.
+    """Return what happened in the last seconds, at most `WINDOW_POINTS` steps of equal length, the oldest first.
 
     Steps begin at whole multiples of their length, so that a step is the same in later answers.
     """
-    recent, step = metrics.recent, math.ceil(window / _MOST_POINTS)
+    recent, step = metrics.recent, math.ceil(window / WINDOW_POINTS)
     end = int(metrics.clock() // step) * step
     begins = range(end - window // step * step, end, step)
 

@@ -56,7 +56,8 @@ def delete_repo(folder: str) -> None:
     try:
         shutil.rmtree(folder)
     except OSError as error:
-        raise OrchardError("internal", f"{folder} can't be deleted: {error.strerror}") from None
+        # A caller of the API must not learn where the folder is.
+        raise OrchardError("internal", f"{os.path.basename(folder)} can't be deleted: {error.strerror}") from None
 
 
 def snapshot_folders(repo: str, revision: str | None = None) -> Iterator[str]:

@@ -17,6 +17,7 @@ from orchard.dialects.ollama.output import LINE_TYPE, line
 from orchard.gateway.models import hub_cache
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.routes.app_state import AppState
+from orchard.gateway.routes.models import check_may_download
 from orchard.gateway.routes.ollama import read_body
 from orchard.gateway.routes.openapi import LINES, TEXT, object_schema, route_options
 
@@ -34,17 +35,14 @@ _REFUSED = {
 
 def add_ollama_model_routes(routes: APIRouter, site: AppState) -> None:
     """Add the routes, which take an admin key if the server needs keys."""
-    allow_download, registry = site.settings.allow_download, site.pool.registry
+    registry = site.pool.registry
 
     @routes.post("/pull", **route_options(_NAMED, parameters=(), answer=LINES))
     async def ollama_pull(http: Request) -> Response:
         """Download a model from the Hugging Face Hub: https://docs.ollama.com/api/pull."""
-        http.state.caller.check_manages("downloading a model")
         body = parse_name(await read_body(site, http))
         name = plain_name(body.model_name)
-        if not allow_download:
-            message = f"this server downloads no models: start it with --allow-download, or run 'orchard pull {name}'"
-            raise OrchardError("forbidden", message)
+        check_may_download(http, site, f"or run 'orchard pull {name}'")
         entry = registry.find_exact(name)
         if body.stream is not False:
             return StreamingResponse(_pull(site, entry), media_type=LINE_TYPE)
