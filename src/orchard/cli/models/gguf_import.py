@@ -90,7 +90,7 @@ def import_model(model: StoredModel, bits: int | None, *, exact: bool) -> str:
         raise OrchardError("model_failed", f"{model.name} is not imported: {model.refusal}")
     if find_spec("gguf") is None:
         raise OrchardError("model_failed", "importing needs the extra gguf: pip install 'mlx-orchard[gguf]'")
-    details = {"system": model.system, "parameters": model.parameters, "license": model.license}
+    details: dict[str, Any] = {"system": model.system, "parameters": model.parameters, "license": model.license}
     origin = Origin(
         files=gguf.describe_files(model.files),
         bits=bits,
@@ -109,7 +109,9 @@ def import_model(model: StoredModel, bits: int | None, *, exact: bool) -> str:
         )
     try:
         with _partial_folder(folder) as partial:
-            notes = _run_importer(ImportJob(**_job_fields(model, partial), bits=bits, exact=exact), model)
+            files = [str(file.absolute()) for file in model.files]
+            job = ImportJob(files=files, folder=str(partial), **details, bits=bits, exact=exact)
+            notes = _run_importer(job, model)
             gguf.write_origin(partial, origin)
             _replace_folder(partial, folder)
     except OSError as error:
@@ -118,11 +120,6 @@ def import_model(model: StoredModel, bits: int | None, *, exact: bool) -> str:
     for note in notes:
         typer.echo(printable_text(f"  {note}"))
     return str(folder)
-
-
-def _job_fields(model: StoredModel, folder: Path) -> dict[str, Any]:
-    texts = {"system": model.system, "parameters": model.parameters, "license": model.license}
-    return {"files": [str(file.absolute()) for file in model.files], "folder": str(folder), **texts}
 
 
 def _gguf_model(name: str) -> StoredModel | None:
