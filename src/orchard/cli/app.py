@@ -198,7 +198,7 @@ def serve(
     config: _Config = None,
     **flags: Any,
 ) -> None:
-    """Serve models with the APIs of OpenAI, Azure OpenAI and Anthropic, until Ctrl-C. 'orchard launch' does the same.
+    """Serve models with the APIs of OpenAI, Azure, Anthropic and Ollama, until Ctrl-C. 'orchard launch' does the same.
 
     You can also set every option --some-name as some_name in a configuration file, or as ORCHARD_SOME_NAME in the
     environment. The environment overrides the file, and options override both. Options for models apply to all models,
