@@ -1,5 +1,6 @@
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -21,6 +22,8 @@ settings.load_profile("fast")
 quick_transformers.install_quick_import()
 # Its usual 5 s were too short where a machine stood still for a while.
 httpx_config.DEFAULT_TIMEOUT_CONFIG.connect = httpx_config.DEFAULT_TIMEOUT_CONFIG.read = 60.0
+# A shell makes what it starts in the background ignore Ctrl-C. The commands that tests interrupt would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # Float32 means float32 on CUDA, too.
 os.environ.setdefault("MLX_ENABLE_TF32", "0")
 # The threads of numpy's BLAS wait in a busy loop, while the tests beside this one need the cores.
