@@ -66,12 +66,12 @@ def test_load_ps_unload(server: Server) -> None:
         assert max(map(len, lines)) <= columns
         assert lines[0].split()[0] == "NAME"
     text = " ".join(wide)
-    assert re.search(r"100% CPU +262144 +4 minutes from now", text)
+    assert re.search(r"100% CPU +262144 +[45] minutes from now", text)
     # Where it is narrow, the name goes on in further lines, and nothing is cut.
     assert "CONTEXT" not in narrow[0]
     name = "".join(line.split(" ")[0] for line in narrow[1:] if not line.startswith("fake"))
     assert name == LONG.id
-    assert "4 minutes from now" in " ".join(narrow)
+    assert re.search("[45] minutes from now", " ".join(narrow))
     assert orchard("unload", LONG.id, ORCHARD_URL=server.url).stdout == f"{LONG.id} is unloaded\n"
     assert orchard("unload", LONG.id, ORCHARD_URL=server.url).stdout == f"{LONG.id} was not loaded\n"
 

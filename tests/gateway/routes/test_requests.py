@@ -49,6 +49,8 @@ async def test_a_request_from_begin_to_end(server: Server) -> None:
     assert (queued["object"], queued["model"], queued["dialect"]) == ("request", "fake", "/v1/chat/completions")
     assert (queued["caller"], queued["priority"], queued["prompt_tokens"]) == ("127.0.0.1", "normal", None)
     (prefill,) = await until(server, "prefill")
+    while prefill["prompt_tokens"] is None:  # until the process has reported on the request
+        (prefill,) = await until(server, "prefill")
     assert (prefill["prompt_tokens"], prefill["read_tokens"], prefill["generated_tokens"]) == (1, 0, 0)
     assert (prefill["id"], prefill["created_at"]) == (queued["id"], queued["created_at"])
     (decode,) = await until(server, "decode")

@@ -40,10 +40,9 @@ def add_ollama_model_routes(routes: APIRouter, site: AppState) -> None:
     @routes.post("/pull", **route_options(_NAMED, parameters=(), answer=LINES))
     async def ollama_pull(http: Request) -> Response:
         """Download a model from the Hugging Face Hub: https://docs.ollama.com/api/pull."""
+        check_may_download(http, site, "or run 'orchard pull' with the model's name")
         body = parse_name(await read_body(site, http))
-        name = plain_name(body.model_name)
-        check_may_download(http, site, f"or run 'orchard pull {name}'")
-        entry = registry.find_exact(name)
+        entry = registry.find_exact(plain_name(body.model_name))
         if body.stream is not False:
             return StreamingResponse(_pull(site, entry), media_type=LINE_TYPE)
         if entry.repo and not entry.path:
