@@ -32,6 +32,12 @@ def commands() -> set[str]:
     return found
 
 
+def answer_paths() -> list[list[str]]:
+    """The paths that generate answers, also those of WebSockets, for each API."""
+    groups = [(group.prefixes[0], group.answers) for group in ROUTES if group.answers]
+    return [[end if end.startswith(prefix) else prefix + end for end in ends] for prefix, ends in groups]
+
+
 async def get(path: str) -> httpx.Response:
     """What the server answers, without any process behind it."""
     settings = Settings(responses_path=":memory:")
@@ -41,13 +47,14 @@ async def get(path: str) -> httpx.Response:
 
 
 def test_the_commands_it_names_exist_and_none_is_missing() -> None:
-    known = commands() | {"launch"}  # another name of serve
+    aliases = {"launch", "chat"}  # of serve and run
+    known = commands() | aliases
     named = [spoken.split() for spoken in re.findall(r"`orchard ([^`]*)`", SPOKEN)]
     plain = [words for words in named if not words[0].startswith("-")]
     assert {words[0] for words in plain} == {command.split()[0] for command in known}
     assert {" ".join(words[:2]) for words in plain} >= {command for command in known if " " in command}
     listed = next(answer for answer in ANSWERS if answer.startswith("`orchard --help`"))
-    assert all(command in listed for command in known - {"launch"} if " " not in command)
+    assert all(command in listed for command in known - aliases if " " not in command)
 
 
 def test_the_options_it_names_exist() -> None:
@@ -57,7 +64,11 @@ def test_the_options_it_names_exist() -> None:
 
 
 async def test_the_paths_it_names_exist() -> None:
-    known = {*(await get("/openapi.json")).json()["paths"], "/docs"}
+    known = {
+        *(await get("/openapi.json")).json()["paths"],
+        "/docs",
+        *(path for paths in answer_paths() for path in paths),
+    }
     named = {path.rstrip(".,;") for path in re.findall(r"(?<![\w./])/(?:[a-z][\w/]*)", SPOKEN)} - {"/openai"}
     assert named > {"/v1/chat/completions", "/v1/messages", "/health", "/metrics", "/v1/images/edits"}
     assert named <= known, named - known
@@ -65,8 +76,9 @@ async def test_the_paths_it_names_exist() -> None:
 
 
 def test_it_names_a_path_of_every_api() -> None:
-    apis = [[group.prefixes[0] + end for end in group.answers] for group in ROUTES if group.answers]
-    apis = [paths for paths in apis if paths not in (["/v1/score"], ["/v2/rerank"])]  # other forms of reranking
+    apis = [
+        paths for paths in answer_paths() if paths not in (["/v1/score"], ["/v2/rerank"])
+    ]  # other forms of reranking
     assert len(apis) > 8
     for paths in (*apis, ["/openai"]):
         assert any(path in SPOKEN for path in paths), paths
