@@ -57,6 +57,7 @@ class PrefillPrice:
         first = Chunk(tokens_per_second * gap), gap
         self._samples: deque[tuple[Chunk, float]] = deque([first], maxlen=_MOST_SAMPLES)
         self._pass_seconds, self._token, self._pair = 0.0, 1 / tokens_per_second, 0.0
+        self._is_pass_known = False
 
     @property
     def decode_seconds(self) -> float:
@@ -67,10 +68,11 @@ class PrefillPrice:
     def free_seconds(self) -> float:
         """The seconds for the tokens of a step's prefill, so that no row waits longer than the longest gap.
 
-        If a pass costs more than half of that by itself, its tokens may take as long again.
+        If a pass costs more than half of that by itself, its tokens may take as long again. While chunks of one size
+        don't show whether it does, smaller ones do.
         """
         left = self._longest_gap - self.decode_seconds - self._pass_seconds
-        return max(left, _LEAST_SHARE * self._longest_gap, self._pass_seconds)
+        return max(left, _LEAST_SHARE * self._longest_gap, self._pass_seconds if self._is_pass_known else 0.0)
 
     def add_decode(self, seconds: float) -> None:
         """Note the seconds of a step without prefill."""
@@ -112,6 +114,9 @@ class PrefillPrice:
                 break
             used.remove(int(prices.argmin()))
         self._pass_seconds, self._token, self._pair = map(float, prices)
+        # The standard error of the first price, relative to that of a sample, is 1 / |what the others can't explain|.
+        unexplained = rows[:, 0] - rows[:, 1:] @ np.linalg.lstsq(rows[:, 1:], rows[:, 0])[0]
+        self._is_pass_known = float(np.linalg.norm(unexplained)) * self._pass_seconds > 1
 
 
 class PrefillLap:
