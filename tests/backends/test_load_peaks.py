@@ -1,6 +1,7 @@
 """A load takes hardly more memory at any time than the model takes afterwards. No layer is a tenth of these models."""
 
 import gc
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from orchard.backends.audio import whisper
 from orchard.backends.kernels import cpu
 from orchard.backends.text import model as text
 from orchard.core.tasks.text_options import TextOptions
+from tests.support.examples import some
 from tests.support.models import TEMPLATE, make_tokenizer
 from tests.support.whisper_models import make_whisper
 
@@ -78,8 +80,7 @@ def test_a_text_model(tmp_path: Path, made: dict[str, Any], memory_limit: int) -
     assert peak_share(lambda: text.load_text_model(str(tmp_path), TextOptions(memory_limit=memory_limit))) <= 1.1
 
 
-@pytest.mark.parametrize("is_slow", [False, True])
-@pytest.mark.parametrize("layout", ["mlx", "hf", "npz"])
+@pytest.mark.parametrize(("layout", "is_slow"), some([*itertools.product(["mlx", "hf", "npz"], [False, True])], 3))
 def test_whisper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str, is_slow: bool) -> None:
     """Its weights become float16, or float32 where that is faster."""
     monkeypatch.setattr(cpu, "is_slow", lambda: is_slow)

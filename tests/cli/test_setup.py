@@ -23,7 +23,7 @@ def folders(environment: Environment) -> list[str]:
     return sorted(path.name for path in environment.root.iterdir() if path.name != ".lock")
 
 
-@pytest.mark.parametrize("tool", ["uv", "pip"])
+@pytest.mark.parametrize("tool", ["uv", pytest.param("pip", marks=pytest.mark.deep)])
 def test_it_installs_the_list_and_nothing_else(
     toy: Environment, tool: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -81,11 +81,9 @@ def by_anthropic(server: Server, question: str, *files: bytes) -> str:
 
 
 ASK = pytest.mark.parametrize("ask", [by_openai, by_anthropic])
-FILE = pytest.mark.parametrize("file", ["PNG", "JPEG"])
 
 
-@ASK
-@FILE
+@pytest.mark.parametrize(("ask", "file"), [(by_openai, "PNG"), (by_anthropic, "JPEG")])
 def test_it_tells_what_one_picture_shows(server: Server, ask: Any, file: str) -> None:
     one, two = drawn(RED_CIRCLE, file=file), drawn(BLUE_SQUARE, GREEN_TRIANGLE, file=file)
     answers = {

@@ -59,9 +59,9 @@ def heard(client: OpenAI, made: Recording, *coded: str, **fields: Any) -> list[S
 @pytest.mark.parametrize(
     ("lengths", "coded", "fields"),
     [
-        ((1, 30), (), {}),
-        ((5,), ("-f", "mp3"), {}),
-        ((20,), ("-f", "mp3"), {"chunking_strategy": {"type": "server_vad"}}),
+        ((1, 30) if DEEP else (1, 8), (), {}),
+        pytest.param((5,), ("-f", "mp3"), {}, marks=pytest.mark.deep),
+        ((20 if DEEP else 8,), ("-f", "mp3"), {"chunking_strategy": {"type": "server_vad"}}),
     ],
     ids=["wav", "mp3", "speech that is found first"],
 )
@@ -87,6 +87,7 @@ def test_where_nobody_speaks_it_hears_nothing(client: OpenAI) -> None:
     assert heard(client, Recording(hiss, [])) == []
 
 
+@pytest.mark.deep
 def test_between_speech_it_hears_nothing_in_hiss_and_silence(client: OpenAI) -> None:
     """And the text is the same, whether the times of words are asked for or not."""
     spoken = [recording(seed, 5, noise=None) for seed in range(3)]

@@ -1,6 +1,7 @@
 """Shares: callers get the same rows, memory and prefill, and each of them all of it while it is alone."""
 
 import random
+from collections import defaultdict
 
 import pytest
 from hypothesis import given
@@ -34,8 +35,11 @@ def small(arrival: int, sender: Sender = BEN, priority: Priority = "normal", len
 def played(limits: Limits, works: list[Work], steps: int) -> World:
     """A world after so many steps."""
     world = World(limits, works)
+    arrivals = defaultdict(list)
+    for work in world.works:
+        arrivals[work.arrival].append(work)
     for _ in range(steps):
-        for work in [work for work in world.works if work.arrival == world.now]:
+        for work in arrivals[world.now]:
             world.arrive(work)
         world.step()
     return world

@@ -120,12 +120,12 @@ def test_large_ones_get_in_through_a_stream_of_small_ones(priority: Priority) ->
 
 
 def test_a_background_request_ends_though_others_keep_outgrowing_the_memory() -> None:
-    others = stream("interactive", 300, 10, 50, 300)
+    others = stream("interactive", 100, 10, 50, 300)
     mine = Work("mine", 50, "background", 400, [100], 100)
     world = World(Limits(16, 1000, 16, 64, room=8), [*others, mine]).run()
     assert sum(work.preemptions for work in world.works) > 100
     assert mine.preemptions <= 3
-    # Four requests fill the memory; 300 of them need some 30,000 steps.
+    # Four requests fill the memory; 100 of them need some 10,000 steps.
     assert mine.ended_at < 5000
     check_the_end(world)
 
@@ -170,10 +170,10 @@ def test_reading_follows_the_weights() -> None:
 
 
 def test_admissions_follow_the_weights() -> None:
-    works = [work for priority in CLASSES for work in stream(priority, 4000, 0.1, 1, 4)]
+    works = [work for priority in CLASSES for work in stream(priority, 2500, 0.1, 1, 4)]
     world = World(Limits(4, 10**6, 64, 64), works)
     arriving = iter(world.works)
-    for _ in range(400):
+    for _ in range(250):
         for work in [next(arriving) for _ in range(30)]:
             world.arrive(work)
         world.step()

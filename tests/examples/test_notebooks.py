@@ -36,6 +36,7 @@ def speaker(tmp_path_factory: pytest.TempPathFactory) -> ModelSettings:
     return ModelSettings(model_path=str(folder), served_model_name=SPEAKER)
 
 
+@pytest.mark.deep  # `make test` runs the examples of the pages
 # One test, as the server of all models and the kernel take longer than most notebooks.
 @pytest.mark.timeout(300)
 def test_notebooks_show_what_is_saved_in_them(tmp_path: Path, speaker: ModelSettings) -> None:
