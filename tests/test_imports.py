@@ -96,6 +96,7 @@ PACKAGES = {
     "dialects.anthropic": {"dialects.common"},
     "dialects.anthropic.messages": {"dialects.common", "dialects.anthropic"},
     "dialects.lmstudio": {"dialects.common"},
+    "dialects.lmstudio.chat": {"dialects.common", "dialects.lmstudio"},
     "dialects.ollama": {"dialects.common"},
     "dialects.ollama.chat": {"dialects.common", "dialects.ollama"},
     # A prompt has images, as messages of a chat have.

@@ -31,6 +31,7 @@ NAMES = {
     "name": "some.png",
     "request_id": "of_nobody",
     "digest": "sha256:0",
+    "job_id": "job_0",
     **dict.fromkeys(STORED, "of_nobody"),
 }
 OPEN = {("GET", "/health"), ("GET", "/ready"), ("GET", "/"), ("HEAD", "/"), ("GET", "/v1/images/made/{name}")}
@@ -38,6 +39,7 @@ OPEN |= {("GET", "/console/{name:path}")}  # the page asks for a key
 OPEN |= {("GET", "/v1/audio/voices"), ("GET", "/audio/voices")}  # names alone
 """What needs no key."""
 MANAGING = {f"/v1/models/{{model_id:path}}/{what}" for what in ("load", "unload", "pin", "unpin", "download")}
+MANAGING |= {f"/api/v1/models/{what}" for what in ("load", "unload", "download", "download/status/{job_id}")}
 MANAGING |= {"/unload", "/v1/logs", "/v1/settings", "/api/pull", "/api/delete"}
 """What changes which models are here or in memory, or tells of the server as a whole."""
 ELSEWHERE: list[dict[str, str]] = [

@@ -14,7 +14,7 @@ def test_there_are_dialects() -> None:
     names = [str(folder.relative_to(ROOT)) for folder in FOLDERS]
     openai = ("chat", "completions", "images", "realtime", "responses", "transcriptions")
     ollama = ("ollama/chat", "ollama/generate")
-    assert names == ["anthropic/messages", *ollama, *(f"openai/{name}" for name in openai)]
+    assert names == ["anthropic/messages", "lmstudio/chat", *ollama, *(f"openai/{name}" for name in openai)]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

@@ -8,7 +8,8 @@ import pytest
 
 from orchard.core.events import Collected, Finished, FinishReason, Text, Usage
 from orchard.core.tasks.generate import Generate
-from orchard.dialects.lmstudio.v0 import AddedFields, AddingEncoder, LMStudioModel
+from orchard.dialects.lmstudio.models import LMStudioModel
+from orchard.dialects.lmstudio.v0 import AddedFields, AddingEncoder, list_entry_v0
 from orchard.dialects.openai.chat.encode import ChatEncoder
 from tests.dialects.openai.chat.test_encode import make_call
 
@@ -19,7 +20,9 @@ MODEL = LMStudioModel(
     architecture="qwen3",
     quantization="4bit",
     context_window=4096,
-    is_loaded=True,
+    size_bytes=2_000,
+    parameters=4_000_000_000,
+    instance="org/name",
     capabilities=["tools"],
 )
 
@@ -78,7 +81,7 @@ def test_the_last_chunk_of_a_stream_has_the_fields(fields: dict[str, Any]) -> No
 
 
 def test_descriptions() -> None:
-    assert MODEL.list_entry() == {
+    assert list_entry_v0(MODEL) == {
         "id": "org/name",
         "object": "model",
         "type": "llm",

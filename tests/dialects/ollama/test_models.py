@@ -3,7 +3,8 @@
 import pytest
 
 from orchard.core.errors import OrchardError
-from orchard.dialects.ollama.models import OllamaModel, parameter_label, parse_name
+from orchard.dialects.common.output import parameter_label
+from orchard.dialects.ollama.models import OllamaModel, parse_name
 
 MODEL = OllamaModel(
     name="org/name",

@@ -61,7 +61,6 @@ def client() -> httpx.AsyncClient:
         ("/api/v0/models", "/v1/models"),
         ("/api/v0/models/org/name", "/v1/models/org/name"),
         ("/api/v0/chat/completions", "/v1/chat/completions"),
-        ("/api/v1/models/load", "/v1/models/{id}/load"),
     ],
 )
 def test_a_wrong_address_is_told_the_right_one(path: str, meant: str) -> None:
@@ -79,7 +78,6 @@ def test_an_address_like_no_other_is_told_of_the_list(path: str) -> None:
         ("/v1/realtime/calls", "over a WebSocket at /v1/realtime only"),
         ("/v1/images/variations", "use /v1/images/edits"),
         ("/v1/files", "files are not served"),
-        ("/api/v1/models/download", "orchard pull ID"),
         ("/v1", "the beginning of routes such as /v1/chat/completions"),
         ("/v1/", "the beginning of routes such as /v1/chat/completions"),
     ],

@@ -25,3 +25,11 @@ def vector_floats(vector: bytes) -> list[float]:
     if sys.byteorder == "big":
         found.byteswap()
     return found.tolist()
+
+
+def parameter_label(count: int) -> str:
+    """Return a number of parameters with two or three digits, such as 4.0B; empty if it is 0."""
+    for unit, size in {"T": 1e12, "B": 1e9, "M": 1e6, "K": 1e3}.items():
+        if count >= size:
+            return f"{count / size:.1f}{unit}" if count < 100 * size else f"{count / size:.0f}{unit}"
+    return str(count or "")

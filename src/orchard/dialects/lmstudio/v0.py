@@ -4,9 +4,8 @@ Its answers are OpenAI's with further fields: statistics, the model and the runt
 are encoded already.
 """
 
-import time
-from collections.abc import Collection, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -14,11 +13,10 @@ from msgspec import Struct
 from orchard import __version__
 from orchard.core.events import Collected, Event, Finished
 from orchard.core.tasks.generate import Generate
+from orchard.dialects.lmstudio.models import FORMAT, Fields, LMStudioModel
+from orchard.dialects.lmstudio.speed import measure_speed
 
-Fields = dict[str, Any]
-
-_FORMAT = "mlx"
-_RUNTIME: Fields = {"name": "orchard", "version": __version__, "supported_formats": [_FORMAT]}
+_RUNTIME: Fields = {"name": "orchard", "version": __version__, "supported_formats": [FORMAT]}
 _DONE = b"}\n\ndata: [DONE]\n\n"
 _json = msgspec.json.Encoder().encode
 
@@ -31,34 +29,22 @@ class StreamEncoder(Protocol):
         ...
 
 
-class LMStudioModel(Struct, frozen=True, kw_only=True):
-    """What is known of a model; `kind` is "llm", "vlm" or "embeddings". `architecture` and `quantization` may be ""."""
-
-    name: str
-    kind: str
-    publisher: str
-    architecture: str
-    quantization: str
-    context_window: int | None
-    is_loaded: bool
-    capabilities: Collection[str]
-
-    def list_entry(self) -> Fields:
-        """Return the model as /api/v0/models lists it."""
-        loaded = {"loaded_context_length": self.context_window} if self.is_loaded else {}
-        return {
-            "id": self.name,
-            "object": "model",
-            "type": self.kind,
-            "publisher": self.publisher,
-            "arch": self.architecture,
-            "compatibility_type": _FORMAT,
-            "quantization": self.quantization,
-            "state": "loaded" if self.is_loaded else "not-loaded",
-            "max_context_length": self.context_window,
-            **loaded,
-            "capabilities": ["tool_use"] if "tools" in self.capabilities else [],
-        }
+def list_entry_v0(model: LMStudioModel) -> Fields:
+    """Return a model as /api/v0/models lists it."""
+    loaded = {"loaded_context_length": model.context_window} if model.instance else {}
+    return {
+        "id": model.name,
+        "object": "model",
+        "type": model.kind,
+        "publisher": model.publisher,
+        "arch": model.architecture,
+        "compatibility_type": FORMAT,
+        "quantization": model.quantization,
+        "state": "loaded" if model.instance else "not-loaded",
+        "max_context_length": model.context_window,
+        **loaded,
+        "capabilities": ["tool_use"] if "tools" in model.capabilities else [],
+    }
 
 
 class AddedFields(Struct, frozen=True):
@@ -83,7 +69,7 @@ class AddedFields(Struct, frozen=True):
             "model_info": {
                 "arch": self.model.architecture,
                 "quant": self.model.quantization,
-                "format": _FORMAT,
+                "format": FORMAT,
                 "context_length": self.model.context_window,
             },
             "runtime": _RUNTIME,
@@ -91,16 +77,11 @@ class AddedFields(Struct, frozen=True):
         return opened + b"," + _json(fields)[1:-1]
 
     def _statistics(self, end: Finished) -> Fields:
-        total = time.monotonic() - self.begun_at
-        # Several prompts of one request run beside each other, so that they have no first token in common.
-        generating = (
-            end.later_seconds + end.first_token_seconds.get("decode", 0.0) if end.first_token_seconds else total
-        )
-        tokens = end.usage.completion_tokens
+        speed = measure_speed(end, self.begun_at)
         return {
-            "tokens_per_second": tokens / generating if generating > 0 else 0.0,
-            "time_to_first_token": max(0.0, total - end.later_seconds) if end.first_token_seconds else None,
-            "generation_time": generating,
+            "tokens_per_second": speed.tokens_per_second,
+            "time_to_first_token": speed.first_token,
+            "generation_time": speed.generation,
             "stop_reason": self._stop_reason(end),
         }
 

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from orchard.dialects.common.fields import ModelName
 from orchard.dialects.common.json_body import decode_body, require
+from orchard.dialects.common.output import parameter_label
 from orchard.dialects.ollama.output import Fields, timestamp
 
 VERSION = "0.12.11"
@@ -136,11 +137,3 @@ def pull_progress(repo: str, done: int, total: int) -> Fields:
     """Return what a line says about a download, in bytes. Clients show a bar for each `digest`."""
     digest = f"sha256:{hashlib.sha256(repo.encode()).hexdigest()}"
     return {"status": f"pulling {repo}", "digest": digest, "total": total, "completed": done}
-
-
-def parameter_label(count: int) -> str:
-    """Return a number of parameters with two or three digits, such as 4.0B; empty if it is 0."""
-    for unit, size in {"T": 1e12, "B": 1e9, "M": 1e6, "K": 1e3}.items():
-        if count >= size:
-            return f"{count / size:.1f}{unit}" if count < 100 * size else f"{count / size:.0f}{unit}"
-    return str(count or "")

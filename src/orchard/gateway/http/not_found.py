@@ -25,14 +25,9 @@ _NOT_SERVED = {
     "vector_stores": "vector stores are not served",
     "videos": "videos are not served",
 }
-_PULL = "'orchard pull ID' on the server's machine downloads a model"
-# Routes of other servers: Ollama, LM Studio, llama.cpp and small servers.
+# Routes of other servers: llama.cpp and small servers.
 _ELSEWHERE = {
     "/v1": "it is the beginning of routes such as /v1/chat/completions",
-    "/api/v1/chat": "use /v1/responses",
-    "/api/v1/models/load": "use /v1/models/{id}/load",
-    "/api/v1/models/unload": "use /v1/models/{id}/unload",
-    "/api/v1/models/download": _PULL,
     "/chat": "use /v1/chat/completions",
     "/v1/chat": "use /v1/chat/completions",
     "/completion": "use /v1/completions",

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import time
 from collections.abc import Callable
 from typing import Literal
 
@@ -58,7 +59,8 @@ async def download_model(repo: str, revision: str | None, on_progress: Callable[
 class DownloadState(Struct, frozen=True):
     """How far a download is, in bytes of the files that were missing; `total_bytes` is 0 until that is known.
 
-    `begun`: it no longer waits for other downloads. `error`: why it failed.
+    `begun`: it no longer waits for other downloads. `error`: why it failed. `asked_at`, `ended_at`: when somebody asked
+    for it, and when it ended, in seconds since the epoch.
     """
 
     status: Literal["downloading", "done", "failed", "cancelled"] = "downloading"
@@ -66,6 +68,8 @@ class DownloadState(Struct, frozen=True):
     total_bytes: int = 0
     error: str | None = None
     begun: bool = False
+    asked_at: float = 0.0
+    ended_at: float | None = None
 
 
 class Downloads:
@@ -79,6 +83,10 @@ class Downloads:
     def state(self, repo: str | None, revision: str | None) -> DownloadState | None:
         """Return the state of a model's running or last download; None: there was none, or many others came since."""
         return self._states.get((repo or "", revision))
+
+    def states(self) -> dict[tuple[str, str | None], DownloadState]:
+        """Return the states of the running and the last downloads, by repository and revision."""
+        return dict(self._states)
 
     def progress(self, repo: str | None, revision: str | None) -> str:
         """Return the progress of a model's download in a few words."""
@@ -96,7 +104,7 @@ class Downloads:
             ended = [each for each in self._states if each not in self._running]
             for each in ended[:-_MOST_ENDED]:
                 del self._states[each]
-            self._states[key] = DownloadState()
+            self._states[key] = DownloadState(asked_at=time.time())
             self._running[key] = asyncio.create_task(self._run(repo, revision))
             self._running[key].add_done_callback(lambda _: self._running.pop(key))
         return self._running[key]
@@ -119,7 +127,7 @@ class Downloads:
         """Stop a model's download, if it is running, and delete the files that are not complete."""
         key = repo or "", revision
         if task := self._running.get(key):
-            self._states[key] = replace(self._states[key], status="cancelled")
+            self._states[key] = replace(self._states[key], status="cancelled", ended_at=time.time())
             task.cancel()
             await asyncio.wait([task])
 
@@ -135,15 +143,15 @@ class Downloads:
         key = repo, revision
 
         def note(done: int, total: int) -> None:
-            self._states[key] = DownloadState("downloading", done, total, begun=True)
+            self._states[key] = replace(self._states[key], downloaded_bytes=done, total_bytes=total)
 
         async with self._turns:
-            self._states[key] = DownloadState(begun=True)
+            self._states[key] = replace(self._states[key], begun=True)
             try:
                 await download_model(repo, revision, note)
             except OrchardError as error:
                 message = hide_folders(error.message)
-                self._states[key] = replace(self._states[key], status="failed", error=message)
+                self._states[key] = replace(self._states[key], status="failed", error=message, ended_at=time.time())
                 return OrchardError(error.kind, message, param="model")
-            self._states[key] = replace(self._states[key], status="done")
+            self._states[key] = replace(self._states[key], status="done", ended_at=time.time())
         return None

@@ -38,6 +38,8 @@ class ServedModel:
         self.last_used = 0.0
         self.allowance: int | None = None
         """The bytes of memory that it may take now."""
+        self.load_seconds: float | None = None
+        """How long its last load took, with the wait for room; None: it was never loaded."""
         self._most_bytes = 0  # what it could take if it were alone and other programs took nothing
         self._settings = settings
         self._host = host
@@ -391,6 +393,7 @@ class ServedModel:
         self.last_used = asyncio.get_running_loop().time()
         self._metrics.load.add(self.last_used - self._placed_at)
         waited = self.last_used - (self._placed_at if self._asked_at is None else self._asked_at)
+        self.load_seconds = waited
         reading = worker.loaded.load_seconds
         log.info("%s is ready, loaded in %.2f s (%.2f s of that in its process)", self.entry.id, waited, reading)
         self._asked_at = None

@@ -10,6 +10,7 @@ from starlette.types import Scope
 from orchard.core.errors import OrchardError
 from orchard.dialects.anthropic import errors as anthropic_errors
 from orchard.dialects.common.errors import ErrorAnswer
+from orchard.dialects.lmstudio import errors as lmstudio_errors
 from orchard.dialects.ollama import errors as ollama_errors
 from orchard.dialects.openai import errors as openai_errors
 from orchard.dialects.openai.responses import errors as responses_errors
@@ -27,7 +28,7 @@ _PREFIXES: tuple[tuple[str, Fail], ...] = (
     ("/v1/messages", anthropic_errors.anthropic_error_answer),
     ("/anthropic/", anthropic_errors.anthropic_error_answer),
     ("/api/v0/", openai_errors.openai_error_answer),
-    ("/api/v1/", openai_errors.openai_error_answer),
+    ("/api/v1/", lmstudio_errors.lmstudio_error_answer),
     ("/api/", ollama_errors.ollama_error_answer),
 )
 

@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
-from orchard.core.events import Collected, Failed, Usage
+from orchard.core.events import Collected, Event, Failed, Usage
 from orchard.core.fair_queue import has_place
 from orchard.core.tasks.generate import Count, count_droppable_messages, generate_task
 from orchard.dialects.openai.responses.call import ResponseCall
@@ -169,13 +169,18 @@ class Responses:
         """Return the function that reads compaction items, if one is `needed`. Raise OrchardError."""
         return partial(unseal, key=await self._call_store(self._seal_key.load)) if needed else unseal_nothing
 
-    async def answer(self, caller: Caller, call: ResponseCall) -> Response:
-        """Make a response, while the caller waits or in the background. Raise OrchardError if it can't begin."""
+    async def answer(self, caller: Caller, call: ResponseCall, begin_form: "BeginForm | None" = None) -> Response:
+        """Make a response, while the caller waits or in the background. Raise OrchardError if it can't begin.
+
+        `begin_form` returns another dialect's form of a response for which the caller waits.
+        """
         if call.body.background:
             run = await self._begin(caller, call)
             return self._follow(run) if call.body.stream else Response(run.encoder.body(), media_type=_JSON)
         with self.hold_past(call):
             stream = await self.open(call)
+        if begin_form:
+            return _AnswerInAnotherForm(self, stream, caller, call, begin_form)
         return _Answer(self, stream, caller, call)
 
     async def open(self, call: ResponseCall) -> EventStream:
@@ -306,6 +311,25 @@ class Responses:
                 await self._call_store(self._store.sweep)
 
 
+class ResponseForm(Protocol):
+    """Another dialect's form of a response, which is stored in OpenAI's. `response_id` is None if it is not stored."""
+
+    def encode(self, new: Sequence[Event], /) -> bytes:
+        """Return the server-sent events for the next events, without the last one of the stream."""
+        ...
+
+    def finish(self, response_id: str | None, /) -> bytes:
+        """Return the last event of the stream."""
+        ...
+
+    def complete(self, response_id: str | None, /) -> bytes:
+        """Return the body of a response that is not streamed."""
+        ...
+
+
+BeginForm = Callable[[], ResponseForm]
+
+
 class _Answer(EventResponse):
     """A response that is made while its caller waits. It is stored before its end is sent."""
 
@@ -326,15 +350,21 @@ class _Answer(EventResponse):
         # Encode it like a stream, so that its items keep their order.
         self._stream.may_restart(self._restart)
         while not self._encoder.ended:
-            events = await self._stream.next(self._keep_alive)  # a restart replaces the encoder meanwhile
-            self._encoder.encode_list(events)
+            self._encode(await self._stream.next(self._keep_alive))  # a restart replaces the encoder meanwhile
         if self._encoder.error:
             raise self._encoder.error
         headers = summary_header(self._encoder.summary)
         if error := await self._responses.keep(self._caller, self._call, self._encoder):
             self._encoder.mark_unstored(b"")
             headers |= not_stored_header(error)
-        return Response(self._encoder.body(), headers=headers, media_type=_JSON)
+        body = self._body(stored=not error and self._call.body.store is not False)
+        return Response(body, headers=headers, media_type=_JSON)
+
+    def _encode(self, new: Sequence[Event]) -> None:
+        self._encoder.encode_list(new)
+
+    def _body(self, *, stored: bool) -> bytes:
+        return self._encoder.body()
 
     def _restart(self) -> None:
         self._encoder = ResponseEncoder(self._call)
@@ -342,3 +372,45 @@ class _Answer(EventResponse):
     async def _finish_body(self, body: bytes) -> bytes:
         unkept = await self._responses.keep(self._caller, self._call, self._encoder)
         return self._encoder.mark_unstored(body) if unkept else body
+
+
+class _AnswerInAnotherForm(_Answer):
+    """The same, but its caller gets the response in another dialect's form."""
+
+    def __init__(
+        self, responses: Responses, stream: EventStream, caller: Caller, call: ResponseCall, begin_form: BeginForm
+    ) -> None:
+        super().__init__(responses, stream, caller, call)
+        self._begin_form = begin_form
+        self._form = begin_form()
+        if call.body.stream:
+            self._answer = _BothForms(self._encoder, self._form)
+
+    def _encode(self, new: Sequence[Event]) -> None:
+        super()._encode(new)
+        self._form.encode(new)
+
+    def _body(self, *, stored: bool) -> bytes:
+        return self._form.complete(self._call.id if stored else None)
+
+    def _restart(self) -> None:
+        super()._restart()
+        self._form = self._begin_form()
+
+    async def _finish_body(self, body: bytes) -> bytes:
+        unkept = await self._responses.keep(self._caller, self._call, self._encoder)
+        is_stored = not unkept and self._call.body.store is not False
+        return body + self._form.finish(self._call.id if is_stored else None)
+
+
+class _BothForms:
+    """Encodes the events of a response in two forms, of which the caller gets the second."""
+
+    def __init__(self, kept: ResponseEncoder, form: ResponseForm) -> None:
+        self._kept = kept
+        self._form = form
+
+    def encode(self, new: Sequence[Event]) -> bytes:
+        """Return the server-sent events of the second form."""
+        self._kept.encode_list(new)
+        return self._form.encode(new)

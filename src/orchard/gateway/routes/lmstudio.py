@@ -12,7 +12,8 @@ from orchard.core.tasks.embed import Embed
 from orchard.core.tasks.generate import Generate, generate_task
 from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.dialects.common.json_body import invalid_field
-from orchard.dialects.lmstudio.v0 import AddedFields, AddingEncoder, LMStudioModel
+from orchard.dialects.lmstudio.models import LMStudioModel
+from orchard.dialects.lmstudio.v0 import AddedFields, AddingEncoder, list_entry_v0
 from orchard.dialects.openai.chat import parse as chat_parse
 from orchard.dialects.openai.chat import schema as chat_schema
 from orchard.dialects.openai.chat.encode import ChatEncoder
@@ -41,7 +42,7 @@ def add_lmstudio_routes(routes: APIRouter, site: AppState) -> None:
         if call.stored:
             raise invalid_field("store", "must be false or left out here: /v1/chat/completions stores answers.")
         entry = site.pool.find(call.request.model, call.request.adapter).entry
-        added = AddedFields(_lmstudio_model(site, entry, entry.id), generate_task(call.request), begun_at)
+        added = AddedFields(describe_lmstudio_model(site, entry, entry.id), generate_task(call.request), begun_at)
         if call.stream:
             return await site.answer(http, call.request, AddingEncoder(ChatEncoder(call), added))
         return await site.answer(http, call.request, lambda result: added.complete(call.complete(result), result))
@@ -54,7 +55,7 @@ def add_lmstudio_routes(routes: APIRouter, site: AppState) -> None:
         call = completions_parse.parse(body, http.state.id, header, default=site.pool.only_model())
         first = call.requests[0]
         entry = site.pool.find(first.model, first.adapter).entry
-        added = AddedFields(_lmstudio_model(site, entry, entry.id), generate_task(first), begun_at)
+        added = AddedFields(describe_lmstudio_model(site, entry, entry.id), generate_task(first), begun_at)
         stream = site.pool.stream(*map(http.state.caller.sign, call.requests))
         interval = site.settings.keep_alive_interval
         if call.stream:
@@ -66,20 +67,24 @@ def _add_list_routes(routes: APIRouter, site: AppState) -> None:
     @routes.get("/models")
     async def lmstudio_models() -> dict[str, Any]:
         """List the models that give text or embeddings."""
-        entries = site.pool.visible_entries(await run_in_threadpool(site.pool.registry.list_models))
-        served = [entry for entry in entries if entry.serves(Generate) or entry.serves(Embed)]
-        data = [
-            _lmstudio_model(site, entry, name).list_entry() for entry in served for name in (entry.id, *entry.aliases)
-        ]
+        data = [list_entry_v0(model) for model in await list_lmstudio_models(site)]
         return {"object": "list", "data": data}
 
     @routes.get("/models/{model_id:path}")
     async def lmstudio_model(model_id: str) -> dict[str, Any]:
         """Describe a model by its id, which may contain slashes, or by another name that requests may use."""
-        return _lmstudio_model(site, site.pool.registry.find_local(model_id), model_id).list_entry()
+        return list_entry_v0(describe_lmstudio_model(site, site.pool.registry.find_local(model_id), model_id))
 
 
-def _lmstudio_model(site: AppState, entry: ModelEntry, name: str) -> LMStudioModel:
+async def list_lmstudio_models(site: AppState) -> list[LMStudioModel]:
+    """Return the models on this machine that give text or embeddings, once under each of their names."""
+    entries = site.pool.visible_entries(await run_in_threadpool(site.pool.registry.list_models))
+    served = [entry for entry in entries if entry.serves(Generate) or entry.serves(Embed)]
+    return [describe_lmstudio_model(site, entry, name) for entry in served for name in (entry.id, *entry.aliases)]
+
+
+def describe_lmstudio_model(site: AppState, entry: ModelEntry, name: str) -> LMStudioModel:
+    """Return what is known of a model under one of its names."""
     model, kind = site.pool.models.get(entry.id), KINDS[entry.kind]
     return LMStudioModel(
         name=name,
@@ -87,7 +92,9 @@ def _lmstudio_model(site: AppState, entry: ModelEntry, name: str) -> LMStudioMod
         publisher=entry.repo.partition("/")[0] if entry.repo and "/" in entry.repo else _OWNER,
         architecture=entry.architecture,
         quantization=entry.quantization,
+        size_bytes=entry.size_bytes,
+        parameters=entry.parameters,
         context_window=entry.context_window,
-        is_loaded=model is not None and model.state.shown == "ready",
         capabilities=model.status.usable_capabilities(entry.capabilities) if model else entry.capabilities,
+        instance=entry.id if model is not None and model.state.shown == "ready" else None,
     )

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 
 from orchard.core.tasks.rerank import Rerank
 from orchard.dialects.anthropic import errors as anthropic_errors
+from orchard.dialects.lmstudio import errors as lmstudio_errors
 from orchard.dialects.ollama import errors as ollama_errors
 from orchard.dialects.openai import errors as openai_errors
 from orchard.dialects.openai import rerank
@@ -22,6 +23,7 @@ from orchard.gateway.routes import (
     embeddings,
     images,
     lmstudio,
+    lmstudio_v1,
     models,
     ollama,
     ollama_models,
@@ -155,6 +157,14 @@ ROUTES: list[RouteGroup] = [
     RouteGroup(images.add_deployment_images_routes, openai_errors.azure_error_answer, _DEPLOYMENT, tag="Azure OpenAI"),
     RouteGroup(lmstudio.add_lmstudio_routes, openai_errors.openai_error_answer, _LM_STUDIO, tag="LM Studio"),
     RouteGroup(embeddings.add_embeddings_routes, openai_errors.openai_error_answer, _LM_STUDIO),
+    RouteGroup(
+        lmstudio_v1.add_lmstudio_v1_routes,
+        lmstudio_errors.lmstudio_error_answer,
+        ("/api/v1",),
+        ("/api/v1/chat",),
+        "LM Studio",
+        lmstudio_v1.LMSTUDIO_ERROR,
+    ),
     RouteGroup(
         ollama.add_ollama_routes,
         ollama_errors.ollama_error_answer,

@@ -1,0 +1,1 @@
+"""Stateful chats of LM Studio's REST API."""
