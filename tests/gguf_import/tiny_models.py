@@ -117,7 +117,7 @@ def write_model(file: Path, case: Case, kinds: tuple[Kind, ...] = (Kind.F32,), *
     """Write a random model whose matrices are of these kinds, in turn."""
     rng = np.random.default_rng(0)
     tokens = vocabulary(case.vocabulary)
-    config = {**_DENSE, **case.config, "vocab_size": len(tokens)}
+    config = {**_DENSE, "vocab_size": len(tokens), **case.config}
     network, arguments = _get_classes(config)
     made = network(arguments.from_dict(config))
     if case.config["model_type"] == "gemma3_text":
@@ -169,7 +169,7 @@ def _hugging_face_name(layer: str, case: Case) -> str:
 
 def _write_metadata(writer: gguf.GGUFWriter, case: Case, config: Mapping[str, Any]) -> None:
     writer.add_block_count(config["num_hidden_layers"])
-    writer.add_embedding_length(WIDTH)
+    writer.add_embedding_length(config["hidden_size"])
     writer.add_feed_forward_length(config["intermediate_size"])
     writer.add_head_count(HEADS)
     writer.add_head_count_kv(KV_HEADS)

@@ -22,8 +22,8 @@ from orchard.gguf_import import blocks
 from orchard.gguf_import.architectures import Architecture, Config, is_raised_norm, mlx_names, row_order
 from orchard.gguf_import.header import GgufModel, Tensor, UnusableFileError
 
-# Some megabytes of float32 at once.
-_NUMBERS_AT_ONCE = 2**22
+NUMBERS_AT_ONCE = 2**22
+"""So many weights are in memory in float32, which are some megabytes."""
 _ROUTER = re.compile(r".*(\.gate|\.shared_expert_gate)\.weight")
 _NAMES = {mx.float32: "F32", mx.float16: "F16", mx.bfloat16: "BF16", mx.uint32: "U32"}
 
@@ -72,13 +72,17 @@ class Weight(NamedTuple):
             Array(f"{self.layer}.biases", dtype, groups),
         ]
 
-    def read(self) -> Iterator[NDArray[np.uint8]]:
-        """Yield its rows in MLX's order, some at a time. Raise OSError or UnusableFileError."""
+    def read(self, first: int = 0, end: int | None = None) -> Iterator[NDArray[np.uint8]]:
+        """Yield its rows in MLX's order, some at a time. Raise OSError or UnusableFileError.
+
+        `first`: the number of the first row, which begins a head if they have an order; `end`: that after the last one.
+        """
+        end = self.tensor.rows if end is None else end
         is_vector = len(self.tensor.shape) == 1
         step = 1 if self.order is None or is_vector else len(self.order)
-        at_once = max(1, _NUMBERS_AT_ONCE // (self.tensor.shape[-1] * step)) * step
-        for start in range(0, self.tensor.rows, at_once):
-            rows = self.tensor.read_rows(start, min(start + at_once, self.tensor.rows))
+        at_once = max(1, NUMBERS_AT_ONCE // (self.tensor.shape[-1] * step)) * step
+        for start in range(first, end, at_once):
+            rows = self.tensor.read_rows(start, min(start + at_once, end))
             if self.order is not None and not is_vector:
                 rows = rows.reshape(-1, step, rows.shape[-1])[:, self.order].reshape(rows.shape)
             yield rows
