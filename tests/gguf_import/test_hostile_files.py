@@ -7,13 +7,16 @@ import resource
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gguf
 import pytest
 from gguf import GGMLQuantizationType as Kind
 
 from orchard.gguf_import import process
+from orchard.gguf_import.header import Metadata, UnusableFileError
 from orchard.gguf_import.process import run_job
+from orchard.gguf_import.tokenizer import make_tokenizer
 from orchard.gguf_job import ImportJob, ImportReport
 from tests.gguf_import.tiny_models import CASES, write_model
 
@@ -21,11 +24,11 @@ COUNT = int(os.environ.get("FUZZ_REQUESTS", "200"))
 _MOST_EXTRA_BYTES = 2**30
 
 
-def attempt(file: Path, folder: Path) -> ImportReport:
+def attempt(file: Path, folder: Path, *, exact: bool = False) -> ImportReport:
     folder.mkdir(exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
-    return run_job(ImportJob(files=[str(file)], folder=str(folder)), lambda report: None)
+    return run_job(ImportJob(files=[str(file)], folder=str(folder), exact=exact), lambda report: None)
 
 
 @pytest.fixture(scope="module", params=["llama", "gemma2"])
@@ -89,6 +92,30 @@ def _integer(name: str, value: int) -> Callable[[bytes], bytes]:
     return change
 
 
+def _offset(name: str, value: int) -> Callable[[bytes], bytes]:
+    """Change where a tensor is, from the beginning of all tensors on."""
+
+    def change(content: bytes) -> bytes:
+        at = content.index(name.encode()) + len(name)
+        at += 4 + 8 * int.from_bytes(content[at : at + 4], "little") + 4
+        return content[:at] + value.to_bytes(8, "little") + content[at + 8 :]
+
+    return change
+
+
+def _string(text: bytes) -> bytes:
+    return struct.pack("<Q", len(text)) + text
+
+
+def _header(*fields: bytes) -> bytes:
+    """Return a file without tensors. A field: its type, and its value."""
+    named = b"".join(_string(f"field {number}".encode()) + field for number, field in enumerate(fields))
+    return b"GGUF" + struct.pack("<IQQ", 3, 0, len(fields)) + named
+
+
+_TEXT, _LIST, _INT32 = (struct.pack("<I", number) for number in (8, 9, 5))
+_MANY = struct.pack("<Q", 2**60)
+
 BROKEN = {
     "no GGUF": (_changed(b"GGUF", b"GGML"), "it is not in GGUF format"),
     "an old version": (_changed(b"GGUF\x03", b"GGUF\x01"), "it is in a version of GGUF 1 that can't be read"),
@@ -96,25 +123,64 @@ BROKEN = {
     "a truncated header": (lambda content: content[:1000], "it ends too early"),
     "many tensors": (lambda content: content[:8] + b"\xff" * 8 + content[16:], "it says that it has 18,446,744,"),
     "many layers": (
-        _integer("llama.block_count", 2**31),
-        "num_hidden_layers is 2,147,483,648, and models",
+        _integer("llama.block_count", 2**31 - 1),
+        "num_hidden_layers is 2,147,483,647, and models",
     ),
     "a layer too many": (_integer("llama.block_count", 3), "it has 9 tensors too few, such as model.layers.2"),
     "other heads": (
         _integer("llama.attention.head_count", 8),
         "of the 32 numbers of its heads are rotated",
     ),
-    "no width": (_integer("llama.embedding_length", 0), "its llama.embedding_length, .* at least 1, is something else"),
+    "no width": (
+        _integer("llama.embedding_length", 0),
+        "its llama.embedding_length, .* from 1 to .*, is something else",
+    ),
     "unknown words": (_changed(b"llama-bpe", b"martianic"), "split in a way \\('martianic'\\) that can't be imported"),
     "another network": (
         _changed(struct.pack("<Q", 5) + b"llama", struct.pack("<Q", 5) + b"mamba"),
         "its architecture 'mamba' can't be imported, only: llama, qwen2,",
+    ),
+    "overlapping tensors": (
+        _offset("blk.0.attn_k.weight", 0),
+        "two of its tensors, .* and .*, lie in the same place",
+    ),
+    "a tensor beyond the end": (_offset("blk.0.attn_k.weight", 2**60), "it is not complete: blk.0.attn_k.weight"),
+    "a long list": (lambda _: _header(_LIST + _INT32 + _MANY), "its lists have more than 4,194,304 values"),
+    "a long text": (lambda _: _header(_TEXT + _MANY), "it has a text of 1,152,921,504,606,846,976 bytes"),
+    "a list that is not there": (lambda _: _header(_LIST + _INT32 + struct.pack("<Q", 2**20)), "it ends too early"),
+    "lists in lists": (
+        lambda _: _header((_LIST * 1000)[:4] + (_LIST + struct.pack("<Q", 1)) * 1000 + _INT32 * 2),
+        "it has lists of lists",
+    ),
+    "much of it": (
+        lambda _: _header(*[_TEXT + _string(b"x" * 2**24)] * 4),
+        "its metadata have more than 67,108,864 bytes",
+    ),
+    "no alignment": (
+        lambda content: _renamed(content, "llama.rope.dimension_count", "general.alignment", 0),
+        "its general.alignment is not a power of two",
+    ),
+    "an odd alignment": (
+        lambda content: _renamed(content, "llama.rope.dimension_count", "general.alignment", 48),
+        "its general.alignment is not a power of two",
+    ),
+    "a window of all tokens": (
+        _integer("llama.context_length", 2**32 - 1),
+        "its llama.context_length, a whole number from 1 to 2,147,483,647, is something else",
     ),
     "equal tokens": (
         _changed(struct.pack("<Q", 3) + b"ing", struct.pack("<Q", 3) + b"<s>"),
         "its tokens are not all different",
     ),
 }
+
+
+def _renamed(content: bytes, old: str, new: str, value: int) -> bytes:
+    """Make a whole number of the metadata another one."""
+    before = _string(old.encode())
+    at = content.index(before)
+    after = _string(new.encode()) + content[at + len(before) : at + len(before) + 4] + struct.pack("<I", value)
+    return content[:at] + after + content[at + len(before) + 8 :]
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -145,3 +211,39 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
 def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "model.gguf")
     assert "it is not a regular file" in attempt(tmp_path / "model.gguf", tmp_path / "imported").failed
+
+
+@pytest.mark.parametrize("factor", [float("nan"), float("inf"), 0.0])
+def test_factors_that_are_no_numbers_are_refused(factor: float, tmp_path: Path) -> None:
+    model = write_model(tmp_path / "model.gguf", CASES["phi3, longrope"], (Kind.F32,))
+    factors = struct.pack("<2f", 1.0, 1 + 1 / 31)
+    (tmp_path / "broken.gguf").write_bytes(_changed(factors, struct.pack("<2f", 1.0, factor))(model.file.read_bytes()))
+    failed = attempt(tmp_path / "broken.gguf", tmp_path / "imported").failed
+    assert re.fullmatch(r"its rope_factors_\w+.weight are not \d+ positive numbers", failed)
+
+
+def test_weights_whose_logits_overflow_are_refused(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "model.gguf", CASES["llama"], (Kind.F32,))
+    (tmp_path / "broken.gguf").write_bytes(model.file.read_bytes()[:-4] + struct.pack("<f", 3e38))
+    report = attempt(tmp_path / "broken.gguf", tmp_path / "imported", exact=True)
+    assert report.failed == "its logits are infinite or no numbers"
+
+
+def test_no_tokens_and_too_many_characters(tmp_path: Path) -> None:
+    for name, tokens in {"none": [], "long": [f"{number:0512}" for number in range(2**15 + 1)]}.items():
+        values: dict[str, Any] = {"tokenizer.ggml.tokens": tokens, "tokenizer.ggml.model": "llama"}
+        with pytest.raises(UnusableFileError) as caught:
+            make_tokenizer(Metadata(values), 2**20, [], "")
+        assert str(caught.value) == {"none": "it has no tokens", "long": "its tokens have 16,777,728 characters"}[name]
+
+
+def test_a_template_that_never_ends_is_only_kept(tmp_path: Path) -> None:
+    """It is rendered by the server, which limits its time and its length."""
+    model = write_model(tmp_path / "model.gguf", CASES["llama"], (Kind.Q8_0,))
+    own = model.file.read_bytes()
+    start = own.index(b"{% for message")
+    end = own.index(b"{% endfor %}") + len(b"{% endfor %}")
+    endless = b"{% for one in range(10**12) %}{{ ''.__class__ }}{% endfor %}".ljust(end - start)
+    model.file.write_bytes(own[:start] + endless + own[end:])
+    assert attempt(model.file, tmp_path / "imported").is_whole
+    assert (tmp_path / "imported" / "chat_template.jinja").read_bytes() == endless

@@ -17,6 +17,7 @@ from mlx_lm.utils import _get_classes
 
 from orchard.gguf_import.architectures import Config
 from orchard.gguf_import.blocks import GROUP
+from orchard.gguf_import.header import UnusableFileError
 from orchard.gguf_import.weights import NUMBERS_AT_ONCE, Weight
 
 TEXT = """\
@@ -59,6 +60,8 @@ def measure_accuracy(file: Path, config: Config, weights: list[Weight], tokens: 
         return _run(_make_network(config, weights), mx.array([tokens[:_MOST_TOKENS]]), by_layer, open_weight)
 
     expected, found = logits_of(_open_exact), logits_of(lambda weight: _open_new(weight, file))
+    if not mx.all(mx.isfinite(expected)).item():
+        raise UnusableFileError("its logits are infinite or no numbers")
     same: Any = mx.sum(mx.argmax(found, axis=-1) == mx.argmax(expected, axis=-1)).item()
     error: Any = mx.sqrt(mx.mean(mx.square(found - expected))).item()
     spread: Any = mx.std(expected).item()

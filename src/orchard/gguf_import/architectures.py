@@ -171,11 +171,21 @@ def _finish_phi3(config: Config, reader: Reader) -> None:
     window = config["max_position_embeddings"]
     config["original_max_position_embeddings"] = reader.integer("rope.scaling.original_context_length", window)
     if _LONG in reader.model.tensors:
+        count = round(config["partial_rotary_factor"] * size) // 2
         config["rope_scaling"] = {
             "type": "longrope",
-            "long_factor": reader.vector(_LONG).tolist(),
-            "short_factor": reader.vector(_SHORT).tolist() if _SHORT in reader.model.tensors else [],
+            "long_factor": _read_factors(reader, _LONG, count),
+            "short_factor": _read_factors(reader, _SHORT, count) if _SHORT in reader.model.tensors else [],
         }
+
+
+def _read_factors(reader: Reader, name: str, count: int) -> list[float]:
+    """Return what rotations are scaled with. Raise UnusableFileError if that makes no sense."""
+    factors = reader.vector(name)
+    if factors.shape != (count,) or not np.all(np.isfinite(factors) & (factors > 0)):
+        raise UnusableFileError(f"its {name} are not {count} positive numbers")
+    found: list[float] = factors.tolist()
+    return found
 
 
 ARCHITECTURES = {

@@ -4,6 +4,7 @@ The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. The packa
 file has, and makes an array of numpy for each string: for Gemma 3's vocabulary, this takes 23 s and 800 MB.
 """
 
+import itertools
 import math
 import os
 import struct
@@ -24,6 +25,8 @@ _MOST_TENSORS = 65_536
 _MOST_ITEMS = 2**22  # of all arrays; Gemma 3 has 0.8 million
 _MOST_STRING_BYTES = 2**24
 _MOST_NAME_BYTES = 1024
+_MOST_HEADER_BYTES = 2**26  # Gemma 3 has 8 million
+_MOST_INTEGER = 2**31 - 1
 _MOST_ALIGNMENT = 2**20
 _SCALARS = {
     GGUFValueType.UINT8: "<u1",
@@ -85,10 +88,10 @@ class Metadata:
         return key in self._values
 
     def integer(self, key: str, default: int | None = None, *, least: int = 0) -> int:
-        """Return a whole number. Raise UnusableFileError if it is missing, too small, or something else."""
+        """Return a whole number. Raise UnusableFileError if it is missing, too small or large, or something else."""
         value = self._values.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise self._wrong(key, f"a whole number of at least {least}")
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST_INTEGER:
+            raise self._wrong(key, f"a whole number from {least} to {_MOST_INTEGER:,}")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
@@ -171,6 +174,10 @@ def _read_file(file: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         found[name] = tensor
     if len(found) < len(tensors):
         raise UnusableFileError("two of its tensors have the same name")
+    in_order = sorted(found.values(), key=lambda tensor: tensor.offset)
+    for before, after in itertools.pairwise(in_order):
+        if before.offset + before.rows * before.row_bytes > after.offset:
+            raise UnusableFileError(f"two of its tensors, {before.name} and {after.name}, lie in the same place")
     return values, found
 
 
@@ -181,6 +188,7 @@ class _Reader:
         self._file = file
         self.size = os.fstat(file.fileno()).st_size
         self._items = 0
+        self._bytes = 0
 
     def read_header(self) -> tuple[dict[str, Any], list[tuple[str, GGMLQuantizationType, tuple[int, ...], int]]]:
         """Return the metadata, and of each tensor the name, kind, shape and offset."""
@@ -250,6 +258,9 @@ class _Reader:
         return int(number)
 
     def _take(self, count: int) -> bytes:
+        self._bytes += count
+        if _MOST_HEADER_BYTES < self._bytes <= self.size:
+            raise UnusableFileError(f"its metadata have more than {_MOST_HEADER_BYTES:,} bytes")
         content = self._file.read(count) if count <= self.size else b""
         if len(content) != count:
             raise UnusableFileError("it ends too early")

@@ -14,6 +14,7 @@ from orchard.gguf_import.header import Metadata, UnusableFileError
 
 _UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4  # kinds of tokens that no merges make
 _MOST_TOKEN_CHARS = 2048
+_MOST_CHARS = 2**24  # of all tokens; Gemma 3's have 2 million
 _SPLIT_WORDS = 512  # longer tokens are not made by merges of scores
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)"
 _ENGLISH = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
@@ -108,8 +109,12 @@ def _read_vocabulary(metadata: Metadata, rows: int) -> _Vocabulary:
     tokens = [token or f"[EMPTY_{number}]" for number, token in enumerate(tokens)]
     if (longest := max(map(len, tokens), default=0)) > _MOST_TOKEN_CHARS:
         raise UnusableFileError(f"it has a token of {longest:,} characters")
+    if (total := sum(map(len, tokens))) > _MOST_CHARS:
+        raise UnusableFileError(f"its tokens have {total:,} characters")
+    if not tokens:
+        raise UnusableFileError("it has no tokens")
     ids = {token: number for number, token in enumerate(tokens)}
-    if not tokens or len(ids) < len(tokens):
+    if len(ids) < len(tokens):
         raise UnusableFileError("its tokens are not all different")
     key = "tokenizer.ggml.token_type"
     kinds = metadata.numbers(key).tolist() if key in metadata else [1] * len(tokens)
