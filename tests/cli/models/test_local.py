@@ -83,6 +83,19 @@ def test_rm_refuses_what_is_not_in_the_cache(tmp_path: Path, monkeypatch: pytest
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_rm_deletes_one_imported_model_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORCHARD_CACHE_DIR", str(tmp_path))
+    for name in ("org/one", "org/two"):
+        (tmp_path / "imported" / name).mkdir(parents=True)
+        (tmp_path / "imported" / name / "config.json").touch()
+    with pytest.raises(OrchardError, match="nor imported"):
+        remove_model("org", sure=True)
+    remove_model("org/one", sure=True)
+    assert [folder.name for folder in (tmp_path / "imported" / "org").iterdir()] == ["two"]
+    remove_model("org/two", sure=True)
+    assert list((tmp_path / "imported").iterdir()) == []
+
+
 def test_rm_counts_what_lies_on_the_disk(tmp_path: Path) -> None:
     snapshot = cache_model(tmp_path, "org/a", here=0)
     blobs = snapshot.parent.parent / "blobs"

@@ -203,3 +203,23 @@ def test_pulling_and_deleting(tmp_path: Path, tmp_path_factory: pytest.TempPathF
             assert not (cache / "models--org--tiny").exists()
             refused = httpx.request("DELETE", f"{server.url}/api/delete", json={"model": "demo"})
             assert (refused.status_code, "can't be deleted" in refused.json()["error"]) == (403, True)
+
+
+def test_deleting_an_imported_model(tmp_path: Path) -> None:
+    imported, others = tmp_path / "imported", tmp_path / "others"
+    for folder in (imported / "tiny:1b", imported / "org" / "one", imported / "both", others / "both"):
+        folder.mkdir(parents=True)
+        make_model(folder)
+    env = {"ORCHARD_CACHE_DIR": str(tmp_path), "HF_HUB_CACHE": str(tmp_path / "hub")}
+    with serve([], env=env, allow_delete=True, model_dir=str(others)) as server:
+
+        def delete(name: str) -> httpx.Response:
+            return httpx.request("DELETE", f"{server.url}/api/delete", json={"model": name}, timeout=30)
+
+        assert delete("tiny:1b").status_code == 200
+        assert delete("tiny:1b").status_code == 404
+        assert delete("org").status_code == 404
+        assert delete("org/one").status_code == 200
+        assert delete("both").status_code == 403  # that of --model-dir has the name
+        assert "both" in [model["name"] for model in httpx.get(f"{server.url}/api/tags").json()["models"]]
+    assert [folder.name for folder in imported.iterdir()] == ["both"]

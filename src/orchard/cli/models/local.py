@@ -14,7 +14,7 @@ from orchard.cli.config import configured_path
 from orchard.cli.settings.values import printable_text
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
-from orchard.gateway.models import catalogue, gguf, hub_cache, subfolders
+from orchard.gateway.models import catalogue, hub_cache, sources
 from orchard.gateway.models.registry import Registry
 from orchard.gateway.models.sources import BUNDLED
 
@@ -48,9 +48,9 @@ def remove_model(repo: str, *, sure: bool = False) -> None:
     Raise OrchardError if there is no file of the model.
     """
     repo = configured_path(repo, os.environ)
-    if not subfolders.find_subfolder(gguf.imported_root(), repo):
-        repo = catalogue.find_repo(repo) or repo
-    folder = subfolders.find_subfolder(gguf.imported_root(), repo) or hub_cache.repo_folder(repo)
+    folder = sources.deletable_folder(repo)
+    if folder is None and (known := catalogue.find_repo(repo)):
+        repo, folder = known, sources.deletable_folder(known)
     if folder is None:
         where = f"the local Hugging Face cache ({hub_cache.cache_root()}), nor imported"
         raise OrchardError("model_not_found", f"'{repo}' is not in {where}; 'orchard rm' deletes only such models")
@@ -59,5 +59,5 @@ def remove_model(repo: str, *, sure: bool = False) -> None:
     size = decimal(sum(file.stat().st_size for file in files))
     if not sure and not typer.confirm(f"Delete {repo}, {size} in {folder}?"):
         raise typer.Abort
-    hub_cache.delete_repo(folder)
+    sources.delete_folder(folder)
     typer.echo(f"{repo} is deleted; {size} are free again")

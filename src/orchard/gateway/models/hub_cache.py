@@ -6,11 +6,9 @@ the files: https://huggingface.co/docs/huggingface_hub/guides/manage-cache.
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 
 from orchard import folder_files
-from orchard.core.errors import OrchardError
 from orchard.folder_files import is_name
 from orchard.gateway.models.subfolders import file_names
 
@@ -49,15 +47,6 @@ def repo_folder(repo_id: str) -> str | None:
     name = _PREFIX + repo_id.replace("/", "--")
     # Look in a listing: on file systems that ignore case, a model would have several ids.
     return os.path.join(cache_root(), name) if is_repo_id(repo_id) and name in file_names(cache_root()) else None
-
-
-def delete_repo(folder: str) -> None:
-    """Delete a model's folder in the cache. Raise OrchardError if the system doesn't allow that."""
-    try:
-        shutil.rmtree(folder)
-    except OSError as error:
-        # A caller of the API must not learn where the folder is.
-        raise OrchardError("internal", f"{os.path.basename(folder)} can't be deleted: {error.strerror}") from None
 
 
 def snapshot_folders(repo: str, revision: str | None = None) -> Iterator[str]:

@@ -1,6 +1,8 @@
 """Where a model's files are: in a folder, or in the Hugging Face cache."""
 
 import os
+import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -55,6 +57,33 @@ def source_of(name: str, revision: str | None = None) -> ModelSource:
         "model on the Hugging Face Hub, nor a short name for one "
         f"({examples}'orchard models' lists what is here, 'orchard search' what 'orchard pull' can fetch)",
     )
+
+
+def deletable_folder(name: str) -> str | None:
+    """Return the folder of an imported model, or of one in the local Hugging Face cache; None if there is neither.
+
+    Other models are somebody else's to delete.
+    """
+    imported = subfolders.find_subfolder(gguf.imported_root(), name)
+    if imported and not subfolders.holds_folders(imported):
+        return imported
+    return hub_cache.repo_folder(name)
+
+
+def delete_folder(folder: str) -> None:
+    """Delete the folder of a model, and that of its organisation if it was the last one there.
+
+    Raise OrchardError if the system doesn't allow that.
+    """
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        # A caller of the API must not learn where the folder is.
+        raise OrchardError("internal", f"{os.path.basename(folder)} can't be deleted: {error.strerror}") from None
+    parent = os.path.dirname(folder)
+    if os.path.dirname(parent) == gguf.imported_root():
+        with suppress(OSError):  # it holds other models
+            os.rmdir(parent)
 
 
 def further_names(path: str, source: ModelSource) -> tuple[str, ...]:

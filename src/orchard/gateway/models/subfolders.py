@@ -27,6 +27,11 @@ def find_subfolder(root: str, name: str) -> str | None:
     return folder
 
 
+def holds_folders(folder: str) -> bool:
+    """Return whether a folder has others in it, as that of an organisation has."""
+    return bool(_subfolder_names(folder))
+
+
 def file_names(folder: str) -> list[str]:
     """Return the names of a folder's files, or the first ones of very many; none if it can't be read."""
     try:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
@@ -14,7 +15,7 @@ from orchard.dialects.ollama.errors import ollama_error_body
 from orchard.dialects.ollama.models import parse_name, pull_progress
 from orchard.dialects.ollama.names import plain_name
 from orchard.dialects.ollama.output import LINE_TYPE, line
-from orchard.gateway.models import hub_cache
+from orchard.gateway.models import sources
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.models import check_may_download
@@ -51,7 +52,7 @@ def add_ollama_model_routes(routes: APIRouter, site: AppState) -> None:
 
     @routes.delete("/delete", **route_options(_NAMED, parameters=()))
     async def ollama_delete(http: Request) -> Response:
-        """Delete a model from the local Hugging Face cache: https://docs.ollama.com/api/delete."""
+        """Delete a model that was downloaded or imported: https://docs.ollama.com/api/delete."""
         http.state.caller.check_manages("deleting a model")
         name = parse_name(await read_body(site, http)).model_name
         if not site.settings.allow_delete:
@@ -87,15 +88,21 @@ async def _pull(site: AppState, entry: ModelEntry) -> AsyncIterator[bytes]:
 
 async def _delete(site: AppState, name: str) -> None:
     entry = site.pool.registry.find_exact(name)
-    folder = hub_cache.repo_folder(entry.repo) if entry.repo and entry.path else None
+    folder = await run_in_threadpool(_own_folder, entry)
     if entry.configured or folder is None:
-        where = "the configuration names it" if entry.configured else "it is not in the local Hugging Face cache"
+        where = "the configuration names it" if entry.configured else "it is not in a folder that Orchard may change"
         raise OrchardError("forbidden", f"model '{name}' can't be deleted: {where}", param="model")
     model = site.pool.find_exact(entry.id)
     if model.is_pinned:
         raise OrchardError("model_in_use", f"model '{name}' can't be deleted: it is pinned", param="model")
     await model.unload()
-    await run_in_threadpool(hub_cache.delete_repo, folder)
+    await run_in_threadpool(sources.delete_folder, folder)
+
+
+def _own_folder(entry: ModelEntry) -> str | None:
+    """Return the folder to delete for a model; None if the model of that name is elsewhere, or has no files."""
+    folder = sources.deletable_folder(entry.repo or entry.id) if entry.path else None
+    return folder if folder and Path(entry.path).resolve().is_relative_to(Path(folder).resolve()) else None
 
 
 def _add_refusal(routes: APIRouter, method: str, path: str, reason: str) -> None:
