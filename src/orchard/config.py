@@ -206,7 +206,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         bool,
         setting(
             "models",
-            "Let Ollama's clients delete imported models, and models from the Hugging Face cache, which others use, too.",
+            "Let Ollama's clients delete imported models, and models from the Hugging Face cache, "
+            "which other programs use, too.",
         ),
     ] = False
     max_loaded_models: Annotated[
