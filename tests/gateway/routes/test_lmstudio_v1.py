@@ -111,6 +111,13 @@ def test_errors_are_lm_studios(server: Server) -> None:
     assert (method.status_code, method.json()["error"]["code"]) == (405, "method_not_allowed")
 
 
+def test_an_image_that_is_wrong_is_named_as_it_was_given(server: Server) -> None:
+    items = [{"type": "message", "content": "Look:"}, {"type": "image", "data_url": "data:image/png;base64,!!!"}]
+    refused = ask(server, model="fake", input=items).json()["error"]
+    assert refused["param"] == "input[1].data_url"
+    assert "image_url" not in refused["message"]
+
+
 def test_only_a_model_that_thinks_can_be_told_to(tmp_path: Path) -> None:
     thinks = replace(FAKE, id="thinks", path=str(tmp_path), kind="fake", capabilities=("thinking",))
     with serve([FAKE, thinks]) as server:

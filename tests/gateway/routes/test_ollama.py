@@ -201,6 +201,8 @@ def test_pulling_and_deleting(tmp_path: Path, tmp_path_factory: pytest.TempPathF
             delete = httpx.request("DELETE", f"{server.url}/api/delete", json={"model": "org/tiny"}, timeout=30)
             assert (delete.status_code, delete.content) == (200, b"")
             assert not (cache / "models--org--tiny").exists()
+            again = httpx.request("DELETE", f"{server.url}/api/delete", json={"model": "org/tiny"}, timeout=30)
+            assert (again.status_code, again.json()) == (404, {"error": "model 'org/tiny' is not on this machine"})
             refused = httpx.request("DELETE", f"{server.url}/api/delete", json={"model": "demo"})
             assert (refused.status_code, "can't be deleted" in refused.json()["error"]) == (403, True)
 

@@ -1,5 +1,6 @@
 """Errors of version 1 of LM Studio's REST API: https://lmstudio.ai/docs/developer/rest/streaming-events#error."""
 
+import re
 from typing import Any
 
 from orchard.core.errors import FailureKind, OrchardError
@@ -14,6 +15,8 @@ _NAMES = {
     "reasoning.effort": "reasoning",
     "enable_thinking": "reasoning",
 }
+# The items of `input` are the parts of one message there.
+_IMAGE = re.compile(r"input\[0\]\.content\[(\d+)\]\.image_url")
 
 
 def rename_field(error: OrchardError) -> OrchardError:
@@ -21,7 +24,8 @@ def rename_field(error: OrchardError) -> OrchardError:
     param = _NAMES.get(error.param or "", error.param)
     if param is None and error.kind == "context_length_exceeded":
         param = "input"
-    return OrchardError(error.kind, error.message, param=param, retry_after=error.retry_after)
+    param, message = (text and _IMAGE.sub(r"input[\1].data_url", text) for text in (param, error.message))
+    return OrchardError(error.kind, message or "", param=param, retry_after=error.retry_after)
 
 
 def lmstudio_error_body(error: OrchardError) -> dict[str, Any]:

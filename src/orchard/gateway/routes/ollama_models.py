@@ -88,6 +88,8 @@ async def _pull(site: AppState, entry: ModelEntry) -> AsyncIterator[bytes]:
 
 async def _delete(site: AppState, name: str) -> None:
     entry = site.pool.registry.find_exact(name)
+    if not entry.path:
+        raise OrchardError("model_not_found", f"model '{name}' is not on this machine", param="model")
     folder = await run_in_threadpool(_own_folder, entry)
     if entry.configured or folder is None:
         where = "the configuration names it" if entry.configured else "it is not in a folder that Orchard may change"
@@ -100,8 +102,8 @@ async def _delete(site: AppState, name: str) -> None:
 
 
 def _own_folder(entry: ModelEntry) -> str | None:
-    """Return the folder to delete for a model; None if the model of that name is elsewhere, or has no files."""
-    folder = sources.deletable_folder(entry.repo or entry.id) if entry.path else None
+    """Return the folder to delete for a model; None if the model of that name is elsewhere."""
+    folder = sources.deletable_folder(entry.repo or entry.id)
     return folder if folder and Path(entry.path).resolve().is_relative_to(Path(folder).resolve()) else None
 
 
