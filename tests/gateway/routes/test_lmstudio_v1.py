@@ -75,6 +75,17 @@ def test_an_answer_that_is_not_stored_has_no_id(server: Server) -> None:
     assert "response_id" not in last["result"]
 
 
+def test_an_answer_that_cannot_be_stored_is_sent_without_an_id(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with serve(responses_path=str(tmp_path / "file" / "responses.db")) as server:
+        whole = ask(server, model="fake", input="Hi")
+        assert whole.headers["warning"].startswith('199 orchard "not stored: ')
+        assert "response_id" not in whole.json()
+        last = read_events(ask(server, model="fake", input="Hi", stream=True))[-1]
+        assert last["result"]["output"]
+        assert "response_id" not in last["result"]
+
+
 def test_a_stream(server: Server) -> None:
     told = read_events(ask(server, model="fake", input=json.dumps({"pieces": 2, "text": "ab"}), stream=True))
     types = [event["type"] for event in told]
