@@ -59,7 +59,7 @@ def _mutate(content: bytes, rng: random.Random) -> bytes:
     return bytes(made)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(600 + COUNT // 5)
 def test_mutated_files_are_imported_or_refused(content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "measure_accuracy", lambda *given: "")  # it takes long, and reads the same tensors
     rng = random.Random(os.environ.get("FUZZ_SEED", "0"))

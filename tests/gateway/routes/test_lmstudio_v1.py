@@ -105,6 +105,7 @@ def test_failures(server: Server, stream: bool) -> None:
         *_, error, last = read_events(failed)
         assert (error["type"], last["type"]) == ("error", "chat.end")
         assert last["result"]["output"] == [{"type": "message", "content": "xx"}]
+        assert "response_id" not in last["result"]
     else:
         error = failed.json()
         assert failed.status_code == 500

@@ -399,7 +399,8 @@ class _AnswerInAnotherForm(_Answer):
 
     async def _finish_body(self, body: bytes) -> bytes:
         unkept = await self._responses.keep(self._caller, self._call, self._encoder)
-        is_stored = not unkept and self._call.body.store is not False
+        # Nothing goes on from a response that has failed.
+        is_stored = not (unkept or self._encoder.error) and self._call.body.store is not False
         return body + self._form.finish(self._call.id if is_stored else None)
 
 
