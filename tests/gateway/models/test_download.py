@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.models import download_process
@@ -158,9 +159,12 @@ def wait_for(downloads: Downloads, repo: str = "org/tiny", revision: str | None 
 
 
 def told(downloads: Downloads) -> DownloadState:
+    """Return the state of a download, without its times."""
     state = downloads.state("org/tiny", None)
     assert state
-    return state
+    assert time.time() - 60 < state.asked_at <= (state.ended_at or time.time())
+    assert (state.ended_at is None) == (state.status == "downloading")
+    return replace(state, asked_at=0.0, ended_at=None)
 
 
 async def turn() -> None:
