@@ -99,3 +99,11 @@ def test_what_is_no_source_is_refused(make: Callable[[Path], Path], reason: str,
     (tmp_path / "text.txt").touch()
     with pytest.raises(OrchardError, match=reason):
         gguf_stores.find_models(str(make(tmp_path)))
+
+
+@pytest.mark.parametrize("name", ["..gguf", "...gguf", ".hidden.gguf", "-00001-of-00002.gguf"])
+def test_a_file_whose_name_can_not_be_a_models_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"GGUF")
+    for source in (tmp_path, tmp_path / name):
+        (model,) = gguf_stores.find_models(str(source))
+        assert model.refusal == f"a model can't be named after its file, {name}: rename it"

@@ -132,7 +132,11 @@ def _parts_of(file: Path) -> list[Path]:
 
 
 def _make_model(name: str, files: list[Path], **more: Any) -> StoredModel:
-    refusal = "it is a vision projector, which can't be imported" if "mmproj" in name.lower() else ""
+    refusal = ""
+    if "mmproj" in name.lower():
+        refusal = "it is a vision projector, which can't be imported"
+    elif not name or name.startswith("."):  # its folder would be hidden, or be that of all models
+        refusal = f"a model can't be named after its file, {files[0].name}: rename it"
     size = sum(file.stat().st_size for file in files)
     known: dict[str, Any] = {"name": name, "files": files, "size": size, "refusal": refusal}
     return StoredModel(**known | more)
