@@ -1,5 +1,6 @@
 """Broken, truncated and hostile files get a clear error, and take no more memory than others."""
 
+import math
 import os
 import random
 import re
@@ -74,6 +75,82 @@ def test_mutated_files_are_imported_or_refused(content: bytes, tmp_path: Path, m
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < _MOST_EXTRA_BYTES
 
 
+def _string(text: bytes) -> bytes:
+    return struct.pack("<Q", len(text)) + text
+
+
+def _header(*fields: bytes) -> bytes:
+    """Return a file without tensors. A field: its type, and its value."""
+    named = b"".join(_string(f"field {number}".encode()) + field for number, field in enumerate(fields))
+    return b"GGUF" + struct.pack("<IQQ", 3, 0, len(fields)) + named
+
+
+_TEXT, _LIST, _INT32 = (struct.pack("<I", number) for number in (8, 9, 5))
+_MANY = struct.pack("<Q", 2**60)
+
+
+def _field_places(content: bytes) -> tuple[list[tuple[int, int]], int]:
+    """Return where the types and values of a file's metadata are, and where they end."""
+    sizes = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+
+    def end_of(kind: int, at: int) -> int:
+        if kind == 8:
+            return at + 8 + int(struct.unpack_from("<Q", content, at)[0])
+        if kind != 9:
+            return at + sizes[kind]
+        inner, count = struct.unpack_from("<IQ", content, at)
+        at += 12
+        for _ in range(count):
+            at = end_of(inner, at)
+        return at
+
+    places, at = [], 24
+    for _ in range(struct.unpack_from("<Q", content, 16)[0]):
+        start = end_of(8, at)
+        at = end_of(struct.unpack_from("<I", content, start)[0], start + 4)
+        places.append((start, at))
+    return places, at
+
+
+def _random_value(rng: random.Random, *, may_nest: bool = True) -> bytes:
+    """Return the type and the value of something that may stand in metadata."""
+    kind = rng.choice((4, 5, 6, 7, 8, 9) if may_nest else (4, 5, 6, 7, 8))
+    if kind == 9:
+        values = [_random_value(rng, may_nest=False) for _ in range(rng.choice((0, 1, 300)))]
+        same = [value for value in values if value[:4] == values[0][:4]]
+        return _LIST + (same[0][:4] if same else _INT32) + struct.pack("<Q", len(same)) + b"".join(v[4:] for v in same)
+    value = {
+        4: lambda: struct.pack("<I", rng.choice((0, 1, 2, 63, 256, 2**16, 2**31, 2**32 - 1))),
+        5: lambda: struct.pack("<i", rng.choice((-1, -(2**31), 7))),
+        6: lambda: struct.pack("<f", rng.choice((math.nan, math.inf, -1.0, 0.0, 1e38, 1e-45))),
+        7: lambda: bytes([rng.randrange(3)]),
+        8: lambda: _string(rng.choice((b"", b"\xff", b"x" * 5000, b"yarn", b"longrope", b"$A", b"<s>", b"{% raw %}"))),
+    }[kind]()
+    return struct.pack("<I", kind) + value
+
+
+def test_values_of_other_types_are_imported_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "measure_accuracy", lambda *given: "")
+    rng = random.Random(os.environ.get("FUZZ_SEED", "0"))
+    whole = [write_model(tmp_path / "whole.gguf", case, (Kind.Q8_0,)).file.read_bytes() for case in CASES.values()]
+    for _ in range(COUNT // 4):
+        content = rng.choice(whole)
+        places, end = _field_places(content)
+        start, stop = rng.choice(places)
+        value = _random_value(rng)
+        filler = _string(b"filler") + _TEXT + _string(b"")
+        filler = filler[:-8] + _string(b"x" * ((stop - start - len(value) - len(filler)) % 32))  # keeps the alignment
+        count = struct.pack("<Q", len(places) + 1)
+        made = content[:16] + count + content[24:start] + value + content[stop:end] + filler + content[end:]
+        (tmp_path / "model.gguf").write_bytes(made)
+        report = attempt(tmp_path / "model.gguf", tmp_path / "imported")
+        assert bool(report.failed) != report.is_whole
+        assert "\n" not in report.failed
+        if report.is_whole:
+            for file in (tmp_path / "imported").glob("*.json"):
+                assert "NaN" not in file.read_text()
+
+
 def _changed(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
     def change(content: bytes) -> bytes:
         assert old in content
@@ -102,19 +179,6 @@ def _offset(name: str, value: int) -> Callable[[bytes], bytes]:
 
     return change
 
-
-def _string(text: bytes) -> bytes:
-    return struct.pack("<Q", len(text)) + text
-
-
-def _header(*fields: bytes) -> bytes:
-    """Return a file without tensors. A field: its type, and its value."""
-    named = b"".join(_string(f"field {number}".encode()) + field for number, field in enumerate(fields))
-    return b"GGUF" + struct.pack("<IQQ", 3, 0, len(fields)) + named
-
-
-_TEXT, _LIST, _INT32 = (struct.pack("<I", number) for number in (8, 9, 5))
-_MANY = struct.pack("<Q", 2**60)
 
 BROKEN = {
     "no GGUF": (_changed(b"GGUF", b"GGML"), "it is not in GGUF format"),
