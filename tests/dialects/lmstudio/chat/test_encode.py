@@ -81,6 +81,14 @@ def test_a_failure_comes_before_what_was_generated(kind: Any, type_: str) -> Non
     assert last["result"]["stats"]["total_output_tokens"] == 0
 
 
+def test_a_stream_that_fails_before_it_has_begun_has_its_first_event_too() -> None:
+    told = encode(Failed("overloaded", "Too many."), response_id=None)
+    assert [event["type"] for event in told] == ["chat.start", "error", "chat.end"]
+    told = encode(Started(7), Failed("internal", "It broke."), response_id=None)
+    types = ["chat.start", "prompt_processing.start", "prompt_processing.end", "error", "chat.end"]
+    assert [event["type"] for event in told] == types
+
+
 def test_a_failures_field_has_this_apis_name() -> None:
     *_, failed, _ = encode(Started(7), Failed("invalid_request", "Too long.", "messages"))
     assert failed["error"]["param"] == "input"

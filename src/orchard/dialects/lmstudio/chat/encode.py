@@ -62,7 +62,7 @@ class LMStudioChatEncoder:
         self._begun_at = begun_at
         self._load_seconds = load_seconds
         self._loaded_in: float | None = None
-        self._begun = False
+        self._reads_prompt: bool | None = None  # None: the stream has not begun
         self._items: list[tuple[str, list[str]]] = []
         self._used = events.Usage(0, 0)
         self._speed = Speed(0.0, None, 0.0)
@@ -91,6 +91,8 @@ class LMStudioChatEncoder:
                 self._used, self._speed = event.usage, measure_speed(event, self._begun_at)
                 yield from self._end_item()
             case events.Failed():
+                if self._reads_prompt is None:
+                    yield "chat.start", {"model_instance_id": self._model}
                 yield from self._end_item()
                 yield "error", lmstudio_error_body(rename_field(event.error()))
 
@@ -101,6 +103,7 @@ class LMStudioChatEncoder:
         if self._loaded_in is not None:
             yield "model_load.start", named
             yield "model_load.end", {**named, "load_time_seconds": self._loaded_in}
+        self._reads_prompt = True
         yield "prompt_processing.start", {}
 
     def _add(self, kind: str, text: str) -> Iterator[tuple[str, Fields]]:
@@ -113,8 +116,8 @@ class LMStudioChatEncoder:
 
     def _end_item(self) -> Iterator[tuple[str, Fields]]:
         """End what comes before an item, or before the end: the prompt, or another item."""
-        if not self._begun:
-            self._begun = True
+        if self._reads_prompt:
+            self._reads_prompt = False
             yield "prompt_processing.end", {}
         elif self._items:
             yield f"{self._items[-1][0]}.end", {}
