@@ -250,6 +250,18 @@ def test_what_a_model_writes_runs_and_fetches_nothing(scripted: Server, open_pag
     expect(answer.locator("pre .hljs-tag").first).to_be_visible()  # code is coloured without becoming HTML
 
 
+def test_a_very_long_answer_is_shown_as_it_is(scripted: Server, open_page: OpenPage) -> None:
+    """To read it as Markdown with each of its pieces, or to colour its code, would hold up the page for minutes."""
+    page = open_page(scripted)
+    ask(page, script(text="A **bold** word.\n\n", pieces=30_000))
+    answer = page.locator(".answer").last
+    expect(answer.locator(".plain")).to_contain_text("A **bold** word.\n\nA **bold** word.")
+    ask(page, script(text="```python\n" + "x = 1\n" * 10_000))
+    expect(page.locator(".answer").last.locator("pre")).to_contain_text("x = 1")
+    page.wait_for_timeout(200)  # colours come 60 ms after the last piece
+    assert page.locator(".answer").last.locator("pre span").count() == 0
+
+
 def test_markdown_and_code(scripted: Server, open_page: OpenPage) -> None:
     page = open_page(scripted, permissions=["clipboard-read", "clipboard-write"])
     ask(page, "# Title\n\n- **bold** and `code`\n\n```python\nprint(1 < 2)\n```\n\n| a | b |\n|--|--|\n| 1 | 2 |")

@@ -133,14 +133,16 @@ export class Conversation {
   }
 
   async listen(node, path, options) {
-    let shown = 0;
+    let next = 0; // when the page is to show more: painting takes at most a third of the time
     try {
       for await (const event of stream(path, options)) {
         this.apply(node, event);
-        if (performance.now() - shown > 60 || event.type.startsWith("response.output_item")) {
-          shown = performance.now();
+        const begin = performance.now();
+        if (begin > next || event.type.startsWith("response.output_item")) {
           this.changed();
           await new Promise((resolve) => setTimeout(resolve)); // let the page paint
+          const end = performance.now();
+          next = end + Math.max(60, 2 * (end - begin));
         }
       }
       if (isRunning(node)) await this.refresh(node); // the stream of a cancelled response has no last event
