@@ -341,6 +341,37 @@ def test_a_server_with_keys_asks_for_one(locked: Server, open_page: OpenPage) ->
     expect(other.get_by_text("No conversations yet.")).to_be_visible()
 
 
+def test_no_message_is_lost_when_the_key_becomes_wrong(locked: Server, open_page: OpenPage) -> None:
+    page = open_page(locked)
+    enter_key(page, "käy")  # no header can carry it
+    expect(page.get_by_role("heading", name="This server asks for a key")).to_be_visible()
+    enter_key(page, "the-key")
+    message = page.get_by_role("textbox", name="Message", exact=True)
+    expect(message).to_have_attribute("placeholder", "Message fake")
+    for question in ("First.", "Second."):
+        page.evaluate("sessionStorage.setItem('orchard.key', 'wrong')")
+        message.fill(question)
+        page.keyboard.press("Enter")
+        enter_key(page, "the-key")
+        if question == "First.":  # no conversation has it
+            expect(message).to_have_value(question)
+            message.press("Enter")
+        else:
+            page.get_by_role("button", name="Answer again").last.click()
+        expect(page.locator(".answer").last).to_contain_text(question)
+        page.locator(".answer > footer").nth(len(questions(page)) - 1).wait_for()
+    assert questions(page) == ["First.", "Second."]
+
+
+def test_a_draft_stays_while_another_page_is_shown(scripted: Server, open_page: OpenPage) -> None:
+    page = open_page(scripted)
+    message = page.get_by_role("textbox", name="Message", exact=True)
+    message.fill("Half a thou")
+    page.get_by_role("link", name="Server").click()
+    page.get_by_role("link", name="Chat", exact=True).click()
+    expect(message).to_have_value("Half a thou")
+
+
 def test_a_page_of_another_name_gets_nothing(scripted: Server, open_page: OpenPage) -> None:
     """A site may point its own name at this machine's address (DNS rebinding)."""
     page = open_page(scripted)

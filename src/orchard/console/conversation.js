@@ -7,6 +7,7 @@ import { ApiError, call, stream } from "./api.js";
 const RUNNING = ["queued", "in_progress"];
 const conversations = new Map();
 
+export const isLocal = (id) => id.startsWith("local-");
 export const isRunning = (node) => RUNNING.includes(node.status);
 
 export class Conversation {
@@ -62,8 +63,9 @@ export class Conversation {
     conversations.delete(id);
   }
 
+  // What another key may see is asked anew, but no message is lost that the server has not taken.
   static forgetAll() {
-    conversations.clear();
+    for (const [id, { nodes }] of conversations) if (![...nodes.keys()].some(isLocal)) conversations.delete(id);
   }
 
   changed() {
@@ -155,7 +157,7 @@ export class Conversation {
   // The connection broke, or the request was refused.
   async lose(node, error) {
     if (!(error instanceof ApiError)) error = new ApiError(0, { message: "The connection to the server broke." });
-    if (!error.status && !node.id.startsWith("local-")) {
+    if (!error.status && !isLocal(node.id)) {
       try {
         return await this.refresh(node);
       } catch {
@@ -225,7 +227,7 @@ export class Conversation {
   async stop(node) {
     node.stopping = true;
     this.changed();
-    if (node.id.startsWith("local-")) return; // once it has an id
+    if (isLocal(node.id)) return; // once it has an id
     await call(`/v1/responses/${node.id}/cancel`, { method: "POST" });
   }
 
