@@ -83,12 +83,13 @@ export function Composer({ model, models, ready, busy, onSend, onStop, onProblem
   useEffect(() => registerDrop(add));
 
   const submit = async () => {
-    const said = text.trim();
+    const written = field.current.value; // keys may come faster than the page is drawn
+    const said = written.trim();
     if (!ready || busy || work || (!said && !files.length)) return;
     setText("");
     setFiles([]);
     if (await onSend([...files.map((each) => each.part), ...(said ? [{ type: "input_text", text: said }] : [])])) return;
-    setText((now) => now || text);
+    setText((now) => now || written);
     setFiles((now) => (now.length ? now : files));
   };
   const onKeyDown = (event) => {
