@@ -102,7 +102,7 @@ def hold_searches() -> None:
             await asyncio.get_running_loop().create_future()
         return []
 
-    routes.search_hub_in_process = search
+    pytest.MonkeyPatch().setattr(routes, "search_hub_in_process", search)
 
 
 async def test_searches_that_hang_are_few_and_end_with_their_callers() -> None:
