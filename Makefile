@@ -56,7 +56,7 @@ test-clients: $(VENV)/.dev $(VENV)/.clients ## run real clients against a server
 	AIDER=$(abspath $(AIDER)/bin/aider) \
 	$(if $(URL),CLIENTS_URL="$(URL)") $(CLIENTS)/bin/python -m pytest tests/clients $(ARGS)
 
-test-browser: $(VENV)/.dev $(VENV)/.browser ## try the console in Chromium (needs it and npm; PICTURES=1 takes those of docs/console.md)
+test-browser: $(VENV)/.dev $(VENV)/.browser ## try the console in Chromium, and in Firefox and WebKit if they are here (needs npm; PICTURES=1 takes those of docs/console.md)
 	$(PYTEST) --dist loadfile tests/browser $(ARGS)
 	$(if $(PICTURES),$(PYTHON) -m tests.browser.take_pictures)
 

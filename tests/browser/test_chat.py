@@ -250,6 +250,18 @@ def test_what_a_model_writes_runs_and_fetches_nothing(scripted: Server, open_pag
     expect(answer.locator("pre .hljs-tag").first).to_be_visible()  # code is coloured without becoming HTML
 
 
+def test_a_very_long_answer_is_shown_as_it_is(scripted: Server, open_page: OpenPage) -> None:
+    """To read it as Markdown with each of its pieces, or to colour its code, would hold up the page for minutes."""
+    page = open_page(scripted)
+    ask(page, script(text="A **bold** word.\n\n", pieces=30_000))
+    answer = page.locator(".answer").last
+    expect(answer.locator(".plain")).to_contain_text("A **bold** word.\n\nA **bold** word.")
+    ask(page, script(text="```python\n" + "x = 1\n" * 10_000))
+    expect(page.locator(".answer").last.locator("pre")).to_contain_text("x = 1")
+    page.wait_for_timeout(200)  # colours come 60 ms after the last piece
+    assert page.locator(".answer").last.locator("pre span").count() == 0
+
+
 def test_markdown_and_code(scripted: Server, open_page: OpenPage) -> None:
     page = open_page(scripted, permissions=["clipboard-read", "clipboard-write"])
     ask(page, "# Title\n\n- **bold** and `code`\n\n```python\nprint(1 < 2)\n```\n\n| a | b |\n|--|--|\n| 1 | 2 |")
@@ -327,6 +339,37 @@ def test_a_server_with_keys_asks_for_one(locked: Server, open_page: OpenPage) ->
     other = open_page(locked)
     enter_key(other, "other-key")
     expect(other.get_by_text("No conversations yet.")).to_be_visible()
+
+
+def test_no_message_is_lost_when_the_key_becomes_wrong(locked: Server, open_page: OpenPage) -> None:
+    page = open_page(locked)
+    enter_key(page, "käy")  # no header can carry it
+    expect(page.get_by_role("heading", name="This server asks for a key")).to_be_visible()
+    enter_key(page, "the-key")
+    message = page.get_by_role("textbox", name="Message", exact=True)
+    expect(message).to_have_attribute("placeholder", "Message fake")
+    for question in ("First.", "Second."):
+        page.evaluate("sessionStorage.setItem('orchard.key', 'wrong')")
+        message.fill(question)
+        page.keyboard.press("Enter")
+        enter_key(page, "the-key")
+        if question == "First.":  # no conversation has it
+            expect(message).to_have_value(question)
+            message.press("Enter")
+        else:
+            page.get_by_role("button", name="Answer again").last.click()
+        expect(page.locator(".answer").last).to_contain_text(question)
+        page.locator(".answer > footer").nth(len(questions(page)) - 1).wait_for()
+    assert questions(page) == ["First.", "Second."]
+
+
+def test_a_draft_stays_while_another_page_is_shown(scripted: Server, open_page: OpenPage) -> None:
+    page = open_page(scripted)
+    message = page.get_by_role("textbox", name="Message", exact=True)
+    message.fill("Half a thou")
+    page.get_by_role("link", name="Server").click()
+    page.get_by_role("link", name="Chat", exact=True).click()
+    expect(message).to_have_value("Half a thou")
 
 
 def test_a_page_of_another_name_gets_nothing(scripted: Server, open_page: OpenPage) -> None:

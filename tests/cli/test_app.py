@@ -37,12 +37,24 @@ class TestCommands:
         assert result.exit_code == 0
         assert all(re.search(rf"\b{command}\b", result.output) for command in COMMANDS)
 
-    @pytest.mark.parametrize(("command", "hint"), [("list", "orchard models"), ("stop", "orchard unload")])
+    @pytest.mark.parametrize(
+        ("command", "hint"),
+        [
+            *(
+                ("list", "orchard models"),
+                ("ls", "orchard models"),
+                ("stop", "orchard unload"),
+                ("get", "orchard pull"),
+            ),
+            *(("help", "orchard --help"), ("status", "orchard ps"), ("server", "orchard serve")),
+        ],
+    )
     def test_commands_of_other_programs_get_a_hint(self, command: str, hint: str) -> None:
         result = CliRunner().invoke(app, [command, "qwen"])
         assert result.exit_code == 2
         assert f"No such command '{command}'" in result.output
         assert f"'{hint}" in result.output
+        assert "Did you mean" not in result.output
         assert "orchard" not in CliRunner().invoke(app, ["nonsense"]).output.split("No such command")[1]
 
     def test_version(self) -> None:
@@ -68,6 +80,9 @@ def test_a_shell_completes_commands_and_models(tmp_path: Path, words: str, expec
 class TestServe:
     def test_a_missing_model(self) -> None:
         assert "no model 'nonsuch'" in refused(orchard_process("serve", "nonsuch"))
+
+    def test_a_file_that_is_not_there(self) -> None:
+        assert "there is no such file" in refused(orchard_process("serve", "./nonsuch.gguf"))
 
     def test_a_folder_that_is_no_model(self, tmp_path: Path) -> None:
         assert "has no config.json" in refused(orchard("serve", str(tmp_path)))

@@ -127,6 +127,13 @@ def test_wrong_commands_are_errors_and_are_not_sent(
     assert conversation.talk.messages == [Turn("user", "kept")]
 
 
+def test_commands_of_ollama_are_known(conversation: ChatSession, client: Answering) -> None:
+    conversation.talk.messages.append(Turn("user", "old"))
+    say(conversation, "/clear", "/?", "/bye", "not read any more")
+    assert conversation.talk.messages == []
+    assert client.asked == []
+
+
 @pytest.mark.parametrize("line", ["/etc/passwd is what?", "/ is a slash", "what is /foo?"])
 def test_text_with_a_slash_is_sent(conversation: ChatSession, client: Answering, line: str) -> None:
     say(conversation, line)

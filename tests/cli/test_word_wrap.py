@@ -1,11 +1,13 @@
 """Answers, broken between words."""
 
+import io
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from orchard.cli.word_wrap import WordWrap
+from orchard.cli.word_wrap import WordWrap, print_line
 
 
 def wrapped(*pieces: str, width: int = 12) -> str:
@@ -43,3 +45,17 @@ def test_nothing_but_spaces_is_lost_and_short_words_fit(text: str, width: int) -
     widest = max(map(cell_len, text.split()), default=0)
     if widest <= width:
         assert all(cell_len(line.strip()) <= width for line in shown.split("\n"))
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_lines_end_at_words_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "12")
+    terminal, file = Terminal(), io.StringIO()
+    for stream in (terminal, file):
+        print_line("A farmer called\nMichelle was kind.", stream)
+    assert terminal.getvalue() == "A farmer\ncalled\nMichelle was\nkind.\n"
+    assert file.getvalue() == "A farmer called\nMichelle was kind.\n"

@@ -13,17 +13,31 @@ from orchard import __version__
 from orchard.cli.settings.layers import Mistakes
 from orchard.cli.settings.table import LongHelp, add_setting_flags
 from orchard.cli.settings.values import printable_text
+from orchard.cli.word_wrap import print_line
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 
 _INTERRUPTED = 130
 OTHER_NAMES = {"launch": "serve", "chat": "run"}
 """Of commands."""
-# Commands of other programs, and what to use instead.
+_LIST = "'orchard models' lists the models on this machine"
+_SETTINGS = "the configuration file gives a model more names (aliases) and settings of its own"
+# Commands of Ollama, LM Studio and others, and what to use instead.
 _ELSEWHERE = {
-    "list": "'orchard models' lists the models on this machine",
-    "ls": "'orchard models' lists the models on this machine",
-    "stop": "'orchard unload MODEL' unloads a model",
+    "list": _LIST,
+    "ls": _LIST,
+    "show": f"{_LIST}, and GET /v1/models/MODEL of a server describes one",
+    "get": "'orchard pull NAME' downloads a model",
+    "download": "'orchard pull NAME' downloads a model",
+    "stop": "'orchard unload MODEL' unloads a model, Ctrl-C ends a server, 'orchard service uninstall' a service",
+    "start": "'orchard serve' starts a server, 'orchard service install' one that is there when you log in",
+    "server": "'orchard serve' starts a server",
+    "status": "'orchard ps' lists the models in memory, 'orchard service status' says whether the service runs",
+    "log": "'orchard logs' shows the log of a running server",
+    "create": _SETTINGS,
+    "cp": _SETTINGS,
+    "help": "'orchard --help' lists the commands",
+    "version": "'orchard --version' prints the version",
 }
 
 
@@ -44,7 +58,12 @@ class _Commands(TyperGroup):
     """The commands; `launch` is another name of `serve`, or of `agent` before an agent's name, and `chat` of `run`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the name of a command, the command, and its arguments."""
+        """Return the name of a command, the command, and its arguments.
+
+        Fail with a hint if it is a command of another program.
+        """
+        if hint := _ELSEWHERE.get(args[0]):
+            ctx.fail(f"No such command '{args[0]}': {hint}.")
         if args[0] == "launch" and args[1:]:
             from orchard.cli.agents.profiles import AGENTS
 
@@ -53,11 +72,8 @@ class _Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command by its name. Fail with a hint if it is a command of another program."""
-        found = super().get_command(ctx, OTHER_NAMES.get(cmd_name, cmd_name))
-        if found is None and (hint := _ELSEWHERE.get(cmd_name)):
-            ctx.fail(f"No such command '{cmd_name}': {hint}.")
-        return found
+        """Return a command by its name."""
+        return super().get_command(ctx, OTHER_NAMES.get(cmd_name, cmd_name))
 
 
 app = typer.Typer(
@@ -160,6 +176,8 @@ _VERIFY_HELP = "Models, as for 'orchard serve'. By default, those of the configu
 
 def main() -> None:
     """Run the command line. Print errors that a user can fix on stderr, and exit with code 1; after Ctrl-C, 130."""
+    # Otherwise huggingface_hub asks the Hub for a list of programs, keeps it, and tells which of them run here.
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     try:
         app(prog_name="orchard")
     except SystemExit as end:
@@ -167,10 +185,10 @@ def main() -> None:
             print(file=sys.stderr)  # the terminal's ^C, or half an answer, stands in the last line
         raise
     except Mistakes as error:
-        print(error, file=sys.stderr)
+        print_line(str(error), sys.stderr)
         sys.exit(1)
     except OrchardError as error:
-        print("orchard:", printable_text(" ".join(error.message.split())), file=sys.stderr)
+        print_line(f"orchard: {printable_text(' '.join(error.message.split()))}", sys.stderr)
         sys.exit(1)
 
 

@@ -32,6 +32,7 @@ To send several lines, begin and end them with \""".
 Ctrl-C stops an answer; Ctrl-D or /exit quits."""
 # A word with a second slash is a path, not a command: a question may begin with it.
 _COMMAND = re.compile(r"/([^\s/]+)(?:\s+(.*))?", re.DOTALL)
+_OTHER_COMMANDS = {"clear": "reset", "?": "help"}  # Ollama's names
 _MOST_BYTES = 32 * 2**20
 _BLOCK = '"""'
 # A model's text must not move the cursor or set the terminal's title.
@@ -117,6 +118,7 @@ def run_command(conversation: ChatSession, line: str) -> str | None:
     if found is None:
         return None
     name, rest = found[1], (found[2] or "").strip()
+    name = _OTHER_COMMANDS.get(name, name)
     if rest and name in ("think", "reset", "help"):
         raise _command_error(f"/{name} takes no argument")
     talk = conversation.talk
@@ -213,7 +215,7 @@ def converse(talk: ChatSession, read: Callable[[str], str]) -> None:
         except EOFError:
             typer.echo()
             return
-        if line in ("/exit", "/quit"):
+        if line in ("/exit", "/quit", "/bye"):
             return
         if line.startswith(_BLOCK):
             if text := _read_block(line.removeprefix(_BLOCK), read):

@@ -17,6 +17,7 @@ from orchard import __version__
 from orchard.cli.config import registry_of
 from orchard.cli.settings.layers import Places
 from orchard.cli.settings.values import printable_text
+from orchard.cli.word_wrap import print_line
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate
@@ -49,10 +50,10 @@ def serve_models(settings: Settings, notes: Iterable[str] = (), places: Places |
     from orchard.gateway.pool.worker_process import launch
 
     for note in (*notes, *unserved_lines(registry)):
-        print(f"orchard: {note}", file=sys.stderr)
+        print_line(f"orchard: {note}", sys.stderr)
     sockets, problem = bind_sockets(settings)
     if problem:
-        print(f"orchard: {problem}", file=sys.stderr)
+        print_line(f"orchard: {problem}", sys.stderr)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

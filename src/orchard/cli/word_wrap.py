@@ -1,5 +1,9 @@
 """Text that arrives in pieces, broken between words so that it fits a terminal."""
 
+import shutil
+import sys
+from typing import TextIO
+
 from rich.cells import cell_len
 
 _FENCE = "```"
@@ -48,3 +52,12 @@ class WordWrap:
             return "\n" + word
         self._column += cells
         return gap + word
+
+
+def print_line(text: str, stream: TextIO | None = None) -> None:
+    """Print a text and a line break on stdout, or on another stream. If it is a terminal, lines end at words."""
+    stream = stream or sys.stdout
+    if stream.isatty():
+        wrap = WordWrap(shutil.get_terminal_size().columns)
+        text = wrap.feed(text) + wrap.end()
+    print(text, file=stream)

@@ -216,7 +216,7 @@ function KeyDialog({ onDone, onClose }) {
     <form onSubmit=${submit}>
       <h2>This server asks for a key</h2>
       <p>Enter one of its API keys. It stays in this tab until you close it.</p>
-      <label>API key<input type="password" autocomplete="off" autofocus ref=${field} /></label>
+      <label>API key<input type="password" autocomplete="off" autofocus pattern="\\s*[!-~]+\\s*" title="Letters, digits and signs of ASCII, without spaces" ref=${field} /></label>
       <div class="buttons"><button type="button" onClick=${onClose}>Cancel</button><button type="submit" class="primary">Use this key</button></div>
     </form>
   <//>`;

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/preact.js";
 import { Composer } from "./composer.js";
-import { asMarkdown, Conversation, isRunning, textOf } from "./conversation.js";
+import { asMarkdown, Conversation, isLocal, isRunning, textOf } from "./conversation.js";
 import { Markdown } from "./markdown.js";
 import { CopyButton, Icon, IconButton, Notice, save } from "./ui.js";
 
@@ -129,11 +129,11 @@ export function ChatPage({ id, leaf, model, models, ready, onModel, onOpen, onCh
     }
   };
   const send = (content) => {
-    const answered = path.filter((node) => !node.id.startsWith("local-")).at(-1);
+    const answered = path.filter((node) => !isLocal(node.id)).at(-1);
     return ask([{ role: "user", content }], answered?.id);
   };
   const retry = (node) => {
-    if (node.id.startsWith("local-")) shown.drop(node);
+    if (isLocal(node.id)) shown.drop(node);
     return ask(node.input, shown.parentOf(node));
   };
   const edit = (node, text) => {

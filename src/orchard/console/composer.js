@@ -36,14 +36,17 @@ async function partOf(file, medium) {
 
 const WORDS = { image: "pictures", video: "videos", audio: "sound", document: "documents" };
 
+let draft = { text: "", files: [] }; // it stays while another page is shown, or another key is entered
+
 export function Composer({ model, models, ready, busy, onSend, onStop, onProblem, onModel, registerDrop }) {
-  const [text, setText] = useState("");
-  const [files, setFiles] = useState([]);
+  const [text, setText] = useState(draft.text);
+  const [files, setFiles] = useState(draft.files);
   const [work, setWork] = useState("");
   const field = useRef();
   const picker = useRef();
   const inputs = model?.architecture?.input_modalities ?? ["text"];
 
+  useLayoutEffect(() => { draft = { text, files }; }, [text, files]);
   useEffect(() => {
     field.current.style.height = "auto";
     field.current.style.height = `${Math.min(field.current.scrollHeight, 240)}px`;
@@ -79,12 +82,15 @@ export function Composer({ model, models, ready, busy, onSend, onStop, onProblem
   };
   useEffect(() => registerDrop(add));
 
-  const submit = () => {
-    const said = text.trim();
+  const submit = async () => {
+    const written = field.current.value; // keys may come faster than the page is drawn
+    const said = written.trim();
     if (!ready || busy || work || (!said && !files.length)) return;
-    onSend([...files.map((each) => each.part), ...(said ? [{ type: "input_text", text: said }] : [])]);
     setText("");
     setFiles([]);
+    if (await onSend([...files.map((each) => each.part), ...(said ? [{ type: "input_text", text: said }] : [])])) return;
+    setText((now) => now || written);
+    setFiles((now) => (now.length ? now : files));
   };
   const onKeyDown = (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;

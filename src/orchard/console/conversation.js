@@ -7,6 +7,7 @@ import { ApiError, call, stream } from "./api.js";
 const RUNNING = ["queued", "in_progress"];
 const conversations = new Map();
 
+export const isLocal = (id) => id.startsWith("local-");
 export const isRunning = (node) => RUNNING.includes(node.status);
 
 export class Conversation {
@@ -62,8 +63,9 @@ export class Conversation {
     conversations.delete(id);
   }
 
+  // What another key may see is asked anew, but no message is lost that the server has not taken.
   static forgetAll() {
-    conversations.clear();
+    for (const [id, { nodes }] of conversations) if (![...nodes.keys()].some(isLocal)) conversations.delete(id);
   }
 
   changed() {
@@ -133,14 +135,16 @@ export class Conversation {
   }
 
   async listen(node, path, options) {
-    let shown = 0;
+    let next = 0; // when the page is to show more: painting takes at most a third of the time
     try {
       for await (const event of stream(path, options)) {
         this.apply(node, event);
-        if (performance.now() - shown > 60 || event.type.startsWith("response.output_item")) {
-          shown = performance.now();
+        const begin = performance.now();
+        if (begin > next || event.type.startsWith("response.output_item")) {
           this.changed();
           await new Promise((resolve) => setTimeout(resolve)); // let the page paint
+          const end = performance.now();
+          next = end + Math.max(60, 2 * (end - begin));
         }
       }
       if (isRunning(node)) await this.refresh(node); // the stream of a cancelled response has no last event
@@ -153,7 +157,7 @@ export class Conversation {
   // The connection broke, or the request was refused.
   async lose(node, error) {
     if (!(error instanceof ApiError)) error = new ApiError(0, { message: "The connection to the server broke." });
-    if (!error.status && !node.id.startsWith("local-")) {
+    if (!error.status && !isLocal(node.id)) {
       try {
         return await this.refresh(node);
       } catch {
@@ -223,7 +227,7 @@ export class Conversation {
   async stop(node) {
     node.stopping = true;
     this.changed();
-    if (node.id.startsWith("local-")) return; // once it has an id
+    if (isLocal(node.id)) return; // once it has an id
     await call(`/v1/responses/${node.id}/cancel`, { method: "POST" });
   }
 

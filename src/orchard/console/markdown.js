@@ -5,6 +5,10 @@ import { h, html, useEffect, useMemo, useRef, useState } from "./vendor/preact.j
 import { lexer } from "./vendor/marked.js";
 import { CopyButton } from "./ui.js";
 
+// Beyond these, a text is shown as it is: to read it again with each piece of an answer would hold up the page.
+const MOST_READ = 100_000; // characters
+const MOST_MILLISECONDS = 300;
+const MOST_COLOURED = 50_000; // characters
 // Blocks in 50 others: to read them takes seconds, or more stack than there is. The text is shown as it is.
 const DEEP = /^[ \t]{0,3}(?:>[ \t]*|(?:[-*+]|\d+[.)])[ \t]+){50}|^[ \t]{150}[-*+\d]/m;
 const SAFE = /^(https?:\/\/|mailto:)/i;
@@ -14,17 +18,22 @@ const unescape = (text) => text.replace(/&(?:amp|lt|gt|quot|#x27|#39);/g, (found
 export function Markdown({ text, link = outside }) {
   // The blocks before the last one don't change while a text grows: the same elements are not compared again.
   const blocks = useRef(new Map());
+  const slow = useRef(false);
   const elements = useMemo(() => {
-    if (DEEP.test(text)) return text;
+    if (slow.current || text.length > MOST_READ || DEEP.test(text)) return html`<p class="plain">${text}</p>`;
+    const begin = performance.now();
     try {
-      const current = new Map(lexer(text).map((token, index) => {
+      const tokens = lexer(text);
+      slow.current = performance.now() - begin > MOST_MILLISECONDS;
+      const current = new Map(tokens.map((token, index) => {
         const name = `${index} ${token.raw}`;
         return [name, blocks.current.get(name) ?? block(token, link)];
       }));
       blocks.current = current;
       return [...current.values()];
     } catch { // nested too deeply in another way
-      return text;
+      slow.current = true;
+      return html`<p class="plain">${text}</p>`;
     }
   }, [text, link]);
   return html`<div class="markdown">${elements}</div>`;
@@ -89,7 +98,7 @@ let highlighter;
 export function Code({ text, language }) {
   const [colours, setColours] = useState(null);
   useEffect(() => {
-    if (!language) return undefined;
+    if (!language || text.length > MOST_COLOURED) return undefined;
     let current = true;
     // A growing block is coloured when it has stopped growing.
     const timer = setTimeout(async () => {

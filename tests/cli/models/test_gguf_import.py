@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from orchard.cli.models import gguf_import
 from orchard.cli.models.gguf_import import import_models, offer_import, print_stores
 from orchard.cli.models.local import print_models, remove_model
+from orchard.cli.models.pull import fetch_missing
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.models.gguf import imported_root
@@ -41,7 +43,7 @@ def test_a_model_of_ollama_comes_with_its_modelfile(
         tmp_path / "ollama", "registry.ollama.ai/library/tiny/1b", model=file.read_bytes(), template=b"", **texts
     )
     import_models("ollama", ["tiny:1b"], None, exact=False, sure=False)
-    out = capsys.readouterr().out
+    out = capsys.readouterr().err
     assert "its logits differ from the file's by " in out
     assert "its stops 'no token' are no tokens" in out
     folder = cache / "tiny:1b"
@@ -59,7 +61,7 @@ def test_a_model_of_ollama_comes_with_its_modelfile(
     assert re.search(r"orchard import ollama tiny:1b  \S+ \S+  \(imported\)", capsys.readouterr().out)
     before = (folder / "model.safetensors").stat()
     import_models("ollama", [], None, exact=False, sure=False)
-    assert "tiny:1b is here already" in capsys.readouterr().out
+    assert "tiny:1b is here already" in capsys.readouterr().err
     assert (folder / "model.safetensors").stat() == before
     print_models(Settings())
     assert "tiny:1b" in capsys.readouterr().out
@@ -83,6 +85,38 @@ def test_serve_and_run_take_the_file_once_it_is_imported(cache: Path, file: Path
     moved.touch()  # another file now
     with pytest.raises(OrchardError, match="orchard import"):
         offer_import(str(moved))
+
+
+def test_run_takes_what_ollama_has(
+    cache: Path, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_ollama_model(tmp_path / "ollama", "registry.ollama.ai/library/tiny/latest", model=file.read_bytes())
+    add_ollama_model(tmp_path / "ollama", "registry.ollama.ai/library/broken/1b", model=b"GGUF")
+    with pytest.raises(OrchardError, match="tiny is in Ollama's store; --yes imports it"):
+        fetch_missing("tiny", sure=False)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
+    with pytest.raises(OrchardError, match="no model 'tiny'"):
+        fetch_missing("tiny", sure=False)
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: True)
+    assert fetch_missing("tiny", sure=False) == str(cache / "tiny")
+    assert fetch_missing("tiny", sure=False) == "tiny"  # it is here now
+    assert fetch_missing("tiny:latest", sure=False) == "tiny:latest"
+    with pytest.raises(OrchardError, match="no model 'broken:1b'"):
+        fetch_missing("broken:1b", sure=True)
+    said = capsys.readouterr()
+    assert "can't be imported" in said.err
+    assert said.out == ""  # it is for answers
+
+
+def test_ollamas_users_leave_the_tag_latest_out(cache: Path, file: Path, tmp_path: Path) -> None:
+    with pytest.raises(OrchardError, match=re.escape(f"there are no GGUF models in {tmp_path / 'ollama'}")):
+        import_models("ollama", [], None, exact=False, sure=False)
+    add_ollama_model(tmp_path / "ollama", "registry.ollama.ai/library/tiny/latest", model=file.read_bytes())
+    import_models("ollama", ["tiny:latest"], None, exact=False, sure=False)
+    registry = Registry.from_settings(Settings())
+    for name in ("tiny", "tiny:latest"):
+        assert resolve_model(name).path == registry.find(name).path == str(cache / "tiny")
 
 
 def test_a_failed_import_leaves_nothing(cache: Path, file: Path) -> None:

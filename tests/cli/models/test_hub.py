@@ -62,9 +62,7 @@ def test_the_hub_writes_no_control_characters_to_the_terminal(
 ) -> None:
     hub.repos["org/tight\x1b[2J"] = hub.repos[repo]
     hub_command.print_hub_models(["tight"], Settings())
-    shown = capsys.readouterr().out
-    assert "org/tight" in shown
-    assert "\x1b" not in shown
+    assert "\x1b" not in capsys.readouterr().out
 
 
 def test_a_search_that_finds_nothing(hub: Hub) -> None:

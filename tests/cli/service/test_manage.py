@@ -134,6 +134,16 @@ def test_what_is_not_installed(home: Path, command: str) -> None:
     assert "is not installed; 'orchard service install' does that" in service(home, command)[1]
 
 
+def test_a_service_that_does_not_start_is_not_there(home: Path) -> None:
+    if sys.platform == "linux":
+        for command in ("daemon-reload", "restart"):
+            assert service(home, "install", BROKEN=command)[0] == 1
+            assert not service_file(home).exists()
+        service(home, "install")
+        assert service(home, "install", BROKEN="restart")[0] == 1
+        assert service_file(home).exists()  # it is the one that was there
+
+
 def test_a_system_that_takes_no_service_says_why(home: Path) -> None:
     if sys.platform == "darwin":
         (home / "launchctl").unlink()

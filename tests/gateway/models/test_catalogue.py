@@ -39,3 +39,18 @@ def test_more_memory_never_means_a_smaller_model() -> None:
         assert sizes[0] == 8
         assert all(model.memory_gb[use] <= 16 for model in best_models(use, 17.2))
     assert [model.names[0] for model in best_models("chat", 36)] == ["qwen3.8-27b", "gpt-oss-20b"]
+
+
+@pytest.mark.parametrize(
+    ("address", "repo"),
+    [
+        ("https://huggingface.co/mlx-community/Qwen3-4B-4bit", "mlx-community/Qwen3-4B-4bit"),
+        ("https://huggingface.co/mlx-community/Qwen3-4B-4bit/tree/main", "mlx-community/Qwen3-4B-4bit"),
+        ("hf.co/org/name-GGUF:Q4_K_M", "org/name-GGUF"),
+        ("https://elsewhere.example/org/name", None),
+        ("hf.co/org", None),
+        ("hf.co/../name<b>", None),
+    ],
+)
+def test_an_address_of_the_hub_stands_for_its_model(address: str, repo: str | None) -> None:
+    assert find_repo(address) == repo

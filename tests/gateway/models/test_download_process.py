@@ -190,6 +190,6 @@ def test_no_network_and_none_wanted(hub: Hub, monkeypatch: pytest.MonkeyPatch) -
     assert hub.asked == []
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(OrchardError, match=r"could not be downloaded from http://127\.0\.0\.1:9: .*refused") as raised:
+    with pytest.raises(OrchardError, match=r"could not be fetched from http://127\.0\.0\.1:9: .*refused") as raised:
         quietly("org/tiny")
     assert raised.value.kind == "unavailable"

@@ -1,5 +1,6 @@
 """Downloads that clients begin, watch and stop."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,8 @@ import httpx
 import pytest
 
 from orchard.config import ModelSettings
+from orchard.gateway.models.hub_search import HubModel
+from orchard.gateway.routes import models as routes
 from tests.support.hub import SIZE, Hub, run_hub
 from tests.support.model_folders import make_model, some_weights
 from tests.support.serving import FAKE, Server, serve
@@ -91,6 +94,35 @@ def test_the_hub_is_searched(hub: Hub, tmp_path: Path) -> None:
         for query in ("", "?query=", "?query=" + 201 * "x"):
             refused = ask(server, "GET", f"/v1/hub/models{query}")
             assert (refused.status_code, refused.json()["error"]["param"]) == (400, "query")
+
+
+def hold_searches() -> None:
+    async def search(words: str) -> list[HubModel]:
+        if words != "quick":
+            await asyncio.get_running_loop().create_future()
+        return []
+
+    pytest.MonkeyPatch().setattr(routes, "search_hub_in_process", search)
+
+
+async def test_searches_that_hang_are_few_and_end_with_their_callers() -> None:
+    with serve(prepare=hold_searches, allow_download=True, spare=False) as server:
+        async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+
+            async def find(words: str) -> int:
+                return (await client.get(f"/v1/hub/models?query={words}")).status_code
+
+            waiting = [asyncio.create_task(find("slow")) for _ in range(200)]
+            done, others = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            while len(others) > 16:
+                more, others = await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
+                done |= more
+            assert {task.result() for task in done} == {429}
+            assert await find("quick") == 429
+            for task in others:
+                task.cancel()
+            while await find("quick") != 200:
+                pass
 
 
 def test_a_hub_that_cannot_be_reached_is_said(hub: Hub, tmp_path: Path) -> None:

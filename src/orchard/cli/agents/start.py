@@ -24,6 +24,7 @@ from orchard.cli.models.pull import fetch_missing
 from orchard.cli.own_server import open_server
 from orchard.cli.serve import local_url
 from orchard.cli.settings.values import printable_text
+from orchard.cli.word_wrap import print_line
 from orchard.core.errors import OrchardError
 from orchard.gateway.caller import environment_without_keys
 from orchard.gateway.models.entry import ModelEntry
@@ -72,7 +73,7 @@ def start_agent(
         profile = agent.profile(target)
         command = [program or agent.program, *profile.arguments, *arguments]
         for line in (f"{agent.title} uses {target.model.id} at {target.url}", *_doubts(target.model)):
-            typer.echo(f"orchard: {printable_text(line)}", err=True)
+            print_line(f"orchard: {printable_text(line)}", sys.stderr)
         if dry_run:
             _print_profile(profile, target, command)
             return 0

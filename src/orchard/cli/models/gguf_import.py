@@ -20,6 +20,7 @@ from rich.filesize import decimal
 from orchard.cli.models import gguf_stores
 from orchard.cli.models.gguf_stores import StoredModel
 from orchard.cli.settings.values import printable_text
+from orchard.cli.word_wrap import print_line
 from orchard.core.errors import OrchardError
 from orchard.gateway.caller import environment_without_keys
 from orchard.gateway.models import gguf
@@ -37,6 +38,7 @@ def import_models(source: str, names: Sequence[str], bits: int | None, *, exact:
     Several are imported after the user has confirmed, unless they are named.
     """
     found = gguf_stores.find_models(source)
+    names = [name.removesuffix(":latest") for name in names]
     chosen = [model for model in found if not names or model.name in names]
     if unknown := set(names) - {model.name for model in chosen}:
         listed = ", ".join(model.name for model in found)
@@ -64,7 +66,9 @@ def print_stores() -> None:
             note = f"  ({state})" if state else ""
             print(printable_text(f"orchard import {store} {model.name}  {decimal(model.size)}{note}"))
     if not stores:
-        print("There are no models in the stores of Ollama and LM Studio; 'orchard import FILE' imports a GGUF file.")
+        print_line(
+            "There are no models in the stores of Ollama and LM Studio; 'orchard import FILE' imports a GGUF file."
+        )
 
 
 def offer_import(name: str, *, sure: bool = False) -> str:
@@ -84,6 +88,28 @@ def offer_import(name: str, *, sure: bool = False) -> str:
     return import_model(model, None, exact=False)
 
 
+def offer_stored(name: str, *, sure: bool) -> str | None:
+    """Return the folder of the model that was made of the one that Ollama has under a name; None if there is none.
+
+    It is imported after the user has confirmed or is `sure`. Raise OrchardError if nobody can be asked.
+    """
+    model = gguf_stores.find_ollama_model(name)
+    if model is None or model.refusal:
+        return None
+    if not sure:
+        if not sys.stdin.isatty():
+            message = f"{name} is in Ollama's store; --yes imports it ({decimal(model.size)})"
+            raise OrchardError("model_not_found", printable_text(message))
+        question = f"Ollama has {model.name} ({decimal(model.size)}) on this machine. Import it?"
+        if not typer.confirm(printable_text(question), default=True, err=True):
+            return None
+    try:
+        return import_model(model, None, exact=False)
+    except OrchardError as error:  # the Hub may have it in MLX's format
+        print_line(f"orchard: {printable_text(error.message)}", sys.stderr)
+        return None
+
+
 def import_model(model: StoredModel, bits: int | None, *, exact: bool) -> str:
     """Import a model, unless that has been done, and return its folder. Raise OrchardError if that fails."""
     if model.refusal:
@@ -100,7 +126,7 @@ def import_model(model: StoredModel, bits: int | None, *, exact: bool) -> str:
     folder = Path(gguf.imported_root(), model.name)
     known = gguf.read_origin(folder)
     if known == origin:
-        typer.echo(f"{model.name} is here already, in {folder}")
+        print_line(printable_text(f"{model.name} is here already, in {folder}"), sys.stderr)
         return str(folder)
     if folder.exists() and not (known and [file.path for file in known.files] == [file.path for file in origin.files]):
         other = f" from {known.files[0].path}" if known and known.files else ""
@@ -116,9 +142,9 @@ def import_model(model: StoredModel, bits: int | None, *, exact: bool) -> str:
             _replace_folder(partial, folder)
     except OSError as error:
         raise OrchardError("model_failed", f"{model.name} is not imported: {error.strerror or error}") from None
-    typer.echo(printable_text(f"{model.name} is here: {folder}"))
+    print_line(printable_text(f"{model.name} is here: {folder}"), sys.stderr)  # an answer of 'orchard run' may follow
     for note in notes:
-        typer.echo(printable_text(f"  {note}"))
+        print_line(printable_text(f"  {note}"), sys.stderr)
     return str(folder)
 
 

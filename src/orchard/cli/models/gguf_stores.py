@@ -20,6 +20,7 @@ _PART = re.compile(r"(.*)-(\d{5})-of-\d{5}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _LIBRARY = ("registry.ollama.ai", "library")
 _KIND = "application/vnd.ollama.image."
+_DEFAULT_TAG = ":latest"  # Ollama's users leave it out
 _MOST_FILES = 10_000
 _STORES = ("ollama", "lmstudio")
 
@@ -65,8 +66,16 @@ def find_models(source: str) -> list[StoredModel]:
     else:
         raise OrchardError("invalid_request", f"there is no {source}: name a file, a folder, ollama or lmstudio")
     if not found:
-        raise OrchardError("model_not_found", f"there are no GGUF models in {source}")
+        folders = {"ollama": ollama_folders, "lmstudio": lmstudio_folders}.get("" if path.is_dir() else source)
+        where = ", ".join(map(str, folders())) if folders else source
+        raise OrchardError("model_not_found", f"there are no GGUF models in {where}")
     return found
+
+
+def find_ollama_model(name: str) -> StoredModel | None:
+    """Return the model that Ollama has under a name; None if it has none."""
+    stored = (model for folder in ollama_folders() for model in _ollama_models(folder))
+    return next((model for model in stored if model.name == name.removesuffix(_DEFAULT_TAG)), None)
 
 
 def all_stores() -> list[tuple[str, list[StoredModel]]]:
@@ -148,7 +157,7 @@ def _ollama_models(root: Path) -> Iterator[StoredModel]:
         short = name if (host, owner) == _LIBRARY else f"{owner}/{name}"
         try:
             manifest = msgspec.json.decode(folder_files.read_file(file), type=_Manifest)
-            yield _ollama_model(root, f"{short}:{tag}", manifest.layers)
+            yield _ollama_model(root, f"{short}:{tag}".removesuffix(_DEFAULT_TAG), manifest.layers)
         except (OSError, ValueError):  # being downloaded, or no manifest
             continue
 

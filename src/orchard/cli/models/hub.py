@@ -12,6 +12,7 @@ from rich.text import Text
 
 from orchard.cli import machine
 from orchard.cli.settings.values import printable_text
+from orchard.cli.word_wrap import print_line
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.models import catalogue, hub_info
@@ -83,9 +84,9 @@ def _print_models(models: Sequence[_ModelRow], budget: int) -> None:
         table.add_row(*map(Text, (model.use, printable_text(model.name), shown, fits)))
     # Don't fit the table to a screen if the output is a pipe or a file.
     Console(width=None if sys.stdout.isatty() else 1000).print(table)
-    print(_ADVICE)
+    print_line(_ADVICE)
     if reason := next((size.reason for size in sizes if size.reason), ""):
-        print(f"orchard: some sizes are unknown: {printable_text(reason)}", file=sys.stderr)
+        print_line(f"orchard: some sizes are unknown: {printable_text(reason)}", sys.stderr)
 
 
 def _find_size(repo: str) -> _Size:

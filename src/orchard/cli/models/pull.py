@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.filesize import decimal
 
 from orchard.cli.config import configured_path
-from orchard.cli.models.gguf_import import offer_import
+from orchard.cli.models.gguf_import import offer_import, offer_stored
 from orchard.core.errors import OrchardError
 from orchard.gateway.models import catalogue, hub_info
 from orchard.gateway.models.download import download_model
@@ -43,6 +43,8 @@ def fetch_missing(name: str, *, sure: bool) -> str:
     try:
         resolve_model(path)
     except OrchardError as error:
+        if imported := offer_stored(name, sure=sure):
+            return imported
         repo = source_of(path).repo
         if repo is None:
             raise

@@ -22,6 +22,7 @@ from orchard.core.errors import OrchardError
 _VARIABLES = ("PATH", "HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "ORCHARD_CACHE_DIR")
 _LOG = Path("~/.orchard/logs/server.log")
 _LINES = 100
+_NO_SESSION = "systemd runs users' services after a login at the machine or with ssh, not after su or in containers"
 _POLL_SECONDS = 0.2
 
 
@@ -54,9 +55,15 @@ def install_service(config: Path | None, *, dry_run: bool = False) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     if _has_launchd():
         _boot_out(definition.grace)
+    is_new = not file.exists()
     file.write_bytes(content)
-    for command in commands:
-        _run_command(command)
+    try:
+        for command in commands:
+            _run_command(command)
+    except OrchardError:
+        if is_new:
+            file.unlink()
+        raise
     typer.echo(
         f"The service is installed ({file}) and starts when you log in, and now, at {_url(settings)}.\n"
         f"Its log is {log}; 'orchard service status' says how it is."
@@ -128,7 +135,9 @@ def _boot_out(grace: float) -> None:
 def _run_command(command: Sequence[str]) -> None:
     done = _call(command)
     if done.returncode:
-        raise _service_error(f"'{' '.join(command)}' failed: {(done.stderr or done.stdout).strip()}")
+        said = (done.stderr or done.stdout).strip()
+        advice = f"; {_NO_SESSION}" if "connect to bus" in said else ""
+        raise _service_error(f"'{' '.join(command)}' failed: {said}{advice}")
 
 
 def _call(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":

@@ -4,6 +4,7 @@ The rows were chosen on `DATE`. Sizes are not in the table: `orchard search` and
 with a colon is a tag of Ollama's library. Ollama's file for it is another one, in GGUF and mostly in Q4_K_M.
 """
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple, get_args
@@ -117,11 +118,17 @@ CATALOGUE = (
     _row("mlx-community/parakeet-tdt-0.6b-v3", "parakeet", _AUDIO, {"transcription": 8}),
 )
 
+_ADDRESS = re.compile(r"(?:https://)?(?:hf\.co|huggingface\.co)/([\w.-]+/[\w.-]+)(?:[:/].*)?", re.ASCII)
 _REPOS = {name: model.repo for model in CATALOGUE for name in model.names}
 
 
 def find_repo(name: str) -> str | None:
-    """Return the id on the Hub that a short name stands for, in any case, also before `:latest`; None: it is none."""
+    """Return the id on the Hub that a short name or an address of the Hub stands for; None: it is neither.
+
+    A short name may be in any case, and before `:latest`. Ollama's addresses are like hf.co/OWNER/NAME:QUANTISATION.
+    """
+    if address := _ADDRESS.fullmatch(name):
+        return address[1]
     return next((_REPOS[spelling] for spelling in lenient_spellings(name) if spelling in _REPOS), None)
 
 

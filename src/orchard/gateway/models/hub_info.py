@@ -2,13 +2,17 @@
 
 import errno
 import glob
+import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from orchard.core.errors import FailureKind, OrchardError
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo, RepoSibling
+
+WAIT_SECONDS: Final = 10.0
+"""For the Hub to begin or continue an answer about models."""
 
 WANTED = ["*.safetensors", "*.npz", "*.json", "*.jsonl", "*.jinja", "*.txt", "*.model", "*.tiktoken", "*.mvn"]
 # Second copies of the weights, in formats for other programs.
@@ -20,7 +24,9 @@ def read_info(repo: str, revision: str | None = None) -> "ModelInfo":
     from huggingface_hub import HfApi
 
     try:
-        return HfApi().model_info(repo, revision=revision, files_metadata=True)
+        info = HfApi().model_info(repo, revision=revision, timeout=WAIT_SECONDS, files_metadata=True)
+        needed_bytes(info)  # fails if the answer is nonsense
+        return info
     except Exception as error:  # which HTTP errors are raised depends on huggingface_hub's version
         raise explain_error(error, repo, revision) from None
 
@@ -66,7 +72,7 @@ def explain_error(error: Exception, repo: str, revision: str | None = None) -> O
     from huggingface_hub import constants, errors
 
     endpoint = constants.ENDPOINT
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    reason = describe_error(error)
     kind: FailureKind = "model_not_found"
     match error:
         case OrchardError():
@@ -86,5 +92,10 @@ def explain_error(error: Exception, repo: str, revision: str | None = None) -> O
         case _ if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or "No space left" in reason:
             kind, message = "model_failed", f"the disk is too full for '{repo}': {reason}"
         case _:
-            kind, message = "unavailable", f"'{repo}' could not be downloaded from {endpoint}: {reason}"
+            kind, message = "unavailable", f"'{repo}' could not be fetched from {endpoint}: {reason}"
     return OrchardError(kind, message, param="model")
+
+
+def describe_error(error: Exception) -> str:
+    """Return the first line of an exception's text, without the number that the system has for it."""
+    return re.sub(r"^\[Errno -?\d+\] ", "", (str(error).strip() or type(error).__name__).splitlines()[0])

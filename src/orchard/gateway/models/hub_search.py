@@ -5,10 +5,12 @@ stdin and prints a `SearchReport`: importing huggingface_hub would hold up strea
 """
 
 import asyncio
+import resource
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -17,11 +19,13 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Failed
 from orchard.gateway.caller import environment_without_keys
 from orchard.gateway.crash_reason import reap
-from orchard.gateway.models import catalogue, hub_info
+from orchard.gateway.models import catalogue, hub_cache, hub_info
 
 SIZES_AT_ONCE: Final = 8
 _MOST_FOUND = 20
 _MOST_SECONDS = 30.0
+_MOST_BYTES = 4 * 2**20
+_MOST_MEMORY_BYTES = 2 * 2**30  # where the system keeps this limit
 _END_SECONDS = 5.0
 # What the Hub calls the uses of models.
 _USES = {
@@ -66,16 +70,37 @@ def search_hub(text: str) -> list[HubModel]:
     from huggingface_hub import constants
     from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
+    session = get_session()
+    hooks = session.event_hooks
+    if _refuse_elsewhere not in hooks["request"]:
+        session.event_hooks = {**hooks, "request": [*hooks["request"], _refuse_elsewhere]}
+
     query = {"search": catalogue.find_repo(text) or text, "filter": "mlx", "sort": "downloads", "limit": _MOST_FOUND}
     try:
         # HfApi.list_models would try for half a minute if there is no network.
-        response = get_session().get(f"{constants.ENDPOINT}/api/models", params=query, headers=build_hf_headers())
-        hf_raise_for_status(response)
-        found = msgspec.json.decode(response.content, type=list[_FoundModel])
+        address, headers = f"{constants.ENDPOINT}/api/models", build_hf_headers()
+        with session.stream("GET", address, params=query, headers=headers, timeout=hub_info.WAIT_SECONDS) as response:
+            hf_raise_for_status(response)
+            answer = bytearray()
+            for piece in response.iter_bytes():
+                answer += piece
+                if len(answer) > _MOST_BYTES:
+                    raise ValueError("the answer is too long")
+        found = msgspec.json.decode(answer, type=list[_FoundModel])[:_MOST_FOUND]
     except Exception as error:  # which HTTP errors are raised depends on huggingface_hub's version
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise OrchardError("unavailable", f"{constants.ENDPOINT} can't be searched: {reason}") from None
-    return [HubModel(model.id, _USES.get(model.pipeline_tag or "", "other")) for model in found]
+        message = f"{constants.ENDPOINT} can't be searched: {hub_info.describe_error(error)}"
+        raise OrchardError("unavailable", message) from None
+    # No other ids can be asked for, or shown: they may have HTML, or move a terminal's cursor.
+    ids = (model for model in found if hub_cache.is_repo_id(model.id))
+    return [HubModel(model.id, _USES.get(model.pipeline_tag or "", "other")) for model in ids]
+
+
+def _refuse_elsewhere(request: Any) -> None:
+    """Raise OrchardError if a redirect leads to another server, such as one of the local network."""
+    from huggingface_hub import constants
+
+    if request.url.netloc.decode() != urlsplit(constants.ENDPOINT).netloc:
+        raise OrchardError("unavailable", f"it leads to another server, {request.url.host}")
 
 
 async def search_hub_in_process(text: str) -> list[HubModel]:
@@ -112,6 +137,8 @@ def _find_size(model: HubModel) -> HubModel:
 
 def main() -> None:
     """Print the models that the Hub has for the words on stdin."""
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY_BYTES, _MOST_MEMORY_BYTES))
     try:
         with ThreadPoolExecutor(SIZES_AT_ONCE) as pool:
             report = SearchReport(list(pool.map(_find_size, search_hub(sys.stdin.buffer.read().decode()))))

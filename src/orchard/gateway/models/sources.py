@@ -42,10 +42,12 @@ def source_of(name: str, revision: str | None = None) -> ModelSource:
     if folder:
         return ModelSource(folder.name, str(folder))
     root = gguf.imported_root()
-    if own := subfolders.find_subfolder(root, name) or gguf.find_imported(Path(os.path.expanduser(name))):
+    own = subfolders.find_subfolder(root, name) or subfolders.find_subfolder(root, name.removesuffix(":latest"))
+    if own := own or gguf.find_imported(Path(os.path.expanduser(name))):
         return ModelSource(os.path.relpath(own, root), own)
     if gguf.is_gguf([name]):
-        raise OrchardError("model_not_found", f"model '{name}' can't be served: {gguf.GGUF}")
+        reason = gguf.GGUF if "/" not in name or os.path.exists(os.path.expanduser(name)) else "there is no such file"
+        raise OrchardError("model_not_found", f"model '{name}' can't be served: {reason}")
     name = catalogue.find_repo(name) or name
     if hub_cache.is_repo_id(name) and ("/" in name or hub_cache.repo_folder(name)):
         return ModelSource(name, repo=name, revision=revision)

@@ -11,7 +11,7 @@ from orchard.core.errors import OrchardError
 from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.models.download import DownloadState
 from orchard.gateway.models.entry import ModelEntry
-from orchard.gateway.models.hub_search import search_hub_in_process
+from orchard.gateway.models.hub_search import HubModel, search_hub_in_process
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.disconnect import cancel_on_disconnect
@@ -19,6 +19,7 @@ from orchard.kinds import KINDS
 
 _OWNER = "orchard"
 _SEARCHES_AT_ONCE = 2
+_SEARCHES = 16
 _Words = Annotated[str, Query(min_length=1, max_length=200, description="Words of a model's id, or its short name.")]
 
 
@@ -109,14 +110,25 @@ def add_download_routes(routes: APIRouter, site: AppState) -> None:
 
 
 def _add_search_route(routes: APIRouter, site: AppState) -> None:
-    searches = asyncio.Semaphore(_SEARCHES_AT_ONCE)
+    places = asyncio.Semaphore(_SEARCHES_AT_ONCE)
+    searches = 0  # that run or wait
+
+    async def search(words: str) -> list[HubModel]:
+        nonlocal searches
+        if searches >= _SEARCHES:
+            raise OrchardError("overloaded", f"{_SEARCHES} searches of the Hub run or wait; try again later")
+        searches += 1
+        try:
+            async with places:
+                return await search_hub_in_process(words)
+        finally:
+            searches -= 1
 
     @routes.get("/v1/hub/models")
     async def search_hub(http: Request, query: _Words) -> dict[str, Any]:
         """Search the Hugging Face Hub for models in MLX's format, the most downloaded first."""
         check_may_download(http, site, f"or run 'orchard search {query}'")
-        async with searches:
-            found = await cancel_on_disconnect(http, search_hub_in_process(query))
+        found = await cancel_on_disconnect(http, search(query))
         here = {entry.repo for entry in await run_in_threadpool(site.pool.registry.list_models) if entry.path}
         data = [
             {
