@@ -46,7 +46,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> MemoryFaults:
 @st.composite
 def schedules(draw: st.DrawFn, latest: int) -> list[Fault]:
     """Two faults may follow each other closely: a third one without a token between them would end a lonely job."""
-    first, close, far = st.integers(0, 60), st.integers(0, 60), st.integers(60, 120)
+    first, close, far = st.integers(0, 60), st.integers(0, 60), st.integers(150, 300)
     gaps = [first, close, far, close, far, close][: draw(st.integers(1, 6))]
     return [Fault(draw(gap), draw(st.integers(0, latest))) for gap in gaps]
 

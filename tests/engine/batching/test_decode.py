@@ -52,14 +52,24 @@ def test_no_token_is_launched_beyond_the_last() -> None:
     course = run(runner, [greedy("a", [5], 7)])
     assert passes == [1] * 7
     assert len(course.outcomes["a"].tokens[0]) == 7
-    # Each step launches a token and reads the one before it. The last only reads.
-    assert [len(step.tokens) for step in course.steps] == [0, *[1] * 7]
+    # The first token is read at once. Then each step launches a token and reads the one before it. The last only reads.
+    assert [len(step.tokens) for step in course.steps] == [1, 0, *[1] * 6]
+
+
+def test_a_first_token_does_not_wait_for_the_next_pass_unless_others_would() -> None:
+    jobs = [greedy("a", prompt(1, 5), 9), greedy("b", prompt(2, 5), 9)]
+    late = greedy("c", prompt(3, 5), 3)
+    course = run(make_runner(network("qwen3")), jobs, lambda course: [late] if len(course.steps) == 4 else [])
+    steps = [sorted(one.job for one in step.tokens) for step in course.steps]
+    first = steps.index(["a", "b"])
+    assert steps[first : first + 2] == [["a", "b"], []]
+    assert all({"a", "b"} <= {*step} for step in steps[first + 2 :] if "c" in step)
 
 
 def test_where_errors_come_late_a_token_waits_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orchard.engine.runner.has_late_errors", lambda: True)
     course = run(make_runner(network("qwen3")), [greedy("a", [5], 7)])
-    assert [len(step.tokens) for step in course.steps] == [0, 0, *[1] * 5, 2]
+    assert [len(step.tokens) for step in course.steps] == [1, 0, 0, *[1] * 4, 2]
 
 
 def test_the_end_of_a_turn() -> None:
@@ -90,7 +100,7 @@ def test_a_job_may_be_cancelled_after_any_step(moment: int, company: bool) -> No
 
     course = run(runner, jobs, cancel)
     (tokens,) = course.outcomes["a"].tokens
-    assert len(tokens) == max(moment - 2, 0)
+    assert len(tokens) == max(moment - 2, moment > 1)
     if company:
         assert course.outcomes["b"].tokens == alone(model, jobs[1])
     rows = runner._rows

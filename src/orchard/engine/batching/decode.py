@@ -1,4 +1,5 @@
-"""Decode: one forward and one sampling call per step for all rows; a step is launched before the last one is read.
+"""Decode: one forward and one sampling call per step for all rows; a step is launched before the last one is read,
+unless that is the first one of all rows.
 
 If a row has a grammar, the tokens that it may draw depend on its last token. Then a step launches the first part of the
 pass, reads the last tokens, and launches the rest while the masks are computed; the next step begins with the draw.
@@ -158,7 +159,8 @@ class Rows:
             mx.async_eval(logits)  # type: ignore[no-untyped-call]
         elif logits is not None:
             self._draw(logits, None)
-        if len(self._unread) > 1 or not self._active:
+        # A first token doesn't wait until the next pass is launched, unless other rows would have to.
+        if len(self._unread) > 1 or all(row.launched_tokens == 1 for row in self._active):
             drawn += self.read()
         return drawn, failed + broken
 

@@ -110,8 +110,9 @@ def test_a_short_answer(constraints: Constraints, kind: Any, value: Any, text: s
 @pytest.mark.parametrize("parser", some([row.names[0] for row in registry.CALLS], 4))
 def test_a_short_call_of_every_family(constraints: Constraints, parser: str) -> None:
     text, count = shortest(constraints, Generate(tools=(PLACE,), must_call=True), parser)
-    assert text.count('""]') == 1
-    assert count <= len(text.encode()) < 500
+    # Where the marks are no tokens here and begin alike, another call is tried before the end.
+    assert text.count('""]') == (2 if parser == "plamo3" else 1)
+    assert count <= len(text.encode()) < 700
 
 
 def test_where_no_short_answer_is_found_some_tokens_are_kept_for_one(constraints: Constraints) -> None:

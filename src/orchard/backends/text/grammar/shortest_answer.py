@@ -7,6 +7,7 @@ the shortest.
 import heapq
 import itertools
 import string
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from orchard.engine.sampling.grammar import BoundGrammar, CompiledGrammar, Gramm
 _LONGEST_TOKEN = 64  # bytes
 _MOST_STEPS = 2048  # of the first search
 _MOST_SEARCH_STEPS = 600  # of the search for shorter answers
+_REPEATED_LETTERS = 64  # tell a place to which the text comes again
 _FREE_TEXT_LETTERS = 40  # if more letters than these may follow, the text is free
 _FEW_LETTERS = 26  # if more letters than these may follow, one stands for all
 _DEPTH_COST = 3  # characters that an open bracket or string costs at least, with its content
@@ -102,18 +104,22 @@ class ShortestAnswers:
         return answer
 
     def _greedy_search(self, place: _Place, hints: list[list[int]], *, spaces: bool = False) -> _Place | None:
-        """Take what looks shortest at each step; with `spaces`, take white space rather than a comma."""
+        """Take what looks shortest at each step, and what has not followed the same letters before.
+
+        So items that may come again don't come for ever. With `spaces`, take white space rather than a comma.
+        """
+        letters: deque[int] = deque(maxlen=_REPEATED_LETTERS)
+        followed: set[tuple[int, ...]] = set()
         for _ in range(_MOST_STEPS):
             if place.matcher.is_accepting():
                 return place
-            after = next(
-                filter(
-                    None, (self._advance(place, tokens) for tokens in self._candidates(place, hints, spaces=spaces))
-                ),
-                None,
-            )
+            candidates = self._candidates(place, hints, spaces=spaces)
+            candidates.sort(key=lambda tokens: (*letters, *tokens) in followed)
+            after = next(filter(None, (self._advance(place, tokens) for tokens in candidates)), None)
             if after is None:
                 return None
+            followed.add((*letters, *after.tokens))
+            letters.extend(after.tokens)
             place = after
         return None
 
