@@ -80,14 +80,16 @@ def assume_least(*, in_pieces: bool) -> Calibration:
     return Calibration(BatchMode.SEQUENTIAL, False, _MIN_TOKENS_A_STEP, 0.0, 0.0, in_pieces)
 
 
-def gains_from_batched_prefill(model: LanguageModel, options: TextOptions) -> bool:
-    """Return whether several prompts can share a prefill pass, and whether that is faster."""
+def gains_from_batched_prefill(model: LanguageModel, options: TextOptions, *, may_time: bool = True) -> bool:
+    """Return whether several prompts can share a prefill pass, and whether that is faster, which `may_time` measures.
+
+    If it is not measured, it counts as faster.
+    """
     if mx.default_device() != mx.gpu:
         return False
     # If the GPU waits for launches, several prompts take little longer than one; one prompt keeps a small GPU busy.
-    return _prefill_seconds(model, _PROMPT_TOKENS, 4) < 2 * _prefill_seconds(
-        model, _PROMPT_TOKENS
-    ) and can_batch_prefill(model, options)
+    gains = not may_time or _prefill_seconds(model, _PROMPT_TOKENS, 4) < 2 * _prefill_seconds(model, _PROMPT_TOKENS)
+    return gains and can_batch_prefill(model, options)
 
 
 def check_kv_bits(model: LanguageModel, options: TextOptions) -> TextOptions:

@@ -26,6 +26,7 @@ from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.drafting.head import PredictionHead
+from orchard.engine.ranks.group import RankGroup
 from orchard.engine.runner import Runner
 from orchard.engine.speculation.speculation import Speculation
 from orchard.engine.start import Units, make_runner
@@ -216,8 +217,9 @@ class Engine(Generic[M]):
             kept = getattr(model, "cache_bytes", 0)  # a vision model, for example, keeps encoded images
             self.weights_bytes = mx.get_active_memory() + kept
             wake = partial(self._inbox.put, lambda _: None)
+            group: RankGroup | None = getattr(model, "group", None)
             runner, units = make_runner(
-                model, self._options, self.weights_bytes, wake, self._report_preparation, draft=draft
+                model, self._options, self.weights_bytes, wake, self._report_preparation, draft=draft, group=group
             )
             self.batch_mode, self.in_pieces = runner.batch_mode, runner.store.in_pieces
             self.is_warming_up = True

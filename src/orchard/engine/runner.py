@@ -32,6 +32,7 @@ from orchard.engine.memory import MemoryGiver, Shares, Use
 from orchard.engine.prefill_price import PrefillLap, PrefillPrice
 from orchard.engine.sampling.grammar import GrammarError
 from orchard.engine.sampling.logprobs import Logprobs
+from orchard.engine.sampling.sampler import ShareTokens
 from orchard.engine.scheduler import Scheduler, StepPlan, TooLargeRequest
 from orchard.engine.shortage import LoneJob, Shortage
 from orchard.engine.speculation.speculation import Speculation
@@ -57,10 +58,12 @@ class Runner:
         batched_prefill: bool = False,
         speculation: Speculation | None = None,
         price: PrefillPrice | None = None,
+        scheduler: Scheduler | None = None,
+        share_tokens: ShareTokens | None = None,
     ) -> None:
         """`batched_prefill`: several prompts may share a pass. `speculation`: None turns speculative decoding off.
 
-        `price`: see `Scheduler`.
+        `price`: see `Scheduler`. `scheduler`: one to use, with the same limits and price. `share_tokens`: see `Sampler`.
         """
         self._model = model
         self._batched_prefill = batched_prefill
@@ -68,11 +71,11 @@ class Runner:
         self._uncached_store = store.copy_without_cache()
         self.speculation = speculation
         """What proposes tokens to verify; None: no speculative decoding."""
-        self._rows = Rows(model, batch, store)
+        self._rows = Rows(model, batch, store, share_tokens)
         if speculation:
             self._rows = SpeculatingRows(model, batch, store, speculation, lambda: self._scheduler.room)
         self._batch = batch
-        self._scheduler = Scheduler(limits, price)
+        self._scheduler = scheduler or Scheduler(limits, price)
         self._lap = PrefillLap(price) if price else None
         self._price = price
         self._memory = MemoryGiver(store, speculation)

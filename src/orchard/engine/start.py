@@ -6,6 +6,7 @@ compilation of a kernel. On the CPU, MLX builds kernels with the machine's C++ c
 folder for later processes. On a GPU it keeps them, too, but each process must load them.
 """
 
+import itertools
 import logging
 import tempfile
 import time
@@ -32,8 +33,12 @@ from orchard.engine.drafting.head import HeadedModel, PredictionHead
 from orchard.engine.drafting.make_drafter import DRAFT_TOKENS, add_head, make_drafter
 from orchard.engine.drafting.mtp_proposer import MtpProposer
 from orchard.engine.prefill_price import PrefillPrice
+from orchard.engine.ranks.follower import FollowingRunner, FollowingScheduler
+from orchard.engine.ranks.group import ModelOfRankZero, RankGroup
+from orchard.engine.ranks.leader import LeadingRunner, LeadingScheduler
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
+from orchard.engine.scheduler import Scheduler
 from orchard.engine.speculation.make import make_speculation
 from orchard.engine.speculation.rehearsal import rehearse
 from orchard.engine.speculation.speculation import Speculation
@@ -75,14 +80,18 @@ def make_runner(
     progress: Callable[[float], None] = lambda fraction: None,
     *,
     draft: LanguageModel | PredictionHead | None = None,
+    group: RankGroup | None = None,
 ) -> tuple[Runner, Units]:
     """Make a runner that can serve at once; return it with the rest of the start.
 
     The rest is calibration and warm-up, in short units: run one with each `next`, between two steps of the runner.
     `draft`: the model's draft model or MTP head. `weights_bytes`: the memory of both. `wake`: see `KVStore`.
-    `progress` is called with the fraction that is done. Raise OrchardError if the model leaves no memory for requests.
+    `progress` is called with the fraction that is done. `group`: the ranks that have the model; then nothing is left of
+    the start. Raise OrchardError if the model leaves no memory for requests.
     """
     attention.install_attention()
+    if group:
+        return _make_shared_runner(model, options, weights_bytes, progress, group)
     if isinstance(draft, PredictionHead):
         model, draft = add_head(model, draft), None
     shares = _divide_memory(options, weights_bytes)
@@ -120,6 +129,42 @@ def make_runner(
     return runner, start.finish(runner, name, stored)
 
 
+def _make_shared_runner(
+    model: LanguageModel, options: TextOptions, weights_bytes: int, progress: Callable[[float], None], group: RankGroup
+) -> tuple[Runner, Units]:
+    """Make this rank's runner. All ranks do this together, and what rank 0 finds out counts.
+
+    Speeds are not measured, because ranks that measure take different numbers of passes: the price of prefill follows
+    from the first steps.
+    """
+    calibrated = ModelOfRankZero(model, group)
+    shares = group.agree(_divide_memory(options, weights_bytes), memory.Shares)
+    name = calibration.calibration_key(model, options)
+    stored = group.agree(calibration.load_calibration(name), calibration.Calibration | None)
+    found = stored or calibration.assume_least(in_pieces=calibration.reads_in_pieces(calibrated, options))
+    progress(0.2)
+    start = _Start(model, options, found, None, shares.rows, is_tested=stored is not None, group=group)
+    for _ in itertools.chain(start.measure_work(), start.find_modes()):
+        progress(0.4)
+    start.found = group.agree(start.found, calibration.Calibration)
+    if group.is_leader and start.found != stored:
+        calibration.save_calibration(name, start.found)
+    warm_up_once(start.trial())
+    progress(0.6)
+    for _ in start.warm_up():
+        progress(0.8)
+    store = KVStore(model, options, shares.cache, in_pieces=start.found.in_pieces)
+    price = None
+    if group.is_leader and not options.prefill_step_size:
+        price = PrefillPrice(start.found.chunk / options.max_token_gap, options.max_token_gap)
+    runner = start.runner(store, start.limits, price=price, shared=True)
+    if group.is_leader:
+        runner.limit_memory(shares)  # the others get it as their first order
+    mx.clear_cache()
+    progress(1.0)
+    return runner, (None for _ in ())
+
+
 class _Start:
     """The start of a model: what is known of it, and the rest of what must be found out."""
 
@@ -132,12 +177,14 @@ class _Start:
         row_bytes: int,
         *,
         is_tested: bool,
+        group: RankGroup | None = None,
     ) -> None:
         """`speculation`: what will propose tokens, if the model can verify them. `row_bytes`: the memory for rows.
 
-        `is_tested`: `found` says what rows and prompts can share.
+        `is_tested`: `found` says what rows and prompts can share. `group`: the ranks that have the model.
         """
         self._model = model
+        self._group = group
         self._options = options
         self.found = found
         """What has been found out so far."""
@@ -145,6 +192,8 @@ class _Start:
         self._row_bytes = row_bytes
         self._is_tested = is_tested
         self._footprint = _measure_footprint(model, options)
+        if group:
+            self._footprint = group.agree(self._footprint, Footprint)
         if self._speculates and found.verify_mode:
             self._log_who_speculates()
 
@@ -186,10 +235,11 @@ class _Start:
     def find_modes(self) -> Units:
         """Find out what rows and prompts can share, and which rows may verify, as far as that isn't known."""
         if not self._is_tested:
-            mode = yield from calibration.find_batch_mode(self._model, self._options)
+            tested = ModelOfRankZero(self._model, self._group) if self._group else self._model
+            mode = yield from calibration.find_batch_mode(tested, self._options)
             self.found = replace(self.found, batch_mode=mode)
             yield
-            batched = calibration.gains_from_batched_prefill(self._model, self._options)
+            batched = calibration.gains_from_batched_prefill(tested, self._options, may_time=self._group is None)
             self.found = replace(self.found, batched_prefill=batched)
             self._is_tested = True
             yield
@@ -217,14 +267,23 @@ class _Start:
         limits: Limits,
         speculation: Speculation | None = None,
         price: PrefillPrice | None = None,
+        *,
+        shared: bool = False,
     ) -> Runner:
-        """Make a runner that caches prompts in `store`."""
+        """Make a runner that caches prompts in `store`. `shared`: rank 0 decides for the others what it does."""
         found, multiple = self.found, 8 if on_cuda() else 1
         verify_mode = found.verify_mode or VerifyMode.NEVER
         batch = Batch(self._model, found.batch_mode, multiple, traced=on_cuda(), verify_mode=verify_mode)
         if speculation and isinstance(self._model, HeadedModel):
             speculation.adopt(MtpProposer(self._model, batch, self._num_draft_tokens))
-        return Runner(
+        make: type[Runner] = Runner
+        scheduler: Scheduler | None = None
+        if shared and (group := self._group):
+            make = LeadingRunner if group.is_leader else FollowingRunner
+            scheduler = (
+                LeadingScheduler(limits, price, group.send) if group.is_leader else FollowingScheduler(limits)
+            )
+        return make(
             self._model,
             store,
             batch,
@@ -233,6 +292,8 @@ class _Start:
             batched_prefill=found.batched_prefill,
             speculation=speculation,
             price=price,
+            scheduler=scheduler,
+            share_tokens=self._group.share if self._group else None,
         )
 
     def trial(self, speculation: Speculation | None = None) -> Runner:
@@ -260,7 +321,7 @@ class _Start:
         if self.found != stored:
             calibration.save_calibration(name, self.found)  # the process may end before the rest is done
         if not is_warm:
-            yield from self._warm_up()
+            yield from self.warm_up()
             warm_models.add(name)
         if self.found.speeds_are_old:
             chunk, rate = yield from calibration.measure_prefill(self._model)
@@ -284,7 +345,7 @@ class _Start:
             runner.speculation = None
         runner.store.tokens_per_second = found.tokens_per_second
 
-    def _warm_up(self) -> Units:
+    def warm_up(self) -> Units:
         """Run every kind of step once."""
         yield from warm_up_every_way(self.trial())
         if self.found.batched_prefill:  # padding may double the tokens

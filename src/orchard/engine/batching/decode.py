@@ -18,7 +18,7 @@ from orchard.engine.batching.model import LanguageModel
 from orchard.engine.prefix_cache.values import CacheScope
 from orchard.engine.sampling.grammar import GrammarState, MaskFuture, Masks
 from orchard.engine.sampling.params import Sample
-from orchard.engine.sampling.sampler import Draw, Sampler
+from orchard.engine.sampling.sampler import Draw, Sampler, ShareTokens
 
 Failures = list[tuple[list["Row"], Exception]]
 
@@ -93,11 +93,15 @@ class Rows:
     """All rows in decode. Between two steps at most one token of each row is launched and not read. So `Row.tokens`
     are the tokens in the row's cache, or one more."""
 
-    def __init__(self, model: LanguageModel, batch: Batch, store: KVStore) -> None:
+    def __init__(
+        self, model: LanguageModel, batch: Batch, store: KVStore, share_tokens: ShareTokens | None = None
+    ) -> None:
+        """`share_tokens`: see `Sampler`."""
         self._model = model
         self._batch = batch
         self._store = store
-        self._sampler = Sampler(model.vocab_size)
+        self._share_tokens = share_tokens
+        self._sampler = Sampler(model.vocab_size, share_tokens)
         self._masks = Masks(model.vocab_size)
         self._active: list[Row] = []  # in the batch's and the sampler's order
         self._joining: list[Row] = []
@@ -137,7 +141,7 @@ class Rows:
         if self._masked_logits:
             wait([self._masked_logits[1]])  # until then another thread uses the grammars' states
         self._batch.drop_all()
-        self._sampler = Sampler(self._model.vocab_size)
+        self._sampler = Sampler(self._model.vocab_size, self._share_tokens)
         self._active, self._joining, self._inputs = [], [], None
         self._unread.clear()
         self._masked_logits, self._stale, self.read_draws = None, False, self.launched_draws

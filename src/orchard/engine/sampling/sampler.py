@@ -17,7 +17,7 @@ Rows with the same path are drawn together; a row's path depends only on its own
 Everything stays on the device: drawing waits for no result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,9 @@ from orchard.engine.sampling.logprobs import Logprobs
 from orchard.engine.sampling.params import Sample, SamplingParams
 from orchard.engine.sampling.penalties import Penalties, TallyState
 from orchard.engine.sampling.thinking_budget import ThinkingBudgets
+
+ShareTokens = Callable[[mx.array], mx.array]
+"""Returns the tokens that rank 0 has drawn, uint32 (B,), on each rank of a model; lazy. See `engine.ranks`."""
 
 _MASK64 = (1 << 64) - 1
 _GREEDY_BELOW = 1e-5  # dividing by a lower temperature only overflows
@@ -269,8 +272,10 @@ class Sampler:
     A draw depends on the row's seed, choice, number of tokens, logits and tokens, never on other rows.
     """
 
-    def __init__(self, vocab_size: int) -> None:
+    def __init__(self, vocab_size: int, share_tokens: ShareTokens | None = None) -> None:
+        """`share_tokens`: what makes another process's tokens of this one's; None: they are drawn here alone."""
         self._vocab_size = vocab_size
+        self._share_tokens = share_tokens
         self._rows: list[_Row] = []
         self._penalties = Penalties(vocab_size)
         self._budgets = ThinkingBudgets()
@@ -308,7 +313,10 @@ class Sampler:
         scores = self._budgets.forbid_end(self._penalties.apply(self._plan.bias(raw)))
         if masks is not None:
             scores = self._allow(scores, masks)
-        token = self._budgets.apply(self._plan.choose(scores, self._rows), [row.draw_count for row in self._rows])
+        token = self._plan.choose(scores, self._rows)
+        if self._share_tokens:
+            token = self._share_tokens(token)
+        token = self._budgets.apply(token, [row.draw_count for row in self._rows])
         self._penalties.count(token)
         for row in self._rows:
             row.draw_count += 1

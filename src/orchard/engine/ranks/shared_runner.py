@@ -1,0 +1,15 @@
+"""What the runners of all ranks share."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from orchard.engine.runner import Runner
+
+T = TypeVar("T")
+
+
+class SharedRunner(Runner):
+    """A runner of one rank. If memory runs out on a rank, it alone would begin again: so the whole group ends."""
+
+    def _survive(self, act: Callable[[], T]) -> T | None:
+        return act()

@@ -1,0 +1,106 @@
+"""Two ranks take the same steps, whatever happens, although only rank 0 decides."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from orchard.core.request import Sender
+from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.batching.job import Job
+from orchard.engine.memory import Shares
+from orchard.engine.ranks.follower import DivergedError
+from orchard.engine.sampling.params import SamplingParams
+from tests.support.engine_driver import greedy, prompt
+from tests.support.examples import examples, some
+from tests.support.rank_pair import RankPair
+from tests.support.tiny_models import LOOSE, Course, alone, footprint, network
+
+KINDS = ["qwen3", "gemma3_text", "lfm2"]
+
+
+@st.composite
+def jobs(draw: st.DrawFn, name: str) -> Job:
+    """Few texts, so that many prompts share their heads."""
+    penalties: dict[str, Any] = draw(
+        st.sampled_from([{}, {"repetition_penalty": 1.2, "frequency_penalty": 0.3}, {"thinking_budget": 2}])
+    )
+    params = SamplingParams(
+        seed=draw(st.integers(0, 1)),
+        temperature=draw(st.sampled_from([0.0, 0.9])),
+        think_end=7,
+        top_logprobs=draw(st.sampled_from([None, 2])),
+        **penalties,
+    )
+    return Job(
+        name,
+        prompt(draw(st.integers(0, 1)), draw(st.sampled_from([1, 5, 20, 40, 60]))),
+        params,
+        draw(st.sampled_from([1, 4, 12])),
+        draw(st.integers(1, 2)),
+        priority=draw(st.sampled_from(["normal", "interactive", "background"])),
+        boundaries=(9, 20),
+        prompt_logprobs=draw(st.sampled_from([None, None, None, 1])),
+        sender=Sender(draw(st.sampled_from(["ann", "ben"]))),
+    )
+
+
+@pytest.mark.parametrize("kind", some(KINDS, 3))
+@examples(15, derandomize=True, database=None)
+@given(data=st.data())
+def test_a_follower_does_what_rank_0_does(kind: str, data: st.DataObject) -> None:
+    """Nothing diverges, although each of its own tokens would be another one, and rank 0's answers are right."""
+    model = network(kind)
+    row_bytes = footprint(model, TextOptions()).bytes(60)
+    limits = replace(LOOSE, max_rows=4, memory_bytes=2**40, chunk=8, idle_chunk=16, room=4)
+    pair = RankPair(model, limits, cache_bytes=data.draw(st.sampled_from([0, row_bytes * 3, 2**24])))
+    course, given_jobs, gone = Course(), dict[str, Job](), set[str]()
+    paused: list[str] = []
+    for name in "abcdef":
+        job = data.draw(jobs(name))
+        course.expect(job)
+        pair.add(job)
+        given_jobs[name] = job
+        for _ in range(data.draw(st.integers(0, 6))):
+            course.take(pair.step())
+        other = data.draw(st.sampled_from(sorted(given_jobs)))
+        match data.draw(st.sampled_from(["go on", "go on", "cancel", "pause", "resume", "limit"])):
+            case "cancel":
+                pair.leader.cancel(other)
+                gone.add(other)
+            case "pause":
+                pair.leader.pause(other)
+                paused.append(other)
+            case "resume" if paused:
+                pair.leader.resume(paused.pop())
+            case "limit":
+                most = row_bytes * data.draw(st.integers(4, 12))
+                pair.limit_memory(Shares(2**40, row_bytes * 3, most))
+    for name in paused:
+        pair.leader.resume(name)
+    pair.limit_memory(Shares(2**40, row_bytes * 3, 2**40))
+    while not pair.leader.is_idle:
+        course.take(pair.step())
+        assert len(course.steps) < 2000
+    for name, job in given_jobs.items():
+        outcome, expected = course.outcomes[name], alone(model, replace(job, sender=Sender(), priority="normal"))
+        assert not outcome.broken
+        if name not in gone:
+            assert outcome.tokens == expected, name
+    assert not pair.follower._work
+    assert pair.follower.store.nbytes == pair.leader.store.nbytes
+
+
+def test_a_follower_that_lacks_a_cached_prompt_says_so_before_its_next_step() -> None:
+    pair = RankPair(network("qwen3"), cache_bytes=2**24)
+    for name in "ab":
+        pair.add(greedy(name, prompt(1, 40), 3))
+        while not pair.is_idle:
+            pair.step()
+    pair.follower.store.drop_all()
+    pair.add(greedy("c", prompt(1, 40), 3))
+    with pytest.raises(DivergedError, match="not those of rank 0"):
+        while not pair.is_idle:
+            pair.step()

@@ -1,0 +1,86 @@
+"""Rank 0's runner and another rank's in one process: both have the whole model, so there is nothing to add up."""
+
+from collections import deque
+from typing import Any
+
+import mlx.core as mx
+import msgspec
+
+from orchard.backends.text.model import TextModel
+from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.batching.batch import Batch, BatchMode
+from orchard.engine.batching.job import EngineStep, Job
+from orchard.engine.batching.kv_cache import KVStore
+from orchard.engine.memory import Shares
+from orchard.engine.ranks.follower import FollowingRunner, FollowingScheduler
+from orchard.engine.ranks.leader import LeadingRunner, LeadingScheduler
+from orchard.engine.ranks.orders import Order
+from orchard.engine.ticket import Limits
+from tests.support.tiny_models import LOOSE, Other, footprint
+
+
+class NoisyModel(Other):
+    """A TextModel whose logits are so far off that each of its own tokens would be another one."""
+
+    def __init__(self, model: TextModel) -> None:
+        super().__init__(model)
+
+    def forward(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
+        return -super().forward(tokens, cache, **given)
+
+
+class RankPair:
+    """A leading and a following runner. It has a runner's methods; orders cross as bytes."""
+
+    def __init__(self, model: TextModel, limits: Limits = LOOSE, cache_bytes: int = 0) -> None:
+        self._tokens: deque[mx.array] = deque()
+        self.orders: deque[bytes] = deque()
+        """What the follower has not done yet."""
+        noisy = NoisyModel(model)
+        options, size = TextOptions(), footprint(model, TextOptions())
+
+        def share(tokens: mx.array) -> mx.array:
+            self._tokens.append(tokens)
+            return tokens
+
+        self.leader = LeadingRunner(
+            model,
+            KVStore(model, options, cache_bytes),
+            Batch(model, BatchMode.SHARED, short_length=16),
+            limits,
+            size,
+            scheduler=LeadingScheduler(limits, None, self._send),
+            share_tokens=share,
+        )
+        self.follower = FollowingRunner(
+            noisy,
+            KVStore(noisy, options, cache_bytes),
+            Batch(noisy, BatchMode.SHARED, short_length=16),
+            limits,
+            size,
+            scheduler=FollowingScheduler(limits),
+            share_tokens=lambda _: self._tokens.popleft(),
+        )
+        self.is_idle = True
+
+    def _send(self, order: Order) -> None:
+        self.orders.append(msgspec.msgpack.encode(order))
+
+    def follow(self) -> None:
+        """Let the follower do what it has not done yet."""
+        while self.orders:
+            self.follower.follow(msgspec.msgpack.decode(self.orders.popleft(), type=Order))
+        self.is_idle = self.leader.is_idle
+
+    def step(self) -> EngineStep:
+        step = self.leader.step()
+        self.follow()
+        return step
+
+    def add(self, job: Job) -> None:
+        self.leader.add(job)
+        self.is_idle = False
+
+    def limit_memory(self, shares: Shares) -> None:
+        self.leader.limit_memory(shares)
+        self.follow()
