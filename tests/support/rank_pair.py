@@ -14,7 +14,7 @@ from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.memory import Shares
 from orchard.engine.ranks.follower import FollowingRunner, FollowingScheduler
 from orchard.engine.ranks.leader import LeadingRunner, LeadingScheduler
-from orchard.engine.ranks.orders import Order
+from orchard.engine.ranks.orders import Order, Stop
 from orchard.engine.ticket import Limits
 from tests.support.tiny_models import LOOSE, Other, footprint
 
@@ -63,7 +63,7 @@ class RankPair:
         )
         self.is_idle = True
 
-    def _send(self, order: Order) -> None:
+    def _send(self, order: Order | Stop) -> None:
         self.orders.append(msgspec.msgpack.encode(order))
 
     def follow(self) -> None:

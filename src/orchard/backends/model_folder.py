@@ -26,6 +26,7 @@ from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.device.out_of_memory import is_out_of_memory
 from orchard.engine import memory
 from orchard.engine.batching.model import LanguageModel
+from orchard.engine.ranks.group import RankGroup
 
 Progress = Callable[[float], None]
 
@@ -46,7 +47,8 @@ class FolderModel:
 
     `tokenizer` is mlx-lm's wrapper, `context_window` the most tokens of prompt and answer together. `defaults` and
     `max_new_tokens` come from its generation_config.json. `max_kv_size`: the tokens that a cache holds (None: all).
-    `output`: the layer that hidden states are read from (None: there are no hidden states).
+    `output`: the layer that hidden states are read from (None: there are no hidden states). `group`: the ranks that
+    have the other parts of the network (None: there are none).
     """
 
     network: Any
@@ -58,6 +60,7 @@ class FolderModel:
     max_new_tokens: int | None
     max_kv_size: int | None
     output: OutputLayer | None = None
+    group: RankGroup | None = None
 
 
 class LoadedModel(LanguageModel, Protocol):
@@ -88,12 +91,19 @@ class Library(NamedTuple):
 
 
 def load_folder(
-    folder: Path, options: TextOptions, progress: Progress, library: Library, *, template: str | None = None
+    folder: Path,
+    options: TextOptions,
+    progress: Progress,
+    library: Library,
+    *,
+    template: str | None = None,
+    group: RankGroup | None = None,
 ) -> FolderModel:
     """Load a folder's network and tokenizer.
 
     `template`: the model's own chat template, if its tokenizer's files don't have it. Nothing is downloaded, and no
-    code in the folder is run. `progress` is called with the fraction that has been read.
+    code in the folder is run. `progress` is called with the fraction that has been read. `group`: the ranks among which
+    the network is split; each of them calls this.
     Raise OrchardError("model_failed") with a sentence about what is wrong with the folder, the adapter or the chat
     template's file.
     """
@@ -106,6 +116,8 @@ def load_folder(
         network, config = _load_lazy_network(folder, library)
         if options.adapter_path is not None:
             _apply_adapter(network, Path(options.adapter_path), library)
+        if group:
+            network.shard(group.group)
         unpacked = cpu.widen_to_float32(network, memory.memory_limit(options) // _UNPACKED_SHARE)
         fused.fuse_layers(network, partial(library.run, network))
         evaluate_weights(folder, network, progress, library.name)
@@ -121,9 +133,12 @@ def load_folder(
         context_window=min(_choose_context_window(config, tokenizer), options.context_length or _NO_LIMIT),
         defaults=defaults,
         max_new_tokens=max_new_tokens,
-        fingerprint=fingerprint(folder, options.adapter_path, library.name) + " unpacked" * unpacked,
+        fingerprint=fingerprint(folder, options.adapter_path, library.name)
+        + " unpacked" * unpacked
+        + (f" part {group.rank} of {options.ranks}" if group else ""),
         max_kv_size=options.max_kv_size,
         output=output,
+        group=group,
     )
 
 

@@ -20,7 +20,7 @@ def load_draft(path: str, model: LoadedModel, options: TextOptions) -> TextModel
     Return None if there is neither, or speculation is off. Raise OrchardError("model_failed") with the reason if a
     named draft can't be loaded, doesn't have the model's tokens, or doesn't fit the model.
     """
-    if options.speculation == "off":
+    if not options.speculates:
         return None
     if (folder := options.draft) is None:
         return _load_own_head(path, model)

@@ -11,6 +11,7 @@ from mlx_lm.models.cache import make_prompt_cache
 from orchard.backends.checkpoint import load_checkpoint
 from orchard.backends.model_folder import FolderModel, Library, Progress, load_folder
 from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.ranks.group import RankGroup
 
 _DEFAULTS = TextOptions()
 
@@ -56,10 +57,13 @@ class TextModel(FolderModel):
 
 
 def load_text_model(
-    path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambda fraction: None
+    path: str,
+    options: TextOptions = _DEFAULTS,
+    progress: Progress = lambda fraction: None,
+    group: RankGroup | None = None,
 ) -> TextModel:
     """Load a model's folder: see `load_folder`."""
-    loaded = load_folder(Path(path), options, progress, _MLX_LM)
+    loaded = load_folder(Path(path), options, progress, _MLX_LM, group=group)
     vocab_size = _run_one_token(loaded.network).shape[-1]
     return TextModel(**vars(loaded), vocab_size=vocab_size)
 

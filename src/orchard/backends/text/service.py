@@ -166,6 +166,10 @@ class TextService(Service):
 
     def _load(self, path: str, options: TextOptions, progress: model_folder.Progress) -> "TextModel | VisionModel":
         """Load the model, in the engine's thread."""
+        if options.ranks > 1:
+            from orchard.backends.ranks.launch import load_shared_model
+
+            return load_shared_model(path, options, progress)
         return load_text_model(path, options, progress)
 
     def _media(self, model: "TextModel | VisionModel", template: ChatTemplate) -> PromptMedia | tuple[()] | None:

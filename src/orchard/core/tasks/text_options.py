@@ -192,6 +192,14 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
             "step: auto does so when it is faster. The answers are the same.",
         ),
     ] = "auto"
+    ranks: Annotated[
+        Annotated[int, Meta(ge=1, le=64)],
+        setting(
+            "models",
+            "Split the model among this many processes of this machine. docs/distributed.md says what for.",
+            scope="named",
+        ),
+    ] = 1
     draft_model_path: Annotated[
         Name | None,
         setting(
@@ -268,9 +276,14 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 10 * 2**30
 
     @property
+    def speculates(self) -> bool:
+        """Whether tokens are guessed: never in a model that is split among ranks."""
+        return self.speculation == "auto" and self.ranks == 1
+
+    @property
     def draft(self) -> str | None:
         """The draft model to use; None: none is configured, or speculation is off."""
-        return None if self.speculation == "off" else self.draft_model_path
+        return self.draft_model_path if self.speculates else None
 
     @property
     def saves_files(self) -> bool:
@@ -279,6 +292,9 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def __post_init__(self) -> None:
         """Raise ValueError if one option would be ignored because of another."""
+        for name in ("adapter_path", "draft_model_path", "kv_bits", "prompt_cache_dir") if self.ranks > 1 else ():
+            if getattr(self, name):
+                raise ValueError(f"{name} can't be combined with ranks above 1")
         if self.kv_bits and self.max_kv_size:
             raise ValueError("kv_bits and max_kv_size can't be combined: a bounded cache is not quantised")
         if self.enable_thinking and self.thinking_budget == 0:

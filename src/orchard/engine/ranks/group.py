@@ -68,7 +68,7 @@ class RankGroup:
 
     def share(self, array: mx.array) -> mx.array:
         """Return rank 0's array on all ranks; lazy. All ranks must compute it, since that may involve all of them."""
-        own = array if self.is_leader else mx.where(mx.array(value=False), array, mx.zeros_like(array))
+        own = mx.where(mx.array(self.is_leader), array, mx.zeros_like(array))
         return mx.distributed.all_sum(own, group=self.group)
 
     def agree(self, value: T, kind: Any) -> T:

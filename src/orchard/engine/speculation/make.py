@@ -9,7 +9,7 @@ from orchard.engine.speculation.speculation import Speculation
 
 def make_speculation(options: TextOptions, vocab_size: int, *, on_cuda: bool) -> Speculation | None:
     """Return the proposers and their controller; None if the options turn speculation off."""
-    if options.speculation == "off":
+    if not options.speculates:
         return None
     return Speculation([ForcedProposer(), NgramProposer()], make_controller(on_cuda), vocab_size)
 

@@ -1,0 +1,1 @@
+"""The processes of a model that runs on several ranks."""
