@@ -75,7 +75,15 @@ PACKAGES = {
     "backends.embeddings": {"backends", "backends.kernels"},
     "backends.images": {"backends"},
     # The text service serves media too; it needs the types of what reads them, and imports the code late.
-    "backends.text": {"backends", "backends.kernels", "backends.text.prompt", "backends.vision"},
+    "backends.ranks": {"backends", "backends.text"},
+    # It imports the code that starts ranks late.
+    "backends.text": {
+        "backends",
+        "backends.kernels",
+        "backends.ranks",
+        "backends.text.prompt",
+        "backends.vision",
+    },
     "backends.text.grammar": {"backends"},
     "backends.text.prompt": {"backends", "backends.text", "backends.text.grammar", "backends.vision"},
     "backends.vision": {"backends", "backends.kernels", "backends.text", "backends.text.prompt"},
@@ -101,7 +109,9 @@ PACKAGES = {
     "dialects.ollama.chat": {"dialects.common", "dialects.ollama"},
     # A prompt has images, as messages of a chat have.
     "dialects.ollama.generate": {"dialects.common", "dialects.ollama", "dialects.ollama.chat"},
-    "engine": {"engine.batching", "engine.drafting", "engine.sampling", "engine.speculation"},
+    # `engine.start` makes a rank's runner, which is a kind of the engine's.
+    "engine": {"engine.batching", "engine.drafting", "engine.ranks", "engine.sampling", "engine.speculation"},
+    "engine.ranks": {"engine", "engine.batching", "engine.prefix_cache", "engine.sampling"},
     # Whose text a row's guesses may come from is a scope of the prefix cache.
     "engine.drafting": {"engine.batching", "engine.prefix_cache", "engine.sampling", "engine.speculation"},
     "engine.speculation": {"engine.prefix_cache", "engine.sampling"},

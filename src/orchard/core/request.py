@@ -68,6 +68,11 @@ class LoadOptions(Struct, frozen=True, kw_only=True):
         """Whether a model writes files when it is unloaded."""
         return False
 
+    @property
+    def ends_process(self) -> bool:
+        """Whether the process can load no other model after this one."""
+        return False
+
 
 class Adapter(Struct, frozen=True):
     """A LoRA adapter that a request asks for; `param` is the field that names it."""

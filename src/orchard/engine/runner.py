@@ -63,7 +63,7 @@ class Runner:
     ) -> None:
         """`batched_prefill`: several prompts may share a pass. `speculation`: None turns speculative decoding off.
 
-        `price`: see `Scheduler`. `scheduler`: one to use, with the same limits and price. `share_tokens`: see `Sampler`.
+        `price`: see `Scheduler`. `scheduler`: one with the same limits and price. `share_tokens`: see `Sampler`.
         """
         self._model = model
         self._batched_prefill = batched_prefill

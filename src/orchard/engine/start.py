@@ -280,9 +280,7 @@ class _Start:
         scheduler: Scheduler | None = None
         if shared and (group := self._group):
             make = LeadingRunner if group.is_leader else FollowingRunner
-            scheduler = (
-                LeadingScheduler(limits, price, group.send) if group.is_leader else FollowingScheduler(limits)
-            )
+            scheduler = LeadingScheduler(limits, price, group.send) if group.is_leader else FollowingScheduler(limits)
         return make(
             self._model,
             store,

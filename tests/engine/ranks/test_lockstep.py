@@ -15,8 +15,9 @@ from orchard.engine.ranks.follower import DivergedError
 from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import greedy, prompt
 from tests.support.examples import examples, some
+from tests.support.grammars import lark, schema
 from tests.support.rank_pair import RankPair
-from tests.support.tiny_models import LOOSE, Course, alone, footprint, network
+from tests.support.tiny_models import LOOSE, Course, alone, footprint, make_runner, network, run
 
 KINDS = ["qwen3", "gemma3_text", "lfm2"]
 
@@ -102,5 +103,27 @@ def test_a_follower_that_lacks_a_cached_prompt_says_so_before_its_next_step() ->
     pair.follower.store.drop_all()
     pair.add(greedy("c", prompt(1, 40), 3))
     with pytest.raises(DivergedError, match="not those of rank 0"):
-        while not pair.is_idle:
-            pair.step()
+        pair.step()
+
+
+def test_only_rank_0_has_grammars() -> None:
+    """One that fails takes only its own job with it, on both ranks in the same step."""
+    model = network("qwen3")
+    stuck = lark(f'start: "hello" <[{model.vocab_size - 1}]>')  # there is no such token
+    given_jobs = [
+        greedy("schema", prompt(1, 20), 40, grammar=schema()),
+        greedy("free", prompt(2, 9), 20),
+        greedy("stuck", prompt(3, 30), 40, choices=2, grammar=stuck),
+    ]
+    expected = run(make_runner(model, cache_bytes=2**24, short=16), given_jobs)
+    pair, course = RankPair(model, cache_bytes=2**24), Course()
+    for job in given_jobs:
+        course.expect(job)
+        pair.add(job)
+    while not pair.is_idle:
+        course.take(pair.step())
+    for name, outcome in course.outcomes.items():
+        assert (outcome.tokens, outcome.broken) == (expected.outcomes[name].tokens, expected.outcomes[name].broken)
+    assert course.outcomes["stuck"].broken
+    assert pair.follower.store.nbytes == pair.leader.store.nbytes > 0
+    assert not pair.follower._work

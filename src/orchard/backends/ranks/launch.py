@@ -64,8 +64,8 @@ class _OtherRank:
         with theirs:
             subprocess.Popen(
                 [sys.executable, "-m", "orchard.backends.ranks.keeper"],
-                stdin=theirs,
-                stdout=theirs,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
                 start_new_session=True,
             )
         descriptor = ours.detach()
@@ -84,7 +84,7 @@ class _OtherRank:
             try:
                 message = _messages.decode(self.channel.receive())
             except (EOFError, OSError):
-                self._end_process("it ended")
+                self._end_process("its process ended")
             match message:
                 case RankEnded():
                     return

@@ -57,6 +57,7 @@ T = TypeVar("T")
 log = logging.getLogger("orchard.worker")
 
 _RETRY_AFTER = 5
+_SECONDS_TO_LEAVE_RANKS = 3.0
 # Large work lets other work go first, for a second per amount.
 _YIELDING_BYTES = 2 * 2**20  # of files of media
 _YIELDING_CHARS = 16 * 2**10  # of a grammar
@@ -125,6 +126,10 @@ class TextService(Service):
 
     def __init__(self, path: str, options: TextOptions) -> None:
         """`options.queue_size` requests wait, in addition to `options.decode_concurrency`; see `has_place`."""
+        # Ranks share the memory of one machine, and each sees to its own part.
+        options = (
+            replace(options, memory_limit=memory_limit(options) // options.ranks) if options.ranks > 1 else options
+        )
         self._engine: Engine[TextModel | VisionModel] = Engine(
             lambda: self._load(path, options, self._engine.advance),
             self._loop_callback(self._on_step),
@@ -157,7 +162,7 @@ class TextService(Service):
             model = await asyncio.wrap_future(self._engine.start())
             await self._prompts.do(self._adopt, model)
             media: list[str] = list(self._prompter.media_kinds)
-            return LoadResult(self._engine.weights_bytes, {"media": media, **self.changing_details()})
+            return LoadResult(self.memory_use().weights_bytes, {"media": media, **self.changing_details()})
         except OrchardError:
             raise
         except Exception as error:
@@ -255,12 +260,13 @@ class TextService(Service):
     def memory_use(self) -> MemoryUse:
         """Return what weights, rows and cached prompts take, and what the oldest starved request needs."""
         weights, use = self._engine.weights_bytes, self._engine.use
-        return MemoryUse(weights, use.rows, use.prompts, weights + use.wanted if use.wanted else 0)
+        one = weights, use.rows, use.prompts, weights + use.wanted if use.wanted else 0
+        return MemoryUse(*(nbytes * self._options.ranks for nbytes in one))
 
     def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit weights, KV caches and cached prompts together to `memory_bytes`: see `Service`."""
         self._most_bytes = most_bytes
-        self._engine.limit_memory(memory_bytes, most_bytes)
+        self._engine.limit_memory(memory_bytes // self._options.ranks, most_bytes // self._options.ranks)
 
     async def close(self, save_seconds: float) -> None:
         """Save cached prompts for at most `save_seconds`, stop the engine and free the model.
@@ -273,7 +279,9 @@ class TextService(Service):
         self._end_helpers()
         for lane in (self._grammars, self._readers, self._prompts):
             await asyncio.to_thread(lane.close)
-        await asyncio.to_thread(self._engine.join)
+        # A rank that waits for another one in a collective operation waits without end; its process ends after this.
+        timeout = _SECONDS_TO_LEAVE_RANKS if self._options.ranks > 1 else None
+        await asyncio.to_thread(self._engine.join, timeout)
 
     async def _prepare(self, live: _LiveRequest) -> None:
         """Make a request's prompt and its grammar, and give its job to the engine."""

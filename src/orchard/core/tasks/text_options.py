@@ -196,7 +196,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         Annotated[int, Meta(ge=1, le=64)],
         setting(
             "models",
-            "Split the model among this many processes of this machine. docs/distributed.md says what for.",
+            "Split the model among this many processes of this machine, which compute on its CPU.",
             scope="named",
         ),
     ] = 1
@@ -289,6 +289,11 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
     def saves_files(self) -> bool:
         """Whether prompts are written to files when the model is unloaded."""
         return self.prompt_cache_dir is not None
+
+    @property
+    def ends_process(self) -> bool:
+        """Whether the process can load no other model: MLX connects a process to other ranks only once."""
+        return self.ranks > 1
 
     def __post_init__(self) -> None:
         """Raise ValueError if one option would be ignored because of another."""

@@ -7,7 +7,7 @@ pass, reads the last tokens, and launches the rest while the masks are computed;
 
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 
 import mlx.core as mx
 
@@ -16,7 +16,7 @@ from orchard.engine.batching.job import DrawnToken, EndReason, Job
 from orchard.engine.batching.kv_cache import Cache, KVStore
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.prefix_cache.values import CacheScope
-from orchard.engine.sampling.grammar import GrammarState, MaskFuture, Masks
+from orchard.engine.sampling.grammar import GrammarError, MaskFuture, Masks
 from orchard.engine.sampling.params import Sample
 from orchard.engine.sampling.sampler import Draw, Sampler, ShareTokens
 
@@ -35,7 +35,7 @@ class Row:
         self.launched_tokens = len(tokens) - len(job.prompt)
         self.ended = False
         self.cacheable = True
-        self.grammar = GrammarState(job.grammar, self.answer_tokens) if job.grammar else None
+        self.grammar = job.grammar.begin(self.answer_tokens) if job.grammar else None
         if self.grammar:
             self.grammar.tokens_left = self.tokens_left
 
@@ -180,6 +180,17 @@ class Rows:
             for row, sample in zip(rows, samples, strict=True)
             if not row.ended
         ]
+
+    def take_grammar_failures(self) -> list[tuple[str, GrammarError]]:
+        """Wait for the masks of the next draw; return the jobs whose grammars failed, which `step` then doesn't."""
+        if self._masked_logits is None:
+            return []
+        logits, computing = self._masked_logits
+        masks, broken = computing.result()
+        known: MaskFuture = Future()
+        known.set_result((masks, {}))
+        self._masked_logits = logits, known
+        return [(self._active[place].job.id, error) for place, error in broken.items()]
 
     def _forward(self) -> tuple[mx.array | None, Failures]:
         """Launch a pass over every row's next token; return lazy logits (rows, vocab_size), and failures.

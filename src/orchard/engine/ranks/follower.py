@@ -3,8 +3,9 @@
 from collections import deque
 from collections.abc import Sequence
 
+from orchard.engine.batching.job import JobFailure
 from orchard.engine.ranks.notes import NoteSum
-from orchard.engine.ranks.orders import AddJob, CancelJob, LimitShares, Order, ResumeJob, StepOrder
+from orchard.engine.ranks.orders import AddJob, CancelJob, DropJob, LimitShares, Order, ResumeJob, StepOrder
 from orchard.engine.ranks.shared_runner import SharedRunner
 from orchard.engine.scheduler import Scheduler, StepPlan, TooLargeRequest
 from orchard.engine.ticket import Limits, Ticket
@@ -132,6 +133,8 @@ class FollowingRunner(SharedRunner):
                     self.add(command.to_job())
                 case CancelJob(job_id, choice):
                     self.cancel(job_id, choice)
+                case DropJob(job_id):
+                    self._drop_failed_job(JobFailure(job_id, "its grammar has failed"))
                 case ResumeJob(job_id):
                     self.resume(job_id)
                 case LimitShares(shares, used_bytes):

@@ -1,4 +1,4 @@
-"""The ranks of a model, as one of them sees them: collective operations, and a channel between rank 0 and the others."""
+"""The ranks of a model, as each of them sees them: collective operations, and channels from rank 0 to the others."""
 
 import os
 from collections.abc import Sequence

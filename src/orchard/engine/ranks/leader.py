@@ -7,11 +7,21 @@ message a step, before the step's first collective operation; a rank that has no
 
 from collections.abc import Callable, Sequence
 
-from orchard.engine.batching.job import EngineStep, Job
+from orchard.engine.batching.job import Job
 from orchard.engine.memory import Shares
 from orchard.engine.prefill_price import PrefillPrice
 from orchard.engine.ranks.notes import NoteSum
-from orchard.engine.ranks.orders import AddJob, CancelJob, Command, LimitShares, Order, ResumeJob, StepOrder, Stop
+from orchard.engine.ranks.orders import (
+    AddJob,
+    CancelJob,
+    Command,
+    DropJob,
+    LimitShares,
+    Order,
+    ResumeJob,
+    StepOrder,
+    Stop,
+)
 from orchard.engine.ranks.shared_runner import SharedRunner
 from orchard.engine.scheduler import Scheduler, StepPlan, TooLargeRequest
 from orchard.engine.ticket import Limits, Ticket
@@ -113,6 +123,13 @@ class LeadingRunner(SharedRunner):
         self._scheduler.commands.append(LimitShares(shares, self._scheduler.used_bytes))
         super().limit_memory(shares)
         self._scheduler.flush()
+
+    def _step(self) -> None:
+        # Later than this, the others could not learn of it before they draw.
+        for job_id, error in self._rows.take_grammar_failures():
+            self._scheduler.commands.append(DropJob(job_id))
+            self._fail(job_id, error)
+        super()._step()
 
     def work_beside(self, work: Callable[[], bool]) -> bool:
         """Do nothing: a group has found out all about its model before it serves."""

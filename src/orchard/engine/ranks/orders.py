@@ -1,12 +1,14 @@
 """What rank 0 sends to the other ranks: jobs, what became of them, and who runs in a step. It crosses hosts."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from msgspec import Struct
 
 from orchard.engine.batching.job import Job
 from orchard.engine.memory import Shares
 from orchard.engine.prefix_cache.values import CacheScope
+from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.scheduler import StepPlan, TooLargeRequest
 
@@ -23,15 +25,36 @@ class AddJob(Struct, frozen=True, array_like=True, tag="add"):
     prompt_logprobs: int | None
     wants_hidden_state: bool
     cache_scope: CacheScope
+    has_grammar: bool
 
     @classmethod
     def from_job(cls, job: Job) -> "AddJob":
         """Return the order to add a job."""
-        return cls(**{name: getattr(job, name) for name in cls.__struct_fields__})
+        same = {name: getattr(job, name) for name in cls.__struct_fields__ if name != "has_grammar"}
+        return cls(**same, has_grammar=job.grammar is not None)
 
     def to_job(self) -> Job:
-        """Return the job to add. Its tokens come from rank 0, so it never speculates."""
-        return Job(**{name: getattr(self, name) for name in self.__struct_fields__}, speculates=False)
+        """Return the job to add."""
+        same = {name: getattr(self, name) for name in self.__struct_fields__ if name != "has_grammar"}
+        return Job(**same, grammar=cast(BoundGrammar, RemoteGrammar()) if self.has_grammar else None)
+
+
+class RemoteGrammar:
+    """Stands for a grammar that rank 0 enforces: steps are those of rows with grammars, and any token may come."""
+
+    is_free = True
+
+    def __init__(self) -> None:
+        self.due: list[int] = []
+        self.tokens_left = 0.0
+
+    def begin(self, generated: Sequence[int]) -> "RemoteGrammar":
+        """See `BoundGrammar`."""
+        return RemoteGrammar()
+
+    def take_due(self) -> None:
+        """See `GrammarState`."""
+        self.due.clear()
 
 
 class CancelJob(Struct, frozen=True, array_like=True, tag="cancel"):
@@ -39,6 +62,12 @@ class CancelJob(Struct, frozen=True, array_like=True, tag="cancel"):
 
     id: str
     choice: int | None
+
+
+class DropJob(Struct, frozen=True, array_like=True, tag="drop"):
+    """A job's grammar has failed."""
+
+    id: str
 
 
 class ResumeJob(Struct, frozen=True, array_like=True, tag="resume"):
@@ -54,7 +83,7 @@ class LimitShares(Struct, frozen=True, array_like=True, tag="limit"):
     used_bytes: int
 
 
-Command = AddJob | CancelJob | ResumeJob | LimitShares
+Command = AddJob | CancelJob | DropJob | ResumeJob | LimitShares
 
 
 class StepOrder(Struct, frozen=True, array_like=True):

@@ -158,6 +158,10 @@ class BoundGrammar(Struct, frozen=True, eq=False):
         """The tokens of the model."""
         return self.compiled.vocabulary
 
+    def begin(self, generated: Sequence[int]) -> "GrammarState":
+        """Return the state of a row whose answer has begun with the tokens `generated`."""
+        return GrammarState(self, generated)
+
 
 class _Phase(Enum):
     START = auto()  # no token has come: the model may open its reasoning

@@ -61,7 +61,8 @@ class Processes:
     def give_back(self, worker: WorkerProcess) -> None:
         """Keep an idle process as a spare; end it after too many loads, or if it has not freed enough memory."""
         grown = worker.rss_bytes - worker.empty_rss_bytes
-        if self._closing or worker.loads >= _MOST_LOADS or grown > _MOST_GROWTH_BYTES:
+        is_worn = worker.loads >= _MOST_LOADS or grown > _MOST_GROWTH_BYTES or not worker.can_load_again
+        if self._closing or is_worn:
             worker.on_change = lambda: None
             worker.close()
         else:

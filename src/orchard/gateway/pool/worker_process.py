@@ -190,6 +190,11 @@ class WorkerProcess:
         )
 
     @property
+    def can_load_again(self) -> bool:
+        """Whether it can load a model after the last one."""
+        return not self._options.ends_process
+
+    @property
     def has_crashed(self) -> bool:
         """Whether it ended without having been closed."""
         return not self._closing
