@@ -117,7 +117,7 @@ def load_folder(
         if options.adapter_path is not None:
             _apply_adapter(network, Path(options.adapter_path), library)
         if group:
-            network.shard(group.group)
+            _split_layers(folder, network, group)
         unpacked = cpu.widen_to_float32(network, memory.memory_limit(options) // _UNPACKED_SHARE)
         fused.fuse_layers(network, partial(library.run, network))
         evaluate_weights(folder, network, progress, library.name)
@@ -177,6 +177,15 @@ def _load_lazy_network(folder: Path, library: Library) -> tuple[Any, dict[str, A
         # A new network has random weights that are never computed; the random state would keep all of them alive.
         mx.eval(mx.random.state)
     return network, config
+
+
+def _split_layers(folder: Path, network: Any, group: RankGroup) -> None:
+    """Keep this rank's part of a network's layers, whose weights need not be read."""
+    try:
+        network.shard(group.group)
+    except ValueError as error:
+        reason = f"its layers can't be divided by {group.group.size()} ranks (--ranks): {_error_line(error)}"
+        raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {reason}") from error
 
 
 def _apply_adapter(network: Any, adapter: Path, library: Library) -> None:

@@ -715,9 +715,18 @@ def test_a_draft_model_is_neither_needed_nor_counted_without_speculation(folder:
     assert (entry.size_bytes, entry.options) == (bare.size_bytes, options)
 
 
-def test_models_of_other_kinds_have_no_draft(cache: Path) -> None:
-    settings = ModelSettings(model_path=str(MINILM), text=TextOptions(draft_model_path="demo"))
-    with pytest.raises(OrchardError, match="models of the kind 'embeddings' take no `draft_model_path`"):
+def test_a_model_on_several_ranks_has_no_adapters(folder: Path, tmp_path: Path) -> None:
+    for name in ("adapter_config.json", "adapters.safetensors"):
+        (tmp_path / name).touch()
+    settings = ModelSettings(model_path=str(folder), adapters={"own": str(tmp_path)}, text=TextOptions(ranks=2))
+    with pytest.raises(OrchardError, match="adapter_path can't be combined with ranks above 1"):
+        Registry.from_settings(Settings(models=(settings,)))
+
+
+@pytest.mark.parametrize("options", [{"draft_model_path": "demo"}, {"ranks": 2}])
+def test_models_of_other_kinds_have_neither_draft_nor_ranks(cache: Path, options: dict[str, Any]) -> None:
+    settings = ModelSettings(model_path=str(MINILM), text=TextOptions(**options))
+    with pytest.raises(OrchardError, match=f"models of the kind 'embeddings' take no `{next(iter(options))}`"):
         Registry.from_settings(Settings(models=(settings,)))
 
 

@@ -142,6 +142,8 @@ def with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelS
             raise ValueError(f"models of the kind '{kind}' take no `adapters` and no `adapter_path`")
         if entry.text.draft_model_path:
             raise ValueError(f"models of the kind '{kind}' take no `draft_model_path`")
+        if entry.text.ranks > 1:
+            raise ValueError(f"models of the kind '{kind}' take no `ranks`")
         options = options_of(settings, backend.options)
     return structs.replace(
         entry,

@@ -386,4 +386,8 @@ def resolve_model(name: str) -> ModelEntry:
 
 
 def _with_adapter(options: TextOptions, path: str | None) -> TextOptions:
-    return structs.replace(options, adapter_path=str(Path(path).expanduser())) if path else options
+    """Return options with an adapter. Raise OrchardError if another option can't be combined with one."""
+    try:
+        return structs.replace(options, adapter_path=str(Path(path).expanduser())) if path else options
+    except ValueError as error:
+        raise OrchardError("invalid_request", str(error)) from None

@@ -1,0 +1,111 @@
+"""Ranks that die, hang or are stopped: callers learn of it, nothing is left, and the model comes back."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from orchard.config import ModelSettings
+from orchard.core.tasks.text_options import TextOptions
+from tests.support.models import make_architecture
+from tests.support.ring_mixes import SPLIT, in_table
+from tests.support.serving import Server, serve
+
+_SECONDS = 5.0
+_PATIENCE = 60.0
+_TASK = {"model": "split", "prompt": "hello", "max_tokens": 200, "temperature": 0, "stream": True}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("ranks") / "split"
+    found.mkdir()
+    with in_table("qwen3", SPLIT["qwen3"]):
+        make_architecture(found, "qwen3")
+    return found
+
+
+@contextmanager
+def split(folder: Path, **settings: Any) -> Iterator[Server]:
+    models = [ModelSettings(model_path=str(folder), text=TextOptions(ranks=2))]
+    with serve((), models=models, spare=False, memory_limit=2**30, **settings) as server:
+        server.until("split", state="ready", timeout=_PATIENCE)
+        yield server
+
+
+def group(server: Server) -> dict[str, psutil.Process]:
+    """The processes of the model: the worker, which is rank 0, the other rank, and its parent."""
+    worker = psutil.Process(server.health("split")["pid"])
+    (keeper,) = worker.children()
+    (rank,) = keeper.children()
+    return {"worker": worker, "keeper": keeper, "rank": rank}
+
+
+def stream(server: Server, begun: Future[None]) -> str:
+    """Ask for an answer; return the code of the error that ends it."""
+    with httpx.stream("POST", f"{server.url}/v1/completions", json=_TASK, timeout=_PATIENCE) as response:
+        for line in response.iter_lines():
+            if line.startswith("data: {"):
+                event = json.loads(line[6:])
+                if "error" in event:
+                    return str(event["error"]["code"])
+                if not begun.done():
+                    begun.set_result(None)
+    return ""
+
+
+def test_nothing_is_left_when_a_rank_or_the_gateway_is_killed(folder: Path) -> None:
+    with split(folder) as server, ThreadPoolExecutor(2) as callers:
+        for victim in ("rank", "gateway"):
+            processes = group(server)
+            begun: list[Future[None]] = [Future(), Future()]
+            errors = [callers.submit(stream, server, one) for one in begun]
+            for one in begun:
+                one.result(_PATIENCE)
+            if victim == "rank":
+                processes["rank"].kill()
+            else:
+                processes["rank"].suspend()  # rank 0 waits for it, without end
+                server.process.kill()
+            _, alive = psutil.wait_procs(processes.values(), timeout=_SECONDS)
+            assert not alive, (victim, alive)
+            if victim == "rank":
+                assert [one.result(_PATIENCE) for one in errors] == ["worker_crashed"] * 2
+                assert "rank 1: its process ended" in server.health("split")["reason"]
+                server.until("split", state="ready", timeout=_PATIENCE)
+            else:
+                for broken in errors:
+                    assert isinstance(broken.exception(_PATIENCE), httpx.TransportError)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("victim", ["worker", "keeper", "rank"])
+def test_callers_learn_of_a_rank_that_is_silent(folder: Path, victim: str, number: int) -> None:
+    if (victim, number) == ("keeper", signal.SIGSTOP):
+        pytest.skip("a stopped keeper stops nothing; the rank itself reads the end of the channel")
+    watchdog = 20.0
+    with split(folder, watchdog_timeout=watchdog) as server, ThreadPoolExecutor(8) as callers:
+        processes = group(server)
+        begun: list[Future[None]] = [Future() for _ in range(8)]
+        errors = [callers.submit(stream, server, one) for one in begun]
+        for one in begun:
+            one.result(_PATIENCE)
+        os.kill(processes[victim].pid, number)
+        since = time.monotonic()
+        assert [one.result(_PATIENCE) for one in errors] == ["worker_crashed"] * 8
+        assert time.monotonic() - since < watchdog + 2 * _SECONDS
+        _, alive = psutil.wait_procs(processes.values(), timeout=_SECONDS)
+        assert not alive
+        server.until("split", state="ready", timeout=_PATIENCE)
+        whole = httpx.post(f"{server.url}/v1/completions", json={**_TASK, "stream": False}, timeout=_PATIENCE)
+        assert whole.json()["usage"]["completion_tokens"] == 200
