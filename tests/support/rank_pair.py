@@ -19,24 +19,30 @@ from orchard.engine.ticket import Limits
 from tests.support.tiny_models import LOOSE, Other, footprint
 
 
-class NoisyModel(Other):
-    """A TextModel whose logits are so far off that each of its own tokens would be another one."""
+class _RecordedModel(Other):
+    """A TextModel that notes its passes; `sign` -1: each token that is drawn from its logits is another one."""
 
-    def __init__(self, model: TextModel) -> None:
-        super().__init__(model)
+    def __init__(self, model: TextModel, sign: int) -> None:
+        super().__init__(model, before=lambda tokens, _: self.passes.append(tuple(tokens.shape)))
+        self.passes: list[tuple[int, ...]] = []
+        self._sign = sign
 
     def forward(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
-        return -super().forward(tokens, cache, **given)
+        return self._sign * super().forward(tokens, cache, **given)
 
 
 class RankPair:
     """A leading and a following runner. It has a runner's methods; orders cross as bytes."""
 
-    def __init__(self, model: TextModel, limits: Limits = LOOSE, cache_bytes: int = 0) -> None:
+    def __init__(
+        self, model: TextModel, limits: Limits = LOOSE, cache_bytes: int = 0, *, errors_come_late: bool = False
+    ) -> None:
+        """`errors_come_late`: results are held back, as on Metal."""
         self._tokens: deque[mx.array] = deque()
         self.orders: deque[bytes] = deque()
         """What the follower has not done yet."""
-        noisy = NoisyModel(model)
+        self._models = _RecordedModel(model, 1), _RecordedModel(model, -1)
+        right, wrong = self._models
         options, size = TextOptions(), footprint(model, TextOptions())
 
         def share(tokens: mx.array) -> mx.array:
@@ -44,32 +50,38 @@ class RankPair:
             return tokens
 
         self.leader = LeadingRunner(
-            model,
-            KVStore(model, options, cache_bytes),
-            Batch(model, BatchMode.SHARED, short_length=16),
+            right,
+            KVStore(right, options, cache_bytes),
+            Batch(right, BatchMode.SHARED, short_length=16),
             limits,
             size,
+            batched_prefill=True,
             scheduler=LeadingScheduler(limits, None, self._send),
             share_tokens=share,
         )
         self.follower = FollowingRunner(
-            noisy,
-            KVStore(noisy, options, cache_bytes),
-            Batch(noisy, BatchMode.SHARED, short_length=16),
+            wrong,
+            KVStore(wrong, options, cache_bytes),
+            Batch(wrong, BatchMode.SHARED, short_length=16),
             limits,
             size,
+            batched_prefill=True,
             scheduler=FollowingScheduler(limits),
             share_tokens=lambda _: self._tokens.popleft(),
         )
+        self.leader._errors_come_late = self.follower._errors_come_late = errors_come_late
         self.is_idle = True
 
     def _send(self, order: Order | Stop) -> None:
         self.orders.append(msgspec.msgpack.encode(order))
 
     def follow(self) -> None:
-        """Let the follower do what it has not done yet."""
+        """Let the follower do what it has not done yet, and see that it has done the same as the leader."""
         while self.orders:
             self.follower.follow(msgspec.msgpack.decode(self.orders.popleft(), type=Order))
+        leader, follower = (one.passes for one in self._models)
+        assert leader == follower
+        assert self.follower.store.nbytes == self.leader.store.nbytes
         self.is_idle = self.leader.is_idle
 
     def step(self) -> EngineStep:

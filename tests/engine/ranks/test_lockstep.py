@@ -49,14 +49,15 @@ def jobs(draw: st.DrawFn, name: str) -> Job:
 
 
 @pytest.mark.parametrize("kind", some(KINDS, 3))
-@examples(15, derandomize=True, database=None)
+@examples(60, derandomize=True, database=None)
 @given(data=st.data())
 def test_a_follower_does_what_rank_0_does(kind: str, data: st.DataObject) -> None:
     """Nothing diverges, although each of its own tokens would be another one, and rank 0's answers are right."""
     model = network(kind)
     row_bytes = footprint(model, TextOptions()).bytes(60)
     limits = replace(LOOSE, max_rows=4, memory_bytes=2**40, chunk=8, idle_chunk=16, room=4)
-    pair = RankPair(model, limits, cache_bytes=data.draw(st.sampled_from([0, row_bytes * 3, 2**24])))
+    cache_bytes = data.draw(st.sampled_from([0, row_bytes * 3, 2**24]))
+    pair = RankPair(model, limits, cache_bytes, errors_come_late=data.draw(st.booleans()))
     course, given_jobs, gone = Course(), dict[str, Job](), set[str]()
     paused: list[str] = []
     for name in "abcdef":
@@ -67,7 +68,10 @@ def test_a_follower_does_what_rank_0_does(kind: str, data: st.DataObject) -> Non
         for _ in range(data.draw(st.integers(0, 6))):
             course.take(pair.step())
         other = data.draw(st.sampled_from(sorted(given_jobs)))
-        match data.draw(st.sampled_from(["go on", "go on", "cancel", "pause", "resume", "limit"])):
+        match data.draw(st.sampled_from(["go on", "cancel one", "cancel", "pause", "resume", "limit"])):
+            case "cancel one" if course.outcomes[other].begun:
+                pair.leader.cancel(other, 0)
+                gone.add(other)
             case "cancel":
                 pair.leader.cancel(other)
                 gone.add(other)
@@ -91,7 +95,6 @@ def test_a_follower_does_what_rank_0_does(kind: str, data: st.DataObject) -> Non
         if name not in gone:
             assert outcome.tokens == expected, name
     assert not pair.follower._work
-    assert pair.follower.store.nbytes == pair.leader.store.nbytes
 
 
 def test_a_follower_that_lacks_a_cached_prompt_says_so_before_its_next_step() -> None:
@@ -125,5 +128,4 @@ def test_only_rank_0_has_grammars() -> None:
     for name, outcome in course.outcomes.items():
         assert (outcome.tokens, outcome.broken) == (expected.outcomes[name].tokens, expected.outcomes[name].broken)
     assert course.outcomes["stuck"].broken
-    assert pair.follower.store.nbytes == pair.leader.store.nbytes > 0
     assert not pair.follower._work
