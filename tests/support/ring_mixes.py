@@ -25,7 +25,12 @@ from tests.support.models import ARCHITECTURES, PECULIAR, make_architecture
 _MEMORY = 2**30
 SPLIT: dict[str, dict[str, Any]] = {
     "qwen3": {"num_attention_heads": 12, "num_key_value_heads": 6, "intermediate_size": 96},
-    "qwen3_moe": {"num_attention_heads": 12, "num_key_value_heads": 6, "moe_intermediate_size": 96},
+    "qwen3_moe": {
+        "num_hidden_layers": 3,
+        "num_attention_heads": 12,
+        "num_key_value_heads": 6,
+        "moe_intermediate_size": 96,
+    },
     "qwen3_5": {
         "text_config": PECULIAR["qwen3_5"]["text_config"]
         | {"num_attention_heads": 12, "num_key_value_heads": 6, "intermediate_size": 96}
@@ -79,13 +84,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", choices=SPLIT)
     parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--parallel", default="tensor")
     parser.add_argument("--mixes", type=int, default=3)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         with in_table(args.kind, SPLIT[args.kind]):
             make_architecture(Path(folder), args.kind)
         options: dict[str, Any] = {"speculation": "off", "memory_limit": _MEMORY, "prefill_step_size": 16}
-        shared = {**options, "ranks": args.ranks}
+        shared = {**options, "ranks": args.ranks, "parallel": args.parallel}
         load = partial(load_shared_model, folder, TextOptions(**shared), lambda fraction: None)
         together = Driver(load, **shared)
         alone = Driver(partial(load_text_model, folder), **options, prompt_cache_bytes=0)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import mlx.core as mx
 import mlx_lm.utils
 from mlx.utils import tree_flatten
+from mlx_lm.models.pipeline import PipelineMixin
 from transformers import dynamic_module_utils
 
 from orchard import folder_files
@@ -117,7 +118,7 @@ def load_folder(
         if options.adapter_path is not None:
             _apply_adapter(network, Path(options.adapter_path), library)
         if group:
-            _split_layers(folder, network, group)
+            _split_network(folder, network, options, group)
         unpacked = cpu.widen_to_float32(network, memory.memory_limit(options) // _UNPACKED_SHARE)
         fused.fuse_layers(network, partial(library.run, network))
         evaluate_weights(folder, network, progress, library.name)
@@ -135,7 +136,7 @@ def load_folder(
         max_new_tokens=max_new_tokens,
         fingerprint=fingerprint(folder, options.adapter_path, library.name)
         + " unpacked" * unpacked
-        + (f" part {group.rank} of {options.ranks}" if group else ""),
+        + (f" {options.parallel} {group.rank} of {options.ranks}" if group else ""),
         max_kv_size=options.max_kv_size,
         output=output,
         group=group,
@@ -179,10 +180,13 @@ def _load_lazy_network(folder: Path, library: Library) -> tuple[Any, dict[str, A
     return network, config
 
 
-def _split_layers(folder: Path, network: Any, group: RankGroup) -> None:
-    """Keep this rank's part of a network's layers, whose weights need not be read."""
+def _split_network(folder: Path, network: Any, options: TextOptions, group: RankGroup) -> None:
+    """Keep this rank's part of a network, whose weights need not be read."""
     try:
-        network.shard(group.group)
+        if options.parallel == "pipeline":
+            next(module for module in network.modules() if isinstance(module, PipelineMixin)).pipeline(group.group)
+        else:
+            network.shard(group.group)
     except ValueError as error:
         reason = f"its layers can't be divided by {group.group.size()} ranks (--ranks): {_error_line(error)}"
         raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {reason}") from error

@@ -124,11 +124,16 @@ def _error_line(error: Exception) -> str:
     return f"{type(error).__name__}: {first[:200]}"
 
 
-def find_batch_mode(model: LanguageModel, options: TextOptions) -> Generator[None, None, BatchMode]:
-    """Find out, in short units, which of a model's rows can share a pass without a change of their logits."""
+def find_batch_mode(
+    model: LanguageModel, options: TextOptions, modes: Sequence[BatchMode] = (BatchMode.SHARED, BatchMode.BY_LENGTH)
+) -> Generator[None, None, BatchMode]:
+    """Find out, in short units, which of a model's rows can share a pass without a change of their logits.
+
+    `modes`: those that come into question, the best first.
+    """
     alone = _ExpectedLogits(partial(_logits_alone, model, options))
     mx.eval(alone.exact)
-    for mode in (BatchMode.SHARED, BatchMode.BY_LENGTH):
+    for mode in modes:
         yield
         if _logits_match(mode.value, alone, partial(_decode_logits, model, options, _PROBES, mode)):
             return mode

@@ -22,7 +22,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import calibration, memory, step_work
 from orchard.engine.batching import attention, kv_cache
-from orchard.engine.batching.batch import Batch, VerifyMode
+from orchard.engine.batching.batch import Batch, BatchMode, VerifyMode
 from orchard.engine.batching.job import Job
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.layer_kinds import Footprint
@@ -153,7 +153,7 @@ def _make_shared_runner(
     progress(0.6)
     for _ in start.warm_up():
         progress(0.8)
-    store = KVStore(model, options, shares.cache, in_pieces=start.found.in_pieces)
+    store = _make_shared_store(model, options, shares.cache, group, in_pieces=start.found.in_pieces)
     price = None
     if group.is_leader and not options.prefill_step_size:
         price = PrefillPrice(start.found.chunk / options.max_token_gap, options.max_token_gap)
@@ -163,6 +163,24 @@ def _make_shared_runner(
     mx.clear_cache()
     progress(1.0)
     return runner, (None for _ in ())
+
+
+def _make_shared_store(
+    model: LanguageModel, options: TextOptions, budget: int, group: RankGroup, *, in_pieces: bool
+) -> KVStore:
+    """Make this rank's store. All ranks drop the same cached prompts at the same time, so they must count them alike.
+
+    Ranks of a pipeline have different numbers of layers. That is made up for if all layers are of one kind.
+    """
+    if options.parallel != "pipeline":
+        return KVStore(model, options, budget, in_pieces=in_pieces)
+    cache = model.new_cache()
+    mx.eval(model.forward(mx.array([[0]], mx.uint32), cache))
+    if not group.has_same(kv_cache.layer_bytes(cache)):
+        log.warning("prompts are not cached: the model's layers differ, and each rank has other ones")
+        budget = 0
+    most = group.agree(len(cache), int)
+    return KVStore(model, options, budget, in_pieces=in_pieces, counted_layers=most)
 
 
 class _Start:
@@ -236,7 +254,9 @@ class _Start:
         """Find out what rows and prompts can share, and which rows may verify, as far as that isn't known."""
         if not self._is_tested:
             tested = ModelOfRankZero(self._model, self._group) if self._group else self._model
-            mode = yield from calibration.find_batch_mode(tested, self._options)
+            # In a pipeline, a rank makes the last layer's keys depend on what it sends, as one array.
+            modes = [BatchMode.SHARED] if self._options.parallel != "pipeline" else []
+            mode = yield from calibration.find_batch_mode(tested, self._options, [*modes, BatchMode.BY_LENGTH])
             self.found = replace(self.found, batch_mode=mode)
             yield
             batched = calibration.gains_from_batched_prefill(tested, self._options, may_time=self._group is None)

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from msgspec import msgpack
+from msgspec.structs import replace
 
 from orchard.backends.model_folder import Progress
 from orchard.backends.ranks.join import FromRank, RankEnded, RankFailed, RankLoaded, RankStart, join_ring
-from orchard.backends.ranks.parallel import check_tensor_parallel
-from orchard.backends.text.model import TextModel, load_text_model
+from orchard.backends.ranks.parallel import choose_parallel
+from orchard.backends.ranks.shard import load_shard
+from orchard.backends.text.model import TextModel
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.ranks.group import Channel, RankGroup
@@ -33,12 +35,12 @@ def load_shared_model(path: str, options: TextOptions, progress: Progress) -> Te
 
     From then on, this process ends when another rank ends. Raise OrchardError("model_failed") with the reason.
     """
-    check_tensor_parallel(Path(path), options.ranks)
+    options = replace(options, parallel=choose_parallel(Path(path), options))
     addresses = _free_addresses(options.ranks)
     starts = [RankStart(rank, addresses, path, options) for rank in range(options.ranks)]
     ranks = [_OtherRank(start) for start in starts[1:]]
     group = RankGroup(join_ring(starts[0]), [rank.channel for rank in ranks])
-    model = load_text_model(path, options, progress, group)
+    model = load_shard(path, options, progress, group)
     for rank in ranks:
         rank.wait_until_loaded()
     return model

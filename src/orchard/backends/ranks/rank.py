@@ -12,7 +12,7 @@ import mlx.core as mx
 from msgspec import msgpack
 
 from orchard.backends.ranks.join import RankEnded, RankFailed, RankLoaded, RankStart, join_ring
-from orchard.backends.text.model import load_text_model
+from orchard.backends.ranks.shard import load_shard
 from orchard.core.errors import OrchardError
 from orchard.device.memory import limit_device
 from orchard.engine import memory
@@ -31,7 +31,7 @@ def serve_rank(channel: Channel) -> None:
     limit_device(memory.memory_limit(options))
     group = RankGroup(join_ring(start), [channel])
     try:
-        model = load_text_model(start.path, options, group=group)
+        model = load_shard(start.path, options, lambda fraction: None, group)
     except OrchardError as error:
         channel.send(RankFailed(error.message, in_load=True))
         return

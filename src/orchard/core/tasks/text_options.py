@@ -200,6 +200,16 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
             scope="named",
         ),
     ] = 1
+    parallel: Annotated[
+        Literal["tensor", "pipeline"] | None,
+        setting(
+            "models",
+            "How the model is split among ranks: each has a part of every layer (tensor), or some of the layers "
+            "(pipeline).",
+            scope="named",
+        ),
+        when_unset("pipeline, or tensor for models that have no pipeline", example="tensor"),
+    ] = None
     draft_model_path: Annotated[
         Name | None,
         setting(
@@ -300,6 +310,8 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         for name in ("adapter_path", "draft_model_path", "kv_bits", "prompt_cache_dir") if self.ranks > 1 else ():
             if getattr(self, name):
                 raise ValueError(f"{name} can't be combined with ranks above 1")
+        if self.parallel and self.ranks == 1:
+            raise ValueError("parallel needs ranks above 1")
         if self.kv_bits and self.max_kv_size:
             raise ValueError("kv_bits and max_kv_size can't be combined: a bounded cache is not quantised")
         if self.enable_thinking and self.thinking_budget == 0:

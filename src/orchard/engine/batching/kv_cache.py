@@ -78,9 +78,23 @@ def quantize_cache(cache: Cache, bits: int, group_size: int) -> Cache:
     return map_layers(lambda layer: layer_kind_of(layer).quantize(layer, group_size, bits), cache)
 
 
-def cut_cache(cache: Cache, start: int, stop: int) -> Cut:
-    """Return the keys and values from `start` to `stop` of every layer that can be cut; they share its memory."""
-    return Cut(_name_arrays(cache, lambda kind, layer: kind.cut(layer, start, stop) if kind.cut else []))
+def cut_cache(cache: Cache, start: int, stop: int, scale: tuple[int, int] = (1, 1)) -> Cut:
+    """Return the keys and values from `start` to `stop` of every layer that can be cut; they share its memory.
+
+    `scale`: see `State`.
+    """
+    return Cut(_name_arrays(cache, lambda kind, layer: kind.cut(layer, start, stop) if kind.cut else []), scale)
+
+
+def layer_bytes(cache: Cache) -> int | None:
+    """Return the bytes of a token in each layer, if all are of one kind that can be cut at any token; else None.
+
+    The cache must have read at least one token.
+    """
+    sizes = [(layer_kind_of(layer), layer_kind_of(layer).footprint(layer)) for _, layer in named_layers(cache)]
+    kind, size = sizes[0]
+    is_even = all(one == (kind, size) for one in sizes) and kind.cut and size == Footprint(size.per_token)
+    return size.per_token if is_even else None
 
 
 def snapshot_cache(cache: Cache, beyond: int = 0) -> State:
@@ -156,9 +170,12 @@ class KVStore:
         wake: Callable[[], None] = lambda: None,
         *,
         in_pieces: bool = True,
+        counted_layers: int | None = None,
     ) -> None:
         """`budget`: bytes of memory for cached prompts; 0: none are cached. `wake` is called in the disk's thread when
-        `write_back` may have more to do. `in_pieces` False: prompts must be read whole, so none are cached."""
+        `write_back` may have more to do. `in_pieces` False: prompts must be read whole, so none are cached.
+        `counted_layers`: cached prompts count as if the model had that many layers, all of one kind; None: as it has.
+        """
         self.in_pieces = in_pieces
         self._model = model
         self._bits = options.kv_bits
@@ -167,6 +184,7 @@ class KVStore:
         self._prefixes: PrefixCache | None = None
         self._disk: DiskTier | None = None
         self._snapshots = self._looks_back = False
+        self._scale = (counted_layers, len(model.new_cache())) if counted_layers else (1, 1)
         self._last_find: tuple[object, Cache] | None = None
         self.tokens_per_second = 0.0
         """The speed of prefill; 0: unknown."""
@@ -310,7 +328,7 @@ class KVStore:
         if self._bits is not None and start < self._quantization_start <= len(tokens) and is_quantized(cache):
             return  # the tokens before quantisation began no longer exist unquantised
         state = snapshot_cache(cache, beyond) if self._snapshots and not self._prefixes.has_snapshot(tokens) else None
-        piece = cut_cache(cache, start, len(tokens)) if start < len(tokens) else None
+        piece = cut_cache(cache, start, len(tokens), self._scale) if start < len(tokens) else None
         if state:
             # A lazy copy would keep all of the row's cache alive; the prefix cache copies pieces itself.
             mx.async_eval(state.arrays)  # type: ignore[no-untyped-call]

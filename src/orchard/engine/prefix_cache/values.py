@@ -51,10 +51,14 @@ def host_bytes(arrays: HostArrays) -> int:
 class State:
     """Arrays by name: a snapshot, at one place, of the layers that can't be cut; or a `Cut`."""
 
-    def __init__(self, arrays: Mapping[str, mx.array]) -> None:
-        """Take arrays, which may be lazy. To be cached, they must own their memory once they are evaluated."""
+    def __init__(self, arrays: Mapping[str, mx.array], scale: tuple[int, int] = (1, 1)) -> None:
+        """Take arrays, which may be lazy. To be cached, they must own their memory once they are evaluated.
+
+        `scale`: what to multiply and to divide their size by, which counts for the prefix cache.
+        """
         self.arrays = dict(arrays)
-        self.nbytes = sum(array.nbytes for array in self.arrays.values())
+        self.scale = scale
+        self.nbytes = sum(array.nbytes for array in self.arrays.values()) * scale[0] // scale[1]
 
     def to_host(self) -> HostArrays:
         """Wait for the arrays; return copies in host memory."""
@@ -86,7 +90,7 @@ class Cut(State):
         arrays = {name: mx.contiguous(array[:, :, begin:end]) for name, array in self.arrays.items()}
         # A lazy copy would keep all of this alive, which the budget doesn't count.
         mx.async_eval(*arrays.values())  # type: ignore[no-untyped-call]
-        return Cut(arrays)
+        return Cut(arrays, self.scale)
 
 
 MEDIUM = 1 << 63

@@ -79,6 +79,12 @@ class RankGroup:
         agreed: T = msgpack.decode(self._channels[0].receive(), type=kind)
         return agreed
 
+    def has_same(self, number: int | None) -> bool:
+        """Return whether all ranks have the same number, and none has None."""
+        own = mx.array([-1 if number is None else number], mx.int32)
+        most, least = (reduce(own, group=self.group) for reduce in (mx.distributed.all_max, mx.distributed.all_min))
+        return most.item() == least.item() != -1
+
     def send(self, message: Any) -> None:
         """Send a message from rank 0 to all other ranks."""
         for channel in self._channels:
