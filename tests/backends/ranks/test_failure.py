@@ -80,7 +80,9 @@ def test_nothing_is_left_when_a_rank_or_the_gateway_is_killed(folder: Path) -> N
             assert not alive, (victim, alive)
             if victim == "rank":
                 assert [one.result(_PATIENCE) for one in errors] == ["worker_crashed"] * 2
-                assert "rank 1: its process ended" in server.health("split")["reason"]
+                # Rank 0 learns of it over its channel, or from MLX's ring, whichever is first.
+                reason = server.health("split")["reason"]
+                assert "rank 1: its process ended" in reason or "connection to a peer was lost" in reason
                 server.until("split", state="ready", timeout=_PATIENCE)
             else:
                 for broken in errors:
