@@ -21,6 +21,7 @@ from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import At, Driver, Happening, Leave, prompt
 from tests.support.grammars import schema
 from tests.support.models import ARCHITECTURES, PECULIAR, make_architecture
+from tests.support.tiny_models import alone
 
 _MEMORY = 2**30
 SPLIT: dict[str, dict[str, Any]] = {
@@ -90,11 +91,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         with in_table(args.kind, SPLIT[args.kind]):
             make_architecture(Path(folder), args.kind)
-        options: dict[str, Any] = {"speculation": "off", "memory_limit": _MEMORY, "prefill_step_size": 16}
-        shared = {**options, "ranks": args.ranks, "parallel": args.parallel}
-        load = partial(load_shared_model, folder, TextOptions(**shared), lambda fraction: None)
-        together = Driver(load, **shared)
-        alone = Driver(partial(load_text_model, folder), **options, prompt_cache_bytes=0)
+        options: dict[str, Any] = {"ranks": args.ranks, "parallel": args.parallel}
+        options |= {"memory_limit": _MEMORY, "prefill_step_size": 16}
+        together = Driver(partial(load_shared_model, folder, TextOptions(**options), lambda fraction: None), **options)
+        whole = load_text_model(folder)
         cached = 0
         for number in range(args.mixes):
             rng = random.Random(number)
@@ -103,14 +103,13 @@ def main() -> None:
             found = together.run(first, happenings)
             for job in [*first, *(act for _, act in happenings if isinstance(act, Job))]:
                 cached += found[job.id].cached_tokens or 0
-                expected = alone.alone(job).tokens
+                expected = alone(whole, job)
                 if job.id in left:
                     pairs = zip(found[job.id].tokens, expected, strict=True)
-                    expected = [whole[: len(part)] for part, whole in pairs]
+                    expected = [answer[: len(part)] for part, answer in pairs]
                 if found[job.id].tokens != expected:
                     sys.exit(f"mix {number}, job {job.id}: {found[job.id].tokens} instead of {expected}")
         together.close()
-        alone.close()
     print(f"{args.mixes} mixes are equal, {together.batch_mode.name}, {cached} tokens came from the prompt cache")
 
 

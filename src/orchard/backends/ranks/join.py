@@ -23,9 +23,7 @@ class RankStart(Struct, frozen=True, array_like=True):
 
 
 class RankLoaded(Struct, frozen=True, array_like=True, tag="loaded"):
-    """Another rank to rank 0: its shard is in memory, `weights_bytes` bytes."""
-
-    weights_bytes: int
+    """Another rank to rank 0: its part of the model is in memory."""
 
 
 class RankFailed(Struct, frozen=True, array_like=True, tag="failed"):

@@ -19,7 +19,11 @@ def main() -> None:
     """Keep one rank."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # rank 0 decides when a rank ends
-    rank = subprocess.Popen([sys.executable, "-m", "orchard.backends.ranks.rank"])
+    # The rank ends when nobody has the other end of this pipe: it must not outlive its parent.
+    lifeline, _kept = os.pipe()
+    rank = subprocess.Popen(
+        [sys.executable, "-m", "orchard.backends.ranks.rank", "--lifeline", str(lifeline)], pass_fds=[lifeline]
+    )
 
     def wait_for_hangup() -> None:
         poll = select.poll()

@@ -3,10 +3,12 @@
 Its standard input and output are the channel to rank 0, and its log goes to the worker's.
 """
 
+import argparse
 import logging
 import os
 import signal
 import sys
+import threading
 
 import mlx.core as mx
 from msgspec import msgpack
@@ -35,22 +37,31 @@ def serve_rank(channel: Channel) -> None:
     except OrchardError as error:
         channel.send(RankFailed(error.message, in_load=True))
         return
-    weights_bytes = mx.get_active_memory()
-    channel.send(RankLoaded(weights_bytes))
-    runner, _ = make_runner(model, options, weights_bytes, lambda: None, group=group)
+    channel.send(RankLoaded())
+    runner, _ = make_runner(model, options, mx.get_active_memory(), lambda: None, group=group)
     assert isinstance(runner, FollowingRunner)
     while isinstance(order := group.next_order(), Order):
         runner.follow(order)
     channel.send(RankEnded())
 
 
+def _end_with_parent(lifeline: int) -> None:
+    """Wait until the parent has ended, and end this process, also within a collective operation."""
+    os.read(lifeline, 1)
+    os._exit(0)
+
+
 def main() -> None:
-    """Run one rank; its parent, or this process itself, ends when rank 0 does."""
+    """Run one rank. Its parent kills it when rank 0 ends; if the parent ends first, it ends, too."""
+    parser = argparse.ArgumentParser(prog="orchard.backends.ranks.rank")
+    parser.add_argument("--lifeline", type=int, required=True, help="a pipe whose other end the parent has")
+    lifeline = parser.parse_args().lifeline
+    threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     channel = Channel(os.dup(sys.stdin.fileno()), os.dup(sys.stdout.fileno()))
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is no message
-    logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)-7s rank %(message)s")
+    logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)-7s rank %(message)s")
     try:
         serve_rank(channel)
     except (EOFError, BrokenPipeError):
