@@ -318,3 +318,13 @@ async def test_finding_out_what_a_template_takes_is_a_piece_of_work(
     await starting
     assert service.heartbeat().silent_seconds == 0
     await service.close(1.0)
+
+
+def test_ranks_share_the_memory_of_one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StubEngine, "made", [])
+    monkeypatch.setattr(service_module, "Engine", StubEngine)
+    service = TextService("a folder", TextOptions(ranks=2, memory_limit=1000))
+    (engine,) = StubEngine.made
+    service.limit_memory(600, 1000)
+    assert (engine.options.memory_limit, engine.memory_limits) == (500, [(300, 500)])
+    assert service.memory_use() == MemoryUse(2 * 1234, 20, 40, 2 * (1234 + 30))
