@@ -41,8 +41,8 @@ class RankPair:
         self._tokens: deque[mx.array] = deque()
         self.orders: deque[bytes] = deque()
         """What the follower has not done yet."""
-        self._models = _RecordedModel(model, 1), _RecordedModel(model, -1)
-        right, wrong = self._models
+        self.models = _RecordedModel(model, 1), _RecordedModel(model, -1)
+        right, wrong = self.models
         options, size = TextOptions(), footprint(model, TextOptions())
 
         def share(tokens: mx.array) -> mx.array:
@@ -79,7 +79,7 @@ class RankPair:
         """Let the follower do what it has not done yet, and see that it has done the same as the leader."""
         while self.orders:
             self.follower.follow(msgspec.msgpack.decode(self.orders.popleft(), type=Order))
-        leader, follower = (one.passes for one in self._models)
+        leader, follower = (one.passes for one in self.models)
         assert leader == follower
         assert self.follower.store.nbytes == self.leader.store.nbytes
         self.is_idle = self.leader.is_idle

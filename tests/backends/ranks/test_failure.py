@@ -97,6 +97,7 @@ def test_nothing_is_left_when_a_rank_or_the_gateway_is_killed(folder: Path) -> N
 
 
 @pytest.mark.deep
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("victim", "number"),
     # A keeper that is stopped stops nobody.

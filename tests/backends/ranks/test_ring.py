@@ -14,6 +14,7 @@ _OTHERS = [
 ]
 
 
+@pytest.mark.timeout(600)  # ranks that wait for each other spin, and may have fewer cores than there are ranks
 @pytest.mark.parametrize(
     ("kind", "ranks", "parallel"), [*_FIRST, *(pytest.param(*case, marks=pytest.mark.deep) for case in _OTHERS)]
 )

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import mlx.core as mx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,6 +107,20 @@ def test_a_follower_that_lacks_a_cached_prompt_says_so_before_its_next_step() ->
     pair.follower.store.drop_all()
     pair.add(greedy("c", prompt(1, 40), 3))
     with pytest.raises(DivergedError, match="not those of rank 0"):
+        pair.step()
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_without_memory_does_not_go_on_alone(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = RankPair(network("qwen3"))
+    pair.add(greedy("a", prompt(1, 20), 8))
+    pair.step()
+
+    def fail(*_: object, **given: object) -> mx.array:
+        raise RuntimeError("[malloc] Unable to allocate 99 bytes.")
+
+    monkeypatch.setattr(pair.models[rank], "forward", fail)
+    with pytest.raises(RuntimeError, match="Unable to allocate"):
         pair.step()
 
 
