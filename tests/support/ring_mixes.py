@@ -85,7 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", choices=SPLIT)
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--parallel", default="tensor")
+    parser.add_argument("--parallel", choices=["tensor", "pipeline"])
     parser.add_argument("--mixes", type=int, default=3)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

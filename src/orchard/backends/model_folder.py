@@ -118,7 +118,7 @@ def load_folder(
         if options.adapter_path is not None:
             _apply_adapter(network, Path(options.adapter_path), library)
         if group:
-            _split_network(folder, network, options, group)
+            _split_network(folder, network, group)
         unpacked = cpu.widen_to_float32(network, memory.memory_limit(options) // _UNPACKED_SHARE)
         fused.fuse_layers(network, partial(library.run, network))
         evaluate_weights(folder, network, progress, library.name)
@@ -180,10 +180,10 @@ def _load_lazy_network(folder: Path, library: Library) -> tuple[Any, dict[str, A
     return network, config
 
 
-def _split_network(folder: Path, network: Any, options: TextOptions, group: RankGroup) -> None:
+def _split_network(folder: Path, network: Any, group: RankGroup) -> None:
     """Keep this rank's part of a network, whose weights need not be read."""
     try:
-        if options.parallel == "pipeline":
+        if group.is_pipeline:
             next(module for module in network.modules() if isinstance(module, PipelineMixin)).pipeline(group.group)
         else:
             network.shard(group.group)

@@ -172,7 +172,7 @@ def _make_shared_store(
 
     Ranks of a pipeline have different numbers of layers. That is made up for if all layers are of one kind.
     """
-    if options.parallel != "pipeline":
+    if not group.is_pipeline:
         return KVStore(model, options, budget, in_pieces=in_pieces)
     cache = model.new_cache()
     mx.eval(model.forward(mx.array([[0]], mx.uint32), cache))
@@ -255,7 +255,7 @@ class _Start:
         if not self._is_tested:
             tested = ModelOfRankZero(self._model, self._group) if self._group else self._model
             # In a pipeline, a rank makes the last layer's keys depend on what it sends, as one array.
-            modes = [BatchMode.SHARED] if self._options.parallel != "pipeline" else []
+            modes = [] if self._group and self._group.is_pipeline else [BatchMode.SHARED]
             mode = yield from calibration.find_batch_mode(tested, self._options, [*modes, BatchMode.BY_LENGTH])
             self.found = replace(self.found, batch_mode=mode)
             yield

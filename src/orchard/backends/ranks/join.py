@@ -3,11 +3,13 @@
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 
 import mlx.core as mx
 from msgspec import Struct
 
 from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.ranks.group import Channel, RankGroup
 
 
 class RankStart(Struct, frozen=True, array_like=True):
@@ -40,7 +42,7 @@ class RankEnded(Struct, frozen=True, array_like=True, tag="ended"):
 FromRank = RankLoaded | RankFailed | RankEnded
 
 
-def join_ring(start: RankStart) -> mx.distributed.Group:
+def join_group(start: RankStart, channels: Sequence[Channel]) -> RankGroup:
     """Connect to the other ranks, and wait for them. Raise RuntimeError if they can't be reached."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(start.addresses, file)
@@ -48,7 +50,8 @@ def join_ring(start: RankStart) -> mx.distributed.Group:
         variables = {"MLX_RANK": str(start.rank), "MLX_HOSTFILE": file.name}
         os.environ.update(variables)
         try:
-            return mx.distributed.init(strict=True, backend="ring")
+            group = mx.distributed.init(strict=True, backend="ring")
         finally:
             for name in variables:
                 del os.environ[name]
+    return RankGroup(group, channels, is_pipeline=start.options.parallel == "pipeline")

@@ -15,13 +15,13 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from orchard.backends.model_folder import Progress
-from orchard.backends.ranks.join import FromRank, RankEnded, RankFailed, RankLoaded, RankStart, join_ring
+from orchard.backends.ranks.join import FromRank, RankEnded, RankFailed, RankLoaded, RankStart, join_group
 from orchard.backends.ranks.parallel import choose_parallel
 from orchard.backends.ranks.shard import load_shard
 from orchard.backends.text.model import TextModel
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine.ranks.group import Channel, RankGroup
+from orchard.engine.ranks.group import Channel
 
 log = logging.getLogger("orchard.worker")
 
@@ -39,7 +39,7 @@ def load_shared_model(path: str, options: TextOptions, progress: Progress) -> Te
     addresses = _free_addresses(options.ranks)
     starts = [RankStart(rank, addresses, path, options) for rank in range(options.ranks)]
     ranks = [_OtherRank(start) for start in starts[1:]]
-    group = RankGroup(join_ring(starts[0]), [rank.channel for rank in ranks])
+    group = join_group(starts[0], [rank.channel for rank in ranks])
     model = load_shard(path, options, progress, group)
     for rank in ranks:
         rank.wait_until_loaded()

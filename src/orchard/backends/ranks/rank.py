@@ -13,13 +13,13 @@ import threading
 import mlx.core as mx
 from msgspec import msgpack
 
-from orchard.backends.ranks.join import RankEnded, RankFailed, RankLoaded, RankStart, join_ring
+from orchard.backends.ranks.join import RankEnded, RankFailed, RankLoaded, RankStart, join_group
 from orchard.backends.ranks.shard import load_shard
 from orchard.core.errors import OrchardError
 from orchard.device.memory import limit_device
 from orchard.engine import memory
 from orchard.engine.ranks.follower import FollowingRunner
-from orchard.engine.ranks.group import Channel, RankGroup
+from orchard.engine.ranks.group import Channel
 from orchard.engine.ranks.orders import Order
 from orchard.engine.start import make_runner
 
@@ -31,7 +31,7 @@ def serve_rank(channel: Channel) -> None:
     start = msgpack.decode(channel.receive(), type=RankStart)
     options = start.options
     limit_device(memory.memory_limit(options))
-    group = RankGroup(join_ring(start), [channel])
+    group = join_group(start, [channel])
     try:
         model = load_shard(start.path, options, lambda fraction: None, group)
     except OrchardError as error:

@@ -29,4 +29,4 @@ class PipelineModel(TextModel):
 def load_shard(path: str, options: TextOptions, progress: Progress, group: RankGroup) -> TextModel:
     """Load this rank's part of a model. Raise what `load_text_model` raises."""
     model = load_text_model(path, options, progress, group)
-    return PipelineModel(**vars(model)) if options.parallel == "pipeline" else model
+    return PipelineModel(**vars(model)) if group.is_pipeline else model

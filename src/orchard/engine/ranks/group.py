@@ -54,8 +54,10 @@ class Channel:
 class RankGroup:
     """The ranks of one model. Only the engine's thread may use it."""
 
-    def __init__(self, group: mx.distributed.Group, channels: Sequence[Channel]) -> None:
-        """`channels`: from rank 0 to each other rank, or from another rank to rank 0."""
+    def __init__(self, group: mx.distributed.Group, channels: Sequence[Channel], *, is_pipeline: bool) -> None:
+        """`channels`: from rank 0 to each other rank, or from another rank to rank 0. `is_pipeline`: each rank has some
+        of the layers, not a part of every layer."""
+        self.is_pipeline = is_pipeline
         self.group = group
         """For mlx-lm, which splits the model."""
         self.rank = group.rank()
