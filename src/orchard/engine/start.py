@@ -176,11 +176,13 @@ def _make_shared_store(
         return KVStore(model, options, budget, in_pieces=in_pieces)
     cache = model.new_cache()
     mx.eval(model.forward(mx.array([[0]], mx.uint32), cache))
-    if not group.has_same(kv_cache.layer_bytes(cache)):
+    size = kv_cache.layer_bytes(cache) or 0
+    extremes = [extreme.item() for extreme in group.find_extremes(size)]  # on all ranks, whatever comes of it
+    if extremes != [size, size] or not size:
         log.warning("prompts are not cached: the model's layers differ, and each rank has other ones")
         budget = 0
-    most = group.agree(len(cache), int)
-    return KVStore(model, options, budget, in_pieces=in_pieces, counted_layers=most)
+    layers = group.agree(len(cache), int)  # rank 0 has no fewer than others
+    return KVStore(model, options, budget, in_pieces=in_pieces, counted_layers=layers)
 
 
 class _Start:

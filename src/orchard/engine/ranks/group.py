@@ -81,11 +81,10 @@ class RankGroup:
         agreed: T = msgpack.decode(self._channels[0].receive(), type=kind)
         return agreed
 
-    def has_same(self, number: int | None) -> bool:
-        """Return whether all ranks have the same number, and none has None."""
-        own = mx.array([-1 if number is None else number], mx.int32)
-        most, least = (reduce(own, group=self.group) for reduce in (mx.distributed.all_max, mx.distributed.all_min))
-        return most.item() == least.item() != -1
+    def find_extremes(self, number: int) -> list[mx.array]:
+        """Return the greatest and the least of all ranks' numbers; lazy."""
+        own = mx.array([number], mx.int32)
+        return [reduce(own, group=self.group) for reduce in (mx.distributed.all_max, mx.distributed.all_min)]
 
     def send(self, message: Any) -> None:
         """Send a message from rank 0 to all other ranks."""
