@@ -4,7 +4,7 @@ import asyncio
 import base64
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -480,6 +480,20 @@ async def test_what_a_session_keeps_has_limits(client: Client) -> None:
     await few.say(SECOND)
 
 
+async def test_audio_behind_a_turn_that_can_not_be_taken_is_heard(client: Client) -> None:
+    client.script.may_hear.clear()
+    await client.update({"input": {"turn_detection": None}})
+    for _ in range(MOST_TRANSCRIPTIONS):
+        await client.say(SECOND)
+        await client.send("input_audio_buffer.commit")
+    await client.update({"input": {"turn_detection": {"type": "server_vad"}}})
+    client.rest()
+    audio = base64.b64encode(3 * SUM).decode()
+    await refused(client, "input_audio_buffer.append", "wait to be transcribed", audio=audio)
+    assert [event["type"] for event in client.rest()].count("input_audio_buffer.speech_stopped") == 3
+    assert client.session._microphone.nbytes < len(SUM)
+
+
 async def test_all_that_a_client_gives_counts(client: Client) -> None:
     def budget(most: int) -> None:
         client.held = client.session._held = Share(Budget(most, "messages"))
@@ -492,9 +506,9 @@ async def test_all_that_a_client_gives_counts(client: Client) -> None:
     await refused(client, "response.create", "exceed the limit", response={"instructions": long})
     many = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": ""}] * 256}
     await refused(client, "response.create", "exceed the limit", response={"input": [many] * 4})
-    with pytest.raises(OrchardError, match="exceed the limit"):
-        for _ in range(4):
-            await client.send("conversation.item.create", item=many)
+    await client.send("conversation.item.create", item=many)
+    await client.send("conversation.item.create", item=many)
+    await refused(client, "conversation.item.create", "exceed the limit", item=many)
     client.rest()
     await client.update(instructions="a" * 1000)  # nothing was kept of what was refused
     (event,) = client.rest()
@@ -509,7 +523,8 @@ async def test_parts_of_all_items_together_have_a_limit(client: Client) -> None:
 
 
 async def test_a_part_keeps_only_the_fields_of_its_type(client: Client) -> None:
-    stray = {"text": "a", "transcript": "b", "audio": "AAA=", "image_url": "data:image/png;base64,AAAA", "detail": "low"}
+    image = {"image_url": "data:image/png;base64,AAAA", "detail": "low"}
+    stray = {"text": "a", "transcript": "b", "audio": "AAA=", **image}
     types = ["input_text", "input_audio", "input_image"]
     content = [{"type": kind, **stray} for kind in types]
     await client.send("conversation.item.create", item={"type": "message", "role": "user", "content": content})
@@ -518,7 +533,7 @@ async def test_a_part_keeps_only_the_fields_of_its_type(client: Client) -> None:
     assert (await client.until("conversation.item.done"))[-1]["item"]["content"] == [
         {"type": "input_text", "text": "a"},
         {"type": "input_audio", "transcript": None},
-        {"type": "input_image", "image_url": stray["image_url"], "detail": "low"},
+        {"type": "input_image", **image},
     ]
 
 
@@ -545,6 +560,22 @@ async def test_a_response_that_is_cancelled_at_once_has_begun_and_ends(client: C
     events = await client.until("response.done")
     assert kinds(events)[-2:] == ["response.created", "response.done"]
     assert events[-1]["response"]["status"] == "cancelled"
+
+
+async def test_a_socket_stays_open_until_the_end_of_a_response_is_told(client: Client) -> None:
+    told: list[dict[str, Any]] = []
+
+    @contextlib.contextmanager
+    def stay_open() -> Iterator[None]:
+        yield
+        told.extend(client.rest())
+
+    client.state["socket"].stay_open = stay_open
+    await client.write("hi")
+    await client.send("response.create")
+    assert client.session._answering
+    await client.session._answering
+    assert told[-1]["type"] == "response.done"
 
 
 async def test_a_session_for_transcriptions_only_can_not_answer() -> None:

@@ -160,6 +160,7 @@ class RealtimeSession:
             message = f"holds {MOST_SECONDS} seconds at most: commit it, or clear it."
             raise invalid_field("audio", message)
         self._hold(2 * len(data) // form.width)
+        failure: OrchardError | None = None
         for number, found in enumerate(microphone.append(data), start=1):
             match found:
                 case TurnStart():
@@ -167,12 +168,17 @@ class RealtimeSession:
                 case TurnEnd():
                     where = {"item_id": self._turn_id, "audio_end_ms": found.milliseconds}
                     await self._send("input_audio_buffer.speech_stopped", **where)
-                    await self._commit(found.audio)
+                    try:
+                        await self._commit(found.audio)
+                    except OrchardError as error:  # the rest must be heard, too, or it would be kept
+                        failure = error
             if number % _WINDOWS_AT_ONCE == 0:
                 await asyncio.sleep(0)
         self._hold()
         if pause := self._pace.pause(seconds):
             await asyncio.sleep(pause)
+        if failure:
+            raise failure
 
     async def _begin_turn(self, turn: TurnStart) -> None:
         self._turn_id = _new_id("item")
@@ -345,28 +351,29 @@ class RealtimeSession:
     async def _run_response(
         self, response: RealtimeResponse, items: Sequence[RealtimeItem] | None, turn: RealtimeItem | None
     ) -> None:
-        error: OrchardError | None = None
-        try:
-            with self._connection.stay_open(), self._log("response"):
-                given = list(self._conversation.items if items is None else items)
-                failed = await self._wait_for_transcripts(given)
-                if turn and not failed and not turn.text:
-                    log.info("a turn had no words, so it is not answered")
-                else:
-                    if turn:
-                        await response.begin()
-                    if failed:
-                        raise failed
-                    await response.make(given)
-        except OrchardError as failure:
-            error = failure
-        except WebSocketDisconnect:
-            return
-        except Exception as bug:
-            log.exception("a realtime response broke")
-            error = OrchardError("internal", f"the server failed: {type(bug).__name__}")
-        with suppress(WebSocketDisconnect):
-            await self._finish(response, error)
+        with self._connection.stay_open():
+            error: OrchardError | None = None
+            try:
+                with self._log("response"):
+                    given = list(self._conversation.items if items is None else items)
+                    failed = await self._wait_for_transcripts(given)
+                    if turn and not failed and not turn.text:
+                        log.info("a turn had no words, so it is not answered")
+                    else:
+                        if turn:
+                            await response.begin()
+                        if failed:
+                            raise failed
+                        await response.make(given)
+            except OrchardError as failure:
+                error = failure
+            except WebSocketDisconnect:
+                return
+            except Exception as bug:
+                log.exception("a realtime response broke")
+                error = OrchardError("internal", f"the server failed: {type(bug).__name__}")
+            with suppress(WebSocketDisconnect):
+                await self._finish(response, error)
 
     async def _finish(self, response: RealtimeResponse, error: OrchardError | None = None, cancelled: str = "") -> None:
         """End a response, so that the next one may begin."""
