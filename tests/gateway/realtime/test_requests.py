@@ -24,7 +24,12 @@ async def test_a_turn_that_is_cancelled_before_it_is_written_leaves_nothing_open
     folder = UploadFolder(tmp_path)
     made: list[tuple[int, Path]] = []
     new_file = folder.new_file
-    monkeypatch.setattr(folder, "new_file", lambda: made.append(new_file()) or made[-1])
+
+    def keep() -> tuple[int, Path]:
+        made.append(new_file())
+        return made[-1]
+
+    monkeypatch.setattr(folder, "new_file", keep)
     parts: Any = (None, Settings(), None, folder)
     callers: Any = None
     requests = VoiceRequests(*parts, callers=callers, caller=ANYONE)

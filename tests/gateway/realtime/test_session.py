@@ -112,10 +112,10 @@ class Client:
             self.told.put_nowait(event)
 
         requests: Any = script
-        connection = SimpleNamespace(
+        self.connection = SimpleNamespace(
             stay_open=contextlib.nullcontext, expect_audio=lambda: None, message_budget=Budget(10**8, "messages")
         )
-        self.state = {"caller": ANYONE, "socket": connection, "in_hand": RequestLimit(8)}
+        self.state = {"caller": ANYONE, "socket": self.connection, "in_hand": RequestLimit(8)}
         begin = SessionOptions(id="sess_1", model="chat", expires_at=9, **options)
         self.session = RealtimeSession(requests, send, begin, self.held, self.state)
 
@@ -570,7 +570,7 @@ async def test_a_socket_stays_open_until_the_end_of_a_response_is_told(client: C
         yield
         told.extend(client.rest())
 
-    client.state["socket"].stay_open = stay_open
+    client.connection.stay_open = stay_open
     await client.write("hi")
     await client.send("response.create")
     assert client.session._answering
