@@ -112,3 +112,15 @@ def test_another_format_forgets_what_is_held_but_not_the_time() -> None:
     ears.detect(TurnDetection(type="server_vad", threshold=0.0, prefix_padding_ms=0))
     (start, *_) = turns(ears, b"\xff" * 8000)
     assert start.milliseconds == pytest.approx(len(NUMBERS) / 2 / SESSION_RATE * 1000, abs=1)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.1])
+def test_a_low_threshold_hears_silence_too(threshold: float) -> None:
+    found = turns(Microphone(PCM, TurnDetection(type="server_vad", threshold=threshold)), NUMBERS + bytes(len(NUMBERS)))
+    assert any(isinstance(one, TurnEnd) for one in found)
+
+
+def test_a_turn_needs_silence_to_end() -> None:
+    found = turns(Microphone(PCM, TurnDetection(type="server_vad", silence_duration_ms=0)), NUMBERS)
+    ends = [one for one in found if isinstance(one, TurnEnd)]
+    assert len(ends) <= 4  # two words, and not each window

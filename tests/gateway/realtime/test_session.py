@@ -4,7 +4,7 @@ import asyncio
 import base64
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -112,10 +112,10 @@ class Client:
             self.told.put_nowait(event)
 
         requests: Any = script
-        connection = SimpleNamespace(
+        self.connection = SimpleNamespace(
             stay_open=contextlib.nullcontext, expect_audio=lambda: None, message_budget=Budget(10**8, "messages")
         )
-        self.state = {"caller": ANYONE, "socket": connection, "in_hand": RequestLimit(8)}
+        self.state = {"caller": ANYONE, "socket": self.connection, "in_hand": RequestLimit(8)}
         begin = SessionOptions(id="sess_1", model="chat", expires_at=9, **options)
         self.session = RealtimeSession(requests, send, begin, self.held, self.state)
 
@@ -478,6 +478,122 @@ async def test_what_a_session_keeps_has_limits(client: Client) -> None:
         await few.say(SECOND + SECOND)
     await few.send("input_audio_buffer.clear")
     await few.say(SECOND)
+
+
+async def test_audio_behind_a_turn_that_can_not_be_taken_is_heard(client: Client) -> None:
+    client.script.may_hear.clear()
+    await client.update({"input": {"turn_detection": None}})
+    for _ in range(MOST_TRANSCRIPTIONS):
+        await client.say(SECOND)
+        await client.send("input_audio_buffer.commit")
+    await client.update({"input": {"turn_detection": {"type": "server_vad"}}})
+    client.rest()
+    audio = base64.b64encode(3 * SUM).decode()
+    await refused(client, "input_audio_buffer.append", "wait to be transcribed", audio=audio)
+    assert [event["type"] for event in client.rest()].count("input_audio_buffer.speech_stopped") == 3
+    assert client.session._microphone.nbytes < len(SUM)
+
+
+async def test_all_that_a_client_gives_counts(client: Client) -> None:
+    def budget(most: int) -> None:
+        client.held = client.session._held = Share(Budget(most, "messages"))
+
+    budget(100_000)
+    long = "\U0001f600" + "a" * 30_000  # 4 bytes for each character
+    await refused(client, "session.update", "exceed the limit", session={"type": "realtime", "instructions": long})
+    tool = {**TOOL, "parameters": {"type": "object", "default": [[]] * 2000}}
+    await refused(client, "session.update", "exceed the limit", session={"type": "realtime", "tools": [tool]})
+    await refused(client, "response.create", "exceed the limit", response={"instructions": long})
+    many = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": ""}] * 256}
+    await refused(client, "response.create", "exceed the limit", response={"input": [many] * 4})
+    for _ in range(3):
+        await client.send("conversation.item.create", item=many)
+    await refused(client, "conversation.item.create", "exceed the limit", item=many)
+    client.rest()
+    await client.update(instructions="a" * 1000)  # nothing was kept of what was refused
+    (event,) = client.rest()
+    assert (event["session"]["tools"], event["session"]["instructions"]) == ([], "a" * 1000)
+
+
+async def test_parts_of_all_items_together_have_a_limit(client: Client) -> None:
+    many = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": ""}] * 256}
+    for _ in range(64):
+        await client.send("conversation.item.create", item=many)
+    await refused(client, "conversation.item.create", "16384 parts", item=many)
+
+
+async def test_a_part_keeps_only_the_fields_of_its_type(client: Client) -> None:
+    image = {"image_url": "data:image/png;base64,AAAA", "detail": "low"}
+    stray = {"text": "a", "transcript": "b", "audio": "AAA=", **image}
+    types = ["input_text", "input_audio", "input_image"]
+    content = [{"type": kind, **stray} for kind in types]
+    await client.send("conversation.item.create", item={"type": "message", "role": "user", "content": content})
+    (item,) = client.session._conversation.items
+    assert [part.audio for part in item.content] == [None] * 3
+    assert (await client.until("conversation.item.done"))[-1]["item"]["content"] == [
+        {"type": "input_text", "text": "a"},
+        {"type": "input_audio", "transcript": None},
+        {"type": "input_image", **image},
+    ]
+
+
+async def test_an_item_with_the_id_of_a_deleted_one_is_another(client: Client) -> None:
+    client.script.may_hear.clear()
+    audio = base64.b64encode(SECOND).decode()
+    item = {"id": "it", "type": "message", "role": "user", "content": [{"type": "input_audio", "audio": audio}]}
+    for _ in range(2):
+        await client.send("conversation.item.create", item=item)
+        await client.send("conversation.item.delete", item_id="it")
+    assert len(client.session._transcriptions) == 2
+    tasks = [*client.session._transcriptions]
+    client.script.may_hear.set()
+    await asyncio.gather(*tasks)
+    await asyncio.sleep(0)
+    assert client.session._transcriptions == {}
+    assert client.session._waiting_bytes == 0
+
+
+async def test_a_response_that_is_cancelled_at_once_has_begun_and_ends(client: Client) -> None:
+    await client.write("hi")
+    await client.send("response.create")
+    await client.send("response.cancel")
+    events = await client.until("response.done")
+    assert kinds(events)[-2:] == ["response.created", "response.done"]
+    assert events[-1]["response"]["status"] == "cancelled"
+
+
+async def test_a_socket_stays_open_until_the_end_of_a_response_is_told(client: Client) -> None:
+    told: list[dict[str, Any]] = []
+
+    @contextlib.contextmanager
+    def stay_open() -> Iterator[None]:
+        yield
+        told.extend(client.rest())
+
+    client.connection.stay_open = stay_open
+    await client.write("hi")
+    await client.send("response.create")
+    assert client.session._answering
+    await client.session._answering
+    assert told[-1]["type"] == "response.done"
+
+
+async def test_a_session_for_transcriptions_only_can_not_answer() -> None:
+    script = Script()
+    script.models = VoiceModels(chat="", transcription="ears")
+    client = Client(script, type="transcription")
+    error = await refused(client, "session.update", "must be 'transcription'", session={"type": "realtime"})
+    assert error.param == "session.type"
+
+
+@pytest.mark.parametrize("kind", [[], {}, 1])
+async def test_a_type_that_is_no_text_is_refused(client: Client, kind: Any) -> None:
+    assert (await refused(client, kind, "must be one of")).param == "type"
+
+
+async def test_a_reference_without_an_id_is_refused(client: Client) -> None:
+    error = await refused(client, "response.create", "is required", response={"input": [{"type": "item_reference"}]})
+    assert error.param == "response.input[0].id"
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,29 @@ async def test_a_session_lasts_an_hour() -> None:
     assert stub.closed.is_set()
 
 
+async def test_others_have_turns_while_many_events_are_there() -> None:
+    script: Any = Script()
+    script.choose_models = lambda name, chats: name
+    stub: Any = Stub()
+    events = iter([{"type": "websocket.receive", "bytes": b"{}"}] * 100)
+    turns: list[int] = []
+
+    async def receive() -> dict[str, Any]:
+        return next(events, {"type": "websocket.disconnect"})
+
+    async def take_turns() -> None:
+        while True:
+            turns.append(len(stub.told))
+            await asyncio.sleep(0)
+
+    stub.receive = receive
+    other = asyncio.create_task(take_turns())
+    await RealtimeSocket(stub, script).run()
+    other.cancel()
+    assert len(stub.told) == 102
+    assert len(turns) >= 100
+
+
 class Stub:
     """A WebSocket whose client sends nothing."""
 

@@ -7,6 +7,7 @@ from orchard.dialects.common.json_body import invalid_field
 from orchard.dialects.openai.realtime.items import RealtimeItem
 
 MAX_ITEMS = 4096
+_MOST_PARTS = 16_384  # of all items together: each answer reads them all
 ROOT = "root"
 """What an item follows that is to be the first."""
 
@@ -20,14 +21,7 @@ class RealtimeConversation:
     @property
     def nbytes(self) -> int:
         """Roughly how much memory the items take."""
-        texts = (
-            text
-            for item in self.items
-            for text in (item.arguments, item.output, *(part.text or part.transcript for part in item.content))
-            if text
-        )
-        images = (part.image_url for item in self.items for part in item.content if part.image_url)
-        return sum(map(len, texts)) + sum(map(len, images))
+        return sum(item.nbytes for item in self.items)
 
     @property
     def call_ids(self) -> set[str]:
@@ -51,9 +45,13 @@ class RealtimeConversation:
         if len(self.items) >= MAX_ITEMS:
             message = f"the conversation has {MAX_ITEMS} items, which is the limit: delete some"
             raise OrchardError("overloaded", message)
+        if sum(len(known.content) for known in self.items) + len(item.content) > _MOST_PARTS:
+            message = f"the items of a conversation have {_MOST_PARTS} parts of content at most: delete some items"
+            raise OrchardError("overloaded", message)
         place = len(self.items) if after is None else 0
         if after not in (None, ROOT):
             place = self.items.index(self.find(after or "", "previous_item_id")) + 1
+        item.measure()
         self.items.insert(place, item)
         return self.items[place - 1].id if place else None
 

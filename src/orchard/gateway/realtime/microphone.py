@@ -10,8 +10,8 @@ from orchard.gateway.realtime.silero.network import RATE, WINDOW, VoiceDetector
 
 MOST_SECONDS = 600
 """The longest turn."""
-# Silero's own: once somebody speaks, less counts as speech.
-_HYSTERESIS = 0.15
+# Silero's own: once somebody speaks, less counts as speech; below `_SILENCE`, nothing does.
+_HYSTERESIS, _SILENCE = 0.15, 0.01
 
 
 class TurnStart(Struct, frozen=True):
@@ -66,11 +66,6 @@ class Microphone:
         """How much is held, in milliseconds."""
         return len(self._held) // 2 * 1000 / self.form.rate
 
-    @property
-    def is_full(self) -> bool:
-        """Whether a turn may not become longer."""
-        return len(self._held) >= 2 * MOST_SECONDS * self.form.rate
-
     def append(self, audio: bytes) -> Iterator[TurnStart | TurnEnd | None]:
         """Append a piece; yield the turns that begin and end in it, and None between windows."""
         self._held += self.form.decode(audio)
@@ -105,11 +100,10 @@ class Microphone:
                 return None
             self.is_speaking, self._silent = True, 0
             return TurnStart(self._milliseconds(self._first))
-        self._silent = 0 if probability >= detection.threshold - _HYSTERESIS else self._silent + self._window
-        if (
-            self._silent * 1000 < detection.silence_duration_ms * rate
-            and self._heard - self._first < MOST_SECONDS * rate
-        ):
+        is_speech = probability >= max(detection.threshold - _HYSTERESIS, _SILENCE)
+        self._silent = 0 if is_speech else self._silent + self._window
+        is_over = not is_speech and self._silent * 1000 >= detection.silence_duration_ms * rate
+        if not is_over and self._heard - self._first < MOST_SECONDS * rate:
             return None
         self.is_speaking = False
         audio = bytes(self._held[: 2 * (self._heard - self._first)])

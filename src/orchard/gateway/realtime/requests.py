@@ -6,6 +6,7 @@ import uuid
 import wave
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from pathlib import Path
 
 from orchard.config import Settings, VoiceModels
 from orchard.core.errors import OrchardError
@@ -98,9 +99,10 @@ class VoiceRequests:
         """
         name = self.transcription_model(asked.model)
         number, path = self._folder.new_file()
+        os.close(number)
         text, seconds = "", 0.0
         try:
-            await asyncio.to_thread(_write_recording, number, audio, rate)
+            await asyncio.to_thread(_write_recording, path, audio, rate)
             async with aclosing(
                 self.stream(name, Transcribe(str(path), asked.language, prompt=asked.prompt or ""))
             ) as events:
@@ -148,8 +150,8 @@ class VoiceRequests:
             stream.close(_GONE)
 
 
-def _write_recording(number: int, audio: bytes, rate: int) -> None:
-    """Write samples of 16 bits into a file that is open."""
-    with os.fdopen(number, "wb") as raw, wave.open(raw, "wb") as file:
+def _write_recording(path: Path, audio: bytes, rate: int) -> None:
+    """Write samples of 16 bits into a file that is there; one that was deleted meanwhile is not made again."""
+    with path.open("r+b") as raw, wave.open(raw, "wb") as file:
         file.setparams((1, 2, rate, 0, "NONE", ""))
         file.writeframes(audio)

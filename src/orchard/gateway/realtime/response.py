@@ -270,6 +270,7 @@ class RealtimeResponse:
         where: Fields = {"response_id": self.id, "output_index": output.index}
         await self._send("response.output_item.done", **where, item=item.fields())
         output.ended = True
+        item.measure()
         if self._plan.conversation:
             await self._send("conversation.item.done", previous_item_id=output.previous, item=item.fields())
 

@@ -6,7 +6,7 @@ import binascii
 import logging
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from starlette.websockets import WebSocketDisconnect
 
 from orchard.core.errors import OrchardError
-from orchard.dialects.common.json_body import invalid_field
+from orchard.dialects.common.json_body import invalid_field, require
 from orchard.dialects.openai.errors import openai_error_body
 from orchard.dialects.openai.realtime import schema as wire
 from orchard.dialects.openai.realtime.encode import RealtimeError
@@ -68,9 +68,11 @@ class RealtimeSession:
         self._microphone = Microphone(FORMATS[options.input_format], options.turn_detection)
         self._pace = ReadPace(asyncio.get_running_loop().time, _AUDIO_BURST, _AUDIO_RATE)
         self._turn_id = _new_id("item")
-        self._transcriptions: dict[tuple[str, int], asyncio.Task[None]] = {}
+        self._transcriptions: dict[asyncio.Task[None], RealtimeItem] = {}
         self._failures: dict[str, OrchardError] = {}  # by items that could not be transcribed
+        self._option_bytes = options.answer.nbytes
         self._item_bytes = 0
+        self._response_bytes = 0  # of what a client has given for one response only
         self._waiting_bytes = 0  # of audio to transcribe
         self._response: RealtimeResponse | None = None
         self._answering: asyncio.Task[None] | None = None
@@ -84,7 +86,7 @@ class RealtimeSession:
 
     async def close(self) -> None:
         """End everything that runs."""
-        tasks = [*self._transcriptions.values(), *([self._answering] if self._answering else [])]
+        tasks = [*self._transcriptions, *([self._answering] if self._answering else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -122,7 +124,8 @@ class RealtimeSession:
 
     def _hold(self, more: int = 0) -> None:
         """Count what is kept, and `more` bytes. Raise OrchardError if all sockets together keep too much."""
-        self._held.take(self._microphone.nbytes + self._item_bytes + self._waiting_bytes + more)
+        options = self._option_bytes + self._response_bytes
+        self._held.take(options + self._microphone.nbytes + self._item_bytes + self._waiting_bytes + more)
 
     def _count_items(self) -> None:
         self._item_bytes = self._conversation.nbytes
@@ -133,10 +136,15 @@ class RealtimeSession:
         options = update_session(self._options, fields)
         if fields.type != self._options.type and self._conversation.items:
             raise invalid_field("session.type", "can't be changed once the conversation has items.")
+        if options.type == "realtime" and not self._requests.models.chat:
+            raise invalid_field("session.type", "must be 'transcription', as in ?intent= of this session's URL.")
         if options.type == "realtime" and options.answer.modality == "audio":
             self._requests.speech_model()
         if options.transcription and options.transcription.model:
             self._requests.transcription_model(options.transcription.model)
+        option_bytes = options.answer.nbytes
+        self._hold(option_bytes - self._option_bytes)
+        self._option_bytes = option_bytes
         self._microphone.change_format(FORMATS[options.input_format])
         if options.turn_detection != self._options.turn_detection:
             self._microphone.detect(options.turn_detection)
@@ -152,6 +160,7 @@ class RealtimeSession:
             message = f"holds {MOST_SECONDS} seconds at most: commit it, or clear it."
             raise invalid_field("audio", message)
         self._hold(2 * len(data) // form.width)
+        failure: OrchardError | None = None
         for number, found in enumerate(microphone.append(data), start=1):
             match found:
                 case TurnStart():
@@ -159,12 +168,17 @@ class RealtimeSession:
                 case TurnEnd():
                     where = {"item_id": self._turn_id, "audio_end_ms": found.milliseconds}
                     await self._send("input_audio_buffer.speech_stopped", **where)
-                    await self._commit(found.audio)
+                    try:
+                        await self._commit(found.audio)
+                    except OrchardError as error:  # the rest must be heard, too, or it would be kept
+                        failure = error
             if number % _WINDOWS_AT_ONCE == 0:
                 await asyncio.sleep(0)
         self._hold()
         if pause := self._pace.pause(seconds):
             await asyncio.sleep(pause)
+        if failure:
+            raise failure
 
     async def _begin_turn(self, turn: TurnStart) -> None:
         self._turn_id = _new_id("item")
@@ -196,7 +210,7 @@ class RealtimeSession:
         detection = self._options.turn_detection
         is_realtime = self._options.type == "realtime" and not self._answering
         if answer and is_realtime and detection and detection.create_response:
-            self._answer(self._options.answer, None, turn=item)
+            await self._answer(self._options.answer, None, turn=item)
 
     async def _show_item(self, item: RealtimeItem, previous: str | None) -> None:
         for kind in ("conversation.item.added", "conversation.item.done"):
@@ -238,13 +252,12 @@ class RealtimeSession:
 
     def _transcribe(self, item: RealtimeItem, at: int, audio: bytes, rate: int) -> None:
         """Begin to transcribe a part of an item."""
-        key = item.id, at
         self._waiting_bytes += len(audio)
         task = asyncio.create_task(self._transcribe_part(item, at, audio, rate))
-        self._transcriptions[key] = task
+        self._transcriptions[task] = item
 
-        def end(_: asyncio.Task[None]) -> None:
-            del self._transcriptions[key]
+        def end(task: asyncio.Task[None]) -> None:
+            del self._transcriptions[task]
             self._waiting_bytes -= len(audio)
 
         task.add_done_callback(end)
@@ -264,6 +277,8 @@ class RealtimeSession:
             with self._log("transcription"):
                 text, seconds = await self._requests.transcribe(audio, rate, asked, tell)
             item.content[at].transcript = text
+            item.measure()
+            self._count_items()
             if tells:
                 usage = {"type": "duration", "seconds": round(seconds, 3)}
                 await self._send(f"{kind}.completed", **where, transcript=text, usage=usage)
@@ -291,20 +306,26 @@ class RealtimeSession:
             self._requests.speech_model()
         items = None
         if fields.input is not None:
-            items = [self._read_input(one, at) for at, one in enumerate(fields.input)]
-        self._answer(options, items, in_conversation=fields.conversation != "none", metadata=fields.metadata)
+            calls = self._conversation.call_ids
+            items = [self._read_input(one, calls, at) for at, one in enumerate(fields.input)]
+        # What the session has, too, counts twice.
+        given = options.nbytes + sum(item.nbytes for item in items or ())
+        self._hold(given)
+        self._response_bytes = given
+        await self._answer(options, items, in_conversation=fields.conversation != "none", metadata=fields.metadata)
 
-    def _read_input(self, fields: wire.ItemFields, at: int) -> RealtimeItem:
+    def _read_input(self, fields: wire.ItemFields, calls: Set[str], at: int) -> RealtimeItem:
         """Return an item of a response's own input, which may refer to one of the conversation."""
         where = f"response.input[{at}]"
         if fields.type == "item_reference":
-            return self._conversation.find(fields.id or "", f"{where}.id")
-        item = read_item(fields, _new_id("item"), self._conversation.call_ids, where)
+            return self._conversation.find(require(fields.id, f"{where}.id"), f"{where}.id")
+        item = read_item(fields, _new_id("item"), calls, where)
         if any(part.type == "input_audio" for part in item.content):
             raise invalid_field(f"{where}.content", "can't have audio: add it to the conversation, and refer to it.")
+        item.measure()
         return item
 
-    def _answer(
+    async def _answer(
         self,
         options: AnswerOptions,
         items: Sequence[RealtimeItem] | None,
@@ -323,35 +344,36 @@ class RealtimeSession:
             drops=self._options.truncation == "auto",
         )
         self._response = response = RealtimeResponse(plan, self._requests, self._send)
+        if turn is None:
+            await response.begin()  # before the client can cancel it
         self._answering = asyncio.create_task(self._run_response(response, items, turn))
 
     async def _run_response(
         self, response: RealtimeResponse, items: Sequence[RealtimeItem] | None, turn: RealtimeItem | None
     ) -> None:
-        error: OrchardError | None = None
-        try:
-            with self._connection.stay_open(), self._log("response"):
-                if turn is None:
-                    await response.begin()
-                given = list(self._conversation.items if items is None else items)
-                failed = await self._wait_for_transcripts(given)
-                if turn and not failed and not turn.text:
-                    log.info("a turn had no words, so it is not answered")
-                else:
-                    if turn:
-                        await response.begin()
-                    if failed:
-                        raise failed
-                    await response.make(given)
-        except OrchardError as failure:
-            error = failure
-        except WebSocketDisconnect:
-            return
-        except Exception as bug:
-            log.exception("a realtime response broke")
-            error = OrchardError("internal", f"the server failed: {type(bug).__name__}")
-        with suppress(WebSocketDisconnect):
-            await self._finish(response, error)
+        with self._connection.stay_open():
+            error: OrchardError | None = None
+            try:
+                with self._log("response"):
+                    given = list(self._conversation.items if items is None else items)
+                    failed = await self._wait_for_transcripts(given)
+                    if turn and not failed and not turn.text:
+                        log.info("a turn had no words, so it is not answered")
+                    else:
+                        if turn:
+                            await response.begin()
+                        if failed:
+                            raise failed
+                        await response.make(given)
+            except OrchardError as failure:
+                error = failure
+            except WebSocketDisconnect:
+                return
+            except Exception as bug:
+                log.exception("a realtime response broke")
+                error = OrchardError("internal", f"the server failed: {type(bug).__name__}")
+            with suppress(WebSocketDisconnect):
+                await self._finish(response, error)
 
     async def _finish(self, response: RealtimeResponse, error: OrchardError | None = None, cancelled: str = "") -> None:
         """End a response, so that the next one may begin."""
@@ -360,12 +382,13 @@ class RealtimeSession:
         elif error:
             await self._send("error", error=openai_error_body(error)["error"])
         self._answering = self._response = None
+        self._response_bytes = 0
         self._count_items()
 
     async def _wait_for_transcripts(self, items: Sequence[RealtimeItem]) -> OrchardError | None:
         """Wait for the transcripts of items; return an error of the last turn that no response has told yet."""
         ids = {item.id for item in items}
-        pending = [task for (id_, _), task in self._transcriptions.items() if id_ in ids]
+        pending = [task for task, item in self._transcriptions.items() if item.id in ids]
         await asyncio.gather(*map(asyncio.shield, pending))
         for item in reversed(items):
             if item.role == "assistant":

@@ -105,3 +105,4 @@ class RealtimeSocket:
                 log.exception("a realtime event broke")
                 failed = OrchardError("internal", f"the server failed: {type(bug).__name__}")
                 await self._socket.send_text(self._writer.write_error(failed, client_event_id(data)))
+            await asyncio.sleep(0)  # others have a turn, although more events may be there already

@@ -1,5 +1,6 @@
 """The items of a session's conversation, and the messages that a model gets."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
@@ -18,6 +19,15 @@ _PARTS = {
     "user": ("input_text", "input_audio", "input_image"),
     "assistant": ("output_text", "output_audio"),
 }
+_FIELDS = {
+    "input_text": ("text",),
+    "input_audio": ("audio",),
+    "input_image": ("image_url", "detail"),
+    "output_text": ("text",),
+    "output_audio": ("transcript",),
+}
+# About what an item and a part of it take beside their texts.
+_ITEM_BYTES, _PART_BYTES = 400, 100
 _TYPES = ("message", "function_call", "function_call_output")
 Status = Literal["completed", "incomplete", "in_progress"]
 
@@ -25,6 +35,7 @@ Status = Literal["completed", "incomplete", "in_progress"]
 class RealtimeItem(Struct, kw_only=True):
     """An item; which fields make sense depends on its type. An `input_audio` part has no audio, but a transcript.
 
+    `nbytes` is about how much memory it took when it was measured last.
     `heard`: of an answer's audio, where each clause ends in the transcript, and after how many milliseconds.
     """
 
@@ -38,6 +49,7 @@ class RealtimeItem(Struct, kw_only=True):
     arguments: str = ""
     output: str = ""
     heard: list[tuple[int, float]] = field(default_factory=list)
+    nbytes: int = 0
 
     def fields(self) -> Fields:
         """Return the item as events show it."""
@@ -47,6 +59,13 @@ class RealtimeItem(Struct, kw_only=True):
         if self.type == "function_call":
             return shown | {"call_id": self.call_id, "name": self.name, "arguments": self.arguments}
         return shown | {"call_id": self.call_id, "output": self.output}
+
+    def measure(self) -> None:
+        """Set `nbytes`."""
+        texts = [self.id, self.call_id, self.name, self.arguments, self.output]
+        for part in self.content:
+            texts += filter(None, (part.text, part.transcript, part.image_url))
+        self.nbytes = sum(map(sys.getsizeof, texts)) + _ITEM_BYTES + _PART_BYTES * len(self.content)
 
     @property
     def text(self) -> str:
@@ -74,7 +93,7 @@ def read_item(fields: ItemFields, new_id: str, calls: Iterable[str], where: str 
         parts = require(fields.content, f"{where}.content")
         for at, part in enumerate(parts):
             _check_part(part, role, f"{where}.content[{at}]")
-        return RealtimeItem(id=id_, role=role, content=[replace(part) for part in parts])
+        return RealtimeItem(id=id_, role=role, content=[_keep_fields(part) for part in parts])
     call_id = require(fields.call_id, f"{where}.call_id")
     if fields.type == "function_call":
         name = require(fields.name, f"{where}.name")
@@ -85,6 +104,11 @@ def read_item(fields: ItemFields, new_id: str, calls: Iterable[str], where: str 
     return RealtimeItem(
         id=id_, type="function_call_output", call_id=call_id, output=require(fields.output, f"{where}.output")
     )
+
+
+def _keep_fields(part: ContentPart) -> ContentPart:
+    """Return a part without the fields that its type doesn't have."""
+    return ContentPart(part.type, **{name: getattr(part, name) for name in _FIELDS[part.type]})
 
 
 def _check_part(part: ContentPart, role: str, where: str) -> None:

@@ -1,9 +1,10 @@
 """What a session and its responses are set to: defaults, what clients change, and how it is shown."""
 
+import sys
 from collections.abc import Sequence
 from typing import Literal
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, json
 from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Generate, Message, TextPart, Tool
@@ -21,6 +22,8 @@ _ONE_LANGUAGE = {
     "keywords": "give them in `prompt`",
     "languages": "give one `language`, or none, and the model finds out",
 }
+# An empty array takes about this many times as much memory as its JSON.
+_MOST_JSON_GROWTH = 27
 _NO_TIMEOUT = {"idle_timeout_ms": "no response begins by itself when nobody speaks"}
 
 
@@ -37,6 +40,11 @@ class AnswerOptions(Struct, frozen=True, kw_only=True):
     format: str = "audio/pcm"
     voice: str | None = None
     speed: float = 1.0
+
+    @property
+    def nbytes(self) -> int:
+        """At most how much memory the instructions and the tools take."""
+        return sys.getsizeof(self.instructions) + _MOST_JSON_GROWTH * len(json.encode(self.tools))
 
     def check_tools(self, where: str = "") -> tuple[tuple[Tool, ...], bool]:
         """Return the functions that may be called, and whether one must be. Raise OrchardError (invalid_request).

@@ -24,7 +24,9 @@ def parse(data: bytes) -> ClientEvent:
     kind = decode_body(_head_decoder, data).type
     if kind is None:
         raise invalid_field("type", "is required: it names the event.")
-    if isinstance(kind, str) and kind in REFUSED_EVENTS:
+    if not isinstance(kind, str):
+        raise invalid_choice("type", EVENTS)
+    if kind in REFUSED_EVENTS:
         raise invalid_field("type", f"'{kind}' is not supported: {REFUSED_EVENTS[kind]}.")
     if kind not in EVENTS:
         raise invalid_choice("type", EVENTS)
