@@ -614,7 +614,7 @@ def verify(
     Right: a request's answer depends neither on other requests, nor on the cache, a restart, guessed tokens or
     streaming, and is that of the library's own loop. Fast: beside that loop. Safe: memory, leaks, clients that leave.
     It starts a server of its own, and never touches one that runs. The report contains nothing private. The exit code
-    is 1 if something is wrong.
+    is 1 if something is wrong or nothing could be checked. A model of the configuration has its settings.
     """
     from orchard.cli.config import gather_config
     from orchard.cli.verify.run import models_to_verify, verify_models

@@ -14,6 +14,7 @@ from typing import IO, NoReturn
 
 from orchard.cli.endpoint import ChatClient, ServerError
 from orchard.cli.serve import local_url
+from orchard.cli.settings.table import settings_by_variable
 from orchard.gateway.models import catalogue
 from orchard.gateway.models.names import lenient_spellings
 from orchard.gateway.models.registry import resolve_model
@@ -64,10 +65,10 @@ def choose_model(ids: list[str], model: str | None, url: str) -> str:
 
 
 @contextmanager
-def start_server(model: str, options: Sequence[str] = (), keys: Sequence[str] = ()) -> Iterator[ChatClient]:
+def start_server(model: str | None, options: Sequence[str] = (), keys: Sequence[str] = ()) -> Iterator[ChatClient]:
     """Start a server on a free port; stop it at the end, which takes up to `_STOP_SECONDS`.
 
-    `options` are further ones of `orchard serve`. `keys` are its API keys, of which the client sends the first; by
+    `model` None: those of the configuration file that `options`, further ones of `orchard serve`, name. `keys` are its API keys, of which the client sends the first; by
     default, it has a new one.
     """
 
@@ -77,9 +78,11 @@ def start_server(model: str, options: Sequence[str] = (), keys: Sequence[str] = 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, leave)  # otherwise the server would outlive this process
     always = ["--host", "127.0.0.1", "--port", "0", "--log-level", "error", "--shutdown-grace", "0"]
-    command = [sys.executable, "-m", "orchard", "serve", *always, *options, "--", model]
+    command = [sys.executable, "-m", "orchard", "serve", *always, *options, *(["--", model] if model else ())]
     keys = keys or [secrets.token_urlsafe()]
     others = {"ORCHARD_CONFIG", "ORCHARD_API_KEYS"}  # don't load a configuration file's models; use these keys only
+    if not model:
+        others |= {name for name, setting in settings_by_variable().items() if setting.scope == "named"}
     environment = {name: value for name, value in os.environ.items() if name not in others}
     environment["ORCHARD_API_KEY"] = ",".join(keys)
     with tempfile.TemporaryFile("w+") as log:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from orchard.cli import config
+from orchard.cli.settings import config_file
 from orchard.cli.settings.layers import Mistakes
 from orchard.cli.settings.table import TABLE
 from orchard.config import ModelSettings, Settings, VoiceModels
@@ -262,3 +263,29 @@ def test_any_file_is_taken_or_its_mistakes_are_named(
     else:
         lines = []
     assert all(re.match(rf"{folder}/orchard\.yaml:\d+: ", line) for line in lines), lines
+
+
+def test_a_file_that_is_written_has_the_settings_of_the_model(tmp_path: Path) -> None:
+    (tmp_path / "adapter").mkdir()
+    models = settings(
+        tmp_path,
+        f"""
+server: {{ttl: 90}}
+models:
+  - model_path: "demo"
+    served_model_name: "Ümläut: #1"
+    aliases: [one, "2"]
+    adapters: {{small: {tmp_path}/adapter}}
+    model_type: lm
+    on_demand: true
+    kv_bits: 4
+    temperature: 0.25
+    prompt_cache_bytes: 0
+    enable_thinking: false
+    speculation: "off"
+  - {{model_path: demo-vision, decode_concurrency: 3, max_kv_size: 4096, prompt_cache_bytes: 3MB}}
+  - {{model_path: demo-whisper}}
+""",
+    ).models
+    for model in models:
+        assert settings(tmp_path, config_file.write_model(model)).models == (model,)

@@ -117,7 +117,7 @@ def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Patient]:
     subject = Subject(resolve_model("demo-vision"), [f"key-{number}" for number in range(2 * CALLERS)], long=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("orchard.cli.verify.subject.CHATS", CHATS[:3])  # the longest prompt takes most of the time
-        subject.bare = subject.run_bare(0, 0, ANSWER_TOKENS)
+        subject.bare = subject.run_bare(0, 0, ANSWER_TOKENS, None)
         assert subject.bare, subject.why_not_bare
         patch.setenv("PYTHONPATH", os.pathsep.join([str(folder), *sys.path]))
         patch.setenv("FAULT_FILE", str(folder / "fault"))

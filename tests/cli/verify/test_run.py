@@ -14,18 +14,19 @@ from typer.testing import CliRunner
 
 from orchard.cli.app import app
 from orchard.cli.config import gather_config
-from orchard.cli.verify import run
+from orchard.cli.verify import other_kinds, right, run
 from orchard.cli.verify.checks import CHECKS
 from orchard.cli.verify.proof import Check, Proof
 from orchard.cli.verify.report import VerifyReport, closing_line, describe_machine, write_markdown
-from orchard.cli.verify.subject import Subject
-from orchard.config import Settings
+from orchard.cli.verify.subject import Bare, Subject
+from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
+from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.gateway.models.registry import resolve_model
 from orchard.kinds import KINDS
 
 PROBED = {"device": "Apple M9", "backend": "metal", "memory_bytes": 32 * 10**9}
-DEMO = resolve_model("demo")
+DEMO = run.Candidate(resolve_model("demo"), ModelSettings(model_path="demo"))
 
 
 def check_of(name: str, **fields: Any) -> Check:
@@ -44,7 +45,7 @@ def proofs_of(checks: list[Check], seconds: float, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(Subject, "wait_until_ready", is_ready)
     found: list[Proof] = []
-    subject = Subject(DEMO, ["key"], long=False)
+    subject = Subject(DEMO.entry, ["key"], long=False)
     asyncio.run(run._run_checks(subject, checks, seconds, found.append, lambda what: None))
     return {proof.check: proof for proof in found}
 
@@ -70,8 +71,8 @@ def test_each_check_has_a_name_of_its_own_and_known_kinds() -> None:
 
 def test_a_kind_without_checks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[Proof] = []
-    entry = replace(DEMO, kind="image")
-    run.verify_model(entry, ["right"], found.append, lambda what: None, long=False, against=None)
+    image = DEMO._replace(entry=replace(DEMO.entry, kind="image"))
+    run.verify_model(image, ["right"], found.append, lambda what: None, long=False, against=None)
     assert [(proof.status, proof.seen) for proof in found] == [
         ("left out", "there are no checks for models of the kind image")
     ]
@@ -84,8 +85,8 @@ def test_a_model_that_can_not_be_loaded_is_a_problem(tmp_path: Path) -> None:
         (folder / name).write_text(text)
     (folder / "model.safetensors").write_bytes(b"")
     found: list[Proof] = []
-    entry = replace(DEMO, id="broken", path=str(folder), kind="transcription")
-    run.verify_model(entry, ["right"], found.append, lambda what: None, long=False, against=None)
+    entry = replace(DEMO.entry, id="broken", path=str(folder), kind="transcription")
+    run.verify_model(run.Candidate(entry, ModelSettings(model_path=str(folder))), ["right"], found.append, lambda what: None, long=False, against=None)
     assert [proof.status for proof in found] == ["problem"]
     assert found[0].advice
 
@@ -93,12 +94,52 @@ def test_a_model_that_can_not_be_loaded_is_a_problem(tmp_path: Path) -> None:
 def test_the_models_are_the_named_one_or_the_configured_or_the_bundled() -> None:
     bundled = ["demo", "demo-vision", "demo-whisper"]
     nothing = gather_config(None, (), {}, {}).settings
-    assert [entry.id for entry in run.models_to_verify((), nothing)] == bundled
+    assert [one.entry.id for one in run.models_to_verify((), nothing)] == bundled
     vision = gather_config(None, ["demo-vision"], {}, {}).settings
-    assert [entry.id for entry in run.models_to_verify((), vision)] == ["demo-vision"]
-    assert [entry.id for entry in run.models_to_verify(["demo-vision"], Settings())] == ["demo-vision"]
+    assert [one.entry.id for one in run.models_to_verify((), vision)] == ["demo-vision"]
+    assert [one.entry.id for one in run.models_to_verify(["demo-vision"], Settings())] == ["demo-vision"]
     with pytest.raises(OrchardError, match="no model 'nonsuch'"):
         run.models_to_verify(["nonsuch"], Settings())
+
+
+def test_a_model_is_verified_with_its_settings(tmp_path: Path) -> None:
+    file = tmp_path / "orchard.yaml"
+    file.write_text(
+        "server: {memory_limit: 4GB, kv_bits: 8}\n"
+        "models: [{model_path: demo, served_model_name: mine, aliases: [other], decode_concurrency: 3}]"
+    )
+    settings = gather_config(file, (), {}, {}).settings
+    for names in ((), ["mine"], ["other"]):
+        (one,) = run.models_to_verify(names, settings)
+        assert (one.entry.id, one.settings.text.decode_concurrency, one.memory_limit) == ("mine", 3, 4 * 10**9)
+        assert Subject(one.entry, ["key"], long=False).settings_apart() == ["kv_bits"]
+    (plain,) = run.models_to_verify(["demo"], settings)  # what all models have in common
+    assert (plain.entry.id, plain.settings.text.kv_bits, plain.settings.text.decode_concurrency) == ("demo", 8, 64)
+
+
+def test_what_can_not_work_is_said_before_the_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "probe_mlx", lambda: pytest.fail("it began"))
+    for options, told in {
+        ("--report", str(tmp_path / "none" / "report.md")): "can't be written",
+        ("--against", "http://127.0.0.1:9"): "no server answers",
+    }.items():
+        done = CliRunner().invoke(app, ["verify", "demo", *options])
+        assert told in str(done.exception)
+
+
+def test_the_own_loop_of_the_library_has_a_limit_of_time() -> None:
+    subject = Subject(DEMO.entry, ["key"], long=False)
+    assert subject.run_bare(1, 1, 1, 0.01) is None
+    assert "--long" in subject.why_not_bare
+
+
+def test_answers_that_a_setting_changes_are_not_compared_with_the_library() -> None:
+    entry = replace(DEMO.entry, options=TextOptions(kv_bits=4, defaults=SamplingDefaults(repetition_penalty=1.5)))
+    subject = Subject(entry, ["key"], long=False)
+    subject.bare = Bare([], [], 0.0, 1.0, [], 0.0, 1, 1.0, ["a"])
+    for compare in (right.check_library, other_kinds.check_image_library):
+        proof = asyncio.run(compare(subject))
+        assert (proof.status, proof.seen.endswith("kv_bits, repetition_penalty")) == ("left out", True)
 
 
 def test_nothing_private_is_in_the_report() -> None:
@@ -109,12 +150,12 @@ def test_nothing_private_is_in_the_report() -> None:
         assert private not in page.replace("orchard", "")
 
 
-@pytest.mark.parametrize(("status", "code"), [("ok", 0), ("rounding", 0), ("left out", 0), ("problem", 1)])
+@pytest.mark.parametrize(("status", "code"), [("ok", 0), ("rounding", 0), ("left out", 1), ("problem", 1)])
 def test_the_command_tells_by_its_exit_code(
     status: Any, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def verify(entry: Any, parts: Any, report: Any, begin: Any, **options: Any) -> None:
-        report(Proof(status=status, seen="seen", model=entry.id, part="safe", check="memory"))
+    def verify(candidate: Any, parts: Any, report: Any, begin: Any, **options: Any) -> None:
+        report(Proof(status=status, seen="seen", model=candidate.entry.id, part="safe", check="memory"))
 
     monkeypatch.setattr(run, "verify_model", verify)
     monkeypatch.setattr(run, "probe_mlx", lambda: PROBED)

@@ -3,13 +3,17 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import yaml
+from msgspec import Struct
 from yaml.composer import ComposerError
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from orchard.cli.settings.layers import FileLayers, Layer, Mistakes, PlacedValue, put_value, suggest_name
-from orchard.cli.settings.table import settings_by_name
+from orchard.cli.settings.report import inner_structs
+from orchard.cli.settings.table import TABLE, settings_by_name
 from orchard.cli.settings.values import Raw
+from orchard.config import ModelSettings
 from orchard.core.setting import Scope
 
 _MOST_BYTES = 256 * 1024
@@ -56,6 +60,17 @@ def read_config_file(path: Path) -> tuple[FileLayers, list[str]]:
         else:
             mistakes.append(f"{where}: {_explain_unknown_key(key, ())}")
     return file, mistakes
+
+
+def write_model(model: ModelSettings) -> str:
+    """Return a configuration file with one model, which has these settings."""
+    owners: dict[type[Struct], Struct] = {type(owner): owner for owner in inner_structs(model)}
+    values = {}
+    for setting in TABLE:
+        owner = next((owners[home] for home in setting.homes if home in owners), None)
+        if owner is not None and (value := getattr(owner, setting.name)) != setting.default:
+            values[setting.name] = msgspec.to_builtins(value)
+    return yaml.safe_dump({"models": [values]}, allow_unicode=True)
 
 
 def _root_node(path: Path) -> Node | None:

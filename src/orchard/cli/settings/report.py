@@ -28,7 +28,7 @@ def report_settings(
 
 
 def _report(settings: Struct, places: dict[str, str], prefix: str) -> Iterator[SettingReport]:
-    owners = {type(owner): owner for owner in _inner_structs(settings)}
+    owners = {type(owner): owner for owner in inner_structs(settings)}
     for setting in TABLE:
         owner = next((owners[home] for home in setting.homes if home in owners), None)
         if owner is not None and setting.group != "ignored" and setting.homes != (Shorthands,):
@@ -36,11 +36,12 @@ def _report(settings: Struct, places: dict[str, str], prefix: str) -> Iterator[S
             yield SettingReport(prefix + setting.name, value, _source(places.get(setting.name, "")))
 
 
-def _inner_structs(settings: Struct) -> Iterator[Struct]:
+def inner_structs(settings: Struct) -> Iterator[Struct]:
+    """Yield a Struct and those in it."""
     yield settings
     for value in structs.astuple(settings):
         if isinstance(value, Struct):
-            yield from _inner_structs(value)
+            yield from inner_structs(value)
 
 
 def _public_value(setting: Setting, value: Any) -> Any:

@@ -69,6 +69,8 @@ async def check_image_library(subject: Subject) -> Proof:
     """Compare answers about pictures with those of mlx-vlm's own loop."""
     if not subject.bare or not subject.bare.pictures:
         return Proof(status="left out", seen="the library's own loop does not run, or reads no pictures")
+    if names := subject.settings_apart():
+        return Proof(status="left out", seen=f"the library's own loop knows nothing of {', '.join(names)}")
     alone = {name: await _describe(subject, [name], caller) for caller, name in enumerate(PICTURES)}
     bare = {name: Answer(text) for name, text in zip(PICTURES, subject.bare.pictures, strict=True)}
     return _compare_pictures(subject, [(alone, bare)])

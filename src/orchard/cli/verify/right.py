@@ -50,6 +50,8 @@ async def check_library(subject: Subject) -> Proof:
     """Compare greedy answers with those of mlx-lm's or mlx-vlm's own loop."""
     if not subject.bare:
         return Proof(status="left out", seen=f"the library's own loop does not run: {subject.why_not_bare}")
+    if names := subject.settings_apart():
+        return Proof(status="left out", seen=f"the library's own loop knows nothing of {', '.join(names)}")
     alone = await answers_alone(subject)
     greedy = {name: answer for name, answer in alone.items() if name.startswith("greedy")}
     bare = {name: Answer(text) for name, text in zip(greedy, subject.bare.texts, strict=True)}

@@ -10,30 +10,36 @@ import secrets
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import msgspec
 import typer
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 from rich.console import Console
 
+from orchard.cli.endpoint import ChatClient
 from orchard.cli.machine import probe_mlx
 from orchard.cli.own_server import start_server
+from orchard.cli.settings.config_file import write_model
 from orchard.cli.verify.checks import CALLERS, CHECKS, SPEED_TOKENS
 from orchard.cli.verify.proof import LANGUAGE, Check, Proof, Stage
 from orchard.cli.verify.report import ProofTable, VerifyReport, closing_line, describe_machine, write_markdown
 from orchard.cli.verify.right import ANSWER_TOKENS
 from orchard.cli.verify.subject import Subject
-from orchard.config import Settings
+from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
+from orchard.core.request import LoadOptions
 from orchard.gateway.models.entry import ModelEntry
-from orchard.gateway.models.registry import Registry, resolve_model
+from orchard.gateway.models.registry import Registry
 from orchard.gateway.models.sources import BUNDLED, DEMO
 
 _SECONDS = 120.0  # for the checks of one model, beside loads
+_BARE_SECONDS = 50.0  # of them at most for the library's own loop, so that Orchard is checked on a busy machine, too
+_LEAST_READ = 2e8  # bytes per second, of weights on a disk
 _FIRST_SHARE = 0.7  # of the time, for the checks before the restart
 _ROUNDS = 3
 
@@ -41,8 +47,16 @@ Report = Callable[[Proof], None]
 Begin = Callable[[str], None]
 
 
+class Candidate(NamedTuple):
+    """A model to verify, its settings, and the most bytes that the server's models may use (None: the default)."""
+
+    entry: ModelEntry
+    settings: ModelSettings
+    memory_limit: int | None = None
+
+
 def verify_model(
-    entry: ModelEntry,
+    candidate: Candidate,
     parts: Collection[str],
     report: Report,
     begin: Begin,
@@ -51,6 +65,7 @@ def verify_model(
     against: str | None,
 ) -> None:
     """Check a model and report each proof as soon as it is made. `begin` is called with what begins."""
+    entry = candidate.entry
     subject = Subject(entry, [secrets.token_urlsafe() for _ in range(CALLERS)], long=long, against=against)
     chosen = [check for check in CHECKS if check.part in parts and entry.kind in check.kinds]
     if entry.kind not in {kind for check in CHECKS for kind in check.kinds}:
@@ -61,19 +76,23 @@ def verify_model(
     if entry.kind in LANGUAGE:
         begin(f"{entry.id}: the library's own loop")
         began = time.monotonic()
-        subject.bare = subject.run_bare(_ROUNDS, SPEED_TOKENS, ANSWER_TOKENS)
-        left -= time.monotonic() - began - (subject.bare.load_seconds if subject.bare else 0.0)
+        limit = None if long else _BARE_SECONDS + entry.size_bytes / _LEAST_READ
+        subject.bare = subject.run_bare(_ROUNDS, SPEED_TOKENS, ANSWER_TOKENS, limit)
+        loading = subject.bare.load_seconds if subject.bare else 0.0
+        left -= min(time.monotonic() - began - loading, _BARE_SECONDS)
     with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "orchard.yaml")
+        file.write_text(write_model(candidate.settings))
         for stage, group in groupby(sorted(chosen, key=lambda check: _STAGES.index(check.stage)), _stage_of):
             checks = list(group)
-            options = ["--keys-may-manage-models", *_OPTIONS[stage]]
+            options = ["--config", str(file), "--keys-may-manage-models", *_OPTIONS[stage]]
+            options += ["--memory-limit", str(candidate.memory_limit)] if candidate.memory_limit else []
             options += ["--prompt-cache-dir", folder] if entry.kind in LANGUAGE else []
             begin(f"{entry.id}: starting a server")
             share = left * (_FIRST_SHARE if stage == "first" else 1.0)
             try:
-                # A bundled model would be another one, beside itself, if it were named by its folder.
-                with start_server(entry.id if entry.is_bundled else entry.path, options, subject.keys) as client:
-                    subject.url, subject.served_name = client.url, client.list_models()[0]
+                with start_server(None, options, subject.keys) as client:
+                    subject.url = client.url
                     left -= asyncio.run(_run_checks(subject, checks, share, report, begin))
             except OrchardError as error:
                 advice = "orchard doctor, and the log of orchard serve --debug"
@@ -123,7 +142,7 @@ async def _run_check(subject: Subject, check: Check, seconds: float) -> Proof:
 
 
 def verify_models(
-    entries: Sequence[ModelEntry],
+    candidates: Sequence[Candidate],
     parts: Collection[str],
     *,
     long: bool,
@@ -133,8 +152,13 @@ def verify_models(
 ) -> bool:
     """Check models, print what was found, and write it to a file. Return whether nothing is wrong.
 
-    Raise OrchardError if MLX doesn't work here or the file can't be written.
+    Raise OrchardError if MLX doesn't work here, no server answers at `against`, or the file can't be written.
     """
+    if against:
+        with ChatClient(against, None) as client:
+            client.list_models()
+    if file:
+        _write_report(file, "")  # rather than fail after all checks
     probed = probe_mlx()
     if not isinstance(probed, dict):
         raise OrchardError("internal", f"{probed.seen}: {probed.advice}")
@@ -145,30 +169,48 @@ def verify_models(
             report.proofs.append(proof)
             table.add(proof)
 
-        for entry in entries:
-            verify_model(entry, parts, add, table.begin, long=long, against=against)
-    if file:
-        try:
-            file.write_text(write_markdown(report))
-        except OSError as error:
-            raise OrchardError("invalid_request", f"--report {file} can't be written: {error.strerror}") from error
+        for candidate in candidates:
+            verify_model(candidate, parts, add, table.begin, long=long, against=against)
     typer.echo(msgspec.json.encode(report).decode() if as_json else closing_line(report.proofs))
+    if file:
+        _write_report(file, write_markdown(report))
     return report.is_well
 
 
-def models_to_verify(names: Sequence[str], settings: Settings) -> list[ModelEntry]:
-    """Return the named models, else the configured ones, else those that come with Orchard.
+def _write_report(file: Path, page: str) -> None:
+    try:
+        file.write_text(page)
+    except OSError as error:
+        raise OrchardError("invalid_request", f"--report {file} can't be written: {error.strerror}") from error
 
-    Raise OrchardError if one is not on this machine.
+
+def models_to_verify(names: Sequence[str], settings: Settings) -> list[Candidate]:
+    """Return the named models, else the configured ones, else those that come with Orchard, with their settings.
+
+    Raise OrchardError if one is not on this machine, or if a configured one can't be served.
     """
-    if names:
-        return [_present(resolve_model(name)) for name in names]
-    if [model.model_path for model in settings.models] not in ([], [DEMO]):  # which stands for no configuration
-        return [_present(entry) for entry in Registry.from_settings(settings).configured_models()]
-    return [resolve_model(bundled) for bundled in BUNDLED]
+    is_configured = settings.models not in ((), (_plain_settings(DEMO, settings),))  # which stands for none
+    configured = [one for model in settings.models for one in _candidates(model, settings)] if is_configured else []
+    if not names:
+        found = configured or [one for name in BUNDLED for one in _candidates(_plain_settings(name, settings), settings)]
+    else:
+        found = []
+        for name in names:
+            named = [one for one in configured if name in (one.entry.id, *one.entry.aliases)]
+            found += named or _candidates(_plain_settings(name, settings), settings)
+    for entry, *_ in found:
+        if not entry.path:
+            raise OrchardError("model_not_found", f"'{entry.id}' is not on this machine: orchard pull {entry.id}")
+    return found
 
 
-def _present(entry: ModelEntry) -> ModelEntry:
-    if not entry.path:
-        raise OrchardError("model_not_found", f"'{entry.id}' is not on this machine: orchard pull {entry.id}")
-    return entry
+def _candidates(model: ModelSettings, settings: Settings) -> Iterator[Candidate]:
+    """Yield a model alone and with each of its adapters."""
+    for entry in Registry.from_settings(replace(settings, models=(model,), fallback_model=None)).configured_models():
+        yield Candidate(entry, model, settings.memory_limit)
+
+
+def _plain_settings(name: str, settings: Settings) -> ModelSettings:
+    """Return the settings of a model that has none of its own: those of all models."""
+    shared = [field.name for field in fields(ModelSettings) if isinstance(field.default, LoadOptions)]
+    return ModelSettings(model_path=name, ttl=settings.ttl, **{field: getattr(settings, field) for field in shared})

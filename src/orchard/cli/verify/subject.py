@@ -16,12 +16,17 @@ from msgspec import Struct, field
 from orchard.cli.endpoint import ServerError, http_options, refusal_text, sse_data
 from orchard.cli.verify.media import PICTURES, draw_picture
 from orchard.cli.verify.texts import CHATS, QUESTION
+from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models.entry import ModelEntry
 
 _SURE = 4
 """Each of two logits may move by the rounding in both computations."""
 _ERROR_CHARACTERS = 200
 _MOST_OF_SPREAD = 0.5  # as in the engine's own calibration: a wrong mask is far above
+
+
+_ANSWER_SETTINGS = ("adapter_path", "chat_template_file", "kv_bits", "max_kv_size")
+_PENALTIES = ("repetition_penalty", "presence_penalty", "frequency_penalty")
 
 
 class Bare(Struct, frozen=True):
@@ -62,15 +67,18 @@ class Subject:
         self.long = long
         self.against = against
         self.bare: Bare | None = None
-        self.why_not_bare = "the time was over"
+        self.why_not_bare = ""
         self.alone: dict[str, Answer] = {}
         """The answers alone, by the names of their requests, of the first caller."""
         self.capabilities: Sequence[str] = entry.capabilities
         self.url = ""
         self.served_name = entry.id
 
-    def run_bare(self, rounds: int, speed_tokens: int, answer_tokens: int) -> Bare | None:
-        """Run the library's own loop in a process of its own. Return None, and keep why, if that fails."""
+    def run_bare(self, rounds: int, speed_tokens: int, answer_tokens: int, seconds: float | None) -> Bare | None:
+        """Run the library's own loop in a process of its own, for at most so many seconds (None: without a limit).
+
+        Return None, and keep why, if that fails.
+        """
         task: dict[str, Any] = {
             "question": QUESTION,
             "pictures": [],
@@ -86,7 +94,13 @@ class Subject:
             for name in PICTURES if self.entry.kind == "vision" else ():
                 Path(folder, name).write_bytes(draw_picture(name))
                 task["pictures"].append(str(Path(folder, name)))
-            done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, check=False)
+            try:
+                done = subprocess.run(
+                    command, input=json.dumps(task), capture_output=True, text=True, check=False, timeout=seconds
+                )
+            except subprocess.TimeoutExpired:
+                self.why_not_bare = f"it did not end within {seconds:.0f} s: --long has no limit"
+                return None
         try:
             return msgspec.json.decode(done.stdout.strip().rpartition("\n")[2], type=Bare)
         except msgspec.DecodeError:
@@ -94,6 +108,12 @@ class Subject:
                 done.stderr.strip().rpartition("\n")[2] or f"its process ended with {done.returncode}"
             )[:200]
             return None
+
+    def settings_apart(self) -> list[str]:
+        """Return the names of the model's settings with which the library's own loop would give other answers."""
+        text, plain = self.entry.text, TextOptions()
+        found = [name for name in _ANSWER_SETTINGS if getattr(text, name) != getattr(plain, name)]
+        return found + [name for name in _PENALTIES if getattr(text.defaults, name) != getattr(plain.defaults, name)]
 
     def client(self, caller: int = 0) -> httpx.AsyncClient:
         """Return a client with the key of a caller."""
