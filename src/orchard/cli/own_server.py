@@ -68,8 +68,8 @@ def choose_model(ids: list[str], model: str | None, url: str) -> str:
 def start_server(model: str | None, options: Sequence[str] = (), keys: Sequence[str] = ()) -> Iterator[ChatClient]:
     """Start a server on a free port; stop it at the end, which takes up to `_STOP_SECONDS`.
 
-    `model` None: those of the configuration file that `options`, further ones of `orchard serve`, name. `keys` are its API keys, of which the client sends the first; by
-    default, it has a new one.
+    `options` are further ones of `orchard serve`; `model` None: the models of the configuration file that they name.
+    `keys` are its API keys, of which the client sends the first; by default, it has a new one.
     """
 
     def leave(number: int, _: FrameType | None) -> NoReturn:

@@ -86,7 +86,14 @@ def test_a_model_that_can_not_be_loaded_is_a_problem(tmp_path: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"")
     found: list[Proof] = []
     entry = replace(DEMO.entry, id="broken", path=str(folder), kind="transcription")
-    run.verify_model(run.Candidate(entry, ModelSettings(model_path=str(folder))), ["right"], found.append, lambda what: None, long=False, against=None)
+    run.verify_model(
+        run.Candidate(entry, ModelSettings(model_path=str(folder))),
+        ["right"],
+        found.append,
+        lambda what: None,
+        long=False,
+        against=None,
+    )
     assert [proof.status for proof in found] == ["problem"]
     assert found[0].advice
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import httpx
 import msgspec
@@ -158,7 +158,7 @@ def verify_models(
         with ChatClient(against, None) as client:
             client.list_models()
     if file:
-        _write_report(file, "")  # rather than fail after all checks
+        _write_report(file, "", mode="a")  # rather than fail after all checks
     probed = probe_mlx()
     if not isinstance(probed, dict):
         raise OrchardError("internal", f"{probed.seen}: {probed.advice}")
@@ -177,9 +177,10 @@ def verify_models(
     return report.is_well
 
 
-def _write_report(file: Path, page: str) -> None:
+def _write_report(file: Path, page: str, mode: Literal["w", "a"] = "w") -> None:
     try:
-        file.write_text(page)
+        with file.open(mode, encoding="utf-8") as report:
+            report.write(page)
     except OSError as error:
         raise OrchardError("invalid_request", f"--report {file} can't be written: {error.strerror}") from error
 
@@ -192,7 +193,9 @@ def models_to_verify(names: Sequence[str], settings: Settings) -> list[Candidate
     is_configured = settings.models not in ((), (_plain_settings(DEMO, settings),))  # which stands for none
     configured = [one for model in settings.models for one in _candidates(model, settings)] if is_configured else []
     if not names:
-        found = configured or [one for name in BUNDLED for one in _candidates(_plain_settings(name, settings), settings)]
+        found = configured or [
+            one for name in BUNDLED for one in _candidates(_plain_settings(name, settings), settings)
+        ]
     else:
         found = []
         for name in names:
