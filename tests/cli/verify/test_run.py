@@ -144,8 +144,11 @@ def test_answers_that_a_setting_changes_are_not_compared_with_the_library() -> N
     entry = replace(DEMO.entry, options=TextOptions(kv_bits=4, defaults=SamplingDefaults(repetition_penalty=1.5)))
     subject = Subject(entry, ["key"], long=False)
     subject.bare = Bare([], [], 0.0, 1.0, [], 0.0, 1, 1.0, ["a"])
-    for compare in (right.check_library, other_kinds.check_image_library):
-        proof = asyncio.run(compare(subject))
+
+    async def prove() -> list[Proof]:
+        return [await right.check_library(subject), await other_kinds.check_image_library(subject)]
+
+    for proof in asyncio.run(prove()):
         assert (proof.status, proof.seen.endswith("kv_bits, repetition_penalty")) == ("left out", True)
 
 
