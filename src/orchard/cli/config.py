@@ -56,6 +56,13 @@ def check_config_file(config: Path) -> None:
     typer.echo(printable_text(f"{config}: OK: {count}{', '.join(names)}; at {settings.host}:{settings.port}"))
 
 
+def model_file(model: ModelSettings) -> str:
+    """Return the text of a configuration file with one model, which has these settings."""
+    from orchard.cli.settings import config_file
+
+    return config_file.write_model(model)
+
+
 def configured_path(name: str, variables: Mapping[str, str]) -> str:
     """Return the path or id of the model that a configuration file calls `name`, in any case; else `name` itself.
 

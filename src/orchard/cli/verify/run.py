@@ -21,10 +21,10 @@ import typer
 from msgspec.structs import fields, replace
 from rich.console import Console
 
+from orchard.cli.config import model_file
 from orchard.cli.endpoint import ChatClient
 from orchard.cli.machine import probe_mlx
 from orchard.cli.own_server import start_server
-from orchard.cli.settings.config_file import write_model
 from orchard.cli.verify.checks import CALLERS, CHECKS, SPEED_TOKENS
 from orchard.cli.verify.proof import LANGUAGE, Check, Proof, Stage
 from orchard.cli.verify.report import ProofTable, VerifyReport, closing_line, describe_machine, write_markdown
@@ -82,7 +82,7 @@ def verify_model(
         left -= min(time.monotonic() - began - loading, _BARE_SECONDS)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "orchard.yaml")
-        file.write_text(write_model(candidate.settings))
+        file.write_text(model_file(candidate.settings))
         for stage, group in groupby(sorted(chosen, key=lambda check: _STAGES.index(check.stage)), _stage_of):
             checks = list(group)
             options = ["--config", str(file), "--keys-may-manage-models", *_OPTIONS[stage]]
