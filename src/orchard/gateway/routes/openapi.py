@@ -30,7 +30,7 @@ def error_responses(schema: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
     }
 
 
-_EVENTS = {"text/event-stream": {"schema": TEXT}}
+_EVENTS: dict[str, Any] = {"text/event-stream": {}}  # a schema would be taken for that of each event
 _JSON = {"application/json": {"schema": {"type": "object"}}}
 LINES: dict[str, Any] = {"application/x-ndjson": {"schema": TEXT}} | _JSON
 PICTURE: dict[str, Any] = {"image/*": {"schema": {"type": "string", "format": "binary"}}}
