@@ -165,6 +165,7 @@ def test_the_command_tells_by_its_exit_code(
     status: Any, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def verify(candidate: Any, parts: Any, report: Any, begin: Any, **options: Any) -> None:
+        assert not file.exists(), "a report is one of checks that have ended"
         report(Proof(status=status, seen="seen", model=candidate.entry.id, part="safe", check="memory"))
 
     monkeypatch.setattr(run, "verify_model", verify)

@@ -158,7 +158,10 @@ def verify_models(
         with ChatClient(against, None) as client:
             client.list_models()
     if file:
+        is_new = not file.exists()
         _write_report(file, "", mode="a")  # rather than fail after all checks
+        if is_new:
+            file.unlink()  # a report that is there is one of checks that have ended
     probed = probe_mlx()
     if not isinstance(probed, dict):
         raise OrchardError("internal", f"{probed.seen}: {probed.advice}")
