@@ -125,7 +125,7 @@ def _add_download_routes(routes: APIRouter, site: AppState) -> None:
     @routes.post("/models/download", **route_options(object_schema(model=TEXT), parameters=()))
     async def lmstudio_download(http: Request) -> Response:
         """Begin to download a model from the Hugging Face Hub: https://lmstudio.ai/docs/developer/rest/download."""
-        check_may_download(http, site, "or run 'orchard pull' with the model's name")
+        check_may_download(http, site, "orchard pull NAME")
         entry = site.pool.registry.find_exact(parse_download(await site.bodies.read(http)))
         if entry.path or not entry.repo:
             return JSONResponse(ALREADY_DOWNLOADED)
@@ -135,5 +135,5 @@ def _add_download_routes(routes: APIRouter, site: AppState) -> None:
     @routes.get("/models/download/status/{job_id}")
     async def lmstudio_download_status(http: Request, job_id: str) -> dict[str, Any]:
         """Say how far a download is: https://lmstudio.ai/docs/developer/rest/download-status."""
-        check_may_download(http, site, "or run 'orchard pull' with the model's name")
+        check_may_download(http, site, "orchard pull NAME")
         return describe_job(job_id)

@@ -90,7 +90,7 @@ def add_download_routes(routes: APIRouter, site: AppState) -> None:
         return _download_report(entry)
 
     def _downloadable(http: Request, model_id: str) -> ModelEntry:
-        check_may_download(http, site, f"or run 'orchard pull {model_id}'")
+        check_may_download(http, site, f"orchard pull {model_id}")
         return site.pool.registry.find_exact(model_id)
 
     def _download_report(entry: ModelEntry) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _add_search_route(routes: APIRouter, site: AppState) -> None:
     @routes.get("/v1/hub/models")
     async def search_hub(http: Request, query: _Words) -> dict[str, Any]:
         """Search the Hugging Face Hub for models in MLX's format, the most downloaded first."""
-        check_may_download(http, site, f"or run 'orchard search {query}'")
+        check_may_download(http, site, f"orchard search {query}")
         found = await cancel_on_disconnect(http, search(query))
         here = {entry.repo for entry in await run_in_threadpool(site.pool.registry.list_models) if entry.path}
         data = [
@@ -143,11 +143,11 @@ def _add_search_route(routes: APIRouter, site: AppState) -> None:
         return {"object": "list", "data": data}
 
 
-def check_may_download(http: Request, site: AppState, otherwise: str) -> None:
-    """Raise OrchardError (forbidden) if the server or the caller may not download; `otherwise`: what else to do."""
+def check_may_download(http: Request, site: AppState, command: str) -> None:
+    """Raise OrchardError (forbidden) if the server or the caller may not download; `command` does the same."""
     http.state.caller.check_manages("downloading a model")
     if not site.settings.allow_download:
-        message = f"this server downloads no models: start it with --allow-download, {otherwise}"
+        message = f"this server downloads no models: start it with --allow-download, or run '{command}'"
         raise OrchardError("forbidden", message)
 
 

@@ -41,7 +41,7 @@ def add_ollama_model_routes(routes: APIRouter, site: AppState) -> None:
     @routes.post("/pull", **route_options(_NAMED, parameters=(), answer=LINES))
     async def ollama_pull(http: Request) -> Response:
         """Download a model from the Hugging Face Hub: https://docs.ollama.com/api/pull."""
-        check_may_download(http, site, "or run 'orchard pull' with the model's name")
+        check_may_download(http, site, "orchard pull NAME")
         body = parse_name(await read_body(site, http))
         entry = registry.find_exact(plain_name(body.model_name))
         if body.stream is not False:
