@@ -108,6 +108,12 @@ def ask(page: Page, text: str) -> None:
     page.locator(".answer > footer").nth(before).wait_for()
 
 
+def start_chat(page: Page) -> None:
+    """Begin another conversation: what belongs to the one before is gone when this returns."""
+    page.get_by_role("button", name="New chat").click()
+    expect(page.locator(".answer")).to_have_count(0)
+
+
 def answers(page: Page) -> list[str]:
     return [text.strip() for text in page.locator(".answer .markdown").all_inner_texts()]
 

@@ -9,7 +9,7 @@ import httpx
 from playwright.sync_api import Page, expect, sync_playwright
 
 from orchard.gateway.models.registry import resolve_model
-from tests.browser.conftest import ask, chromium
+from tests.browser.conftest import ask, chromium, start_chat
 from tests.demo.test_vision_model import BLUE_SQUARE, GREEN_TRIANGLE, RED_CIRCLE, drawn
 from tests.support.serving import Server, serve
 
@@ -66,7 +66,7 @@ def _converse(server: Server, page: Page) -> None:
     page.goto(server.url)
     for text in ("Write a poem about the sea.", "How do I install Orchard?"):
         ask(page, text)
-        page.get_by_role("button", name="New chat").click()
+        start_chat(page)
     page.get_by_label("Model", exact=True).select_option("demo-vision")
     shapes = drawn(RED_CIRCLE, BLUE_SQUARE, GREEN_TRIANGLE)
     page.set_input_files("input[type=file]", {"name": "shapes.png", "mimeType": "image/png", "buffer": shapes})

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import OpenPage, answers, ask, questions
+from tests.browser.conftest import OpenPage, answers, ask, questions, start_chat
 from tests.demo.test_vision_model import RED_CIRCLE, drawn
 from tests.support.documents import pdf
 from tests.support.serving import Server, serve
@@ -279,7 +279,7 @@ def test_conversations_are_found_renamed_exported_and_deleted(open_page: OpenPag
         server.until(state="ready")
         page = open_page(server)
         ask(page, "Apples are red.")
-        page.get_by_role("button", name="New chat").click()
+        start_chat(page)
         ask(page, "Pears are green.")
         page.get_by_role("searchbox").fill("apples")
         expect(page.locator(".conversations a")).to_have_text(["Apples are red."])
@@ -309,7 +309,7 @@ def test_a_full_store_says_so(open_page: OpenPage) -> None:
         server.until(state="ready")
         page = open_page(server)
         ask(page, "first " * 10_000)
-        page.get_by_role("button", name="New chat").click()
+        start_chat(page)
         page.get_by_role("textbox", name="Message", exact=True).fill("second " * 15_000)
         page.keyboard.press("Enter")
         expect(page.get_by_role("alert").first).to_contain_text("delete", ignore_case=True)
