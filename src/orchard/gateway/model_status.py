@@ -24,8 +24,8 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
     resident memory (`rss_bytes`), weights, KV caches of rows, cached prompts, MLX's own buffer cache, and the most that
     MLX's arrays have taken. `speculation`: the totals of its guesses since the load. `restarts`: how often its process
     died. `processor`: what it computes with, "gpu" or "cpu". `pinned`: it is never unloaded to make room for another.
-    `unload_at`: when its time to live ends, in seconds since the epoch; None: it doesn't run. `details`: facts from the
-    service of a ready model.
+    `unload_at`: when its time to live ends, in seconds since the epoch; None: it doesn't run. `context_window`: in
+    tokens; None: unknown. `details`: facts from the service of a ready model.
     """
 
     state: ShownState
@@ -47,6 +47,7 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
     restarts: int = 0
     pinned: bool = False
     unload_at: int | None = None
+    context_window: int | None = None
     details: Mapping[str, str | bool | list[str]] = {}
 
     def memory_sizes(self) -> dict[str, int]:

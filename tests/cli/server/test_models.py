@@ -121,7 +121,7 @@ def test_durations(seconds: float, words: str) -> None:
     ],
 )
 def test_how_long_a_model_stays(fields: dict[str, Any], words: str) -> None:
-    model = ModelStats("", None, None, None, 0, 0, 0.0, None, Quantiles(None), MemorySizes(None, None))
+    model = ModelStats("", None, None, None, None, 0, 0, 0.0, None, Quantiles(None), MemorySizes(None, None))
     for name, value in fields.items():
         setattr(model, name, value)
     assert _stay(model) == words
@@ -131,7 +131,7 @@ def test_how_long_a_model_stays(fields: dict[str, Any], words: str) -> None:
 
 def test_a_server_writes_no_control_characters_to_the_terminal() -> None:
     memory = MemorySizes(None, None)
-    model = ModelStats("loading", "\x1b[2J", None, None, 0, 0, 0.0, None, Quantiles(None), memory)
+    model = ModelStats("loading", "\x1b[2J", None, None, None, 0, 0, 0.0, None, Quantiles(None), memory)
     stats = ServerStats("", 0.0, 0.0, 0, 0, memory, {"a\x1b]0;title\x07\x9b2J": model})
-    (row,) = model_rows(stats, [])
+    (row,) = model_rows(stats)
     assert (row.name + row.until).isprintable()

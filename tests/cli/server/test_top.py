@@ -14,7 +14,7 @@ import time
 import pytest
 from rich.console import Console
 
-from orchard.cli.server.client import ListedModel, ListedRequest, MemorySizes, ModelStats, Quantiles, ServerStats
+from orchard.cli.server.client import ListedRequest, MemorySizes, ModelStats, Quantiles, ServerStats
 from orchard.cli.server.top import picture
 from tests.support.command import clean, orchard
 from tests.support.gateway_client import streamed
@@ -26,7 +26,7 @@ NAME = "mlx-community/Qwen3-30B-A3B-Instruct-2507-4bit"
 def drawn(stats: ServerStats, requests: list[ListedRequest], columns: int = 80) -> list[str]:
     out = io.StringIO()
     console = Console(file=out, width=columns, color_system=None, highlight=False)
-    console.print(picture("http://127.0.0.1:8000", stats, [ListedModel(NAME, 262_144)], requests))
+    console.print(picture("http://127.0.0.1:8000", stats, requests))
     return out.getvalue().splitlines()
 
 
@@ -39,7 +39,7 @@ def request(state: str, read: int, generated: int, speed: float | None) -> Liste
 @pytest.mark.parametrize("columns", [80, 120])
 def test_everything_has_room(columns: int) -> None:
     sizes = MemorySizes(17_200_000_000, 17_100_000_000, 26_000_000_000)
-    model = ModelStats("ready", None, "gpu", None, 2, 0, 123.4, 0.63, Quantiles(1234.5), sizes)
+    model = ModelStats("ready", None, "gpu", None, 262_144, 2, 0, 123.4, 0.63, Quantiles(1234.5), sizes)
     stats = ServerStats("0.1.0", 7300.0, 123.4, 2, 1, sizes, {NAME: model})
     live = [request("prefill", 65_536, 0, None), request("decode", 131_072, 16_384, 41.7)]
     lines = drawn(stats, live, columns)

@@ -34,6 +34,7 @@ class ModelStats(Struct):
     note: str | None
     processor: str | None
     unload_at: int | None
+    context_window: int | None
     running: int
     waiting: int
     tokens_per_second: float
@@ -52,19 +53,6 @@ class ServerStats(Struct):
     waiting: int
     memory: MemorySizes
     models: dict[str, ModelStats]
-
-
-class ListedModel(Struct):
-    """A model in the body of /v1/models; `root` is its id, and each alias has an entry of its own."""
-
-    root: str
-    context_window: int | None
-
-
-class ModelList(Struct):
-    """The body of /v1/models."""
-
-    data: list[ListedModel]
 
 
 class ListedRequest(Struct):
@@ -145,10 +133,6 @@ class ServerClient:
     def stats(self) -> ServerStats:
         """Return the server's statistics."""
         return self._ask("GET", "/v1/stats", ServerStats, timeout=CONNECT_SECONDS)
-
-    def models(self) -> list[ListedModel]:
-        """Return the models that the server has."""
-        return self._ask("GET", "/v1/models", ModelList, timeout=CONNECT_SECONDS).data
 
     def requests(self) -> list[ListedRequest]:
         """Return the requests that have not ended."""

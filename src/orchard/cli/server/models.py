@@ -3,7 +3,6 @@
 import sys
 import threading
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchard.cli.endpoint import ServerError
-from orchard.cli.server.client import ListedModel, ModelStats, ServerClient, ServerStats
+from orchard.cli.server.client import ModelStats, ServerClient, ServerStats
 from orchard.cli.settings.values import printable_text
 
 _PROCESSORS = {"gpu": "100% GPU", "cpu": "100% CPU"}
@@ -32,15 +31,14 @@ class ModelRow(NamedTuple):
     until: str
 
 
-def model_rows(stats: ServerStats, models: Iterable[ListedModel]) -> list[ModelRow]:
+def model_rows(stats: ServerStats) -> list[ModelRow]:
     """Return a row for each model that is in memory, or on its way there."""
-    windows = {model.root: model.context_window for model in models}
     return [
         ModelRow(
             printable_text(name),
             model.memory.mlx_bytes or model.memory.weights_bytes or 0,
             _PROCESSORS.get(model.processor or "", ""),
-            windows.get(name),
+            model.context_window,
             printable_text(_stay(model)),
         )
         for name, model in stats.models.items()
@@ -68,7 +66,7 @@ def duration(seconds: float) -> str:
 def print_loaded_models(url: str | None, api_key: str | None) -> None:
     """Print a table of the models in a server's memory. A narrow terminal gets the most important columns."""
     with ServerClient(url, api_key) as server:
-        rows = model_rows(server.stats(), server.models())
+        rows = model_rows(server.stats())
     console = Console(width=None if sys.stdout.isatty() else _PIPE_COLUMNS, highlight=False)
     is_narrow = console.width < _LEAST_COLUMNS
     table = Table(box=None, pad_edge=False, header_style="bold")

@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from orchard.cli.server.client import ListedModel, ListedRequest, MemorySizes, ServerClient, ServerStats
+from orchard.cli.server.client import ListedRequest, MemorySizes, ServerClient, ServerStats
 from orchard.cli.server.models import duration, model_rows
 from orchard.cli.settings.values import printable_text
 
@@ -26,7 +26,7 @@ def show_server(url: str | None, api_key: str | None) -> None:
     with ServerClient(url, api_key) as server:
 
         def look() -> RenderableType:
-            return picture(server.url, server.stats(), server.models(), server.requests())
+            return picture(server.url, server.stats(), server.requests())
 
         if not sys.stdout.isatty():
             console.print(look())
@@ -37,9 +37,7 @@ def show_server(url: str | None, api_key: str | None) -> None:
                 live.update(look(), refresh=True)
 
 
-def picture(
-    url: str, stats: ServerStats, models: Sequence[ListedModel], requests: Sequence[ListedRequest]
-) -> RenderableType:
+def picture(url: str, stats: ServerStats, requests: Sequence[ListedRequest]) -> RenderableType:
     """Return what is shown of a server."""
     head = f"Orchard {stats.version} at {url}, up {duration(stats.uptime_seconds)}"
     counts = f"{stats.tokens_per_second:.1f} tokens/s, {stats.running} running, {stats.waiting} waiting"
@@ -48,7 +46,7 @@ def picture(
         Text(counts, no_wrap=True),
         _memory_line(stats.memory),
         Text(),
-        _models_table(stats, models),
+        _models_table(stats),
         Text(),
         _requests_table(requests),
     )
@@ -66,9 +64,9 @@ def _memory_line(memory: MemorySizes) -> RenderableType:
     return line
 
 
-def _models_table(stats: ServerStats, models: Sequence[ListedModel]) -> Table:
+def _models_table(stats: ServerStats) -> Table:
     table = _table("MODEL", "SIZE", "TOKENS/S", "FIRST", "CACHED", "UNTIL")
-    for row in model_rows(stats, models):
+    for row in model_rows(stats):
         model = stats.models[row.name]
         first, share = model.first_token_ms.median, model.cached_share
         table.add_row(

@@ -83,6 +83,7 @@ def _model_stats(metrics: Metrics, counted: ModelMetrics, now: ModelStatus) -> d
         "processor": now.processor,
         "pinned": now.pinned,
         "unload_at": now.unload_at,
+        "context_window": now.context_window,
         "running": now.running,
         "waiting": now.waiting,
         "requests": dict(outcomes),

@@ -31,6 +31,7 @@ def status(model: "ServedModel", note: str) -> ModelStatus:
         restarts=restarts.count,
         pinned=model.is_pinned,
         unload_at=None if left is None else round(time.time() + left),
+        context_window=model.entry.context_window,
     )
     return worker.complete_status(shown) if worker else shown
 
