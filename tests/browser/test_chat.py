@@ -67,7 +67,8 @@ def test_the_first_message_has_branches_too(scripted: Server, open_page: OpenPag
     expect(page.get_by_text("3 / 3")).to_be_visible()
     page.reload()
     expect(page.get_by_text("3 / 3")).to_be_visible()
-    assert (questions(page), answers(page)) == (["Two."], ["Two."])
+    expect(page.locator(".answer .markdown")).to_have_text("Two.")
+    assert questions(page) == ["Two."]
     # The model sees one branch: the fake one counts messages.
     expect(page.locator(".answer")).to_contain_text("tokens")
     conversation = page.url.rsplit("/", 1)[1]
