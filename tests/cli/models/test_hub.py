@@ -76,6 +76,20 @@ def test_a_short_name_is_searched_by_its_id(hub: Hub, repo: str, capsys: pytest.
     assert CATALOGUE[0].repo in capsys.readouterr().out
 
 
+def test_a_short_name_that_is_a_word_too_finds_all_that_have_it(
+    hub: Hub, repo: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids = [model.repo for model in CATALOGUE if "qwen3-8b" in model.names] + ["org/Qwen3-30B", "org/qwen3-0.6b-8bit"]
+    hub.repos |= dict.fromkeys(ids, hub.repos[repo])
+    try:
+        hub_command.print_hub_models(["qwen3"], Settings())  # a short name of the first one
+    finally:
+        for each in ids:
+            del hub.repos[each]
+    shown = capsys.readouterr().out
+    assert all(each in shown for each in ids)
+
+
 def test_a_hub_that_cannot_be_reached(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(OrchardError, match=r"http://127\.0\.0\.1:9 can't be searched: "):

@@ -65,8 +65,16 @@ class SearchReport(Struct, omit_defaults=True):
 def search_hub(text: str) -> list[HubModel]:
     """Return the MLX models of the Hub whose ids have the words, the most downloaded first, without their sizes.
 
-    Raise OrchardError if the Hub can't be searched.
+    If there are none and the text is a short name, return the model that it stands for. Raise OrchardError if the Hub
+    can't be searched.
     """
+    found = _find_models(text)
+    if not found and (repo := catalogue.find_repo(text)):
+        found = _find_models(repo)
+    return found
+
+
+def _find_models(words: str) -> list[HubModel]:
     from huggingface_hub import constants
     from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
@@ -75,7 +83,7 @@ def search_hub(text: str) -> list[HubModel]:
     if _refuse_elsewhere not in hooks["request"]:
         session.event_hooks = {**hooks, "request": [*hooks["request"], _refuse_elsewhere]}
 
-    query = {"search": catalogue.find_repo(text) or text, "filter": "mlx", "sort": "downloads", "limit": _MOST_FOUND}
+    query = {"search": words, "filter": "mlx", "sort": "downloads", "limit": _MOST_FOUND}
     try:
         # HfApi.list_models would try for half a minute if there is no network.
         address, headers = f"{constants.ENDPOINT}/api/models", build_hf_headers()
