@@ -61,6 +61,35 @@ def test_everything_is_done_with_the_keyboard(scripted: Server, open_page: OpenP
     expect(page.get_by_role("heading", name="New chat")).to_be_visible()
 
 
+def test_the_focus_is_never_lost(scripted: Server, open_page: OpenPage) -> None:
+    """Otherwise the next key goes to the page, and the next Tab to its beginning."""
+    page = open_page(scripted)
+    ask(page, "One.")
+    page.get_by_role("button", name="Answer again").press("Enter")
+    expect(page.get_by_text("2 / 2")).to_be_visible()
+    message = page.get_by_role("textbox", name="Message", exact=True)
+    expect(message).to_be_focused()
+    page.get_by_role("button", name="Edit message").press("Enter")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Edit message")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.type("Two.")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("3 / 3")).to_be_visible()
+    expect(message).to_be_focused()
+    page.get_by_role("button", name="Previous branch").press("Enter")
+    expect(page.get_by_text("2 / 3")).to_be_visible()
+    expect(page.get_by_role("button", name="Previous branch")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("1 / 3")).to_be_visible()
+    expect(page.get_by_role("button", name="Next branch")).to_be_focused()  # there is no branch before this one
+    page.get_by_role("button", name="Settings of this chat").press("Enter")
+    expect(page.get_by_role("button", name="Close the settings")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Settings of this chat")).to_be_focused()
+    expect(page.get_by_role("complementary")).to_have_count(0)
+
+
 @pytest.mark.parametrize("width", [320, 390])
 @pytest.mark.parametrize("path", PATHS)
 def test_narrow_screens(scripted: Server, open_page: OpenPage, path: str, width: int) -> None:
@@ -77,7 +106,8 @@ def test_narrow_screens(scripted: Server, open_page: OpenPage, path: str, width:
 @pytest.mark.parametrize("colours", ["light", "dark"])
 @pytest.mark.parametrize("path", [*PATHS, "palette", "drawer"])
 def test_axe_finds_nothing_serious(demo: Server, open_page: OpenPage, path: str, colours: str) -> None:
-    page = open_page(demo, path if path in PATHS else "/", color_scheme=colours, bypass_csp=True)
+    low = {"width": 1200, "height": 300}  # what doesn't fit must be reached without a mouse
+    page = open_page(demo, path if path in PATHS else "/", color_scheme=colours, bypass_csp=True, viewport=low)
     if path == "/":
         ask(page, "What is 12 + 30?")
     elif path == "palette":
@@ -174,20 +204,22 @@ def test_a_model_is_downloaded(open_page: OpenPage, tmp_path: Path) -> None:
             expect(page.get_by_role("button", name="Load org/tiny", exact=True)).to_be_visible()
 
 
-def test_the_log_and_the_settings(scripted: Server, open_page: OpenPage) -> None:
-    page = open_page(scripted, "/#/server")
-    # The server of a test doesn't know where its settings come from, and lists none.
-    report = {"name": "responses_path", "value": ":memory:", "source": "command line"}
-    page.route("**/v1/settings", lambda route: route.fulfill(json={"object": "list", "data": [report]}))
-    page.reload()
-    page.get_by_role("tab", name="Log").click()
-    expect(page.get_by_role("log")).to_contain_text("fake is ready")
-    page.get_by_label("Least level").select_option("error")
-    expect(page.get_by_role("log")).not_to_contain_text("fake is ready")
-    page.get_by_role("tab", name="Settings").click()
-    page.get_by_label("Find a setting").fill("responses path")
-    expect(page.get_by_role("row", name="responses_path")).to_contain_text(":memory:")
-    expect(page.locator("nav")).to_contain_text("they are lost when the server stops")
+def test_the_log_and_the_settings(open_page: OpenPage) -> None:
+    with serve(spare=False) as server:  # the page shows the last 500 lines, and others' requests would fill them
+        server.until(state="ready")
+        page = open_page(server, "/#/server")
+        # The server of a test doesn't know where its settings come from, and lists none.
+        report = {"name": "responses_path", "value": ":memory:", "source": "command line"}
+        page.route("**/v1/settings", lambda route: route.fulfill(json={"object": "list", "data": [report]}))
+        page.reload()
+        page.get_by_role("tab", name="Log").click()
+        expect(page.get_by_role("log")).to_contain_text("fake is ready")
+        page.get_by_label("Least level").select_option("error")
+        expect(page.get_by_role("log")).not_to_contain_text("fake is ready")
+        page.get_by_role("tab", name="Settings").click()
+        page.get_by_label("Find a setting").fill("responses path")
+        expect(page.get_by_role("row", name="responses_path")).to_contain_text(":memory:")
+        expect(page.locator("nav")).to_contain_text("they are lost when the server stops")
 
 
 def test_a_server_that_may_not_download_says_so(scripted: Server, open_page: OpenPage) -> None:

@@ -57,6 +57,7 @@ export function ChatPage({ id, leaf, model, models, ready, onModel, onOpen, onCh
   const addFiles = useRef();
   const scroller = useRef();
   const atEnd = useRef(true);
+  const branch = useRef(null); // the one that a button has just chosen: its id, and the label of the button
 
   useEffect(() => {
     let current = true;
@@ -94,6 +95,13 @@ export function ChatPage({ id, leaf, model, models, ready, onModel, onOpen, onCh
     const box = scroller.current;
     if (atEnd.current) box.scrollTop = box.scrollHeight;
   });
+  useEffect(() => { // the button is another one now
+    const chosen = branch.current;
+    const buttons = chosen && document.getElementById(`branches-${chosen.id}`);
+    if (!buttons) return;
+    (buttons.querySelector(`[aria-label="${chosen.label}"]:enabled`) ?? buttons.querySelector("button:enabled")).focus();
+    branch.current = null;
+  });
   const onScroll = () => {
     const box = scroller.current;
     atEnd.current = box.scrollHeight - box.scrollTop - box.clientHeight < 80;
@@ -108,6 +116,7 @@ export function ChatPage({ id, leaf, model, models, ready, onModel, onOpen, onCh
 
   const ask = async (input, parent, on = shown) => {
     setProblem(null);
+    const byKeyboard = document.activeElement?.matches(":focus-visible");
     if (!model) return report("There is no model that can answer. The page Server shows what is here.");
     let fields;
     try {
@@ -123,6 +132,7 @@ export function ChatPage({ id, leaf, model, models, ready, onModel, onOpen, onCh
       setConversation(target);
       onOpen(target.id);
       if (!on) onChange();
+      if (byKeyboard) document.querySelector(".composer textarea").focus(); // the button that was pressed is gone
       return node;
     } catch (error) {
       return report(error.message + (error.code === "store_full" ? MAKE_ROOM : ""));
@@ -140,6 +150,10 @@ export function ChatPage({ id, leaf, model, models, ready, onModel, onOpen, onCh
     const input = node.input.map((item) =>
       item.role === "user" ? { ...item, content: [...item.content.filter((part) => part.type !== "input_text"), { type: "input_text", text }] } : item);
     return ask(input, shown.parentOf(node));
+  };
+  const select = (node, label) => {
+    branch.current = { id: node.id, label };
+    onOpen(shown.id, node.id);
   };
   const answerCall = (node, calls) => ask(calls, node.id);
   const stop = () => running && shown.stop(running).catch((error) => report(error.message));
@@ -179,11 +193,11 @@ export function ChatPage({ id, leaf, model, models, ready, onModel, onOpen, onCh
       <${IconButton} icon="sliders" label="Settings of this chat" aria-expanded=${drawer} onClick=${() => setDrawer(!drawer)} />
     </header>
     <div class="content">
-      <div class="thread" ref=${scroller} onScroll=${onScroll}>
+      <div class="thread" ref=${scroller} tabindex="0" role="region" aria-label="Messages" onScroll=${onScroll}>
         <div class="messages" role="log" aria-label="Conversation" aria-live="off">
           ${!id && ready && html`<${Welcome} model=${model} />`}
           ${path.map((node) => html`<${Turn} key=${node.key ?? node.id} node=${node} conversation=${shown} version=${shown.version} last=${node === last}
-            onRetry=${retry} onEdit=${edit} onSelect=${(other) => onOpen(shown.id, other.id)} onResults=${answerCall} />`)}
+            onRetry=${retry} onEdit=${edit} onSelect=${select} onResults=${answerCall} />`)}
         </div>
         <p class="hidden" role="status">${running ? "The model is answering." : last ? "The answer is complete." : ""}</p>
       </div>
@@ -217,10 +231,11 @@ function Turn({ node, conversation, last, onRetry, onEdit, onSelect, onResults }
   const running = isRunning(node);
   const text = node.output.filter((item) => item?.type === "message").map(textOf).join("\n\n");
   const calls = node.output.filter((item) => item?.type === "function_call" || item?.type === "custom_tool_call");
-  const branches = siblings.length > 1 && html`<span class="branches" role="group" aria-label="Branches">
-    <${IconButton} icon="left" label="Previous branch" disabled=${place === 0} onClick=${() => onSelect(siblings[place - 1])} />
+  const step = (icon, label, other) => html`<${IconButton} icon=${icon} label=${label} disabled=${!other} onClick=${() => onSelect(other, label)} />`;
+  const branches = siblings.length > 1 && html`<span class="branches" role="group" aria-label="Branches" id=${`branches-${node.id}`}>
+    ${step("left", "Previous branch", siblings[place - 1])}
     <span>${place + 1} / ${siblings.length}</span>
-    <${IconButton} icon="right" label="Next branch" disabled=${place === siblings.length - 1} onClick=${() => onSelect(siblings[place + 1])} />
+    ${step("right", "Next branch", siblings[place + 1])}
   </span>`;
   return html`
     ${node.input.map((item) => html`<${Question} item=${item} locked=${running || node.conversation} onEdit=${(changed) => onEdit(node, changed)} />`)}
@@ -242,6 +257,9 @@ function Turn({ node, conversation, last, onRetry, onEdit, onSelect, onResults }
 
 function Question({ item, locked, onEdit }) {
   const [edits, setEdits] = useState(false);
+  const [gaveUp, setGaveUp] = useState(false);
+  const box = useRef();
+  useEffect(() => { if (gaveUp && !edits) box.current.querySelector("button:last-child").focus(); }, [edits]);
   if (item.type === "function_call_output" || item.type === "custom_tool_call_output") {
     return html`<details class="tool" open><summary><${Icon} name="tool" /> Result</summary><pre tabindex="0">${typeof item.output === "string" ? item.output : JSON.stringify(item.output, null, 2)}</pre></details>`;
   }
@@ -249,11 +267,12 @@ function Question({ item, locked, onEdit }) {
   if (edits) {
     const onDone = (changed) => {
       setEdits(false);
+      setGaveUp(!changed);
       if (changed) onEdit(changed);
     };
     return html`<${Edit} text=${text} onDone=${onDone} />`;
   }
-  return html`<article class="question" aria-label="Your message">
+  return html`<article class="question" aria-label="Your message" ref=${box}>
     ${(item.content ?? []).map((part) => html`<${Part} part=${part} />`)}
     ${!locked && item.role === "user" && html`<footer><${CopyButton} text=${text} label="Copy message" /><${IconButton} icon="edit" label="Edit message" onClick=${() => setEdits(true)} /></footer>`}
   </article>`;
@@ -338,7 +357,18 @@ function Results({ calls, onDone }) {
 function Drawer({ settings, onChange, onClose }) {
   const set = (name) => (event) => onChange({ [name]: event.target.value });
   const count = useMemo(() => Object.values(settings).filter((value) => value !== "" && value !== undefined).length, [settings]);
-  return html`<aside class="drawer" aria-label="Settings of this chat">
+  const box = useRef();
+  useLayoutEffect(() => {
+    const before = document.activeElement;
+    box.current.querySelector("header button").focus();
+    return () => before?.focus();
+  }, []);
+  const onKeyDown = (event) => {
+    if (event.key !== "Escape") return;
+    event.stopPropagation(); // it would stop an answer
+    onClose();
+  };
+  return html`<aside class="drawer" aria-label="Settings of this chat" ref=${box} onKeyDown=${onKeyDown}>
     <header><h2>Settings</h2><${IconButton} icon="close" label="Close the settings" onClick=${onClose} /></header>
     <label>System prompt<textarea rows="4" value=${settings.instructions ?? ""} onInput=${set("instructions")} placeholder="None"></textarea></label>
     <div class="grid">

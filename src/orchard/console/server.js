@@ -40,7 +40,7 @@ export function ServerPage({ models, onModels, showMenu }) {
     <div class="tabs" role="tablist" aria-label="Parts of the server" onKeyDown=${onKeyDown}>
       ${TABS.map((name) => html`<button type="button" role="tab" id=${`tab-${name}`} aria-selected=${name === tab} aria-controls="panel" tabindex=${name === tab ? 0 : -1} onClick=${() => setTab(name)}>${name}</button>`)}
     </div>
-    <div class="body" role="tabpanel" id="panel" aria-labelledby=${`tab-${tab}`}>
+    <div class="body" role="tabpanel" id="panel" tabindex="0" aria-labelledby=${`tab-${tab}`}>
       <${Problem} error=${problem} />
       ${tab === "Models" && html`<${Models} models=${models} health=${health} onChange=${() => Promise.all([readHealth(), onModels()])} />`}
       ${tab === "Requests" && html`<${Requests} />`}
