@@ -305,6 +305,20 @@ def test_conversations_are_found_renamed_exported_and_deleted(open_page: OpenPag
         assert len(httpx.get(f"{server.url}/v1/conversations").json()["data"]) == 1
 
 
+def test_a_store_in_memory_says_so_to_everybody(
+    demo: Server, scripted: Server, locked: Server, open_page: OpenPage
+) -> None:
+    note = "they are lost when the server stops"
+    expect(open_page(scripted).locator("nav")).to_contain_text(note)
+    page = open_page(locked)
+    enter_key(page, "the-key")  # which doesn't read the settings
+    expect(page.locator("nav")).to_contain_text(note)
+    page = open_page(demo)
+    with page.expect_response("**/health"):
+        page.reload()
+    expect(page.locator("nav")).not_to_contain_text(note)
+
+
 def test_a_full_store_says_so(open_page: OpenPage) -> None:
     with serve(spare=False, responses_max_bytes=250_000) as server:
         server.until(state="ready")

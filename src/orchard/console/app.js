@@ -94,8 +94,7 @@ function App() {
 
   useEffect(() => {
     refreshModels();
-    // Only an admin key reads the settings: others aren't told.
-    call("/v1/settings").then(({ data }) => setForgets(data.some((each) => each.name === "responses_path" && each.value === ":memory:")), () => {});
+    call("/health").then(({ responses }) => setForgets(responses === "memory"), () => {});
     const onShow = () => !document.hidden && refreshModels();
     document.addEventListener("visibilitychange", onShow);
     return () => document.removeEventListener("visibilitychange", onShow);

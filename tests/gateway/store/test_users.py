@@ -170,8 +170,10 @@ def test_health_without_a_key_is_the_status_alone(locked: Server, server: Server
     for key in (None, "wrong"):
         assert ask(locked, key, "GET", "/health").json() == {"status": "healthy"}
     for key in (ANN, ROOT):
-        assert ask(locked, key, "GET", "/health").json()["models"]["fake"]
-    assert ask(server, None, "GET", "/health").json()["models"]["fake"]
+        health = ask(locked, key, "GET", "/health").json()
+        assert health["models"]["fake"]
+        assert health["responses"] == "file"
+    assert ask(server, None, "GET", "/health").json()["responses"] == "memory"
 
 
 def signed(callers: Callers, key: bytes, salt: str | None = None, client: tuple[str, int] = ("::1", 7)) -> Request:

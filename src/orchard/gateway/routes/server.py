@@ -18,6 +18,7 @@ from orchard.gateway.metrics.counters import WINDOW_SECONDS
 from orchard.gateway.recent_logs import RECENT
 from orchard.gateway.routes import console, docs
 from orchard.gateway.routes.app_state import AppState
+from orchard.gateway.store.database import MEMORY
 
 # Some of Ollama's clients look for this text.
 _OLLAMA = "Ollama is running"
@@ -73,7 +74,8 @@ def _add_health_routes(routes: APIRouter, site: AppState) -> None:
         much of a model is loaded, or how much of its requests is done, if it reports that; `reason` is why a model
         failed, `restarts` how often its process died. `memory` says, in bytes, what the device has, what is free, what
         other programs use, what all models together may take at most (`limit_bytes`) and now (`budget_bytes`), and why
-        it isn't more; a model's `memory` is what it holds.
+        it isn't more; a model's `memory` is what it holds. `responses` says where responses and conversations
+        are stored: in a `file`, or in `memory`, until the server stops.
         If the server needs keys, a caller without one gets only the status.
         """
         if not http.state.caller.known:
@@ -87,6 +89,7 @@ def _add_health_routes(routes: APIRouter, site: AppState) -> None:
             "loaded_model": (loaded.entry.base or loaded.entry.id) if loaded else None,
             "loaded_adapter": site.adapter_of(loaded.entry) if loaded else None,
             "memory": pool.memory_status.as_json(),
+            "responses": "memory" if site.settings.responses_path == MEMORY else "file",
             "models": {name: model.status.health_report() for name, model in pool.models.items()},
         }
 
