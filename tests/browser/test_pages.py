@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from orchard.config import ModelSettings
 from tests.browser.conftest import OpenPage, ask
@@ -219,7 +219,6 @@ def test_the_log_and_the_settings(open_page: OpenPage) -> None:
         page.get_by_role("tab", name="Settings").click()
         page.get_by_label("Find a setting").fill("responses path")
         expect(page.get_by_role("row", name="responses_path")).to_contain_text(":memory:")
-        expect(page.locator("nav")).to_contain_text("they are lost when the server stops")
 
 
 def test_a_server_that_may_not_download_says_so(scripted: Server, open_page: OpenPage) -> None:
@@ -236,7 +235,29 @@ def test_snippets_have_this_servers_address_and_model(demo: Server, open_page: O
     entry = page.locator("details.client", has_text="config.toml")
     expect(entry).to_contain_text(f'base_url = "{demo.url}/v1"')
     expect(entry).to_contain_text('model = "demo-vision"')
-    for name in ("Chat Completions", "Responses", "Messages (Anthropic)"):
+    for name in ("Chat Completions", "Responses", "Messages (Anthropic)", "Ollama"):
         page.locator("summary", has_text=name).first.click()
         page.get_by_role("button", name=f"Test {name}").click()
         expect(page.locator("details.client", has_text=name).first.get_by_role("status")).to_contain_text("Works, in")
+
+
+def test_snippets_name_models_of_every_kind_that_are_here(scripted: Server, open_page: OpenPage) -> None:
+    kinds = {"embeddings": "my-vectors", "rerank": "my-order", "transcription": "my-ears", "speech": "my-voice"}
+    kinds |= {"image": "my-brush", "text": "org/my-words"}
+    page = open_page(scripted)
+
+    def other_models(route: Route) -> None:
+        (fake,) = route.fetch().json()["data"]
+        data = [{**fake, "id": name, "root": name, "kind": kind} for kind, name in kinds.items()]
+        for each in data[:-1]:
+            each["architecture"] = {"input_modalities": ["text"], "output_modalities": ["other"]}
+        route.fulfill(json={"object": "list", "data": data})
+
+    page.route("**/v1/models", other_models)
+    page.goto(f"{scripted.url}/#/connect")
+    page.reload()
+    expect(page.get_by_label("Model of the snippets")).to_have_value("org/my-words")
+    expect(page.locator("details.client pre", has_text="my-words").first).to_be_attached()
+    snippets = "\n".join(page.locator("details.client pre").all_text_contents())
+    assert all(name in snippets for name in kinds.values())
+    assert not re.search(r"\bdemo|MiniLM|bge-|Qwen3|FLUX|127\.0\.0\.1:8000", snippets)

@@ -13,6 +13,7 @@ const origin = location.origin;
 const APIS = [
   ["Chat Completions", "/v1/chat/completions", (model) => ({ model, messages: [{ role: "user", content: QUESTION }] }), (answer) => answer.choices[0].message.content],
   ["Responses", "/v1/responses", (model) => ({ model, input: QUESTION, store: false }), (answer) => answer.output.filter((item) => item.type === "message").map((item) => item.content[0].text).join("")],
+  ["Ollama", "/api/chat", (model) => ({ model, stream: false, messages: [{ role: "user", content: QUESTION }] }), (answer) => answer.message.content],
   ["Messages (Anthropic)", "/v1/messages", (model) => ({ model, max_tokens: 500, messages: [{ role: "user", content: QUESTION }] }), (answer) => answer.content.filter((block) => block.type === "text").map((block) => block.text).join("")],
 ];
 
@@ -39,15 +40,23 @@ function readClients(text) {
 const nameOf = (token) =>
   (token.text ?? "").replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/[*`]/g, "").split(/[.:,]\s|[.:,]$/)[0];
 
+// The documentation's models of other kinds.
+const EXAMPLES = [
+  ["embeddings", /(sentence-transformers\/)?all-MiniLM-L6-v2/g],
+  ["rerank", /bge-reranker-v2-m3/g],
+  ["transcription", /demo-whisper/g],
+  ["speech", /mlx-community\/Qwen3-TTS-[\w.-]+/g],
+  ["image", /black-forest-labs\/FLUX[\w.-]+/g],
+];
+
 // The snippets, with a model that is here in place of the documentation's.
 function adapt(token, models, model) {
   const text = token.raw.replaceAll("http://127.0.0.1:8000", origin);
   if (token.type !== "code") return text;
-  const other = (kind, name) => models.find((each) => each.kind === kind)?.id ?? name;
-  return text
-    .replace(/\bdemo\b(?!-)/g, () => model?.id ?? "demo")
-    .replaceAll("sentence-transformers/all-MiniLM-L6-v2", other("embeddings", "sentence-transformers/all-MiniLM-L6-v2"))
-    .replaceAll("bge-reranker-v2-m3", other("rerank", "bge-reranker-v2-m3"));
+  return EXAMPLES.reduce(
+    (changed, [kind, names]) => changed.replace(names, (name) => models.find((each) => each.kind === kind)?.id ?? name),
+    text.replace(/\bdemo\b(?!-)/g, () => model?.id ?? "demo"),
+  );
 }
 
 const inside = (href, children) => (/^https?:/.test(href) ? html`<a href=${href} target="_blank" rel="noopener noreferrer">${children}</a>` : children);
@@ -74,7 +83,7 @@ export function ConnectPage({ models, model, showMenu }) {
       <section class="card" aria-labelledby="addresses">
         <h2 id="addresses">Addresses</h2>
         <table class="facts"><tbody>
-          ${[["OpenAI", `${origin}/v1`], ["Anthropic", origin], ["Azure OpenAI", origin], ["Model", current?.id ?? ""]].map(([name, value]) => html`<tr><th scope="row">${name}</th><td><code>${value}</code></td><td><${CopyButton} text=${value} label=${`Copy ${name}`} /></td></tr>`)}
+          ${[["OpenAI", `${origin}/v1`], ["Anthropic", origin], ["Azure OpenAI", origin], ["Ollama", origin], ["Model", current?.id ?? ""]].map(([name, value]) => html`<tr><th scope="row">${name}</th><td><code>${value}</code></td><td><${CopyButton} text=${value} label=${`Copy ${name}`} /></td></tr>`)}
         </tbody></table>
         <p class="note">${getKey() ? "This server asks for a key: put yours in the place of none." : "This server needs no key. Most clients insist on one: any value works."}</p>
       </section>
