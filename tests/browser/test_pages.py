@@ -9,7 +9,7 @@ from playwright.sync_api import Page, Route, expect
 from orchard.config import ModelSettings
 from tests.browser.conftest import OpenPage, ask
 from tests.support.hub import run_hub
-from tests.support.model_folders import make_model
+from tests.support.model_folders import make_model, some_weights
 from tests.support.serving import Server, serve
 
 AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
@@ -158,6 +158,8 @@ def test_a_hidden_page_asks_for_nothing(scripted: Server, open_page: OpenPage) -
 
 def test_models_are_pinned_unloaded_and_loaded(demo: Server, open_page: OpenPage) -> None:
     page = open_page(demo, "/#/server")
+    share = page.get_by_role("row", name="demo-whisper").get_by_role("progressbar", name="that all models may take")
+    assert 0 < float(share.get_attribute("value") or 0) < float(share.get_attribute("max") or 0)
     for pinned in (True, False):
         page.get_by_role("button", name="Pin demo-whisper").click()
         expect(page.get_by_role("button", name="Pin demo-whisper", pressed=pinned)).to_be_visible()
@@ -186,6 +188,7 @@ def test_a_request_is_seen_and_cancelled(scripted: Server, open_page: OpenPage) 
 def test_a_model_is_downloaded(open_page: OpenPage, tmp_path: Path) -> None:
     with run_hub() as hub:
         hub.repos["org/tiny"] = make_model(tmp_path / "hub")
+        (hub.repos["org/tiny"] / "model.safetensors").write_bytes(some_weights(5000))  # the hub holds large files back
         hub.uses["org/tiny"] = "text-generation"
         env = {**hub.env, "HF_HOME": str(tmp_path), "HF_HUB_CACHE": str(tmp_path / "cache")}
         models = (ModelSettings(model_path="demo", on_demand=True),)
@@ -197,9 +200,17 @@ def test_a_model_is_downloaded(open_page: OpenPage, tmp_path: Path) -> None:
             page.get_by_label("id of a model on the Hub").fill("tiny")
             page.keyboard.press("Enter")
             row = page.get_by_role("table", name="Models of the Hub").get_by_role("row", name="org/tiny")
-            expect(row).to_contain_text(re.compile(r"chat\d+ Byes"))
+            expect(row).to_contain_text(re.compile(r"chat[\d.]+ kByes"))
+            hub.goes_on.clear()
             page.get_by_role("button", name="Download org/tiny").click()
+            expect(page.get_by_role("progressbar", name="Download of org/tiny")).to_be_visible()
+            page.get_by_role("tab", name="Log").click()  # and back: the bar is still there
+            page.get_by_role("tab", name="Models").click()
+            expect(page.get_by_role("progressbar", name="Download of org/tiny")).to_be_visible()
+            hub.goes_on.set()
             expect(page.locator(".download")).to_contain_text("done")
+            page.get_by_label("id of a model on the Hub").fill("tiny")
+            page.keyboard.press("Enter")
             expect(row).to_contain_text("here")
             expect(page.get_by_role("button", name="Load org/tiny", exact=True)).to_be_visible()
 

@@ -1,6 +1,6 @@
 // What the server does: models, requests, speed, caches, its log and its settings.
 
-import { html, useEffect, useMemo, useRef, useState } from "./vendor/preact.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/preact.js";
 import { call } from "./api.js";
 import { bytes, IconButton, Notice, usePolling } from "./ui.js";
 
@@ -100,7 +100,7 @@ function Models({ models, health, onChange }) {
             <td>${model.kind}</td>
             <td class="right">${bytes(model.size_bytes)}${fits ? "" : html`<p class="note">too large for this server</p>`}</td>
             <td><span class=${`state ${state}`}>${state}</span>${about?.percent != null && MOVING.includes(state) ? html` <progress max="100" value=${about.percent} aria-label=${`${model.id} ${state}`}></progress>` : ""}</td>
-            <td class="right">${about?.memory?.weights ? bytes(heldBy(about)) : ""}</td>
+            <td class="right">${about?.memory?.weights ? html`${bytes(heldBy(about))}${memory?.limit_bytes ? html` <progress max=${memory.limit_bytes} value=${heldBy(about)} aria-label=${`${bytes(heldBy(about))} of the ${bytes(memory.limit_bytes)} that all models may take`}></progress>` : ""}` : ""}</td>
             <td class="right actions">${state === "ready" && html`<button type="button" aria-pressed=${pinned} aria-label=${`Pin ${model.id}`} onClick=${() => act(model.id, pinned ? "unpin" : "pin")}>${pinned ? "Pinned" : "Pin"}</button>`}
               ${state === "ready"
               ? html`<button type="button" disabled=${Boolean(busy[model.id])} aria-label=${`Unload ${model.id}`} onClick=${() => act(model.id, "unload")}>Unload</button>`
@@ -113,14 +113,17 @@ function Models({ models, health, onChange }) {
     <${Download} memory=${memory} onDone=${onChange} />`;
 }
 
+let downloads = []; // that this page has begun: they go on while another page is shown
+
 function Download({ memory, onDone }) {
   const [id, setId] = useState("");
   const [found, setFound] = useState(null);
   const [isSearching, setSearching] = useState(false);
-  const [running, setRunning] = useState([]);
+  const [running, setRunning] = useState(downloads);
   const [problem, setProblem] = useState(null);
   const path = (name) => `/v1/models/${encodeURIComponent(name)}/download`;
   const put = (status) => setRunning((before) => [...before.filter((each) => each.id !== status.id), status]);
+  useLayoutEffect(() => { downloads = running; }, [running]);
   const begin = async (name) => {
     setProblem(null);
     try {
