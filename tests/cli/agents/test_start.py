@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from orchard.cli.agents.profiles import AGENTS, Target
+from orchard.cli.agents.start import list_agents
 from orchard.cli.endpoint import ModelCard
 from tests.support.command import clean, orchard, refused
 from tests.support.serving import FAKE, Server, serve
@@ -71,6 +72,18 @@ def test_the_list_says_what_is_installed_and_how_the_others_are(home: Path) -> N
     assert lines.keys() == AGENTS.keys()
     assert lines["claude"].split()[1:] == ["Claude", "Code", str(home / "bin" / "claude")]
     assert lines["pi"].rstrip().endswith(f"to install: {AGENTS['pi'].installation}")
+
+
+def test_a_narrow_terminal_shows_whole_commands(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    list_agents()
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 40
+    text = "".join(line[23:].strip() for line in lines)  # the last column
+    assert AGENTS["pi"].installation.replace(" ", "") in text.replace(" ", "")
 
 
 def test_an_agent_gets_its_variables_and_arguments_and_gives_its_exit_code(home: Path, server: Server) -> None:

@@ -41,6 +41,9 @@ _FREE_PORT = "http://127.0.0.1:PORT"
 def list_agents() -> None:
     """Print which agents there are, where they are installed, and how the others are installed."""
     table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")  # whole commands and paths, to copy
     for name, agent in AGENTS.items():
         table.add_row(name, Text(agent.title), Text(shutil.which(agent.program) or f"to install: {agent.installation}"))
     Console(width=None if sys.stdout.isatty() else 1000).print(table)
