@@ -10,7 +10,7 @@ import typer
 from msgspec.structs import replace
 
 from orchard.cli import run
-from orchard.cli.models.pull import fetch_missing
+from orchard.cli.models.pull import fetch_missing, pull_model
 from orchard.cli.own_server import open_server
 from orchard.core.errors import OrchardError
 from tests.cli.test_chat import SLOW, reader
@@ -97,7 +97,7 @@ def test_a_missing_model_is_downloaded_once(hub: Hub, hub_cache: Path, capsys: p
 
 
 def test_the_question_before_a_download_says_how_large_it_is(
-    hub: Hub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Hub, hub_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[str] = []
 
@@ -111,7 +111,8 @@ def test_the_question_before_a_download_says_how_large_it_is(
     with pytest.raises(typer.Abort):
         fetch_missing("org/tiny", sure=False)
     size = sum(file.stat().st_size for file in hub.files("org/tiny").values())
-    assert asked == [f"org/tiny is not on this machine. Download {size} bytes?"]
+    assert asked == [f"Download {size} bytes?"]
+    assert capsys.readouterr().err == "org/tiny is not on this machine.\n"
     assert hub.sent() == []
 
 
@@ -119,6 +120,33 @@ def test_without_a_terminal_nothing_is_downloaded_unasked(hub: Hub, hub_cache: P
     with pytest.raises(OrchardError, match="org/tiny is not on this machine; --yes downloads it"):
         fetch_missing("org/tiny", sure=False)
     assert hub.sent() == []
+
+
+def test_a_tag_of_ollama_is_said_to_be_another_file(
+    hub: Hub, hub_cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repo = "mlx-community/Llama-3.2-3B-Instruct-4bit"
+    hub.repos[repo] = hub.repos["org/tiny"]
+    try:
+        assert fetch_missing("Llama3.2:3b", sure=True) == repo
+        assert f"'Llama3.2:3b' is {repo} here; Ollama's file" in capsys.readouterr().err
+        pull_model("llama3.2:3B")
+        assert f"'llama3.2:3B' is {repo} here; Ollama's file" in capsys.readouterr().err
+        pull_model(f"https://huggingface.co/{repo}")
+        assert "Ollama" not in capsys.readouterr().err
+    finally:
+        del hub.repos[repo]
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [("DEMO", "demo"), ("demo:latest", "demo"), ("Demo-Vision", "demo-vision"), ("ORG/Tiny", "org/tiny")],
+)
+def test_names_in_another_case_need_no_server(hub: Hub, hub_cache: Path, name: str, model: str) -> None:
+    fetch_missing("org/tiny", sure=True)
+    hub.asked.clear()
+    assert fetch_missing(name, sure=False) == model
+    assert hub.asked == []
 
 
 def test_a_model_that_is_whole_but_cannot_be_served_is_not_downloaded_again(hub: Hub, hub_cache: Path) -> None:

@@ -51,7 +51,7 @@ def print_hub_models(words: Sequence[str], settings: Settings) -> None:
 def recommend_models(settings: Settings) -> None:
     """Print which models to take on this machine for each use. Raise OrchardError if MLX doesn't work."""
     budget, memory = _models_budget(settings)
-    print(f"Models may take {decimal(budget)} of {decimal(memory)} here. The choice is of {catalogue.DATE}.")
+    print_line(f"Models may take {decimal(budget)} of {decimal(memory)} here. The choice is of {catalogue.DATE}.")
     models = [
         _ModelRow(use, model.names[0], model.repo)
         for use in catalogue.USES

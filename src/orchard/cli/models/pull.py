@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from contextlib import suppress
 
 import typer
 from rich import progress
@@ -11,11 +12,13 @@ from rich.filesize import decimal
 
 from orchard.cli.config import configured_path
 from orchard.cli.models.gguf_import import offer_import, offer_stored
+from orchard.cli.word_wrap import print_line
+from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.models import catalogue, hub_info
 from orchard.gateway.models.download import download_model
 from orchard.gateway.models.model_files import FolderReader
-from orchard.gateway.models.registry import resolve_model
+from orchard.gateway.models.registry import Registry, resolve_model
 from orchard.gateway.models.sources import BUNDLED, source_of
 
 
@@ -25,13 +28,14 @@ def pull_model(repo: str, revision: str | None = None) -> None:
     if repo in BUNDLED:
         print(f"{repo} is bundled with Orchard: there is nothing to download")
         return
-    repo = catalogue.find_repo(repo) or repo
+    named, repo = repo, catalogue.find_repo(repo) or repo
+    _tell_other_file(named, repo)
     folder = _download(repo, revision)
     try:
         files = FolderReader().read(folder)
     except ValueError as error:
         raise OrchardError("model_failed", f"{repo} is in {folder}, but can't be served: {error}") from None
-    typer.echo(f"{repo} is here: {files.kind}, {decimal(files.size_bytes)} in {folder}")
+    print_line(f"{repo} is here: {files.kind}, {decimal(files.size_bytes)} in {folder}")
 
 
 def fetch_missing(name: str, *, sure: bool) -> str:
@@ -43,6 +47,8 @@ def fetch_missing(name: str, *, sure: bool) -> str:
     try:
         resolve_model(path)
     except OrchardError as error:
+        with suppress(OrchardError):  # its name in another case
+            return Registry.from_settings(Settings()).find_local(path).id
         if imported := offer_stored(name, sure=sure):
             return imported
         repo = source_of(path).repo
@@ -53,16 +59,23 @@ def fetch_missing(name: str, *, sure: bool) -> str:
             raise error from None  # it is whole, and can't be served
     else:
         return path
+    _tell_other_file(name, repo)
     if not sure:
         if not sys.stdin.isatty():
             message = f"{repo} is not on this machine; --yes downloads it ({decimal(size)})"
             raise OrchardError("model_not_found", message)
-        if ":" in name:
-            typer.echo(f"'{name}' is {repo} here; Ollama's file of this name is quantised in another way.", err=True)
-        if not typer.confirm(f"{repo} is not on this machine. Download {decimal(size)}?", default=True, err=True):
+        print_line(f"{repo} is not on this machine.", sys.stderr)
+        if not typer.confirm(f"Download {decimal(size)}?", default=True, err=True):
             raise typer.Abort
     _download(repo, None)
     return repo
+
+
+def _tell_other_file(name: str, repo: str) -> None:
+    """Say on stderr that a tag of Ollama's library stands for another file here."""
+    if ":" in name and "/" not in name:
+        text = f"'{name}' is {repo} here; Ollama's file of this name is quantised in another way."
+        print_line(text, sys.stderr)
 
 
 def _download(repo: str, revision: str | None) -> str:
