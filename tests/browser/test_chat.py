@@ -204,6 +204,28 @@ def test_a_tool_is_called_and_answered(demo: Server, open_page: OpenPage) -> Non
     expect(page.locator(".tool")).to_have_count(2)
 
 
+def test_the_settings_are_sent_and_reasoning_is_folded(demo: Server, open_page: OpenPage) -> None:
+    page = open_page(demo)
+    page.get_by_label("Model", exact=True).select_option("demo")
+    page.get_by_role("button", name="Settings of this chat").click()
+    page.get_by_label("System prompt").fill("Be brief.")
+    page.get_by_label("Temperature").fill("0.5")
+    page.get_by_role("combobox", name="Reasoning").select_option("high")
+    page.get_by_role("button", name="Close the settings").click()
+    with page.expect_request("**/v1/responses") as asked:
+        ask(page, "What is 12 + 30?")
+    sent = asked.value.post_data_json
+    assert (sent["instructions"], sent["temperature"], sent["reasoning"]) == ("Be brief.", 0.5, {"effort": "high"})
+    thought = page.locator(".answer details.reasoning")
+    expect(thought.locator("p")).to_be_hidden()
+    thought.locator("summary").click()
+    expect(thought.locator("p")).to_be_visible()
+    page.reload()
+    expect(thought.locator("p")).to_be_hidden()
+    page.get_by_role("button", name="Settings of this chat").click()
+    expect(page.get_by_label("System prompt")).to_have_value("Be brief.")  # the browser keeps them
+
+
 def test_a_schema_shapes_the_answer_and_a_wrong_one_is_refused(demo: Server, open_page: OpenPage) -> None:
     page = open_page(demo)
     page.get_by_label("Model", exact=True).select_option("demo")
