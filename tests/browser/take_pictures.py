@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import tempfile
 from pathlib import Path
 from threading import Thread
 
@@ -20,7 +21,11 @@ MODELS = ("demo", "demo-vision", "demo-whisper")
 def main() -> None:
     """Take them all, light and dark."""
     models = [resolve_model(name) for name in MODELS]
-    with serve(models, spare=False) as server, sync_playwright() as playwright:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serve(models, spare=False, responses_path=f"{folder}/responses.db") as server,
+        sync_playwright() as playwright,
+    ):
         for name in MODELS:
             server.until(name, state="ready")
         Thread(target=_keep_busy, args=(server,), daemon=True).start()

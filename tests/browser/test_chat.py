@@ -121,6 +121,14 @@ def test_an_answer_goes_on_while_the_page_is_reloaded(scripted: Server, open_pag
     assert answers(page)[0].count("word") == 60
 
 
+def test_the_speed_is_that_of_an_answer_that_took_time(scripted: Server, open_page: OpenPage) -> None:
+    page = open_page(scripted)
+    ask(page, "At once.")
+    expect(page.locator(".answer > footer").last).not_to_contain_text("tokens/s")
+    ask(page, script(text="word ", pieces=10, interval=0.1))
+    expect(page.locator(".answer > footer").last).to_contain_text("tokens/s")
+
+
 def test_a_failure_is_shown_and_can_be_tried_again(scripted: Server, open_page: OpenPage) -> None:
     page = open_page(scripted)
     page.get_by_role("textbox", name="Message", exact=True).fill(script(text="x", fail="internal"))

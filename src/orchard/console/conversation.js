@@ -211,10 +211,10 @@ export class Conversation {
       case "response.completed":
       case "response.incomplete":
       case "response.failed": {
-        const seconds = (performance.now() - node.firstToken) / 1000;
+        const seconds = (performance.now() - node.firstToken) / 1000; // of a short answer, all pieces may come at once
         const { input } = node;
         Object.assign(node, event.response, { input });
-        if (seconds > 0) node.speed = node.usage?.output_tokens / seconds;
+        if (seconds > 0.5) node.speed = node.usage?.output_tokens / seconds;
         break;
       }
       case "error":
