@@ -96,6 +96,31 @@ def test_a_stream(server: Server) -> None:
     assert chat(server, previous_response_id=result["response_id"])["output"]
 
 
+def test_a_stream_says_how_far_the_load_and_the_prompt_are() -> None:
+    slow = replace(FAKE, id="slow", path=json.dumps({"seconds": 0.6, "steps": 3}), on_demand=True)
+    with serve([slow], keep_alive_interval=0.05) as server:
+        script = json.dumps({"pieces": 1, "text": "ab", "interval": 0.3})
+        told = read_events(ask(server, model="slow", input=script, stream=True))
+    types = list(dict.fromkeys(event["type"] for event in told))
+    assert types == [
+        *("chat.start", "model_load.start", "model_load.progress", "model_load.end"),
+        *("prompt_processing.start", "prompt_processing.progress", "prompt_processing.end"),
+        *("message.start", "message.delta", "message.end", "chat.end"),
+    ]
+    shares = [event["progress"] for event in told if event["type"] == "model_load.progress"]
+    assert shares == sorted({*shares})
+    assert all(0 <= share <= 1 for share in shares)
+    assert {event["progress"] for event in told if event["type"] == "prompt_processing.progress"} == {0}
+
+
+def test_a_load_that_fails_late_is_an_error_in_the_stream() -> None:
+    broken = replace(FAKE, id="broken", path=json.dumps({"seconds": 0.6, "end": "it is broken"}), on_demand=True)
+    with serve([broken], keep_alive_interval=0.05) as server:
+        told = read_events(ask(server, model="broken", input="Hi", stream=True))
+    types = [event["type"] for event in told if event["type"] != "model_load.progress"]
+    assert types == ["chat.start", "model_load.start", "error", "chat.end"]
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_failures(server: Server, stream: bool) -> None:
     refused = ask(server, model="fake", input=json.dumps({"refuse": "overloaded"}), stream=stream)

@@ -99,7 +99,7 @@ class EventResponse(Response):
         return Response(answer(collected), headers=summary_header(collected.summary), media_type=self._whole_type)
 
     async def _send_stream(self, encoder: Encoder, scope: Scope, receive: Receive, send: Send) -> None:
-        events = await self._stream.next(self._keep_alive)
+        events = await self._stream.next(self._wait_seconds())
         if events and isinstance(events[0], Failed):
             await error_response(scope, events[0].error())(scope, receive, send)
             return
@@ -108,13 +108,21 @@ class EventResponse(Response):
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         more = True
         while more:
-            body = encoder.encode(events) if events else _keep_alive_bytes(encoder, self._stream.waits_for())
+            body = encoder.encode(events) if events else await self._pause_body(encoder)
             more = not (events and isinstance(events[-1], Finished | Failed))
             if not more:
                 body = await self._finish_body(body)
             await send({"type": "http.response.body", "body": body, "more_body": more})
             if more:
-                events = await self._stream.next(self._keep_alive)
+                events = await self._stream.next(self._wait_seconds())
+
+    def _wait_seconds(self) -> float:
+        """Return how long a stream waits for events before it sends something else."""
+        return self._keep_alive
+
+    async def _pause_body(self, encoder: Encoder) -> bytes:
+        """Return the bytes that a stream sends while there are no events."""
+        return _keep_alive_bytes(encoder, self._stream.waits_for())
 
     async def _finish_body(self, body: bytes) -> bytes:
         """Return the bytes of the end of a stream; subclasses first do what must precede the end."""

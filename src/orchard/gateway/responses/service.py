@@ -26,7 +26,7 @@ from orchard.dialects.openai.responses.seal import Unseal, unseal, unseal_nothin
 from orchard.gateway.caller import Caller
 from orchard.gateway.media.resolver import MediaResolver, unresolved_media
 from orchard.gateway.pool.pool import Pool
-from orchard.gateway.replies.event_response import EventResponse, not_stored_header, summary_header
+from orchard.gateway.replies.event_response import Encoder, EventResponse, not_stored_header, summary_header
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.responses.background import Run, unpack_events
 from orchard.gateway.responses.stored import StoredCompletions, StoredConversations
@@ -326,6 +326,15 @@ class ResponseForm(Protocol):
         """Return the body of a response that is not streamed."""
         ...
 
+    @property
+    def progress_seconds(self) -> float | None:
+        """After so many seconds without events, the stream says how far it is; None: there is nothing to say."""
+        ...
+
+    async def report_progress(self) -> bytes:
+        """Return the server-sent events that say how far the response is; empty if there is nothing new."""
+        ...
+
 
 BeginForm = Callable[[], ResponseForm]
 
@@ -396,6 +405,12 @@ class _AnswerInAnotherForm(_Answer):
     def _restart(self) -> None:
         super()._restart()
         self._form = self._begin_form()
+
+    def _wait_seconds(self) -> float:
+        return min(self._keep_alive, self._form.progress_seconds or self._keep_alive)
+
+    async def _pause_body(self, encoder: Encoder) -> bytes:
+        return await self._form.report_progress() or await super()._pause_body(encoder)
 
     async def _finish_body(self, body: bytes) -> bytes:
         unkept = await self._responses.keep(self._caller, self._call, self._encoder)

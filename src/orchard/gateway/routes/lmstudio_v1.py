@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from orchard.core.errors import OrchardError
 from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.dialects.common.json_body import invalid_field
-from orchard.dialects.lmstudio.chat.encode import LMStudioChatEncoder
+from orchard.dialects.lmstudio.chat.encode import ChatProgress, LMStudioChatEncoder
 from orchard.dialects.lmstudio.chat.parse import parse
 from orchard.dialects.lmstudio.chat.schema import BODY
 from orchard.dialects.lmstudio.models import (
@@ -57,8 +57,18 @@ def add_lmstudio_v1_routes(routes: APIRouter, site: AppState) -> None:
             raise invalid_field("reasoning", f"must be 'off' or left out: model '{model.entry.id}' does not think.")
         is_loaded = model.state.shown == "ready"
 
+        async def prompt_share() -> float | None:
+            live = next((one for one in await model.live_requests() if one.id == call.request.id), None)
+            return (live.read_tokens or 0) / live.prompt_tokens if live and live.prompt_tokens else None
+
+        progress = ChatProgress(
+            load_seconds=None if is_loaded else lambda: model.load_seconds,
+            load_share=lambda: model.status.progress if model.state.shown == "loading" else None,
+            prompt_share=prompt_share,
+        )
+
         def begin_form() -> LMStudioChatEncoder:
-            return LMStudioChatEncoder(model.entry.id, begun_at, lambda: None if is_loaded else model.load_seconds)
+            return LMStudioChatEncoder(model.entry.id, begun_at, progress)
 
         call = replace(call, request=chat.limit(call.request))
         return await site.responses.answer(caller, call, begin_form)

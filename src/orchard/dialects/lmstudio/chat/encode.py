@@ -3,7 +3,7 @@
 The events are named, and the last one repeats the whole answer.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from orchard.dialects.lmstudio.speed import Speed, measure_speed
 
 Fields = dict[str, Any]
 
+_PROGRESS_SECONDS = 1.0
 _json = msgspec.json.Encoder().encode
 
 
@@ -50,19 +51,31 @@ class LMStudioChat(Struct, frozen=True, kw_only=True):
         return replace(request, task=task, overflow="drop")
 
 
+class ChatProgress(Struct, frozen=True):
+    """How far an answer is before its first token: shares are from 0 to 1, or None while they are not known.
+
+    `load_seconds` returns how long the model's load took, once the answer has begun; None: it was loaded before.
+    """
+
+    load_seconds: Callable[[], float | None] | None
+    load_share: Callable[[], float | None]
+    prompt_share: Callable[[], Awaitable[float | None]]
+
+
 class LMStudioChatEncoder:
     """Encodes one stream of events, and has the whole answer at its end.
 
-    `model` is the id of the model. `begun_at`: the monotonic clock's time when the request came. `load_seconds` returns
-    how long the model's load took, once the answer has begun; None: it was loaded before.
+    `model` is the id of the model. `begun_at`: the monotonic clock's time when the request came.
     """
 
-    def __init__(self, model: str, begun_at: float, load_seconds: Callable[[], float | None]) -> None:
-        self._model = model
+    def __init__(self, model: str, begun_at: float, progress: ChatProgress) -> None:
+        self._model = {"model_instance_id": model}
         self._begun_at = begun_at
-        self._load_seconds = load_seconds
+        self._progress = progress
+        self._last_share: float | None = None
         self._loaded_in: float | None = None
-        self._reads_prompt: bool | None = None  # None: the stream has not begun
+        self._is_open = False
+        self._reads_prompt: bool | None = None  # None: the answer has not begun
         self._items: list[tuple[str, list[str]]] = []
         self._used = events.Usage(0, 0)
         self._speed = Speed(0.0, None, 0.0)
@@ -79,6 +92,26 @@ class LMStudioChatEncoder:
         """Return the body of a non-streamed response."""
         return _json(self._result(response_id))
 
+    @property
+    def progress_seconds(self) -> float | None:
+        """After so many seconds without events, the stream says how far it is; None: there is nothing to say."""
+        is_loading = self._reads_prompt is None and self._progress.load_seconds is not None
+        return _PROGRESS_SECONDS if is_loading or self._reads_prompt else None
+
+    async def report_progress(self) -> bytes:
+        """Return the server-sent events that say how far the load or the prompt is; empty if there is nothing new."""
+        if self.progress_seconds is None:
+            return b""
+        share = await self._progress.prompt_share() if self._reads_prompt else self._progress.load_share()
+        return b"".join(_encode_sse(kind, fields) for kind, fields in self._tell_progress(share))
+
+    def _tell_progress(self, share: float | None) -> Iterator[tuple[str, Fields]]:
+        yield from self._open()
+        if share is not None and share != self._last_share:
+            self._last_share = share
+            stage, named = ("prompt_processing", {}) if self._reads_prompt else ("model_load", self._model)
+            yield f"{stage}.progress", {**named, "progress": share}
+
     def _read(self, event: events.Event) -> Iterator[tuple[str, Fields]]:
         match event:
             case events.Started():
@@ -91,19 +124,24 @@ class LMStudioChatEncoder:
                 self._used, self._speed = event.usage, measure_speed(event, self._begun_at)
                 yield from self._end_item()
             case events.Failed():
-                if self._reads_prompt is None:
-                    yield "chat.start", {"model_instance_id": self._model}
+                yield from self._open()
                 yield from self._end_item()
                 yield "error", lmstudio_error_body(rename_field(event.error()))
 
+    def _open(self) -> Iterator[tuple[str, Fields]]:
+        """Begin the stream, and the load that it waits for."""
+        if not self._is_open:
+            self._is_open = True
+            yield "chat.start", self._model
+            if self._progress.load_seconds:
+                yield "model_load.start", self._model
+
     def _begin(self) -> Iterator[tuple[str, Fields]]:
-        named = {"model_instance_id": self._model}
-        yield "chat.start", named
-        self._loaded_in = self._load_seconds()
-        if self._loaded_in is not None:
-            yield "model_load.start", named
-            yield "model_load.end", {**named, "load_time_seconds": self._loaded_in}
-        self._reads_prompt = True
+        yield from self._open()
+        if self._progress.load_seconds:
+            self._loaded_in = self._progress.load_seconds() or 0.0
+            yield "model_load.end", {**self._model, "load_time_seconds": self._loaded_in}
+        self._reads_prompt, self._last_share = True, None
         yield "prompt_processing.start", {}
 
     def _add(self, kind: str, text: str) -> Iterator[tuple[str, Fields]]:
@@ -133,7 +171,7 @@ class LMStudioChatEncoder:
         if self._loaded_in is not None:
             stats["model_load_time_seconds"] = self._loaded_in
         output = [{"type": kind, "content": "".join(pieces)} for kind, pieces in self._items]
-        told = {"model_instance_id": self._model, "output": output, "stats": stats}
+        told = {**self._model, "output": output, "stats": stats}
         return told if response_id is None else {**told, "response_id": response_id}
 
 
