@@ -3,18 +3,17 @@
 import os
 import re
 import secrets
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from types import FrameType
-from typing import IO, NoReturn
+from typing import IO
 
 from orchard.cli.endpoint import ChatClient, ServerError
 from orchard.cli.serve import local_url
 from orchard.cli.settings.table import settings_by_variable
+from orchard.cli.signals import exit_on_signals
 from orchard.gateway.models import catalogue
 from orchard.gateway.models.names import lenient_spellings
 from orchard.gateway.models.registry import resolve_model
@@ -72,11 +71,6 @@ def start_server(model: str | None, options: Sequence[str] = (), keys: Sequence[
     `keys` are its API keys, of which the client sends the first; by default, it has a new one.
     """
 
-    def leave(number: int, _: FrameType | None) -> NoReturn:
-        sys.exit(128 + number)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, leave)  # otherwise the server would outlive this process
     always = ["--host", "127.0.0.1", "--port", "0", "--log-level", "error", "--shutdown-grace", "0"]
     command = [sys.executable, "-m", "orchard", "serve", *always, *options, *(["--", model] if model else ())]
     keys = keys or [secrets.token_urlsafe()]
@@ -85,7 +79,7 @@ def start_server(model: str | None, options: Sequence[str] = (), keys: Sequence[
         others |= {name for name, setting in settings_by_variable().items() if setting.scope == "named"}
     environment = {name: value for name, value in os.environ.items() if name not in others}
     environment["ORCHARD_API_KEY"] = ",".join(keys)
-    with tempfile.TemporaryFile("w+") as log:
+    with exit_on_signals(), tempfile.TemporaryFile("w+") as log:  # otherwise the server would outlive this process
         # In its own session, the server doesn't get the Ctrl-C that stops an answer here.
         server = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True, env=environment

@@ -1,11 +1,14 @@
 """`orchard import`: folders that are listed, served, made once, and deleted."""
 
+import io
 import json
 import re
+import signal
 import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from orchard.cli.models import gguf_import
 from orchard.cli.models.gguf_import import import_models, offer_import, print_stores
@@ -35,8 +38,10 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_model_of_ollama_comes_with_its_modelfile(
-    cache: Path, file: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    cache: Path, file: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(gguf_import, "Console", lambda **_: Console(file=screen, force_terminal=True, width=40))
     parameters = {"stop": ["<think>", "no token"], "temperature": 0.25, "num_ctx": 4096}
     texts = {"system": b"Be kind.", "license": b"MIT", "params": json.dumps(parameters).encode()}
     add_ollama_model(
@@ -45,6 +50,7 @@ def test_a_model_of_ollama_comes_with_its_modelfile(
     import_models("ollama", ["tiny:1b"], None, exact=False, sure=False)
     out = capsys.readouterr().err
     assert "its logits differ from the file's by " in out
+    assert "measuring the error of its logits" in screen.getvalue()
     assert "its stops 'no token' are no tokens" in out
     folder = cache / "tiny:1b"
     generation = json.loads((folder / "generation_config.json").read_text())
@@ -131,6 +137,18 @@ def test_a_killed_import_leaves_nothing(cache: Path, file: Path, monkeypatch: py
     with pytest.raises(OrchardError, match=r"the import of tiny\.Q8 broke off \(exit code 1\)"):
         import_models(str(file), [], None, exact=False, sure=False)
     assert list(cache.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_closed_terminal_leaves_nothing(
+    number: signal.Signals, cache: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handler = signal.getsignal(number)
+    monkeypatch.setattr(gguf_import, "_run_importer", lambda *_: signal.raise_signal(number))
+    with pytest.raises(SystemExit):
+        import_models(str(file), [], None, exact=False, sure=False)
+    assert list(cache.iterdir()) == []
+    assert signal.getsignal(number) is handler
 
 
 def test_another_model_keeps_its_name(cache: Path, file: Path) -> None:

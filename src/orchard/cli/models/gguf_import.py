@@ -20,6 +20,7 @@ from rich.filesize import decimal
 from orchard.cli.models import gguf_stores
 from orchard.cli.models.gguf_stores import StoredModel
 from orchard.cli.settings.values import printable_text
+from orchard.cli.signals import exit_on_signals
 from orchard.cli.word_wrap import print_line
 from orchard.core.errors import OrchardError
 from orchard.gateway.caller import environment_without_keys
@@ -64,7 +65,7 @@ def print_stores() -> None:
         for model in models:
             state = model.refusal or ("imported" if gguf.find_imported(model.files[0]) else "")
             note = f"  ({state})" if state else ""
-            print(printable_text(f"orchard import {store} {model.name}  {decimal(model.size)}{note}"))
+            print_line(printable_text(f"orchard import {store} {model.name}  {decimal(model.size)}{note}"))
     if not stores:
         print_line(
             "There are no models in the stores of Ollama and LM Studio; 'orchard import FILE' imports a GGUF file."
@@ -134,7 +135,7 @@ def import_model(model: StoredModel, bits: int | None, *, exact: bool) -> str:
             "model_failed", f"there is a model '{model.name}'{other} already; 'orchard rm {model.name}' deletes it"
         )
     try:
-        with _partial_folder(folder) as partial:
+        with exit_on_signals(), _partial_folder(folder) as partial:
             files = [str(file.absolute()) for file in model.files]
             job = ImportJob(files=files, folder=str(partial), **details, bits=bits, exact=exact)
             notes = _run_importer(job, model)
@@ -213,6 +214,8 @@ def _run_importer(job: ImportJob, model: StoredModel) -> list[str]:
                 report = msgspec.json.decode(line, type=ImportReport)
                 if report.total:
                     shown.update(bar, completed=report.done, total=report.total)
+                elif report.note:
+                    shown.columns = (progress.TextColumn(report.note),)
         except BrokenPipeError:
             pass  # its end is reported below
         finally:
