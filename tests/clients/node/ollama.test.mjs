@@ -2,11 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Ollama } from "ollama";
-import { all, ASK_WEATHER, BASE, COUNT, SUM, WEATHER, WEATHER_ABOUT, WEATHER_SCHEMA } from "./prompts.mjs";
+import { all, ASK_VERDICT, ASK_WEATHER, BASE, COUNT, SUM, WEATHER, WEATHER_ABOUT, WEATHER_SCHEMA } from "./prompts.mjs";
 
 const client = new Ollama({ host: BASE });
 const user = (content) => ({ role: "user", content });
 const shared = { model: "demo", options: { temperature: 0 } };
+const SHAPES = new URL("../../../examples/shapes.png", import.meta.url).pathname;
 const TOOL = { type: "function", function: { name: "get_weather", description: WEATHER_ABOUT, parameters: WEATHER_SCHEMA } };
 
 test("a chat", async () => {
@@ -37,6 +38,26 @@ test("a tool loop", async () => {
 test("a prompt", async () => {
   const chunks = await all(await client.generate({ ...shared, prompt: SUM, stream: true }));
   assert.match(chunks.map((chunk) => chunk.response).join(""), /42/);
+});
+
+test("structured output", async () => {
+  const format = { type: "object", properties: { verdict: { type: "boolean" } }, required: ["verdict"] };
+  const answer = await client.chat({ ...shared, messages: [user(ASK_VERDICT)], format });
+  assert.equal(typeof JSON.parse(answer.message.content).verdict, "boolean");
+});
+
+test("a picture", async () => {
+  const asked = { ...user("What is in the picture?"), images: [SHAPES] };
+  const answer = await client.chat({ ...shared, model: "demo-vision", messages: [asked] });
+  assert.match(answer.message.content, /blue square/);
+});
+
+test("keep_alive", async () => {
+  const loaded = await client.generate({ ...shared, prompt: "", keep_alive: "10m" });
+  assert.equal(loaded.done_reason, "load");
+  const [running] = (await client.ps()).models.filter((model) => model.name === "demo");
+  assert.ok(new Date(running.expires_at).getFullYear() < 9999);
+  await client.chat({ ...shared, messages: [user(SUM)], keep_alive: -1 });
 });
 
 test("models", async () => {
