@@ -5,7 +5,7 @@ import math
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -152,26 +152,27 @@ def _read_open_header(regular: BinaryIO) -> dict[str, Any]:
     return header
 
 
-def count_parameters(files: Iterable[str | Path], bits: float) -> int:
+def count_parameters(files: Iterable[str | Path], bits: float, layer_bits: Mapping[str, int]) -> int:
     """Return the number of parameters in files of weights in safetensors format; 0 if one can't be read.
 
-    `bits`: how many a quantised weight has; several of them are packed into an integer.
+    `bits`: how many a quantised weight has; several of them are packed into an integer. `layer_bits`: those of layers
+    that have others, by name.
     """
     try:
-        count = sum(_count_header(read_header(file), bits) for file in _different_files(files))
+        count = sum(_count_header(read_header(file), bits, layer_bits) for file in _different_files(files))
         return count if count < _MOST_PARAMETERS else 0
     except (OSError, ValueError, TypeError, KeyError):
         return 0
 
 
-def _count_header(header: dict[str, Any], bits: float) -> int:
+def _count_header(header: dict[str, Any], bits: float, layer_bits: Mapping[str, int]) -> int:
     count = 0.0
     for name, tensor in header.items():
         layer, _, part = name.rpartition(".")
         is_quantised = f"{layer}.scales" in header
         if name == "__metadata__" or (is_quantised and part in ("scales", "biases")):
             continue
-        packed = _PACKED_BITS / bits if is_quantised and part == "weight" else 1
+        packed = _PACKED_BITS / layer_bits.get(layer, bits) if is_quantised and part == "weight" else 1
         count += math.prod(tensor["shape"][:_MOST_DIMENSIONS]) * packed
     return round(count)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.core import model_config
-from orchard.core.model_config import absurd_size, architecture, capabilities, context_window, weight_format
+from orchard.core.model_config import absurd_size, architecture, capabilities, context_window, layer_bits, weight_format
 
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
 
@@ -137,6 +137,12 @@ def test_a_size_that_no_model_has_is_named(key: str) -> None:
 )
 def test_the_format_of_weights(config: dict[str, Any], expected: tuple[str, int]) -> None:
     assert weight_format(config) == expected
+
+
+def test_layers_may_have_bits_of_their_own() -> None:
+    odd = {"bits": 4, "group_size": 32, "a": {"bits": 8}, "b": {"bits": True}, "c": False, "d": {"bits": 0}, "e": {}}
+    assert layer_bits({"quantization": odd, "quantization_config": None}) == {"a": 8}
+    assert layer_bits({}) == {}
 
 
 def test_the_architecture() -> None:

@@ -160,15 +160,29 @@ def architecture(config: Mapping[str, Any]) -> str:
 
 def weight_format(config: Mapping[str, Any]) -> tuple[str, int]:
     """Return the format of most weights, such as "4bit" or "bf16" ("" if unknown), and how many bits a weight has."""
-    for key in ("quantization", "quantization_config"):
-        quantised = found if isinstance(found := config.get(key), dict) else {}
-        bits = quantised.get("bits")
-        if isinstance(bits, int) and not isinstance(bits, bool) and 1 <= bits <= 8:
+    for quantised in _quantization(config):
+        if bits := _bits_of(quantised):
             return f"{bits}bit", bits
     dtype = next(
         (part[key] for part in _text_parts(config) for key in _DTYPE_KEYS if isinstance(part.get(key), str)), ""
     )
     return _DTYPES.get(dtype, ("", 16))
+
+
+def layer_bits(config: Mapping[str, Any]) -> dict[str, int]:
+    """Return how many bits a weight has in the layers that config.json names, because most others have more or less."""
+    layers = (layer for quantised in _quantization(config) for layer in quantised.items())
+    return {name: bits for name, own in layers if isinstance(own, dict) and (bits := _bits_of(own))}
+
+
+def _quantization(config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found = (config.get(key) for key in ("quantization", "quantization_config"))
+    return [one for one in found if isinstance(one, dict)]
+
+
+def _bits_of(quantised: Mapping[str, Any]) -> int | None:
+    bits = quantised.get("bits")
+    return bits if isinstance(bits, int) and not isinstance(bits, bool) and 1 <= bits <= 8 else None
 
 
 def absurd_size(config: Mapping[str, Any]) -> str | None:

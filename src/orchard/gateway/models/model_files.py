@@ -13,7 +13,14 @@ import msgspec
 from msgspec import Struct
 
 from orchard import folder_files
-from orchard.core.model_config import Capability, architecture, capabilities, context_window, weight_format
+from orchard.core.model_config import (
+    Capability,
+    architecture,
+    capabilities,
+    context_window,
+    layer_bits,
+    weight_format,
+)
 from orchard.core.voices import voices
 from orchard.gateway.models.gguf import FIND, GGUF, is_gguf
 from orchard.gateway.models.pipeline_files import read_pipeline_weights
@@ -129,7 +136,7 @@ def _read_folder(folder: str) -> ModelFiles | str:
             voices(config),
             architecture=architecture(config),
             quantization=form,
-            parameters=folder_files.count_parameters(weights, bits),
+            parameters=folder_files.count_parameters(weights, bits, layer_bits(config)),
         )
     except (OSError, ValueError) as error:
         return str(error)
