@@ -26,6 +26,7 @@ _DENSE = {
 }
 _EXPERTS = {"num_experts_per_tok": 2, "moe_intermediate_size": 256}
 _QWEN3_MOE = {"num_experts": 4, "decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": True}
+_LINEAR = {"type": "linear", "factor": 8.0}
 _YARN = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 512}
 _LLAMA3 = {
     "rope_type": "llama3",
@@ -54,6 +55,7 @@ CASES = {
         "llama", {"model_type": "llama", "attention_bias": True, "mlp_bias": True, "head_dim": 128}
     ),
     "llama 3.1": Case("llama", {"model_type": "llama", "rope_theta": 500_000.0, "rope_scaling": _LLAMA3}),
+    "llama, linear": Case("llama", {"model_type": "llama", "rope_scaling": _LINEAR}),
     "llama, yarn": Case("llama", {"model_type": "llama", "rope_scaling": _YARN}),
     "mixtral": Case("llama", {"model_type": "mixtral", "num_experts_per_tok": 2, "num_local_experts": 4}, "llama"),
     "qwen2": Case("qwen2", {"model_type": "qwen2", "tie_word_embeddings": True}),
@@ -72,6 +74,11 @@ CASES = {
     ),
     "gemma3": Case(
         "gemma3", {"model_type": "gemma3_text", "sliding_window": 16, "num_hidden_layers": 7} | _GEMMA, "llama"
+    ),
+    "gemma3, linear": Case(
+        "gemma3",
+        {"model_type": "gemma3_text", "sliding_window": 16, "num_hidden_layers": 7, "rope_scaling": _LINEAR} | _GEMMA,
+        "llama",
     ),
     "phi3": Case("phi3", {"model_type": "phi3", "tie_word_embeddings": False}, "llama"),
     "phi3, longrope": Case(
@@ -199,9 +206,10 @@ def _write_metadata(writer: gguf.GGUFWriter, case: Case, config: Mapping[str, An
 def _write_scaling(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
     scaling = config.get("rope_scaling") or {}
     kind = scaling.get("type") or scaling.get("rope_type")
-    if kind == "yarn":
-        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+    if kind in ("linear", "yarn"):
+        writer.add_rope_scaling_type(gguf.RopeScalingType(kind))
         writer.add_rope_scaling_factor(scaling["factor"])
+    if kind == "yarn":
         writer.add_rope_scaling_orig_ctx_len(scaling["original_max_position_embeddings"])
     if kind == "llama3":
         writer.add_tensor("rope_freqs.weight", llama3_factors(config))
