@@ -123,6 +123,7 @@ def test_a_load_that_fails_late_is_an_error_in_the_stream() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_failures(server: Server, stream: bool) -> None:
+    server.until(state="ready")
     refused = ask(server, model="fake", input=json.dumps({"refuse": "overloaded"}), stream=stream)
     assert (refused.status_code, refused.json()["error"]["type"]) == (429, "unknown")
     failed = ask(server, model="fake", input=json.dumps({"pieces": 2, "fail": "internal"}), stream=stream)
@@ -171,6 +172,7 @@ def test_another_key_cannot_go_on(locked: Server) -> None:
 
 
 def test_models(server: Server) -> None:
+    server.until(state="ready")
     (listed,) = httpx.get(f"{server.url}/api/v1/models").json()["models"]
     assert (listed["key"], listed["type"], listed["format"]) == ("fake", "llm", "mlx")
     assert listed["loaded_instances"] == [{"id": "fake", "config": {"context_length": 1000}}]
