@@ -94,9 +94,9 @@ def test_two_callers_have_the_same_rows(ann: int, ben: int, rows: int, more: int
 def test_short_requests_of_two_callers_get_equal_turns(rows: int, ann: int, ben: int) -> None:
     """`ann` and `ben`: how many requests of each come for each that ends."""
     works = [
-        work for n, sender in ((ann, ANN), (ben, BEN)) for work in stream("normal", 400 * n, 1 / n, 5, 6, sender=sender)
+        work for n, sender in ((ann, ANN), (ben, BEN)) for work in stream("normal", 200 * n, 1 / n, 5, 6, sender=sender)
     ]
-    world = played(Limits(rows, 10**9, 64, 256), works, 400)
+    world = played(Limits(rows, 10**9, 64, 256), works, 200)
     done = {sender: sum(work.generated for work in works if work.sender is sender) for sender in (ANN, BEN)}
     assert abs(done[ANN] - done[BEN]) <= 6 * rows + 6
     assert sum(work.displacements for work in world.works) <= 2
