@@ -159,7 +159,7 @@ def test_the_time_to_the_first_token_tells_nothing(sharing: Any, guessed: str) -
             found.ask(key, ROUTES[0], "Hello", guided_regex=rf"[a-z]{{1,20}}({re.escape(text)}|[0-9]+)+")
 
     with house(prompt_cache_sharing=sharing) as found:
-        for _ in range(400):
+        for _ in range(150):  # so that 0.4 and 0.6 are three standard deviations away
             texts = [f"{found.new()}{rng.sample(range(10**5), 80)}" for _ in range(2)]
             ask(ANN, texts[0])
             pair = [(texts[0], seen), (texts[1], unseen)]
