@@ -129,6 +129,7 @@ PACKAGES = {
         "gateway.media",
         "gateway.pool",
         "gateway.realtime.silero",
+        "gateway.voice",
     },
     "gateway.responses": {
         "gateway",
@@ -138,6 +139,7 @@ PACKAGES = {
         "gateway.replies",
         "gateway.store",
         "gateway.summarize",
+        "gateway.voice",
     },
     "gateway.routes": {
         "gateway",
@@ -151,9 +153,11 @@ PACKAGES = {
         "gateway.replies",
         "gateway.responses",
         "gateway.summarize",
+        "gateway.voice",
     },
     "gateway.store": {"gateway", "gateway.media"},
     "gateway.summarize": {"gateway.models", "gateway.pool", "gateway.replies"},
+    "gateway.voice": {"gateway", "gateway.media", "gateway.pool", "gateway.replies"},
 }
 # A package of more modules is hard to survey; registries, of which each file is a row of a table, may be longer.
 MOST_MODULES = 14

@@ -105,7 +105,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
 
 
 class VoiceModels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The models of a realtime session; None: the only one of its kind."""
+    """The models of spoken conversations; None: the only one of its kind."""
 
     chat: str
     transcription: str | None = None
@@ -196,8 +196,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         value_kind("voice models"),
         setting(
             "models",
-            "Names for realtime sessions, each with its models: `chat`, and if there are several of their kind "
-            "`transcription` and `speech`.",
+            "Names for realtime sessions and for chats with audio, each with its models: `chat`, and if there are "
+            "several of their kind `transcription` and `speech`.",
         ),
         when_unset("none", example="{assistant: {chat: demo, transcription: demo-whisper}}"),
     ] = {}

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,11 +11,8 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 from openai.resources.realtime.realtime import AsyncRealtimeConnection
 
-from orchard.config import VoiceModels
-from orchard.gateway.models.registry import resolve_model
 from tests.support.realtime_events import check_event, pcm, spoken
-from tests.support.serving import Server, serve
-from tests.support.speech_models import make_qwen3_tts
+from tests.support.serving import Server
 
 SPEECH = pcm(spoken("two", "four"))
 SAMPLES = 8 * 64  # of a short clause of the tiny model
@@ -24,23 +21,10 @@ SESSIONS = 4  # more of them: tests/gateway/realtime/test_session.py
 pytestmark = pytest.mark.timeout(400)  # three models are loaded at once
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("models") / "tiny-tts"
-    folder.mkdir()
-    make_qwen3_tts(folder)
-    models = [resolve_model(name) for name in ("demo", "demo-whisper", str(folder))]
-    voices = {"assistant": VoiceModels(chat="demo", transcription="demo-whisper", speech="tiny-tts")}
-    with serve(models, spare=False, max_loaded_models=3, realtime=voices) as running:
-        for model in ("demo", "demo-whisper", "tiny-tts"):
-            running.until(model, state="ready", timeout=250)
-        yield running
-
-
 @asynccontextmanager
 async def session(server: Server, model: str = "assistant", **fields: Any) -> AsyncIterator[AsyncRealtimeConnection]:
     async with (
-        AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none") as client,
+        AsyncOpenAI(base_url=f"{server.url}/v1", api_key="key-a") as client,
         client.realtime.connect(model=model) as connection,
     ):
         if fields:
@@ -70,8 +54,8 @@ def text_of(events: list[dict[str, Any]], kind: str, field: str = "delta") -> st
     return "".join(event[field] for event in events if event["type"] == kind)
 
 
-async def test_a_spoken_sum_is_answered_by_sound(server: Server) -> None:
-    async with session(server, audio={"input": {"transcription": {"model": "demo-whisper"}}}) as connection:
+async def test_a_spoken_sum_is_answered_by_sound(voice_server: Server) -> None:
+    async with session(voice_server, audio={"input": {"transcription": {"model": "demo-whisper"}}}) as connection:
         await say(connection, SPEECH)
         events = await until(connection, "response.done")
         heard = text_of(events, "conversation.item.input_audio_transcription.completed", "transcript")
@@ -97,14 +81,14 @@ async def test_a_spoken_sum_is_answered_by_sound(server: Server) -> None:
         assert text_of(events, "response.output_text.done", "text") == said
 
 
-async def test_a_function_is_called(server: Server) -> None:
+async def test_a_function_is_called(voice_server: Server) -> None:
     tool: Any = {
         "type": "function",
         "name": "get_weather",
         "description": "Get the weather of a city.",
         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
     }
-    async with session(server, tools=[tool], tool_choice="required", output_modalities=["text"]) as connection:
+    async with session(voice_server, tools=[tool], tool_choice="required", output_modalities=["text"]) as connection:
         part: Any = {"type": "input_text", "text": "What is the weather in Paris?"}
         await connection.conversation.item.create(item={"type": "message", "role": "user", "content": [part]})
         await connection.response.create()
@@ -120,8 +104,8 @@ async def test_a_function_is_called(server: Server) -> None:
         assert events[-1]["response"]["output"][0]["content"][0]["text"]
 
 
-async def test_an_interruption_and_what_was_not_heard(server: Server) -> None:
-    async with session(server, instructions="Answer at length.") as connection:
+async def test_an_interruption_and_what_was_not_heard(voice_server: Server) -> None:
+    async with session(voice_server, instructions="Answer at length.") as connection:
         part: Any = {"type": "input_text", "text": "Count from one to ten."}
         await connection.conversation.item.create(item={"type": "message", "role": "user", "content": [part]})
         await connection.response.create()
@@ -139,11 +123,11 @@ async def test_an_interruption_and_what_was_not_heard(server: Server) -> None:
 
 
 @pytest.mark.deep
-async def test_many_sessions_at_once(server: Server) -> None:
+async def test_many_sessions_at_once(voice_server: Server) -> None:
     async def hear(number: int) -> str:
         detection = {"turn_detection": None} if number % 2 else {}
         given = {"transcription": {"model": "demo-whisper"}, **detection}
-        async with session(server, audio={"input": given}, output_modalities=["text"]) as connection:
+        async with session(voice_server, audio={"input": given}, output_modalities=["text"]) as connection:
             await say(connection, SPEECH)
             if number % 2:
                 await connection.input_audio_buffer.commit()
@@ -155,9 +139,9 @@ async def test_many_sessions_at_once(server: Server) -> None:
     assert await asyncio.gather(*map(hear, range(SESSIONS))) == ["two four"] * SESSIONS
 
 
-def test_a_transcription_session(server: Server) -> None:
+def test_a_transcription_session(voice_server: Server) -> None:
     with (
-        OpenAI(base_url=f"{server.url}/v1", api_key="none") as client,
+        OpenAI(base_url=f"{voice_server.url}/v1", api_key="key-a") as client,
         client.realtime.connect(model="demo-whisper", extra_query={"intent": "transcription"}) as connection,
     ):
         assert connection.recv().type == "session.created"

@@ -50,7 +50,8 @@ class Usage(Struct, frozen=True, array_like=True):
 
     `cached_tokens`: tokens at the prompt's beginning that did not have to be prefilled. `units`: how much was made or
     read, in the task's `unit`. `accepted_prediction_tokens`: tokens of the request's prediction that are in the
-    answers; `rejected_prediction_tokens`: its other tokens, which no other number includes.
+    answers; `rejected_prediction_tokens`: its other tokens, which no other number includes. `audio_tokens`: those of
+    the sound in which answers are spoken, which no other number includes either.
     """
 
     prompt_tokens: int
@@ -60,6 +61,7 @@ class Usage(Struct, frozen=True, array_like=True):
     units: float = 0
     accepted_prediction_tokens: int = 0
     rejected_prediction_tokens: int = 0
+    audio_tokens: int = 0
 
 
 class Summary(Struct, frozen=True, array_like=True):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from orchard.config import ModelSettings, Settings, options_of
+from orchard.config import ModelSettings, Settings, VoiceModels, options_of
 from orchard.core.errors import OrchardError
 from orchard.core.request import Adapter
 from orchard.core.tasks.images import ImageOptions
@@ -441,6 +441,15 @@ def test_the_closest_names_are_told(cache: Path) -> None:
     assert "the closest names are 'demo-vision'" in refused(registry, "demo-vison").message
     assert "the closest names are 'demo-whisper'" in refused(registry, "demo-wisper").message
     assert refused(registry, "x" * 10**5).kind == "model_not_found"
+
+
+def test_the_name_of_an_assistant_is_one_of_its_chat_model(cache: Path) -> None:
+    voices = {"assistant": VoiceModels(chat="demo"), "demo-whisper": VoiceModels(chat="demo")}
+    registry = Registry.from_settings(Settings(realtime=voices))
+    assert registry.find("assistant").id == "demo"
+    assert registry.find("demo-whisper").id == "demo-whisper"
+    with pytest.raises(OrchardError, match="no model 'assistan' here"):
+        registry.find("assistan")
 
 
 def test_the_fallback_answers_for_names_that_are_not_here(cache: Path) -> None:

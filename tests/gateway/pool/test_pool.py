@@ -971,7 +971,12 @@ def test_draining_refuses_new_requests_and_cuts_old_ones(monkeypatch: pytest.Mon
         stage.pool.drain(1)
         with pytest.raises(OrchardError, match="shutting down"):
             stage.open("a")
+        spoken = Generate((Message("user", (TextPart("hi"),)),), sampling=Sampling(top_k=1000))
+        further = stage.pool.stream(Request("further", "a", spoken), goes_on=True)
         assert failure(await stage.read(running)).kind == "shutting_down"
+        assert failure(await stage.read(further)).kind == "shutting_down"
+        with pytest.raises(OrchardError, match="shutting down"):
+            stage.pool.stream(Request("late", "a", spoken), goes_on=True)
 
     play(monkeypatch, Stage({"a": {}}, 1), story)
 

@@ -46,14 +46,15 @@ def overflow_fields(summary: Summary | None) -> Fields:
 
 def usage_fields(used: Usage, summary: Summary | None = None) -> Fields:
     """Return the usage in the form of Chat Completions and Completions; its sums exclude a summary's tokens."""
+    made = used.completion_tokens + used.audio_tokens
     found: Fields = {
         "prompt_tokens": used.prompt_tokens,
-        "completion_tokens": used.completion_tokens,
-        "total_tokens": used.prompt_tokens + used.completion_tokens,
+        "completion_tokens": made,
+        "total_tokens": used.prompt_tokens + made,
         "prompt_tokens_details": {"cached_tokens": used.cached_tokens, "audio_tokens": 0},
         "completion_tokens_details": {
             "reasoning_tokens": used.reasoning_tokens,
-            "audio_tokens": 0,
+            "audio_tokens": used.audio_tokens,
             "accepted_prediction_tokens": used.accepted_prediction_tokens,
             "rejected_prediction_tokens": used.rejected_prediction_tokens,
         },

@@ -61,6 +61,11 @@ class SpeechCall(Struct, frozen=True):
         return SpeechEvents() if self.sse else SoundFile(self.media_type)
 
 
+def voice_name(voice: str | VoiceId | None) -> str | None:
+    """Return the name of a voice."""
+    return voice.id if isinstance(voice, VoiceId) else voice
+
+
 def parse(
     body: bytes, request_id: str, priority: str | None = None, *, model: str | None = None, default: str | None = None
 ) -> SpeechCall:
@@ -68,10 +73,9 @@ def parse(
     asked = BODY.decode(body, model, default)
     if not asked.input.strip():
         raise invalid_field("input", "must have more than white space.")
-    voice = asked.voice.id if isinstance(asked.voice, VoiceId) else asked.voice
     format = asked.response_format or "mp3"
     speed = 1.0 if asked.speed is None else asked.speed
-    task = Speak(asked.input, voice, asked.instructions or None, speed, format)
+    task = Speak(asked.input, voice_name(asked.voice), asked.instructions or None, speed, format)
     request = make_request(asked, request_id, task, header_priority(priority))
     return SpeechCall(request, _MEDIA_TYPES[format], asked.stream_format == "sse")
 

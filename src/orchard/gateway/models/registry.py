@@ -114,9 +114,8 @@ class Registry:
 
         Raise OrchardError: model_not_found, or invalid_request if the model has no such adapter.
         """
-        entry = (
-            self._local_model(name) or self._similar_model(name) or self._hub_model(name) or self._fallback_model(name)
-        )
+        entry = self._local_model(name) or self._chat_model(name) or self._similar_model(name)
+        entry = entry or self._hub_model(name) or self._fallback_model(name)
         if adapter is not None:
             entry = self._adapter_variant(entry, adapter)
         return entry
@@ -242,6 +241,11 @@ class Registry:
             raise ValueError(f"its draft model '{name}' can't be found: {error}") from None
         options = structs.replace(options, draft_model_path=folder)
         return structs.replace(entry, options=options, size_bytes=entry.size_bytes + files.size_bytes)
+
+    def _chat_model(self, name: str) -> ModelEntry | None:
+        """Return the chat model of the setting `realtime`'s entry of this name."""
+        voices = self._settings.realtime.get(name)
+        return self._local_model(voices.chat) if voices else None
 
     def _local_model(self, name: str) -> ModelEntry | None:
         """Return a configured model, or one on this machine, by its id or alias."""

@@ -51,6 +51,7 @@ class Pool:
         self._refilling = Timer(self._refill)
         self._watching = Timer(self._read_memory)
         self._draining = False
+        self._may_end = False  # while it is draining: running requests may still end
         self._closing = False
 
     def start(self) -> None:
@@ -116,12 +117,13 @@ class Pool:
         model = self.models.get(name)
         return model if model and model.worker else self._served_model(self.registry.find_exact(name))
 
-    def stream(self, *requests: Request) -> EventStream:
+    def stream(self, *requests: Request, goes_on: bool = False) -> EventStream:
         """Begin a request, or several as one, and return the stream of events, which the caller closes.
 
-        Raise OrchardError if one of them can't begin.
+        `goes_on`: an answer that has begun needs it, so it may begin while running requests may end (`drain`). Raise
+        OrchardError if one of them can't begin.
         """
-        if self._draining:
+        if self._draining and not (goes_on and self._may_end):
             raise failures.SHUTTING_DOWN.error()
         models = [self.find(request.model, request.adapter) for request in requests]
         for model, request in zip(models, requests, strict=True):
@@ -149,13 +151,17 @@ class Pool:
 
     def drain(self, grace: float) -> None:
         """Reject new requests from now on, and end those that still run after `grace` seconds."""
-        self._draining = True
+        self._draining = self._may_end = True
+        asyncio.get_running_loop().call_later(grace, self._end_requests)
+
+    def _end_requests(self) -> None:
+        self._may_end = False
         for model in self.models.values():
-            asyncio.get_running_loop().call_later(grace, model.requests.fail_all, failures.SHUTTING_DOWN)
+            model.requests.fail_all(failures.SHUTTING_DOWN)
 
     def stop(self) -> None:
         """End every request and every process at once; prompts that are not saved are lost."""
-        self._draining = True
+        self._draining, self._may_end = True, False
         self._close_models()
         self.processes.kill()
 

@@ -19,9 +19,9 @@ from orchard.dialects.openai.realtime.items import RealtimeItem, conversation_me
 from orchard.dialects.openai.realtime.options import AnswerOptions, format_fields
 from orchard.dialects.openai.realtime.schema import ContentPart
 from orchard.gateway.realtime.conversation import RealtimeConversation
-from orchard.gateway.realtime.requests import VoiceRequests
 from orchard.gateway.realtime.samples import FORMATS, SpeechConverter
-from orchard.gateway.spoken_text import Clause, SpokenText
+from orchard.gateway.voice.requests import VoiceRequests
+from orchard.gateway.voice.spoken_text import Clause, SpokenText
 
 Send = Callable[..., Awaitable[None]]
 Status = Literal["in_progress", "completed", "cancelled", "failed", "incomplete"]

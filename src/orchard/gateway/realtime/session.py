@@ -33,9 +33,9 @@ from orchard.gateway.http.request_context import RequestLimit, logged_request_id
 from orchard.gateway.http.websocket import Socket
 from orchard.gateway.realtime.conversation import RealtimeConversation
 from orchard.gateway.realtime.microphone import MOST_SECONDS, Microphone, TurnEnd, TurnStart
-from orchard.gateway.realtime.requests import VoiceRequests
 from orchard.gateway.realtime.response import RealtimeResponse, ResponsePlan, Send
 from orchard.gateway.realtime.samples import FORMATS
+from orchard.gateway.voice.requests import VoiceRequests
 
 log = logging.getLogger("orchard.access")
 

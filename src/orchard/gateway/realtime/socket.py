@@ -16,8 +16,8 @@ from orchard.dialects.openai.realtime.options import SessionOptions
 from orchard.dialects.openai.realtime.parse import client_event_id, parse
 from orchard.gateway.http.budget import Share
 from orchard.gateway.http.websocket import Socket
-from orchard.gateway.realtime.requests import VoiceRequests
 from orchard.gateway.realtime.session import RealtimeSession
+from orchard.gateway.voice.requests import VoiceRequests
 
 log = logging.getLogger("orchard.gateway.realtime.socket")
 

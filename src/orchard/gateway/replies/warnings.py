@@ -24,6 +24,11 @@ def unserved_tools_warning(tools: Sequence[str]) -> str:
     return f"tools that this server can't run, so the model doesn't see them: {', '.join(shown[:_MOST_SHOWN])}{more}"
 
 
+def transcription_warning(model: str, transcriber: str) -> str:
+    """Return the warning about audio of which a model reads only the transcript."""
+    return f"the audio was transcribed by {transcriber!a}, because {model[:_MOST_CHARS]!a} can't hear"
+
+
 def warn(scope: Scope, text: str) -> None:
     """Log a warning about a request, whose response gets the header."""
     log.warning("%s", text)

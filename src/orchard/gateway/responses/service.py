@@ -24,7 +24,6 @@ from orchard.dialects.openai.responses.encode import ResponseEncoder, compaction
 from orchard.dialects.openai.responses.parse import Draft
 from orchard.dialects.openai.responses.seal import Unseal, unseal, unseal_nothing
 from orchard.gateway.caller import Caller
-from orchard.gateway.media.resolver import MediaResolver, unresolved_media
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_response import Encoder, EventResponse, not_stored_header, summary_header
 from orchard.gateway.replies.event_stream import EventStream
@@ -40,6 +39,7 @@ from orchard.gateway.store.store import ResponseStore, Transaction
 from orchard.gateway.summarize import internal_request
 from orchard.gateway.summarize.dropping import count_messages_to_drop, drop_messages
 from orchard.gateway.summarize.overflow import Overflow
+from orchard.gateway.voice.hearing import Hearing
 
 log = logging.getLogger("orchard.gateway.responses.service")
 
@@ -60,9 +60,9 @@ class Responses:
     Routes reach the store only through this.
     """
 
-    def __init__(self, pool: Pool, settings: Settings, overflow: Overflow, media: MediaResolver) -> None:
+    def __init__(self, pool: Pool, settings: Settings, overflow: Overflow, hearing: Hearing) -> None:
         self.pool = pool
-        self._media = media
+        self._hearing = hearing
         self.settings = settings
         self._overflow = overflow
         self._store = ResponseStore(settings)
@@ -136,9 +136,14 @@ class Responses:
         if past.items:
             what = "what this request continues, with its input,"
             past.extent.plus(call.input).check(what, self.settings.max_body_bytes)
-        self.pool.find(call.request.model, call.request.adapter).entry.check_media(unresolved_media(call.request))
-        resolved = await self._media.resolve(call.request, past.media)
-        return replace(call, request=resolved.request, fetched_media=resolved.fetched, stored_media=past.media)
+        heard = await self._hearing.resolve(call.request, caller, past.media)
+        return replace(
+            call,
+            request=heard.request,
+            transcriber=heard.transcriber,
+            fetched_media=heard.fetched,
+            stored_media=past.media,
+        )
 
     async def count(self, caller: Caller, draft: Draft, request_id: str) -> int:
         """Return the number of tokens of a request's input. Raise OrchardError if it can't be counted."""

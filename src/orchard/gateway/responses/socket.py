@@ -20,7 +20,7 @@ from orchard.gateway.http.budget import Share
 from orchard.gateway.http.request_context import RequestLimit, logged_request_id
 from orchard.gateway.http.websocket import Socket
 from orchard.gateway.replies.event_stream import EventStream
-from orchard.gateway.replies.warnings import unserved_tools_warning
+from orchard.gateway.replies.warnings import transcription_warning, unserved_tools_warning
 from orchard.gateway.responses.service import Responses
 from orchard.gateway.store.items import Fields
 from orchard.gateway.store.media import KnownMedia, pack_item
@@ -135,6 +135,8 @@ class ResponsesSocket:
         call = await self._responses.prepare(self._caller, draft, request_id, priority, past)
         if call.unserved_tools:
             log.warning("%s", unserved_tools_warning(call.unserved_tools))
+        if call.transcriber:
+            log.warning("%s", transcription_warning(call.request.model, call.transcriber))
         encoder = ResponseEncoder(call)
         with self._responses.hold_past(call):
             stream = await self._responses.open(call)

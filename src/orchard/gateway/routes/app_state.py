@@ -9,7 +9,7 @@ from starlette.responses import Response
 from orchard.config import SettingReport, Settings
 from orchard.core.events import Collected
 from orchard.core.request import Request
-from orchard.gateway.caller import Callers
+from orchard.gateway.caller import Caller, Callers
 from orchard.gateway.http.body import BodyReader
 from orchard.gateway.http.budget import Budget
 from orchard.gateway.kept_images import KeptImages
@@ -23,9 +23,13 @@ from orchard.gateway.pool.served_model import ServedModel
 from orchard.gateway.replies.event_response import Encoder, EventResponse
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.replies.file_response import FileResponse, WritesFile
+from orchard.gateway.replies.warnings import transcription_warning, warn
 from orchard.gateway.responses.service import Responses
 from orchard.gateway.routes.disconnect import cancel_on_disconnect
 from orchard.gateway.summarize.overflow import Overflow
+from orchard.gateway.voice.hearing import Hearing
+from orchard.gateway.voice.kept_texts import KeptTexts
+from orchard.gateway.voice.requests import VoiceRequests
 
 
 class AppState:
@@ -50,13 +54,20 @@ class AppState:
         self.kept_images = KeptImages()
         self.media = MediaResolver(settings, arriving, fetcher)
         self.overflow = Overflow(pool, settings)
-        self.responses = Responses(pool, settings, self.overflow, self.media)
+        self.kept_texts = KeptTexts()
+        self.hearing = Hearing(pool, self.media, self.kept_texts, self.voice_requests)
+        self.responses = Responses(pool, settings, self.overflow, self.hearing)
         self.embeds_tokens: WeakSet[ServedModel] = WeakSet()
         """The models for which the log says that token ids came in place of texts to embed."""
 
     def adapter_of(self, entry: ModelEntry) -> str | None:
         """Return the path of a model's adapter, as mlx_vlm.server does; only its name if the server needs keys."""
         return entry.adapter if self.settings.asks_for_keys else entry.text.adapter_path
+
+    def voice_requests(self, caller: Caller, origin: Request | None = None) -> VoiceRequests:
+        """Return what makes requests for a caller's realtime session or, with `origin`, for a request of a chat."""
+        parts = self.pool, self.settings, self.media, self.upload_folder
+        return VoiceRequests(*parts, callers=self.callers, caller=caller, origin=origin)
 
     async def open(self, http: HttpRequest, request: Request) -> EventStream:
         """Begin a request once its media have arrived, and return its stream, which the caller closes.
@@ -65,11 +76,10 @@ class AppState:
         """
         request = http.state.caller.sign(request)
         if any(unresolved_media(request)):
-            # Fetch nothing for a model that doesn't exist or can't read it.
-            entry = self.pool.find(request.model, request.adapter).entry
-            entry.check_task(type(request.task))
-            entry.check_media(unresolved_media(request))
-            request = (await cancel_on_disconnect(http, self.media.resolve(request))).request
+            heard = await cancel_on_disconnect(http, self.hearing.resolve(request, http.state.caller))
+            request = heard.request
+            if heard.transcriber:
+                warn(http.scope, transcription_warning(request.model, heard.transcriber))
         return self.overflow.wrap(request, self.pool.stream(request))
 
     async def answer(

@@ -1,6 +1,7 @@
 """OpenAI's Chat Completions."""
 
 import re
+from functools import partial
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -8,14 +9,17 @@ from starlette.responses import Response
 
 from orchard.dialects.common.fields import PRIORITY_HEADER, body_schema
 from orchard.dialects.openai import stored
-from orchard.dialects.openai.chat.encode import ChatEncoder
+from orchard.dialects.openai.chat.audio import ChatAudio
+from orchard.dialects.openai.chat.encode import ChatCall, ChatEncoder
 from orchard.dialects.openai.chat.parse import parse
 from orchard.dialects.openai.chat.schema import BODY
 from orchard.dialects.openai.chat.stored import parse_stored_request
+from orchard.gateway.replies.event_response import EventResponse
 from orchard.gateway.responses.paging import OldestFirst
 from orchard.gateway.responses.stored_chat import StoredChat
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import route_options
+from orchard.gateway.voice.spoken_answer import SpokenAnswer
 
 _JSON = "application/json"
 _METADATA = re.compile(r"metadata\[(.+)\]", re.DOTALL)
@@ -72,9 +76,30 @@ def _add_stored_chat_routes(routes: APIRouter, site: AppState) -> None:
 async def answer_chat(site: AppState, http: Request, model: str | None = None) -> Response:
     """Answer a request. `model` overrides the model of the body."""
     header = http.headers.get(PRIORITY_HEADER)
-    body = await site.bodies.read(http)
-    call = parse(body, http.state.id, header, model=model, default=site.pool.only_model())
+    body, caller = await site.bodies.read(http), http.state.caller
+    find_transcript = partial(site.kept_texts.find, caller)
+    default = site.pool.only_model()
+    call = parse(body, http.state.id, header, model=model, default=default, find_transcript=find_transcript)
+    if call.audio:
+        return await _speak_answer(site, http, call, call.audio)
     if call.stored:
         asked = parse_stored_request(body)
-        return StoredChat(site.responses, await site.open(http, call.request), http.state.caller, call, asked)
+        return StoredChat(site.responses, await site.open(http, call.request), caller, call, asked)
     return await site.answer(http, call.request, ChatEncoder(call) if call.stream else call.complete)
+
+
+async def _speak_answer(site: AppState, http: Request, call: ChatCall, audio: ChatAudio) -> Response:
+    """Answer a request in text and sound."""
+    caller = http.state.caller
+    requests = site.voice_requests(caller, call.request)
+    requests.check_voice(audio.voice, "audio.voice")
+    spoken = SpokenAnswer(
+        requests,
+        await site.open(http, call.request),
+        audio.voice,
+        audio.format,
+        whole=not call.stream,
+        keep=partial(site.kept_texts.keep, caller, audio.id),
+    )
+    answer = ChatEncoder(call) if call.stream else call.complete
+    return EventResponse(spoken.stream, answer, site.settings.keep_alive_interval)

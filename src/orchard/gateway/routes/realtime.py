@@ -24,10 +24,6 @@ def add_realtime_routes(routes: APIRouter, site: AppState) -> None:
     async def hold_session(socket: WebSocket) -> None:
         """Listen, think and speak: https://developers.openai.com/api/docs/guides/realtime-websocket."""
         await asyncio.to_thread(_load_detector)
-        from orchard.gateway.realtime.requests import VoiceRequests
         from orchard.gateway.realtime.socket import RealtimeSocket
 
-        caller = socket.scope["state"]["caller"]
-        folder = site.upload_folder
-        requests = VoiceRequests(site.pool, site.settings, site.media, folder, callers=site.callers, caller=caller)
-        await RealtimeSocket(socket, requests).run()
+        await RealtimeSocket(socket, site.voice_requests(socket.scope["state"]["caller"])).run()

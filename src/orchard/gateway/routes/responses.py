@@ -10,7 +10,7 @@ from orchard.dialects.openai import stored
 from orchard.dialects.openai.responses.encode import token_count_body
 from orchard.dialects.openai.responses.parse import parse, parse_compact
 from orchard.dialects.openai.responses.schema import BODY, COMPACT_BODY
-from orchard.gateway.replies.warnings import unserved_tools_warning, warn
+from orchard.gateway.replies.warnings import transcription_warning, unserved_tools_warning, warn
 from orchard.gateway.responses.paging import NewestFirst
 from orchard.gateway.responses.socket import ResponsesSocket
 from orchard.gateway.routes.app_state import AppState
@@ -88,4 +88,6 @@ async def answer_responses(site: AppState, http: Request, model: str | None = No
     call = await cancel_on_disconnect(http, site.responses.prepare(caller, draft, http.state.id, header))
     if call.unserved_tools:
         warn(http.scope, unserved_tools_warning(call.unserved_tools))
+    if call.transcriber:
+        warn(http.scope, transcription_warning(call.request.model, call.transcriber))
     return await site.responses.answer(caller, call)

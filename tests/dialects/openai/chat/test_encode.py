@@ -18,6 +18,7 @@ from orchard.core.events import (
     Failed,
     Finished,
     Logprob,
+    Output,
     Reasoning,
     Started,
     Text,
@@ -27,6 +28,7 @@ from orchard.core.events import (
     Usage,
     collect,
 )
+from orchard.core.tasks.speak import Sound
 from orchard.dialects.openai.chat.encode import ChatCall, ChatEncoder
 from orchard.dialects.openai.chat.parse import parse
 from tests.support.examples import examples
@@ -391,3 +393,70 @@ def test_a_stream_says_what_the_whole_answer_says(events: list[Event], cuts: set
     assert gather(chunks, n) == {"choices": body["choices"], "usage": body["usage"]}
     assert {chunk["id"] for chunk in chunks} == {body["id"]}
     assert len({chunk["created"] for chunk in chunks}) == 1
+
+
+SPOKEN: dict[str, Any] = {"modalities": ["text", "audio"], "audio": {"voice": "ryan", "format": "pcm16"}}
+SOUNDS = [Output.from_struct(Sound(data)) for data in (b"\x01\x02", b"\x03\x04")]
+SPOKEN_TEXT: list[Event] = [
+    Started(5),
+    Reasoning("Hm."),
+    Text("Six. "),
+    SOUNDS[0],
+    Text("Sure."),
+    SOUNDS[1],
+    Finished(("stop",), Usage(5, 7, audio_tokens=20)),
+]
+
+
+def test_a_spoken_answer_in_chunks() -> None:
+    chunks = one_by_one(make_call(**SPOKEN, stream_options={"include_usage": True}), *SPOKEN_TEXT)
+    assert deltas(chunks) == [
+        (NO_TEXT, None),
+        ({"reasoning_content": "Hm.", "reasoning": "Hm."}, None),
+        ({"audio": {"id": "audio_12ab34cd", "transcript": "Six. "}}, None),
+        ({"audio": {"data": "AQI="}}, None),
+        ({"audio": {"transcript": "Sure."}}, None),
+        ({"audio": {"data": "AwQ="}}, None),
+        ({"audio": {"expires_at": chunks[0]["created"] + 3600}}, None),
+        ({}, "stop"),
+    ]
+    usage = chunks[-1]["usage"]
+    assert (usage["completion_tokens"], usage["total_tokens"]) == (27, 32)
+    assert usage["completion_tokens_details"]["audio_tokens"] == 20
+
+
+def test_log_probabilities_of_a_spoken_answer() -> None:
+    chosen = Logprob(token("Six", -0.5))
+    events: list[Event] = [Started(5), Text("Six", 0, (chosen,)), Text("", 0, (chosen,)), *TEXT[-1:]]
+    chunks = one_by_one(make_call(**SPOKEN, logprobs=True), *events)
+    assert [delta for delta, _ in deltas(chunks)][1:3] == [
+        {"audio": {"id": "audio_12ab34cd", "transcript": "Six"}},
+        {"audio": {"transcript": ""}},
+    ]
+    assert all(chunk["choices"][0]["logprobs"]["content"] for chunk in chunks[1:3])
+
+
+def test_a_spoken_answer_as_a_whole() -> None:
+    body = whole(make_call(**SPOKEN), *SPOKEN_TEXT)
+    (choice,) = body["choices"]
+    assert choice["message"] == {
+        "role": "assistant",
+        "content": None,
+        "refusal": None,
+        "reasoning_content": "Hm.",
+        "reasoning": "Hm.",
+        "audio": {
+            "id": "audio_12ab34cd",
+            "data": "AQIDBA==",
+            "expires_at": body["created"] + 3600,
+            "transcript": "Six. Sure.",
+        },
+    }
+
+
+def test_an_answer_without_a_text_has_no_sound() -> None:
+    for events in (CALLS, [Started(5), Reasoning("Hm."), Finished(("length",), USAGE)]):
+        message = whole(make_call(**SPOKEN), *events)["choices"][0]["message"]
+        assert (message["content"], message["audio"]) == (None, None)
+        told = [delta for delta, _ in deltas(one_by_one(make_call(**SPOKEN), *events))]
+        assert not any("audio" in delta or delta.get("content") is not None for delta in told)

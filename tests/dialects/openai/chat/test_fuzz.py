@@ -96,8 +96,9 @@ REAL: dict[str, Any] = {
     "reasoning_effort": "low",
     "chat_template_kwargs": {"a": 1},
     "reasoning": {"effort": "low", "max_tokens": 100, "exclude": False},
-    "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}},
-    "modalities": ["text"],
+    "response_format": {"type": "text", "json_schema": {"name": "a", "schema": {"type": "object"}}},
+    "modalities": ["text", "audio"],
+    "audio": {"voice": {"id": "alloy"}, "format": "pcm16"},
     "context_overflow": "summarize",
 }
 

@@ -20,6 +20,7 @@ from orchard.core.tasks.generate import (
     ToolResultPart,
     generate_task,
 )
+from orchard.dialects.openai.chat.audio import ChatAudio
 from orchard.dialects.openai.chat.encode import ChatCall
 from orchard.dialects.openai.chat.parse import parse
 from orchard.dialects.openai.chat.schema import BODY, IGNORED
@@ -498,6 +499,7 @@ def test_fields(fields: dict[str, Any], expected: dict[str, Any]) -> None:
     assert task(**fields) == Generate((HI,), **expected)
 
 
+SPOKEN: dict[str, Any] = {"modalities": ["text", "audio"], "audio": {"format": "wav"}}
 BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"model": None}, "model", "`model` is required, unless"),
     ({"model": ""}, "model", "non-empty string"),
@@ -547,7 +549,10 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
         "messages[0].content[0].type",
         "must be 'text' or 'refusal' in a message of role 'assistant'",
     ),
-    ({"messages": [{"role": "assistant", "audio": {"id": "a"}}]}, "messages[0].audio", "audio can't be read"),
+    ({"messages": [{"role": "assistant", "audio": {"id": "a"}}]}, "messages[0].audio.id", "in the last hour"),
+    ({"messages": [{"role": "assistant", "audio": {}}]}, "messages[0].audio.id", "required"),
+    ({"messages": [{"role": "assistant", "audio": {"id": "a" * 257}}]}, "messages[0].audio.id", "256"),
+    ({"messages": [{"role": "user", "audio": {"id": "a"}}]}, "messages[0].audio", "role 'assistant'"),
     ({"messages": [{"role": "assistant", "tool_calls": [{}]}]}, "messages[0].tool_calls[0].id", "required"),
     (
         {"messages": [{"role": "assistant", "tool_calls": [{"id": "c"}]}]},
@@ -716,9 +721,19 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
         "can't both be true",
     ),
     ({"response_format": "text"}, "response_format", "an object"),
-    ({"modalities": ["text", "audio"]}, "modalities", "text only"),
+    ({"modalities": ["audio"]}, "modalities", "must be ['text'] or ['text', 'audio']"),
+    ({"modalities": []}, "modalities", "must be ['text'] or ['text', 'audio']"),
+    ({"modalities": ["text", "audio"]}, "audio", "required"),
+    ({**SPOKEN, "audio": {"voice": "ryan"}}, "audio.format", "required"),
+    ({**SPOKEN, "audio": {"format": "pcm"}}, "audio.format", "'pcm16'"),
+    ({**SPOKEN, "audio": {"format": "wav", "voice": ""}}, "audio.voice", "non-empty"),
+    ({**SPOKEN, "stream": True}, "audio.format", "'pcm16' when `stream` is true"),
+    ({**SPOKEN, "n": 2}, "n", "must be 1"),
+    ({**SPOKEN, "store": True}, "store", "is not stored"),
+    ({**SPOKEN, "response_format": {"type": "json_object"}}, "response_format", "can't ask for JSON"),
+    ({**SPOKEN, "guided_json": {}}, "guided_json", "can't ask for JSON"),
     ({"modalities": ["video"]}, "modalities[0]", "one of 'audio', 'text'"),
-    ({"audio": {"voice": "alloy"}}, "audio", "text only"),
+    ({"audio": {"format": "wav"}}, "audio", "when `modalities` is ['text', 'audio']"),
     ({"moderation": {"model": "m"}}, "moderation", "no moderation"),
     ({"web_search_options": {}}, "web_search_options", "does not search the web"),
 ]
@@ -875,3 +890,44 @@ def test_images_that_can_not_be_read_are_refused(message: dict[str, Any], param:
     with pytest.raises(OrchardError) as refused:
         parse(json.dumps({"model": "m", "messages": [message]}).encode(), "req_1")
     assert refused.value.param == param
+
+
+@pytest.mark.parametrize(
+    ("fields", "audio"),
+    [
+        ({}, None),
+        ({"modalities": ["text"]}, None),
+        (SPOKEN, ChatAudio("audio_request", None, "wav")),
+        (
+            {**SPOKEN, "modalities": ["audio", "text"], "audio": {"format": "mp3", "voice": "ryan"}, "n": 1},
+            ChatAudio("audio_request", "ryan", "mp3"),
+        ),
+        (
+            {**SPOKEN, "audio": {"format": "pcm16", "voice": {"id": "alloy"}}, "stream": True, "guided_regex": "a+"},
+            ChatAudio("audio_request", "alloy", "pcm"),
+        ),
+    ],
+)
+def test_how_an_answer_is_spoken(fields: dict[str, Any], audio: ChatAudio | None) -> None:
+    body = {"model": "m", "messages": [USER], **fields}
+    assert parse(json.dumps(body).encode(), "request").audio == audio
+
+
+def test_spoken_answers_are_read_as_their_transcripts_and_each_once() -> None:
+    said = {"a": "Six.", "b": "Seven."}.get
+    whole = {"role": "assistant", "content": None, "audio": {"id": "a", "data": "AAAA", "transcript": "Nine."}}
+    more = {"role": "assistant", "content": "So:", "audio": {"id": "b"}}
+
+    def read_messages(*messages: Any) -> tuple[Message, ...]:
+        body = {"model": "m", "messages": messages}
+        return generate_task(parse(json.dumps(body).encode(), "request", find_transcript=said).request).messages
+
+    found = read_messages(USER, whole, more)
+    assert found[1:] == (
+        Message("assistant", (TextPart("Six."),)),
+        Message("assistant", (TextPart("So:"), TextPart("Seven."))),
+    )
+    for again in ({"role": "assistant", "audio": {"id": "a"}}, {"role": "assistant", "audio": {"id": "c"}}):
+        with pytest.raises(OrchardError) as refused_again:
+            read_messages(whole, again)
+        assert refused_again.value.param == "messages[1].audio.id"

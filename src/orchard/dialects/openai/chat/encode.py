@@ -10,6 +10,7 @@ from orchard.core import events
 from orchard.core.request import Request
 from orchard.core.tasks.generate import generate_task
 from orchard.dialects.common.output import escape_line_ends, hex_id
+from orchard.dialects.openai.chat.audio import SECONDS, ChatAudio, sound_delta
 from orchard.dialects.openai.output import (
     DONE,
     SYSTEM_FINGERPRINT,
@@ -26,7 +27,7 @@ _json = msgspec.json.Encoder().encode
 
 
 class ChatCall(Struct, frozen=True):
-    """A parsed body. `stored`: the answer is stored.
+    """A parsed body. `stored`: the answer is stored. `audio`: how it is spoken; None: it isn't.
 
     `legacy_functions`: the caller gave `functions`, so a call is a `function_call`. `custom_tools`: the names of the
     tools that take free text.
@@ -35,6 +36,7 @@ class ChatCall(Struct, frozen=True):
     request: Request
     stream: bool
     stored: bool = False
+    audio: ChatAudio | None = None
     include_usage: bool = False
     legacy_functions: bool = False
     custom_tools: frozenset[str] = frozenset()
@@ -65,14 +67,22 @@ class ChatCall(Struct, frozen=True):
         created = int(time.time()) if created is None else created
         return {
             **self.common_fields("chat.completion", created, result.summary),
-            "choices": [self._choice_fields(index, choice) for index, choice in enumerate(result.choices)],
+            "choices": [
+                self._choice_fields(index, choice, result.outputs, created)
+                for index, choice in enumerate(result.choices)
+            ],
             "usage": usage_fields(result.usage, result.summary),
         }
 
-    def _choice_fields(self, index: int, choice: events.Choice) -> Fields:
+    def _choice_fields(
+        self, index: int, choice: events.Choice, sounds: Sequence[events.Output], created: int
+    ) -> Fields:
         message: Fields = {"role": "assistant", "content": choice.text, "refusal": None}
         if choice.tool_calls and not choice.text:
             message["content"] = None
+        if self.audio:
+            message["content"] = None
+            message["audio"] = self.audio.fields(choice.text, sounds, created) if choice.text else None
         if choice.reasoning:
             message["reasoning_content"] = message["reasoning"] = choice.reasoning
         calls = [self._tool_call_fields(call) for call in choice.tool_calls]
@@ -113,6 +123,8 @@ class ChatEncoder:
         # By choice: the index and the arguments so far of a custom tool's call. Its input is sent when it is complete.
         self._custom: dict[int, tuple[int, str]] = {}
         self._has_logprobs = generate_task(call.request).top_logprobs is not None
+        self._first_content = None if call.audio else ""
+        self._has_audio = False
         self._encode_common_fields()
 
     def _encode_common_fields(self, summary: events.Summary | None = None) -> None:
@@ -138,14 +150,19 @@ class ChatEncoder:
         chunk = b""
         match event:
             # Fast path: nearly all chunks are of this kind.
-            case events.Text() if event.text and not (event.choice in self._without_role or self._has_logprobs):
+            case events.Text() if event.text and not (
+                event.choice in self._without_role or self._has_logprobs or self._call.audio
+            ):
                 self._without_answer.discard(event.choice)
                 chunk = self._heads[event.choice] + b'{"content":' + _json(event.text) + b"}" + self._tail
             case events.Text(text, choice, drawn):
                 shown = {"content": logprob_entries(drawn), "refusal": None} if self._has_logprobs and drawn else None
                 if text or shown:
                     self._without_answer.discard(choice)
-                    chunk = self._encode_delta(choice, {"content": text}, first="", logprobs=shown)
+                    delta = self._transcript_delta(text) if self._call.audio else {"content": text}
+                    chunk = self._encode_delta(choice, delta, first=self._first_content, logprobs=shown)
+            case events.Output():
+                chunk = self._encode_delta(event.choice, {"audio": sound_delta(event)})
             case events.Reasoning(text, choice) if text:
                 chunk = self._encode_delta(choice, {"reasoning_content": text, "reasoning": text})
             case events.ToolStart():
@@ -160,6 +177,13 @@ class ChatEncoder:
             case events.Started(summary=events.Summary() as summary):
                 self._encode_common_fields(summary)
         return chunk
+
+    def _transcript_delta(self, text: str) -> Fields:
+        """Return what a piece of text adds to a spoken answer, whose first delta has the id."""
+        assert self._call.audio
+        begin = {} if self._has_audio else {"id": self._call.audio.id}
+        self._has_audio = True
+        return {"audio": begin | {"transcript": text}}
 
     def _encode_delta(
         self, choice: int, delta: Fields, *, first: str | None = None, logprobs: Fields | None = None, reason: str = ""
@@ -206,7 +230,11 @@ class ChatEncoder:
 
     def _encode_end(self, choice: int, reason: str) -> bytes:
         before = self._encode_custom_input(choice)
+        if self._has_audio:
+            before += self._encode_delta(choice, {"audio": {"expires_at": self.created + SECONDS}})
         # If the choice has only reasoning, its content has been null so far.
         is_null = choice in self._without_answer and choice not in self._without_role
-        delta = {"content": ""} if is_null else {}
-        return before + self._encode_delta(choice, delta, first="", reason=self._call.finish_reason(reason))
+        delta = {"content": ""} if is_null and not self._call.audio else {}
+        return before + self._encode_delta(
+            choice, delta, first=self._first_content, reason=self._call.finish_reason(reason)
+        )

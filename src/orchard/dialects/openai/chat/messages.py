@@ -1,7 +1,7 @@
 """Turn the messages of a Chat Completions body into those of a `core.request.Request`."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from orchard.core.media import MediaOptions, MediaPart
 from orchard.core.tasks import generate
@@ -38,13 +38,24 @@ _OTHER_NAMES = {
 }
 
 
+FindTranscript = Callable[[str], str | None]
+
+
+def find_no_transcript(id_: str) -> None:
+    """Find no transcript of a spoken answer."""
+
+
 class MessageReader:
     """Reads messages in order. Remembers the calls that later results refer to."""
 
-    def __init__(self, free_form: FreeForm, options: MediaOptions) -> None:
-        """`options` says how the model reads media."""
+    def __init__(
+        self, free_form: FreeForm, options: MediaOptions, find_transcript: FindTranscript = find_no_transcript
+    ) -> None:
+        """`options` says how the model reads media; `find_transcript` returns what a spoken answer said, by its id."""
         self._free_form = free_form
         self._options = options
+        self._find_transcript = find_transcript
+        self._spoken: set[str] = set()
         # A tool's result names its call by id; the result of a legacy function names it by the function's name.
         self._calls: dict[str, dict[str | None, str]] = {"tool": {}, "function": {}}
         self._numbers = itertools.count()
@@ -60,6 +71,8 @@ class MessageReader:
 
     def _read_message(self, message: wire.Message, where: str) -> generate.Message:
         parts: tuple[generate.Part, ...]
+        if message.audio and message.role != "assistant":
+            raise invalid_field(f"{where}.audio", "is only allowed in a message of role 'assistant'.")
         match message.role:
             case "assistant":
                 parts = self._read_assistant_parts(message, where)
@@ -70,11 +83,11 @@ class MessageReader:
         return generate.Message(_ROLES[message.role], parts, message.name or None)
 
     def _read_assistant_parts(self, message: wire.Message, where: str) -> tuple[generate.Part, ...]:
-        if message.audio is not None:
-            raise invalid_field(f"{where}.audio", "is not supported: audio can't be read here.")
         reasoning = message.reasoning_content or message.reasoning
         parts: list[generate.Part] = [generate.ReasoningPart(reasoning)] if reasoning else []
         parts += self._read_content(message, where)
+        if message.audio and (said := self._read_spoken(message.audio.id, f"{where}.audio.id")):
+            parts.append(generate.TextPart(said))
         if message.refusal:
             parts.append(generate.TextPart(message.refusal))
         for i, made in enumerate(message.tool_calls or ()):
@@ -84,6 +97,17 @@ class MessageReader:
             arguments = self._free_form.arguments_json(call.arguments, f"{where}.function_call.arguments")
             parts.append(generate.ToolCallPart(call_id, call.name, arguments))
         return tuple(parts)
+
+    def _read_spoken(self, id_: str, where: str) -> str:
+        """Return the transcript of an earlier answer, each only once, so that a small body can't become a large one."""
+        if id_ in self._spoken:
+            raise invalid_field(where, "must be that of another answer than those of the messages before.")
+        self._spoken.add(id_)
+        said = self._find_transcript(id_)
+        if said is None:
+            why = "must be that of an answer that was spoken to the same API key in the last hour, of which this server"
+            raise invalid_field(where, f"{why} keeps the transcript. Send the transcript as `content` instead.")
+        return said
 
     def _read_tool_call(self, call: wire.ToolCall, where: str) -> generate.ToolCallPart:
         self._calls["tool"][call.id] = call.id

@@ -6,10 +6,12 @@ from orchard.core.tasks.generate import Generate, Grammar, Tool
 from orchard.dialects.common.fields import header_priority, make_request
 from orchard.dialects.common.json_body import FreeForm, invalid_field, refuse_fields, require
 from orchard.dialects.common.media import media_options
+from orchard.dialects.common.output import hex_id
 from orchard.dialects.common.tools import Tools
 from orchard.dialects.openai.chat import schema as wire
+from orchard.dialects.openai.chat.audio import ChatAudio
 from orchard.dialects.openai.chat.encode import ChatCall
-from orchard.dialects.openai.chat.messages import MessageReader
+from orchard.dialects.openai.chat.messages import FindTranscript, MessageReader, find_no_transcript
 from orchard.dialects.openai.fields import (
     answer_grammar,
     answer_sampling,
@@ -19,31 +21,42 @@ from orchard.dialects.openai.fields import (
     template_args,
     token_limit,
 )
+from orchard.dialects.openai.speech import voice_name
 from orchard.dialects.openai.tools import add_custom_tool
 
 T = TypeVar("T")
 
 _UNSUPPORTED = {
-    "audio": "this server answers with text only",
     "moderation": "this server runs no moderation",
     "web_search_options": "this server does not search the web",
 }
 
 
+_JSON_GRAMMARS = ("json_object", "json_schema")
+
+
 def parse(
-    body: bytes, request_id: str, priority: str | None = None, *, model: str | None = None, default: str | None = None
+    body: bytes,
+    request_id: str,
+    priority: str | None = None,
+    *,
+    model: str | None = None,
+    default: str | None = None,
+    find_transcript: FindTranscript = find_no_transcript,
 ) -> ChatCall:
-    """Read the body of a request; `priority` is from its header.
+    """Read the body of a request; `priority` is from its header, `find_transcript` finds what spoken answers said.
 
     The model is `model`, which the URL names, else the body's, else `default`. Raise OrchardError (invalid_request),
     whose `param` names the field to blame.
     """
     decoded = wire.BODY.decode(body, model, default)
     turn = decoded.priority or header_priority(priority)
+    task = _chat_task(decoded, find_transcript)
     return ChatCall(
-        request=make_request(decoded, request_id, _chat_task(decoded), turn, decoded.context_overflow),
+        request=make_request(decoded, request_id, task, turn, decoded.context_overflow),
         stream=bool(decoded.stream),
         stored=bool(decoded.store),
+        audio=_chat_audio(decoded, task, f"audio_{hex_id(request_id)}"),
         include_usage=include_usage(decoded.stream, decoded.stream_options),
         legacy_functions=bool(decoded.functions),
         custom_tools=frozenset(
@@ -52,14 +65,33 @@ def parse(
     )
 
 
-def _chat_task(body: wire.Body) -> Generate:
+def _chat_audio(body: wire.Body, task: Generate, id_: str) -> ChatAudio | None:
+    """Return how the answer is spoken; None: it isn't. Raise OrchardError if an answer like this can't be."""
+    wanted = {"text"} if body.modalities is None else set(body.modalities)
+    if wanted not in ({"text"}, {"text", "audio"}):
+        raise invalid_field("modalities", "must be ['text'] or ['text', 'audio'].")
+    if "audio" not in wanted:
+        if body.audio is not None:
+            raise invalid_field("audio", "is only allowed when `modalities` is ['text', 'audio'].")
+        return None
+    audio = require(body.audio, "audio")
+    if body.stream and audio.format != "pcm16":
+        raise invalid_field("audio.format", "must be 'pcm16' when `stream` is true.")
+    if task.n > 1:
+        raise invalid_field("n", "must be 1 when the answer is spoken.")
+    if body.store:
+        raise invalid_field("store", "must be false when the answer is spoken: sound is not stored.")
+    if task.grammar and task.grammar.kind in _JSON_GRAMMARS:
+        raise invalid_field(task.grammar.param, "can't ask for JSON when the answer is spoken.")
+    return ChatAudio(id_, voice_name(audio.voice), "pcm" if audio.format == "pcm16" else audio.format)
+
+
+def _chat_task(body: wire.Body, find_transcript: FindTranscript) -> Generate:
     refuse_fields(body, _UNSUPPORTED)
-    if body.modalities is not None and set(body.modalities) != {"text"}:
-        raise invalid_field("modalities", "must be ['text']: this server answers with text only.")
     if body.top_logprobs and not body.logprobs:
         raise invalid_field("top_logprobs", "is only allowed when `logprobs` is true.")
     free_form = FreeForm()
-    messages = MessageReader(free_form, media_options(body)).read(body.messages)
+    messages = MessageReader(free_form, media_options(body), find_transcript).read(body.messages)
     tools, must_call = _choose_tools(body, free_form)
     form = answer_grammar(body, _response_grammar(body.response_format, free_form), free_form)
     variables, budget, hidden = _thinking_options(body, free_form)

@@ -20,6 +20,7 @@ from orchard.dialects.openai.fields import (
     StreamOptions,
     VideoUrl,
 )
+from orchard.dialects.openai.speech import VoiceId, VoiceName
 from orchard.dialects.openai.tools import InputGrammar
 
 MAX_MESSAGES = 8192
@@ -89,6 +90,12 @@ class ToolCall(Struct):
     custom: CustomCall | None = None
 
 
+class AudioReference(Struct):
+    """A spoken answer, by its id; what else clients send of it is ignored."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=256)]
+
+
 class Message(Struct):
     """One turn; which fields make sense depends on the role. `images` are Ollama's."""
 
@@ -103,7 +110,7 @@ class Message(Struct):
     function_call: FunctionCall | None = None
     prefix: bool | None = None
     images: Annotated[list[NonEmpty], Meta(max_length=MAX_PARTS)] | None = None
-    audio: Refused = None
+    audio: AudioReference | None = None
 
 
 Messages = Annotated[list[Message], Meta(min_length=1, max_length=MAX_MESSAGES)]
@@ -211,6 +218,13 @@ class Prediction(Struct):
     content: str | Annotated[list[PredictedPart], Meta(max_length=MAX_PARTS)]
 
 
+class AudioFields(Struct):
+    """How the answer is spoken."""
+
+    format: Literal["wav", "aac", "mp3", "flac", "opus", "pcm16"]
+    voice: VoiceName | VoiceId | None = None
+
+
 class Body(ConversationFields, kw_only=True):
     """A Chat Completions request."""
 
@@ -245,7 +259,7 @@ class Body(ConversationFields, kw_only=True):
     response_format: ResponseFormat | None = None
     prediction: Prediction | None = None
     modalities: Annotated[list[Literal["text", "audio"]], Meta(max_length=MAX_MODALITIES)] | None = None
-    audio: Refused = None
+    audio: AudioFields | None = None
     moderation: Refused = None
     web_search_options: Refused = None
 

@@ -45,7 +45,7 @@ class ResponseCall(Struct, frozen=True):
     `hex` is the part that the ids of the response and its items share. `fixed_fields` are the fields of the response
     that never change, `input` the items of the input, as they are stored. `fetched_media` are the media of the input
     that were fetched, by URL, and `stored_media` those of stored items, by digest. `unserved_tools`: the types of tools
-    that are left out.
+    that are left out. `transcriber`: the model that has transcribed the audio of the input, if any.
     """
 
     request: Request
@@ -55,6 +55,7 @@ class ResponseCall(Struct, frozen=True):
     fixed_fields: Fields
     input: list[Fields]
     unserved_tools: tuple[str, ...] = ()
+    transcriber: str = ""
     fetched_media: Mapping[str, MediaPart] = {}
     stored_media: Mapping[str, bytes] = {}
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.gateway.spoken_text import MAX_CLAUSE_CHARS, SpokenText
+from orchard.gateway.voice.spoken_text import MAX_CLAUSE_CHARS, SpokenText
 
 
 def said(*pieces: str) -> list[str]:

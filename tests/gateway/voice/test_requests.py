@@ -11,7 +11,7 @@ from orchard.config import Settings
 from orchard.dialects.openai.realtime.schema import Transcription
 from orchard.gateway.caller import ANYONE
 from orchard.gateway.media.upload_folder import UploadFolder
-from orchard.gateway.realtime.requests import VoiceRequests
+from orchard.gateway.voice.requests import VoiceRequests
 
 
 async def test_a_turn_that_is_cancelled_before_it_is_written_leaves_nothing_open(

@@ -1,0 +1,1 @@
+"""Voices for conversations: what is heard is transcribed, and what is answered is spoken."""
