@@ -4,6 +4,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +25,7 @@ from orchard.dialects.openai.realtime.schema import EVENTS, Transcription
 from orchard.gateway.caller import ANYONE
 from orchard.gateway.http.budget import Budget, Share
 from orchard.gateway.http.request_context import RequestLimit
+from orchard.gateway.realtime import session
 from orchard.gateway.realtime.session import MOST_TRANSCRIPTIONS, RealtimeSession
 from tests.support.realtime_events import SESSION_RATE, appends, check_event, pcm, spoken
 
@@ -115,7 +117,7 @@ class Client:
         self.connection = SimpleNamespace(
             stay_open=contextlib.nullcontext, expect_audio=lambda: None, message_budget=Budget(10**8, "messages")
         )
-        self.state = {"caller": ANYONE, "socket": self.connection, "in_hand": RequestLimit(8)}
+        self.state = {"caller": ANYONE, "socket": self.connection, "in_hand": RequestLimit(2 * MOST_TRANSCRIPTIONS)}
         begin = SessionOptions(id="sess_1", model="chat", expires_at=9, **options)
         self.session = RealtimeSession(requests, send, begin, self.held, self.state)
 
@@ -367,6 +369,40 @@ async def test_audio_in_an_item_is_transcribed(client: Client) -> None:
     assert client.script.tasks[0].messages[0].parts == (TextPart("spoken"), TextPart("written"))
 
 
+async def test_audio_in_an_item_is_long_enough_to_be_heard(client: Client) -> None:
+    for size, fits in ((4798, False), (4800, True)):
+        part = {"type": "input_audio", "audio": base64.b64encode(SECOND[:size]).decode()}
+        item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Listen"}, part]}
+        if fits:
+            await client.send("conversation.item.create", item=item)
+        else:
+            error = await refused(client, "conversation.item.create", "at least 100 ms", item=item)
+            assert error.param == "item.content[1].audio"
+    await client.send("response.create", response={"output_modalities": ["text"]})
+    await client.until("response.done")
+    assert [size for size, _, _ in client.script.transcribed] == [4800]
+
+
+async def test_long_audio_is_decoded_beside_the_event_loop(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[bool] = []
+    decode = session.decode_base64
+
+    def decode_in_any_thread(text: str) -> bytes | None:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return decode(text)
+
+    monkeypatch.setattr(session, "decode_base64", decode_in_any_thread)
+    await client.update({"input": {"turn_detection": None}})
+    for size in (48_000, 96_000):
+        await client.send("input_audio_buffer.append", audio=base64.b64encode(bytes(size)).decode())
+    await refused(client, "input_audio_buffer.append", "must be base64", audio="A" * 100_001)
+    assert threads == [True, False, False]
+    await client.send("input_audio_buffer.commit")
+    await client.send("response.create", response={"output_modalities": ["text"]})
+    await client.until("response.done")
+    assert client.script.transcribed[0][0] == 144_000
+
+
 async def test_a_transcription_that_fails_fails_the_answer(client: Client) -> None:
     await client.update({"input": {"transcription": {"model": "ears"}}})
     client.script.heard = [OrchardError("model_failed", "deaf")]
@@ -524,7 +560,7 @@ async def test_parts_of_all_items_together_have_a_limit(client: Client) -> None:
 
 async def test_a_part_keeps_only_the_fields_of_its_type(client: Client) -> None:
     image = {"image_url": "data:image/png;base64,AAAA", "detail": "low"}
-    stray = {"text": "a", "transcript": "b", "audio": "AAA=", **image}
+    stray = {"text": "a", "transcript": "b", "audio": base64.b64encode(SECOND).decode(), **image}
     types = ["input_text", "input_audio", "input_image"]
     content = [{"type": kind, **stray} for kind in types]
     await client.send("conversation.item.create", item={"type": "message", "role": "user", "content": content})

@@ -1,8 +1,6 @@
 """A realtime session: what each event of a client does, and the turns that are heard in its audio."""
 
 import asyncio
-import base64
-import binascii
 import logging
 import time
 import uuid
@@ -31,10 +29,11 @@ from orchard.gateway.http.budget import Share
 from orchard.gateway.http.pace import ReadPace
 from orchard.gateway.http.request_context import RequestLimit, logged_request_id
 from orchard.gateway.http.websocket import Socket
+from orchard.gateway.media.data_urls import decode_base64
 from orchard.gateway.realtime.conversation import RealtimeConversation
 from orchard.gateway.realtime.microphone import MOST_SECONDS, Microphone, TurnEnd, TurnStart
 from orchard.gateway.realtime.response import RealtimeResponse, ResponsePlan, Send
-from orchard.gateway.realtime.samples import FORMATS
+from orchard.gateway.realtime.samples import FORMATS, SoundFormat
 from orchard.gateway.voice.requests import VoiceRequests
 
 log = logging.getLogger("orchard.access")
@@ -45,6 +44,7 @@ _LEAST_MS = 100
 # Seconds of audio that are read at once, and then in a second: more would keep the event loop busy.
 _AUDIO_BURST, _AUDIO_RATE = 120.0, 8.0
 _WINDOWS_AT_ONCE = 32
+_SMALL_CHARS = 64 * 1024  # decoding this many is quicker than using a thread
 
 
 class RealtimeSession:
@@ -154,7 +154,7 @@ class RealtimeSession:
     async def _append(self, audio: str) -> None:
         """Take audio, and do what the turns in it ask for."""
         form, microphone = self._microphone.form, self._microphone
-        data = _decode_audio(audio, form.width, "audio")
+        data = await _decode_audio(audio, form, "audio")
         seconds = len(data) / form.width / form.rate
         if not self._options.turn_detection and microphone.held_ms / 1000 + seconds > MOST_SECONDS:
             message = f"holds {MOST_SECONDS} seconds at most: commit it, or clear it."
@@ -225,7 +225,7 @@ class RealtimeSession:
         if self._options.type == "transcription":
             raise invalid_field("type", "can't be used in a transcription session, which has no conversation.")
         item = read_item(event.item, _new_id("item"), self._conversation.call_ids)
-        sounds = self._take_audio(item, "item")
+        sounds = await self._take_audio(item, "item")
         previous = self._conversation.add(item, event.previous_item_id)
         self._count_items()
         try:
@@ -238,14 +238,16 @@ class RealtimeSession:
         for at, audio in sounds:
             self._transcribe(item, at, audio, self._microphone.form.rate)
 
-    def _take_audio(self, item: RealtimeItem, where: str) -> list[tuple[int, bytes]]:
+    async def _take_audio(self, item: RealtimeItem, where: str) -> list[tuple[int, bytes]]:
         """Take the audio out of an item's parts; return it with their numbers. Raise OrchardError."""
         form, found = self._microphone.form, []
         for at, part in enumerate(item.content):
             if part.type == "input_audio":
-                found.append(
-                    (at, form.decode(_decode_audio(part.audio or "", form.width, f"{where}.content[{at}].audio")))
-                )
+                param = f"{where}.content[{at}].audio"
+                data = await _decode_audio(part.audio or "", form, param)
+                if len(data) * 1000 < _LEAST_MS * form.rate * form.width:
+                    raise invalid_field(param, f"must have at least {_LEAST_MS} ms of audio.")
+                found.append((at, form.decode(data)))
                 part.audio = None
         self._check_transcriptions(len(found))
         return found
@@ -434,12 +436,12 @@ def _new_id(kind: str) -> str:
     return f"{kind}_{uuid.uuid4().hex[:24]}"
 
 
-def _decode_audio(audio: str, width: int, param: str) -> bytes:
+async def _decode_audio(audio: str, form: SoundFormat, param: str) -> bytes:
     """Return the bytes of audio in base64. Raise OrchardError (invalid_request)."""
-    try:
-        data = base64.b64decode(audio, validate=True)
-    except (binascii.Error, ValueError):
-        raise invalid_field(param, "must be base64.") from None
-    if len(data) % width:
-        raise invalid_field(param, f"must have whole samples of {width} bytes each.")
+    is_small = len(audio) <= _SMALL_CHARS
+    data = decode_base64(audio) if is_small else await asyncio.to_thread(decode_base64, audio)
+    if data is None:
+        raise invalid_field(param, "must be base64.")
+    if len(data) % form.width:
+        raise invalid_field(param, f"must have whole samples of {form.width} bytes each.")
     return data
