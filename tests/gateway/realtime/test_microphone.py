@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from orchard.dialects.openai.realtime.schema import TurnDetection
 from orchard.gateway.realtime import microphone
-from orchard.gateway.realtime.microphone import Microphone, TurnEnd, TurnStart
+from orchard.gateway.realtime.microphone import Heard, Microphone, TurnEnd, TurnGoesOn, TurnPause, TurnStart
 from orchard.gateway.realtime.samples import FORMATS
 from tests.support.realtime_events import SESSION_RATE, pcm, spoken
 
@@ -20,8 +20,13 @@ TIME = np.arange(3 * SESSION_RATE) / SESSION_RATE
 
 
 def turns(ears: Microphone, audio: bytes, sizes: Sequence[int] = (4800,)) -> list[TurnStart | TurnEnd]:
+    """Return the begins and ends of turns in audio."""
+    return [one for one in heard(ears, audio, sizes) if isinstance(one, TurnStart | TurnEnd)]
+
+
+def heard(ears: Microphone, audio: bytes, sizes: Sequence[int] = (4800,)) -> list[Heard]:
     """Append audio in pieces of these sizes, again and again."""
-    found, begin, number = [], 0, 0
+    found, begin, number = list[Heard](), 0, 0
     while begin < len(audio):
         size = sizes[number % len(sizes)]
         found += [one for one in ears.append(audio[begin : begin + size]) if one]
@@ -45,7 +50,7 @@ def test_speech_is_a_turn_with_what_came_just_before() -> None:
 @given(st.lists(st.integers(1, 9000), min_size=1, max_size=6))
 def test_pieces_make_no_difference_to_turns(sizes: list[int]) -> None:
     sizes = [2 * size for size in sizes]
-    assert turns(Microphone(PCM, VAD), NUMBERS, sizes) == turns(Microphone(PCM, VAD), NUMBERS)
+    assert heard(Microphone(PCM, VAD), NUMBERS, sizes) == heard(Microphone(PCM, VAD), NUMBERS)
 
 
 @pytest.mark.parametrize("name", ["audio/pcmu", "audio/pcma"])
@@ -79,6 +84,27 @@ def test_a_short_pause_ends_no_turn() -> None:
     assert [type(one) for one in turns(Microphone(PCM, VAD), halves)] == [TurnStart, TurnEnd]
     quick = TurnDetection(type="server_vad", silence_duration_ms=200)
     assert [type(one) for one in turns(Microphone(PCM, quick), halves)] == [TurnStart, TurnEnd] * 2
+
+
+def test_a_pause_is_told_before_it_is_certain_that_it_ends_the_turn() -> None:
+    halves = pcm(spoken("two", after=0.3)) + pcm(spoken("four", before=0.0))
+    told = heard(Microphone(PCM, VAD), halves)
+    assert [type(one) for one in told] == [TurnStart, TurnPause, TurnGoesOn, TurnPause, TurnEnd]
+    _, first, _, last, end = told
+    assert isinstance(first, TurnPause)
+    assert isinstance(last, TurnPause)
+    assert isinstance(end, TurnEnd)
+    assert end.audio.startswith(last.audio)
+    assert last.audio.startswith(first.audio)
+    saved = (len(end.audio) - len(last.audio)) / 2 / SESSION_RATE
+    assert 0.2 < saved < 0.3
+
+
+def test_no_pause_is_told_that_would_be_work_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = TurnDetection(type="server_vad", silence_duration_ms=250)
+    assert not any(isinstance(one, TurnPause) for one in heard(Microphone(PCM, quick), NUMBERS))
+    monkeypatch.setattr(microphone, "_MOST_BEFORE_SECONDS", 1)
+    assert not any(isinstance(one, TurnPause) for one in heard(Microphone(PCM, VAD), NUMBERS))
 
 
 def test_two_speakers_are_two_turns() -> None:

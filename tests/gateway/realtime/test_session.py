@@ -30,6 +30,7 @@ from orchard.gateway.realtime.session import MOST_TRANSCRIPTIONS, RealtimeSessio
 from tests.support.realtime_events import SESSION_RATE, appends, check_event, pcm, spoken
 
 SUM = pcm(spoken("two", "four"))
+HALVES = pcm(spoken("two", after=0.3)), pcm(spoken("four", before=0.0))
 SECOND = bytes(2 * SESSION_RATE)
 TOOL = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}
 
@@ -59,14 +60,15 @@ class Script:
         return name or "ears"
 
     async def transcribe(
-        self, audio: bytes, rate: int, asked: Transcription, tell: Callable[[str], Awaitable[None]]
+        self, audio: bytes, rate: int, asked: Transcription, tell: Callable[[str], Awaitable[None]] | None = None
     ) -> tuple[str, float]:
         self.transcribed.append((len(audio), rate, asked))
         heard = self.heard.pop(0) if self.heard else "hello"
         await self.may_hear.wait()
         if isinstance(heard, OrchardError):
             raise heard
-        await tell(heard)
+        if tell:
+            await tell(heard)
         return heard, len(audio) / 2 / rate
 
     async def speak(
@@ -220,6 +222,51 @@ async def test_twenty_sessions_hear_their_own_turns() -> None:
         await client.session.close()
 
     await asyncio.gather(*map(hold, range(20)))
+
+
+async def test_a_pause_is_transcribed_and_that_is_used_if_nothing_follows(client: Client) -> None:
+    await client.update({"input": {"transcription": {"model": "ears"}}})
+    client.script.heard = ["two", "two four", "unused"]
+    for half in HALVES:
+        await client.say(half)
+        await asyncio.sleep(0)
+    events = await client.until("response.done")
+    sizes = [size for size, _, _ in client.script.transcribed]
+    assert len(sizes) == 2  # the first pause, after which somebody spoke on, and the one that ended the turn
+    assert sizes[0] < sizes[1] < len(b"".join(HALVES))
+    completed = next(one for one in events if one["type"].endswith("transcription.completed"))
+    assert completed["transcript"] == "two four"
+    assert completed["usage"]["seconds"] > sizes[1] / 2 / SESSION_RATE
+    assert [one["delta"] for one in events if one["type"].endswith("transcription.delta")] == ["two four"]
+    committed = kinds(events).index("input_audio_buffer.committed")
+    assert committed < kinds(events).index("conversation.item.input_audio_transcription.delta")
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+async def test_an_early_transcript_is_used_if_it_is_what_is_asked(client: Client, language: str) -> None:
+    await client.update({"input": {"transcription": {"model": "ears", "language": "en"}}})
+    client.script.heard = ["early", "late"]
+    end = len(SUM) - int(0.9 * 2 * SESSION_RATE)  # 300 ms after the last word
+    await client.say(SUM[:end])
+    await client.update({"input": {"transcription": {"model": "ears", "language": language}}})
+    await client.say(SUM[end:])
+    await client.until("response.done")
+    said = client.script.tasks[0].messages[-1].parts
+    assert said == (TextPart("early" if language == "en" else "late"),)
+
+
+async def test_an_early_transcription_ends_with_its_turn(client: Client) -> None:
+    client.script.may_hear.clear()
+    end = len(SUM) - int(0.9 * 2 * SESSION_RATE)
+    for event in ("input_audio_buffer.clear", "input_audio_buffer.commit"):
+        await client.say(SUM[:end])
+        early = client.session._early
+        assert early
+        await client.send(event)
+        assert client.session._early is None
+        await asyncio.wait([early.task])
+        assert early.task.cancelled()
+    client.script.may_hear.set()
 
 
 async def test_what_has_no_words_is_not_answered(client: Client) -> None:
@@ -405,7 +452,7 @@ async def test_long_audio_is_decoded_beside_the_event_loop(client: Client, monke
 
 async def test_a_transcription_that_fails_fails_the_answer(client: Client) -> None:
     await client.update({"input": {"transcription": {"model": "ears"}}})
-    client.script.heard = [OrchardError("model_failed", "deaf")]
+    client.script.heard = [OrchardError("model_failed", "deaf")] * 2  # at the pause, and at the end of the turn
     await client.say(SUM)
     events = await client.until("response.done")
     failed = next(one for one in events if one["type"].endswith("transcription.failed"))

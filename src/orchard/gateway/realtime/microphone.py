@@ -12,6 +12,9 @@ MOST_SECONDS = 600
 """The longest turn."""
 # Silero's own: once somebody speaks, less counts as speech; below `_SILENCE`, nothing does.
 _HYSTERESIS, _SILENCE = 0.15, 0.01
+# A shorter silence is no pause; a pause is told only if the turn would end no sooner than this after it, and if the
+# turn is not so long that what comes of it would be much work in vain.
+_PAUSE_MS, _LEAST_AFTER_MS, _MOST_BEFORE_SECONDS = 200, 100, 30
 
 
 class TurnStart(Struct, frozen=True):
@@ -25,6 +28,19 @@ class TurnEnd(Struct, frozen=True):
 
     milliseconds: int
     audio: bytes
+
+
+class TurnPause(Struct, frozen=True):
+    """Somebody who speaks is silent for a moment; `audio` is the turn so far. It may go on, or end."""
+
+    audio: bytes
+
+
+class TurnGoesOn(Struct, frozen=True):
+    """Somebody speaks on after a pause."""
+
+
+Heard = TurnStart | TurnPause | TurnGoesOn | TurnEnd
 
 
 class Microphone:
@@ -46,7 +62,7 @@ class Microphone:
         self._window = WINDOW * self.form.rate // RATE
         self._heard = self._end  # the number of the first sample that the detector has not heard
         self._silent = 0
-        self.is_speaking = False
+        self.is_speaking = self._is_pause = False
 
     def change_format(self, form: SoundFormat) -> None:
         """Forget what is held, and take audio in another format from now on."""
@@ -66,8 +82,8 @@ class Microphone:
         """How much is held, in milliseconds."""
         return len(self._held) // 2 * 1000 / self.form.rate
 
-    def append(self, audio: bytes) -> Iterator[TurnStart | TurnEnd | None]:
-        """Append a piece; yield the turns that begin and end in it, and None between windows."""
+    def append(self, audio: bytes) -> Iterator[Heard | None]:
+        """Append a piece; yield what is heard of turns in it, and None between windows."""
         self._held += self.form.decode(audio)
         while self._detection and self._detector and self._heard + self._window <= self._end:
             begin = 2 * (self._heard - self._first)
@@ -91,24 +107,39 @@ class Microphone:
         del self._held[: 2 * max(0, place - self._first)]
         self._first = max(self._first, place)
 
-    def _listen(self, detection: TurnDetection, probability: float) -> TurnStart | TurnEnd | None:
+    def _listen(self, detection: TurnDetection, probability: float) -> Heard | None:
         """Say what the last window begins or ends."""
         rate = self.form.rate
         if not self.is_speaking:
             self._drop(self._heard - self._window - detection.prefix_padding_ms * rate // 1000)
             if probability < detection.threshold:
                 return None
-            self.is_speaking, self._silent = True, 0
+            self.is_speaking, self._is_pause, self._silent = True, False, 0
             return TurnStart(self._milliseconds(self._first))
         is_speech = probability >= max(detection.threshold - _HYSTERESIS, _SILENCE)
         self._silent = 0 if is_speech else self._silent + self._window
         is_over = not is_speech and self._silent * 1000 >= detection.silence_duration_ms * rate
         if not is_over and self._heard - self._first < MOST_SECONDS * rate:
-            return None
+            return self._hear_pause(detection, is_speech=is_speech)
         self.is_speaking = False
-        audio = bytes(self._held[: 2 * (self._heard - self._first)])
+        audio = self._turn_audio()
         self._drop(self._heard)
         return TurnEnd(self._milliseconds(self._heard), audio)
+
+    def _hear_pause(self, detection: TurnDetection, *, is_speech: bool) -> TurnPause | TurnGoesOn | None:
+        """Say whether a pause begins or ends with the last window of a turn."""
+        if is_speech:
+            was_pause, self._is_pause = self._is_pause, False
+            return TurnGoesOn() if was_pause else None
+        is_short = self._silent * 1000 < _PAUSE_MS * self.form.rate
+        is_late = detection.silence_duration_ms < _PAUSE_MS + _LEAST_AFTER_MS
+        if self._is_pause or is_short or is_late or self._heard - self._first > _MOST_BEFORE_SECONDS * self.form.rate:
+            return None
+        self._is_pause = True
+        return TurnPause(self._turn_audio())
+
+    def _turn_audio(self) -> bytes:
+        return bytes(self._held[: 2 * (self._heard - self._first)])
 
     def _milliseconds(self, place: int) -> int:
         return round(self._begin_ms + place * 1000 / self.form.rate)

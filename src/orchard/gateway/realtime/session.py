@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.websockets import WebSocketDisconnect
 
@@ -31,7 +32,14 @@ from orchard.gateway.http.request_context import RequestLimit, logged_request_id
 from orchard.gateway.http.websocket import Socket
 from orchard.gateway.media.data_urls import decode_base64
 from orchard.gateway.realtime.conversation import RealtimeConversation
-from orchard.gateway.realtime.microphone import MOST_SECONDS, Microphone, TurnEnd, TurnStart
+from orchard.gateway.realtime.microphone import (
+    MOST_SECONDS,
+    Microphone,
+    TurnEnd,
+    TurnGoesOn,
+    TurnPause,
+    TurnStart,
+)
 from orchard.gateway.realtime.response import RealtimeResponse, ResponsePlan, Send
 from orchard.gateway.realtime.samples import FORMATS, SoundFormat
 from orchard.gateway.voice.requests import VoiceRequests
@@ -45,6 +53,13 @@ _LEAST_MS = 100
 _AUDIO_BURST, _AUDIO_RATE = 120.0, 8.0
 _WINDOWS_AT_ONCE = 32
 _SMALL_CHARS = 64 * 1024  # decoding this many is quicker than using a thread
+
+
+class _EarlyTranscript(Struct, frozen=True):
+    """The transcription of a turn that may be over, which is used if nothing follows and `asked` is still asked."""
+
+    asked: wire.Transcription
+    task: asyncio.Task[str]
 
 
 class RealtimeSession:
@@ -69,6 +84,7 @@ class RealtimeSession:
         self._pace = ReadPace(asyncio.get_running_loop().time, _AUDIO_BURST, _AUDIO_RATE)
         self._turn_id = _new_id("item")
         self._transcriptions: dict[asyncio.Task[None], RealtimeItem] = {}
+        self._early: _EarlyTranscript | None = None
         self._failures: dict[str, OrchardError] = {}  # by items that could not be transcribed
         self._option_bytes = options.answer.nbytes
         self._item_bytes = 0
@@ -86,6 +102,7 @@ class RealtimeSession:
 
     async def close(self) -> None:
         """End everything that runs."""
+        self._drop_early()
         tasks = [*self._transcriptions, *([self._answering] if self._answering else [])]
         for task in tasks:
             task.cancel()
@@ -119,6 +136,7 @@ class RealtimeSession:
                 await self._commit_by_client()
             case wire.BareEvent():
                 self._microphone.take()
+                self._drop_early()
                 self._hold()
                 await self._send("input_audio_buffer.cleared")
 
@@ -148,6 +166,8 @@ class RealtimeSession:
         self._microphone.change_format(FORMATS[options.input_format])
         if options.turn_detection != self._options.turn_detection:
             self._microphone.detect(options.turn_detection)
+        if not self._microphone.is_speaking:
+            self._drop_early()
         self._options = options
         await self._send("session.updated", session=session_fields(options))
 
@@ -165,6 +185,10 @@ class RealtimeSession:
             match found:
                 case TurnStart():
                     await self._begin_turn(found)
+                case TurnPause():
+                    self._begin_early(found.audio)
+                case TurnGoesOn():
+                    self._drop_early()
                 case TurnEnd():
                     where = {"item_id": self._turn_id, "audio_end_ms": found.milliseconds}
                     await self._send("input_audio_buffer.speech_stopped", **where)
@@ -196,6 +220,7 @@ class RealtimeSession:
         self._check_transcriptions(1)
         if not self._microphone.is_speaking:
             self._turn_id = _new_id("item")
+        self._drop_early()
         await self._commit(self._microphone.take(), answer=False)
 
     async def _commit(self, audio: bytes, *, answer: bool = True) -> None:
@@ -206,7 +231,8 @@ class RealtimeSession:
         where = {"previous_item_id": previous, "item_id": item.id}
         await self._send("input_audio_buffer.committed", **where)
         await self._show_item(item, previous)
-        self._transcribe(item, 0, audio, self._microphone.form.rate)
+        early, self._early = self._early, None
+        self._transcribe(item, 0, audio, self._microphone.form.rate, early)
         detection = self._options.turn_detection
         is_realtime = self._options.type == "realtime" and not self._answering
         if answer and is_realtime and detection and detection.create_response:
@@ -252,10 +278,38 @@ class RealtimeSession:
         self._check_transcriptions(len(found))
         return found
 
-    def _transcribe(self, item: RealtimeItem, at: int, audio: bytes, rate: int) -> None:
-        """Begin to transcribe a part of an item."""
+    def _begin_early(self, audio: bytes) -> None:
+        """Begin to transcribe a turn that may be over."""
+        asked, rate = self._asked_transcription, self._microphone.form.rate
+
+        async def transcribe() -> str:
+            with self._log("early transcription"):
+                return (await self._requests.transcribe(audio, rate, asked))[0]
+
+        def end(task: asyncio.Task[str]) -> None:
+            self._waiting_bytes -= len(audio)
+            if not task.cancelled():
+                task.exception()  # asyncio would log it otherwise
+
         self._waiting_bytes += len(audio)
-        task = asyncio.create_task(self._transcribe_part(item, at, audio, rate))
+        self._early = _EarlyTranscript(asked, asyncio.create_task(transcribe()))
+        self._early.task.add_done_callback(end)
+
+    def _drop_early(self) -> None:
+        if self._early:
+            self._early.task.cancel()
+            self._early = None
+
+    @property
+    def _asked_transcription(self) -> wire.Transcription:
+        return self._options.transcription or wire.Transcription()
+
+    def _transcribe(
+        self, item: RealtimeItem, at: int, audio: bytes, rate: int, early: _EarlyTranscript | None = None
+    ) -> None:
+        """Begin to transcribe a part of an item; `early` has begun already."""
+        self._waiting_bytes += len(audio)
+        task = asyncio.create_task(self._transcribe_part(item, at, audio, rate, early))
         self._transcriptions[task] = item
 
         def end(task: asyncio.Task[None]) -> None:
@@ -264,9 +318,11 @@ class RealtimeSession:
 
         task.add_done_callback(end)
 
-    async def _transcribe_part(self, item: RealtimeItem, at: int, audio: bytes, rate: int) -> None:
+    async def _transcribe_part(
+        self, item: RealtimeItem, at: int, audio: bytes, rate: int, early: _EarlyTranscript | None
+    ) -> None:
         """Transcribe, and tell the client if the session says so."""
-        asked = self._options.transcription or wire.Transcription()
+        asked = self._asked_transcription
         tells = self._options.transcription is not None or self._options.type == "transcription"
         where = {"item_id": item.id, "content_index": at}
         kind = "conversation.item.input_audio_transcription"
@@ -276,8 +332,13 @@ class RealtimeSession:
                 await self._send(f"{kind}.delta", **where, delta=delta)
 
         try:
-            with self._log("transcription"):
-                text, seconds = await self._requests.transcribe(audio, rate, asked, tell)
+            text = await _early_text(early, asked)
+            if text is None:
+                with self._log("transcription"):
+                    text, seconds = await self._requests.transcribe(audio, rate, asked, tell)
+            else:
+                seconds = len(audio) / 2 / rate
+                await tell(text)
             item.content[at].transcript = text
             item.measure()
             self._count_items()
@@ -434,6 +495,16 @@ class RealtimeSession:
 
 def _new_id(kind: str) -> str:
     return f"{kind}_{uuid.uuid4().hex[:24]}"
+
+
+async def _early_text(early: _EarlyTranscript | None, asked: wire.Transcription) -> str | None:
+    """Return the text of an early transcription; None if there is none, it failed, or something else is asked now."""
+    if early and early.asked == asked:
+        with suppress(OrchardError):
+            return await early.task
+    if early:
+        early.task.cancel()
+    return None
 
 
 async def _decode_audio(audio: str, form: SoundFormat, param: str) -> bytes:

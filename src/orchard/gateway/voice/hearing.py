@@ -53,9 +53,9 @@ class Hearing:
 
         Cancelling ends all fetches and transcriptions. Raise OrchardError, whose `param` names the medium to blame.
         """
+        model = self._pool.find(request.model, request.adapter)
         if not any(unresolved_media(request)):
             return HeardRequest(request)
-        model = self._pool.find(request.model, request.adapter)
         model.entry.check_task(type(request.task))
         voice = self._make_requests(caller, request)
         is_deaf = isinstance(request.task, Generate | Count) and _is_deaf(model) and voice.transcribes

@@ -128,7 +128,7 @@ class VoiceRequests:
         audio: bytes,
         rate: int,
         asked: Transcription,
-        tell: Callable[[str], Awaitable[None]],
+        tell: Callable[[str], Awaitable[None]] | None = None,
     ) -> tuple[str, float]:
         """Return the text of samples of 16 bits, and how many seconds they last; `tell` gets each piece of the text.
 
