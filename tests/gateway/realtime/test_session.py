@@ -25,6 +25,7 @@ from orchard.dialects.openai.realtime.schema import EVENTS, Transcription
 from orchard.gateway.caller import ANYONE
 from orchard.gateway.http.budget import Budget, Share
 from orchard.gateway.http.request_context import RequestLimit
+from orchard.gateway.media import data_urls
 from orchard.gateway.realtime import session
 from orchard.gateway.realtime.session import MOST_TRANSCRIPTIONS, RealtimeSession
 from tests.support.realtime_events import SESSION_RATE, appends, check_event, pcm, spoken
@@ -432,7 +433,7 @@ async def test_audio_in_an_item_is_long_enough_to_be_heard(client: Client) -> No
 
 async def test_long_audio_is_decoded_beside_the_event_loop(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[bool] = []
-    decode = session.decode_base64
+    decode = data_urls.decode_base64
 
     def decode_in_any_thread(text: str) -> bytes | None:
         threads.append(threading.current_thread() is threading.main_thread())
