@@ -212,6 +212,19 @@ def test_what_guesses_have_brought(metrics: Metrics) -> None:
     assert server_stats(metrics, NOW, MEMORY)["models"]["apple"]["speculation"] == {}
 
 
+def test_the_parts_of_the_time_to_the_first_sound(metrics: Metrics, caplog: pytest.LogCaptureFixture) -> None:
+    assert server_stats(metrics, NOW, MEMORY)["first_sound_ms"] == {"median": None, "p95": None}
+    with caplog.at_level(logging.DEBUG):
+        metrics.count_first_sound({"transcription": 0.25, "sound": 0.5})
+    told = server_stats(metrics, NOW, MEMORY)
+    assert told["first_sound_ms"]["median"] == 750
+    assert {part: spent["median"] for part, spent in told["first_sound_parts_ms"].items()} == {
+        "transcription": 250,
+        "sound": 500,
+    }
+    assert "first sound after 750.0 ms: transcription 250.0, sound 500.0" in caplog.text
+
+
 def test_stats_tell_of_the_last_minute(metrics: Metrics, clock: Clock) -> None:
     clock.now += 1000
     play(metrics, clock, [Started(8, 6)], *[[Text("a")]] * 29, [Finished(("stop",), Usage(8, 120))])

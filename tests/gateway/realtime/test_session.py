@@ -5,7 +5,7 @@ import base64
 import contextlib
 import json
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,8 +26,10 @@ from orchard.gateway.caller import ANYONE
 from orchard.gateway.http.budget import Budget, Share
 from orchard.gateway.http.request_context import RequestLimit
 from orchard.gateway.media import data_urls
+from orchard.gateway.metrics.counters import SoundPart
 from orchard.gateway.realtime import session
 from orchard.gateway.realtime.session import MOST_TRANSCRIPTIONS, RealtimeSession
+from orchard.gateway.voice.first_sound import FirstSound
 from tests.support.realtime_events import SESSION_RATE, appends, check_event, pcm, spoken
 
 SUM = pcm(spoken("two", "four"))
@@ -47,10 +49,14 @@ class Script:
         self.tasks: list[Generate] = []
         self.spoken: list[tuple[str, str | None, float]] = []
         self.transcribed: list[tuple[int, int, Transcription]] = []
+        self.first_sounds: list[Mapping[SoundPart, float]] = []
         self.may_hear, self.may_speak = asyncio.Event(), asyncio.Event()
         self.may_hear.set()
         self.may_speak.set()
         self.open = 0
+
+    def first_sound(self) -> FirstSound:
+        return FirstSound(self.first_sounds.append)
 
     def speech_model(self) -> str:
         if not self.speaks:
@@ -210,6 +216,8 @@ async def test_a_turn_is_heard_answered_and_spoken(client: Client) -> None:
     assert response["status"] == "completed"
     assert response["output"][0]["content"] == [{"type": "output_audio", "transcript": "Hi there. Bye."}]
     assert response["usage"]["output_token_details"] == {"text_tokens": 2, "audio_tokens": 13}
+    (parts,) = client.script.first_sounds
+    assert list(parts) == ["transcription", "text", "clause", "sound"]
 
 
 async def test_twenty_sessions_hear_their_own_turns() -> None:

@@ -1,7 +1,7 @@
 """Answers that are spoken, with scripted requests in place of a pool."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -20,8 +20,10 @@ from orchard.core.events import (
     Usage,
 )
 from orchard.core.tasks.speak import MAX_INPUT_CHARS, Sound
+from orchard.gateway.metrics.counters import SoundPart
 from orchard.gateway.replies.event_stream import EventStream, collect_events
 from orchard.gateway.voice import spoken_answer
+from orchard.gateway.voice.first_sound import FirstSound
 from orchard.gateway.voice.spoken_answer import SpokenAnswer
 
 END = Finished(("stop",), Usage(3, 2))
@@ -36,6 +38,10 @@ class Speaker:
         self.may_speak.set()
         self.fails: OrchardError | None = None
         self.open = 0
+        self.first_sounds: list[Mapping[SoundPart, float]] = []
+
+    def first_sound(self) -> FirstSound:
+        return FirstSound(self.first_sounds.append)
 
     async def speak(
         self, text: str, voice: str | None, speed: float, count: Callable[[Usage], None], form: str
@@ -91,6 +97,8 @@ async def test_the_first_sentence_is_heard_while_the_rest_is_generated() -> None
     assert events[-1] == Finished(("stop",), Usage(3, 2, audio_tokens=len("Six.And so on")))
     assert stage.speaker.spoken == [("Six.", "ryan", "pcm"), ("And so on", "ryan", "pcm")]
     assert stage.kept == ["Six. And so on"]
+    (parts,) = stage.speaker.first_sounds
+    assert list(parts) == ["text", "clause", "sound"]
 
 
 async def test_neither_calls_nor_reasoning_nor_code_are_spoken() -> None:

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal
 
 from orchard.core.events import Event, Failed, Finished, Started
 from orchard.core.request import Request
@@ -92,6 +92,10 @@ class Rate:
             yield second, count
 
 
+SoundPart = Literal["transcription", "text", "clause", "sound"]
+"""What takes the time to the first sound of a spoken answer, in order. docs/metrics.md explains each part."""
+
+
 class ModelMetrics:
     """The counters of one model."""
 
@@ -144,6 +148,18 @@ class Metrics:
         self.responses: Counter[tuple[str, int]] = Counter()
         """HTTP responses by route and status."""
         self.recent = Recent()
+        self.first_sound = Histogram(FIRST_TOKEN_BOUNDS)
+        """The time to the first sound of answers that are spoken while they are generated."""
+        self.first_sound_parts: defaultdict[SoundPart, Histogram] = defaultdict(lambda: Histogram(FIRST_TOKEN_BOUNDS))
+
+    def count_first_sound(self, seconds: Mapping[SoundPart, float]) -> None:
+        """Count the parts of the time to the first sound of an answer, and log them."""
+        whole = sum(seconds.values())
+        self.first_sound.add(whole)
+        for part, spent in seconds.items():
+            self.first_sound_parts[part].add(spent)
+        parts = ", ".join(f"{part} {spent * 1e3:.1f}" for part, spent in seconds.items())
+        log.debug("first sound after %.1f ms: %s", whole * 1e3, parts)
 
     @property
     def uptime(self) -> float:

@@ -29,6 +29,8 @@ def server_stats(
         "running": sum(here.running for here in now.values()),
         "waiting": sum(here.waiting for here in now.values()),
         "tokens_per_second": round(sum(model["tokens_per_second"] for model in models.values()), 2),
+        "first_sound_ms": _quantiles_ms(metrics.first_sound),
+        "first_sound_parts_ms": {part: _quantiles_ms(spent) for part, spent in metrics.first_sound_parts.items()},
         "memory": {**memory.as_json(), **_memory_sums(*now.values())},
         "models": models,
         **({"window": _window_stats(metrics, window)} if window else {}),

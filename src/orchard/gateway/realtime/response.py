@@ -71,6 +71,8 @@ class RealtimeResponse:
         self._requests = requests
         self._send = send
         self._outputs: list[_OutputItem] = []
+        self.first_sound = requests.first_sound()
+        """The time from when the response is asked for, or a turn has ended."""
         self._clauses: asyncio.Queue[tuple[_OutputItem, Clause | None] | None] = asyncio.Queue()
         self._calls: dict[int, _OutputItem] = {}
         self._usage = Usage(0, 0)
@@ -160,6 +162,7 @@ class RealtimeResponse:
     async def _take(self, event: Event) -> None:
         match event:
             case Text() if event.text:
+                self.first_sound.end("text")
                 last = self._outputs[-1] if self._outputs else None
                 if last is None or last.item.type != "message":
                     last = await self._begin_message()
@@ -207,6 +210,7 @@ class RealtimeResponse:
         if self._speaks:
             output.part.transcript = (output.part.transcript or "") + text
             for clause in output.text.feed(text):
+                self.first_sound.end("clause")
                 self._clauses.put_nowait((output, clause))
         else:
             output.part.text = (output.part.text or "") + text
@@ -218,6 +222,7 @@ class RealtimeResponse:
             return
         if self._speaks and output.item.type == "message":
             for clause in output.text.finish():
+                self.first_sound.end("clause")
                 self._clauses.put_nowait((output, clause))
             self._clauses.put_nowait((output, None))
         else:
@@ -240,6 +245,7 @@ class RealtimeResponse:
         async with aclosing(speech) as sounds:
             async for sound in sounds:
                 if data := encoder.feed(sound):
+                    self.first_sound.end("sound")
                     delta = base64.b64encode(data).decode()
                     await self._tell("response.output_audio.delta", output, content_index=0, delta=delta)
                     end += len(data) / self._bytes_per_ms

@@ -420,6 +420,7 @@ class RealtimeSession:
                 with self._log("response"):
                     given = list(self._conversation.items if items is None else items)
                     failed = await self._wait_for_transcripts(given)
+                    response.first_sound.end("transcription")
                     if turn and not failed and not turn.text:
                         log.info("a turn had no words, so it is not answered")
                     else:

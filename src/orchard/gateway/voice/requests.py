@@ -26,6 +26,7 @@ from orchard.gateway.caller import Caller, Callers
 from orchard.gateway.media.resolver import MediaResolver, unresolved_media
 from orchard.gateway.media.upload_folder import UploadFolder
 from orchard.gateway.pool.pool import Pool
+from orchard.gateway.voice.first_sound import FirstSound
 
 _WAIT_SECONDS = 60.0
 _GONE = Failed("cancelled", "the client closed the connection, or cancelled the response")
@@ -96,6 +97,10 @@ class VoiceRequests:
     def speech_model(self, param: str = "output_modalities") -> str:
         """Return the model that speaks. Raise OrchardError, which blames the field `param`, if there is none."""
         return self._require(self.models.speech, Speak, "speech", param)
+
+    def first_sound(self) -> FirstSound:
+        """Return what counts the time from now to the first sound of an answer."""
+        return FirstSound(self._pool.metrics.count_first_sound)
 
     def check_voice(self, name: str | None, param: str) -> None:
         """Raise OrchardError, which blames the field `param`, if the files of the model that speaks lack a voice."""

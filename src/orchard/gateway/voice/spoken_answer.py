@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Text, ToolStart, Usage
 from orchard.core.tasks.speak import MAX_INPUT_CHARS, Sound, SoundFormat
+from orchard.gateway.metrics.counters import SoundPart
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.voice.requests import VoiceRequests
 from orchard.gateway.voice.spoken_text import Clause, SpokenText
@@ -53,6 +54,7 @@ class SpokenAnswer:
         self._keep = keep
         self._may_go = asyncio.Event()
         self._may_go.set()
+        self._first_sound = None if whole else requests.first_sound()
         self._clauses: asyncio.Queue[Clause | None] = asyncio.Queue()
         self._text = ""
         self._end: Finished | None = None
@@ -106,6 +108,7 @@ class SpokenAnswer:
                     case Finished():
                         self._end = event
                     case Text():
+                        self._end_part("text")
                         self._text += event.text
                         self._add(text.feed(event.text))
                     case ToolStart():
@@ -119,7 +122,12 @@ class SpokenAnswer:
 
     def _add(self, clauses: Iterable[Clause]) -> None:
         for clause in clauses:
+            self._end_part("clause")
             self._clauses.put_nowait(clause)
+
+    def _end_part(self, part: SoundPart) -> None:
+        if self._first_sound:
+            self._first_sound.end(part)
 
     async def _speak_clauses(self) -> None:
         while clause := await self._clauses.get():
@@ -142,6 +150,7 @@ class SpokenAnswer:
                     self._bytes_left -= len(data)
                     if self._bytes_left < 0:
                         raise OrchardError("internal", "the speech model does not come to an end")
+                    self._end_part("sound")
                     self.stream.push([Output.from_struct(Sound(data))])
             except OrchardError as error:
                 raise _as_chat_error(error) from error
