@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import numpy as np
 from msgspec import Struct
 
 from orchard.dialects.openai.realtime.schema import TurnDetection
@@ -15,6 +16,8 @@ _HYSTERESIS, _SILENCE = 0.15, 0.01
 # A shorter silence is no pause; a pause is told only if the turn would end no sooner than this after it, and if the
 # turn is not so long that what comes of it would be much work in vain.
 _PAUSE_MS, _LEAST_AFTER_MS, _MOST_BEFORE_SECONDS = 200, 100, 30
+# The detector misses a word now and then. What is louder than this part of the speech before it is no pause.
+_QUIET = 0.125
 
 
 class TurnStart(Struct, frozen=True):
@@ -61,7 +64,8 @@ class Microphone:
         self._resampler = Resampler(self.form.rate, RATE)
         self._window = WINDOW * self.form.rate // RATE
         self._heard = self._end  # the number of the first sample that the detector has not heard
-        self._silent = 0
+        self._silent = self._quiet = 0
+        self._loudest = 0.0
         self.is_speaking = self._is_pause = False
 
     def change_format(self, form: SoundFormat) -> None:
@@ -89,7 +93,7 @@ class Microphone:
             begin = 2 * (self._heard - self._first)
             window = self._resampler.feed(to_float(bytes(self._held[begin : begin + 2 * self._window])))
             self._heard += self._window
-            yield self._listen(self._detection, self._detector.listen(window))
+            yield self._listen(self._detection, self._detector.listen(window), float(np.abs(window).max()))
 
     def take(self) -> bytes:
         """Return what is held, and forget it; a turn that has begun is over."""
@@ -107,33 +111,38 @@ class Microphone:
         del self._held[: 2 * max(0, place - self._first)]
         self._first = max(self._first, place)
 
-    def _listen(self, detection: TurnDetection, probability: float) -> Heard | None:
-        """Say what the last window begins or ends."""
+    def _listen(self, detection: TurnDetection, probability: float, loudness: float) -> Heard | None:
+        """Say what the last window begins or ends; `loudness` is its largest sample."""
         rate = self.form.rate
         if not self.is_speaking:
             self._drop(self._heard - self._window - detection.prefix_padding_ms * rate // 1000)
             if probability < detection.threshold:
                 return None
-            self.is_speaking, self._is_pause, self._silent = True, False, 0
+            self.is_speaking, self._is_pause, self._silent, self._quiet = True, False, 0, 0
+            self._loudest = loudness
             return TurnStart(self._milliseconds(self._first))
         is_speech = probability >= max(detection.threshold - _HYSTERESIS, _SILENCE)
         self._silent = 0 if is_speech else self._silent + self._window
+        self._loudest = max(self._loudest, loudness) if is_speech else self._loudest
         is_over = not is_speech and self._silent * 1000 >= detection.silence_duration_ms * rate
         if not is_over and self._heard - self._first < MOST_SECONDS * rate:
-            return self._hear_pause(detection, is_speech=is_speech)
+            return self._hear_pause(detection, is_quiet=not is_speech and loudness <= _QUIET * self._loudest)
         self.is_speaking = False
         audio = self._turn_audio()
         self._drop(self._heard)
         return TurnEnd(self._milliseconds(self._heard), audio)
 
-    def _hear_pause(self, detection: TurnDetection, *, is_speech: bool) -> TurnPause | TurnGoesOn | None:
+    def _hear_pause(self, detection: TurnDetection, *, is_quiet: bool) -> TurnPause | TurnGoesOn | None:
         """Say whether a pause begins or ends with the last window of a turn."""
-        if is_speech:
+        if not is_quiet:
+            self._quiet = 0
             was_pause, self._is_pause = self._is_pause, False
             return TurnGoesOn() if was_pause else None
-        is_short = self._silent * 1000 < _PAUSE_MS * self.form.rate
-        is_late = detection.silence_duration_ms < _PAUSE_MS + _LEAST_AFTER_MS
-        if self._is_pause or is_short or is_late or self._heard - self._first > _MOST_BEFORE_SECONDS * self.form.rate:
+        self._quiet += self._window
+        rate = self.form.rate
+        is_short = self._quiet * 1000 < _PAUSE_MS * rate
+        is_late = self._silent * 1000 > (detection.silence_duration_ms - _LEAST_AFTER_MS) * rate
+        if self._is_pause or is_short or is_late or self._heard - self._first > _MOST_BEFORE_SECONDS * rate:
             return None
         self._is_pause = True
         return TurnPause(self._turn_audio())
