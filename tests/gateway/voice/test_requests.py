@@ -1,16 +1,25 @@
-"""The requests of a session, without a pool."""
+"""The requests of spoken conversations, without a pool."""
 
 import asyncio
 import os
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Literal
 
 import pytest
+from msgspec.structs import replace
 
-from orchard.config import Settings
+from orchard.config import Settings, VoiceModels
+from orchard.core.errors import OrchardError
+from orchard.core.events import Finished, Output, Started, Usage
+from orchard.core.request import Priority, Request, Task
+from orchard.core.tasks.generate import Generate, Message, TextPart
+from orchard.core.tasks.speak import Sound, Speak
 from orchard.dialects.openai.realtime.schema import Transcription
-from orchard.gateway.caller import ANYONE
+from orchard.gateway.caller import ANYONE, Callers
 from orchard.gateway.media.upload_folder import UploadFolder
+from orchard.gateway.models.entry import ModelEntry
+from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.voice.requests import VoiceRequests
 
 
@@ -45,3 +54,86 @@ async def test_a_turn_that_is_cancelled_before_it_is_written_leaves_nothing_open
         os.fstat(number)
     assert not path.exists()
     folder.close()
+
+
+VOICES = {
+    "assistant": VoiceModels(chat="chat", transcription="ears", speech="mouth"),
+    "one": VoiceModels(chat="both"),
+    "two": VoiceModels(chat="both", speech="mouth"),
+}
+
+
+class Models:
+    """Stands in for a pool: one entry for each name, and what is asked of them."""
+
+    def __init__(self, **only: str) -> None:
+        self.only = only
+        self.asked: list[tuple[Request, bool]] = []
+
+    def find(self, name: str) -> Any:
+        entry = ModelEntry("chat" if name == "alias" else name, "", None, aliases=("alias",) if name == "alias" else ())
+        kinds = {"ears": "transcription", "mouth": "speech"}
+        return SimpleNamespace(entry=replace(entry, kind=kinds.get(name, "text"), voices=("Ann",)))
+
+    def only_model(self, task: type[Task]) -> str | None:
+        return self.only.get(task.__name__)
+
+    def stream(self, request: Request, *, goes_on: bool) -> EventStream:
+        self.asked.append((request, goes_on))
+        stream = EventStream()
+        stream.push([Started(0), Output.from_struct(Sound(b"aa")), Finished(("stop",), Usage(1, 7))])
+        return stream
+
+
+def make_requests(models: Models, name: str, priority: Priority = "normal") -> VoiceRequests:
+    origin = Request("req_1", name, Generate((Message("user", (TextPart("Hi"),)),)), priority)
+    parts: Any = (models, Settings(realtime=VOICES), None, None)
+    return VoiceRequests(*parts, callers=Callers(("key",)), caller=replace(ANYONE, user="u"), origin=origin)
+
+
+@pytest.mark.parametrize(
+    ("name", "models"),
+    [
+        ("assistant", VOICES["assistant"]),
+        ("chat", VOICES["assistant"]),
+        ("alias", VoiceModels(chat="alias", transcription="ears", speech="mouth")),
+        ("both", VoiceModels(chat="both")),
+        ("two", VOICES["two"]),
+        ("other", VoiceModels(chat="other")),
+    ],
+)
+def test_which_models_go_with_a_name(name: str, models: VoiceModels) -> None:
+    assert make_requests(Models(), name).models == models
+
+
+def test_the_only_model_that_speaks_goes_with_every_chat_model() -> None:
+    assert make_requests(Models(Speak="mouth"), "other").speech_model() == "mouth"
+    # The server's fallback answers for names, and does not speak for that.
+    alone = make_requests(Models(Speak="chat", Transcribe="chat"), "other")
+    assert (alone.speaks, alone.transcribes) == (False, False)
+    with pytest.raises(OrchardError, match="no speech model goes with this") as refused:
+        alone.speech_model("modalities")
+    assert refused.value.param == "modalities"
+
+
+def test_a_voice_is_one_of_the_model_or_of_openai() -> None:
+    requests = make_requests(Models(), "assistant")
+    for voice in (None, "ann", "Ann", "alloy", "ALLOY"):
+        requests.check_voice(voice, "audio.voice")
+    with pytest.raises(OrchardError, match="must be one of this model's: 'Ann'") as refused:
+        requests.check_voice("Bob", "audio.voice")
+    assert refused.value.param == "audio.voice"
+
+
+async def test_what_speaks_an_answer_has_its_caller_its_priority_and_its_id() -> None:
+    models, counted = Models(), list[Usage]()
+    requests = make_requests(models, "assistant", "background")
+    forms: tuple[Literal["pcm", "wav"], ...] = ("pcm", "wav")
+    for form in forms:
+        assert [data async for data in requests.speak("Hi", "ann", 1.0, counted.append, form)] == [b"aa"]
+    assert [(one.id, one.model, one.priority, one.sender.caller, goes_on) for one, goes_on in models.asked] == [
+        ("req_1-voice1", "mouth", "background", "u", True),
+        ("req_1-voice2", "mouth", "background", "u", True),
+    ]
+    assert [one.task for one, _ in models.asked] == [Speak("Hi", "ann", None, 1.0, form) for form in forms]
+    assert counted == [Usage(1, 7)] * 2

@@ -18,6 +18,7 @@ _CONTEXT, _PAD = 64, 64  # samples of the window before, and of this one in reve
 _FRAME, _HOP = 256, 128
 _FRAMES = np.arange(_FRAME) + _HOP * np.arange((_CONTEXT + WINDOW + _PAD - _FRAME) // _HOP + 1)[:, None]
 _BINS, _STATE = 129, 128
+_LOWEST = -80.0  # exp(80) is finite in float32
 
 
 @cache
@@ -74,4 +75,4 @@ class VoiceDetector:
 
 
 def _sigmoid(values: Samples) -> Samples:
-    return 1 / (1 + np.exp(-values))
+    return 1 / (1 + np.exp(-np.maximum(values, _LOWEST)))
