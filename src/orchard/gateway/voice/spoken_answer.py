@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
-from orchard.core.events import Event, Failed, Finished, Output, Text, ToolStart, Usage
+from orchard.core.events import Failed, Finished, Output, Text, ToolStart, Usage
 from orchard.core.tasks.speak import MAX_INPUT_CHARS, Sound, SoundFormat
 from orchard.gateway.metrics.counters import SoundPart
 from orchard.gateway.replies.event_stream import EventStream
@@ -29,7 +29,7 @@ class SpokenAnswer:
     """Speaks an answer of one choice. `stream` has the events of the answer, and an `Output` for each piece of sound.
 
     The sound is of clauses that are spoken while the rest is generated. With `whole`, it is one file, which is made
-    once the text is complete; it has the first `MAX_INPUT_CHARS` characters at most, then `Finished` says "length".
+    once the text is complete; it has the first `MAX_INPUT_CHARS` characters at most, then `Finished` says "length" in place of "stop".
     """
 
     def __init__(
@@ -92,7 +92,8 @@ class SpokenAnswer:
     def _finish(self) -> None:
         assert self._end
         self._keep(self._text)
-        reasons = ("length",) if self._is_cut else self._end.reasons
+        is_short = self._is_cut and self._end.reasons == ("stop",)
+        reasons = ("length",) if is_short else self._end.reasons
         usage = replace(self._end.usage, audio_tokens=self._audio_tokens)
         self.stream.push([replace(self._end, reasons=reasons, usage=usage)])
 
@@ -100,8 +101,10 @@ class SpokenAnswer:
         text = SpokenText()
         while self._end is None:
             await self._may_go.wait()
-            shown: list[Event] = []
-            for event in await self._answer.next(_WAIT_SECONDS):
+            events = await self._answer.next(_WAIT_SECONDS)
+            if shown := [event for event in events if not isinstance(event, Failed | Finished)]:
+                self.stream.push(shown)
+            for event in events:
                 match event:
                     case Failed():
                         raise event.error()
@@ -113,10 +116,6 @@ class SpokenAnswer:
                         self._add(text.feed(event.text))
                     case ToolStart():
                         self._add(text.finish())
-                if not isinstance(event, Finished):
-                    shown.append(event)
-            if shown:
-                self.stream.push(shown)
         self._add(text.finish())
         self._clauses.put_nowait(None)
 
