@@ -29,7 +29,8 @@ class SpokenAnswer:
     """Speaks an answer of one choice. `stream` has the events of the answer, and an `Output` for each piece of sound.
 
     The sound is of clauses that are spoken while the rest is generated. With `whole`, it is one file, which is made
-    once the text is complete; it has the first `MAX_INPUT_CHARS` characters at most, then `Finished` says "length" in place of "stop".
+    once the text is complete; it has the first `MAX_INPUT_CHARS` characters at most, and then `Finished` says "length"
+    in place of "stop".
     """
 
     def __init__(
