@@ -26,6 +26,9 @@ from orchard.kinds import KINDS
 
 S = TypeVar("S", bound=Struct)
 
+MEMORY_DATABASE = ":memory:"
+"""The path of a store that lasts until the server stops (`Settings.responses_path`)."""
+
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 if TYPE_CHECKING:
     ModelType = str

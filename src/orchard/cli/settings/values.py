@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct, ValidationError, convert, structs
 from msgspec import inspect as types
 
-from orchard.config import VoiceModels
+from orchard.config import MEMORY_DATABASE, VoiceModels
 
 Raw = str | list[str] | dict[str, str | list[str] | dict[str, str]]
 """A value as it is written. The environment and flags have no mappings."""
@@ -260,7 +260,7 @@ def _parse_log_file(text: str) -> str:
 
 
 def _parse_database(text: str) -> str:
-    return text if text == ":memory:" else _absolute_path(text, folder=False, must_exist=False)
+    return text if text == MEMORY_DATABASE else _absolute_path(text, folder=False, must_exist=False)
 
 
 def _parse_origin(text: str) -> str:

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from orchard import __version__
+from orchard.config import MEMORY_DATABASE
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Caller, Callers
@@ -18,7 +19,6 @@ from orchard.gateway.metrics.counters import WINDOW_SECONDS
 from orchard.gateway.recent_logs import RECENT
 from orchard.gateway.routes import console, docs
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.store.database import MEMORY
 
 # Some of Ollama's clients look for this text.
 _OLLAMA = "Ollama is running"
@@ -89,7 +89,7 @@ def _add_health_routes(routes: APIRouter, site: AppState) -> None:
             "loaded_model": (loaded.entry.base or loaded.entry.id) if loaded else None,
             "loaded_adapter": site.adapter_of(loaded.entry) if loaded else None,
             "memory": pool.memory_status.as_json(),
-            "responses": "memory" if site.settings.responses_path == MEMORY else "file",
+            "responses": "memory" if site.settings.responses_path == MEMORY_DATABASE else "file",
             "models": {name: model.status.health_report() for name, model in pool.models.items()},
         }
 

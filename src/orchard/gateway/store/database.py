@@ -12,14 +12,13 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from orchard.config import MEMORY_DATABASE
 from orchard.core.errors import OrchardError
 from orchard.gateway.store.schema import SCRIPTS
 from orchard.gateway.throttle import Throttle
 
 log = logging.getLogger("orchard.gateway.store.store")
 
-MEMORY = ":memory:"
-"""The path of an in-memory store."""
 _BUSY_SECONDS = 10.0
 _WAL_BYTES = 16 * 1024 * 1024
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -52,7 +51,7 @@ class StoreFile:
             try:
                 return self._run(work)
             except sqlite3.DatabaseError as error:
-                if error.sqlite_errorcode not in _BROKEN or self.path == MEMORY:
+                if error.sqlite_errorcode not in _BROKEN or self.path == MEMORY_DATABASE:
                     raise
                 self._recover(error)
                 return self._run(work)
@@ -87,7 +86,7 @@ class StoreFile:
             return work(connection)
 
     def _open(self) -> sqlite3.Connection:
-        if self.path != MEMORY:
+        if self.path != MEMORY_DATABASE:
             Path(self.path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             # SQLite gives its additional files the permissions of this one.
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))

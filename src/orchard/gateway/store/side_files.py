@@ -10,8 +10,9 @@ import secrets
 import uuid
 from pathlib import Path
 
+from orchard.config import MEMORY_DATABASE
 from orchard.core.errors import OrchardError
-from orchard.gateway.store.database import MEMORY, log
+from orchard.gateway.store.database import log
 from orchard.gateway.throttle import Throttle
 
 _KEY_BYTES = 32
@@ -32,7 +33,7 @@ class Owner:
 
     def hold(self) -> None:
         """Lock the mark, before the first run begins. Raise OrchardError ("unavailable")."""
-        if self._file is not None or self._path == MEMORY:
+        if self._file is not None or self._path == MEMORY_DATABASE:
             return
         mark = self._mark(self.token)
         try:
@@ -81,7 +82,7 @@ class SealKey:
 
     def __init__(self, path: str) -> None:
         """`path` is that of the database. `load` reads the key."""
-        self._file = None if path == MEMORY else Path(f"{path}.key")
+        self._file = None if path == MEMORY_DATABASE else Path(f"{path}.key")
         self._key = secrets.token_bytes(_KEY_BYTES) if self._file is None else b""
         self._log = Throttle(log)
 
