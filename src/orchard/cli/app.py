@@ -602,8 +602,14 @@ def verify(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Measure another server beside Orchard, in turn: its first model, at this address. Memory must hold "
+            help="Measure the server at this address, too, in turn with Orchard, or after it if memory may not hold "
             "both models.",
+        ),
+    ] = None,
+    against_model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The other server's model. By default, its only one, or the one with the same name."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
@@ -622,7 +628,9 @@ def verify(
     settings = gather_config(config, (), {}, os.environ).settings
     parts = [one.value for one in part or _VerifyPart]
     entries = models_to_verify(models or (), settings)
-    if not verify_models(entries, parts, long=long, against=against, as_json=as_json, file=report):
+    if not verify_models(
+        entries, parts, long=long, against=against, against_model=against_model, as_json=as_json, file=report
+    ):
         raise typer.Exit(1)
 
 

@@ -25,7 +25,7 @@ from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.gateway.models.registry import resolve_model
 from orchard.kinds import KINDS
 
-PROBED = {"device": "Apple M9", "backend": "metal", "memory_bytes": 32 * 10**9}
+PROBED = {"device": "Apple M9", "backend": "metal", "memory_bytes": 32 * 10**9, "available_bytes": 16 * 10**9}
 DEMO = run.Candidate(resolve_model("demo"), ModelSettings(model_path="demo"))
 
 
@@ -72,7 +72,7 @@ def test_each_check_has_a_name_of_its_own_and_known_kinds() -> None:
 def test_a_kind_without_checks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[Proof] = []
     image = DEMO._replace(entry=replace(DEMO.entry, kind="image"))
-    run.verify_model(image, ["right"], found.append, lambda what: None, long=False, against=None)
+    run.verify_model(image, ["right"], found.append, lambda what: None, long=False)
     assert [(proof.status, proof.seen) for proof in found] == [
         ("left out", "there are no checks for models of the kind image")
     ]
@@ -92,7 +92,6 @@ def test_a_model_that_can_not_be_loaded_is_a_problem(tmp_path: Path) -> None:
         found.append,
         lambda what: None,
         long=False,
-        against=None,
     )
     assert [proof.status for proof in found] == ["problem"]
     assert found[0].advice
@@ -124,14 +123,22 @@ def test_a_model_is_verified_with_its_settings(tmp_path: Path) -> None:
     assert (plain.entry.id, plain.settings.text.kv_bits, plain.settings.text.decode_concurrency) == ("demo", 8, 64)
 
 
-def test_what_can_not_work_is_said_before_the_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "probe_mlx", lambda: pytest.fail("it began"))
-    for options, told in {
-        ("--report", str(tmp_path / "none" / "report.md")): "can't be written",
-        ("--against", "http://127.0.0.1:9"): "no server answers",
-    }.items():
-        done = CliRunner().invoke(app, ["verify", "demo", *options])
-        assert told in str(done.exception)
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["demo", "--report", "/none/report.md"], "can't be written"),
+        (["demo", "--against", "http://127.0.0.1:9"], "no server answers"),
+        (["demo", "--against", "http://127.0.0.1:9", "--against-model", "x"], "no server answers"),
+        (["demo", "--against-model", "x"], "--against and --against-model compare the speed"),
+        (["demo-whisper", "--against", "http://127.0.0.1:9"], "--against and --against-model compare the speed"),
+    ],
+)
+def test_what_can_not_work_is_said_before_the_checks(
+    arguments: list[str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "probe_mlx", lambda: PROBED)
+    monkeypatch.setattr(run, "verify_model", lambda *_, **__: pytest.fail("it began"))
+    assert told in str(CliRunner().invoke(app, ["verify", *arguments]).exception)
 
 
 def test_the_own_loop_of_the_library_has_a_limit_of_time() -> None:

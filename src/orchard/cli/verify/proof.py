@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from orchard.cli.verify.subject import Subject
 
 Part = Literal["right", "fast", "safe"]
-Stage = Literal["first", "restarted"]
+Stage = Literal["first", "restarted", "stopped"]
 Status = Literal["ok", "rounding", "problem", "left out"]
 
 LANGUAGE = ("text", "vision")
@@ -37,7 +37,7 @@ class Proof(Struct, kw_only=True):
 
 
 class Check(Struct, frozen=True):
-    """A check: for which kinds of models, and at which start of the server. `long`: only with --long."""
+    """A check: for which kinds of models, at which start of the server or after its end. `long`: only with --long."""
 
     name: str
     part: Part

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from orchard.cli.endpoint import ServerError, http_options, refusal_text, sse_data
 from orchard.cli.verify.media import PICTURES, draw_picture
+from orchard.cli.verify.other_server import OtherServer
 from orchard.cli.verify.texts import CHATS, QUESTION
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models.entry import ModelEntry
@@ -60,12 +61,12 @@ class Answer(Struct):
 class Subject:
     """One model, and the server that serves it now. Callers' keys share nothing in the prompt cache."""
 
-    def __init__(self, entry: ModelEntry, keys: Sequence[str], *, long: bool, against: str | None = None) -> None:
-        """`against`: the URL of another server, to compare speeds with."""
+    def __init__(self, entry: ModelEntry, keys: Sequence[str], *, long: bool, other: OtherServer | None = None) -> None:
+        """`other`: another server, to compare speeds with."""
         self.entry = entry
         self.keys = keys
         self.long = long
-        self.against = against
+        self.other = other
         self.bare: Bare | None = None
         self.why_not_bare = ""
         self.alone: dict[str, Answer] = {}
