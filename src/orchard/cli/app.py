@@ -612,6 +612,12 @@ def verify(
             metavar="NAME", help="The other server's model. By default, its only one, or the one with the same name."
         ),
     ] = None,
+    remember: Annotated[
+        bool,
+        typer.Option(
+            "--remember", help="If something is wrong, write what to set into the models' entries of the configuration."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None,
 ) -> None:
@@ -628,8 +634,17 @@ def verify(
     settings = gather_config(config, (), {}, os.environ).settings
     parts = [one.value for one in part or _VerifyPart]
     entries = models_to_verify(models or (), settings)
+    if remember and not config:
+        raise OrchardError("invalid_request", "--remember needs a configuration file: --config FILE")
     if not verify_models(
-        entries, parts, long=long, against=against, against_model=against_model, as_json=as_json, file=report
+        entries,
+        parts,
+        long=long,
+        against=against,
+        against_model=against_model,
+        remember=config if remember else None,
+        as_json=as_json,
+        file=report,
     ):
         raise typer.Exit(1)
 

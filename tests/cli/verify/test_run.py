@@ -69,12 +69,12 @@ def test_each_check_has_a_name_of_its_own_and_known_kinds() -> None:
     assert {kind for check in CHECKS for kind in check.kinds} <= KINDS.keys()
 
 
-def test_a_kind_without_checks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kind_without_checks_is_said() -> None:
     found: list[Proof] = []
-    image = DEMO._replace(entry=replace(DEMO.entry, kind="image"))
-    run.verify_model(image, ["right"], found.append, lambda what: None, long=False)
+    other = DEMO._replace(entry=replace(DEMO.entry, kind="fake"))
+    run.verify_model(other, ["right"], found.append, lambda what: None, long=False)
     assert [(proof.status, proof.seen) for proof in found] == [
-        ("left out", "there are no checks for models of the kind image")
+        ("left out", "there are no checks for models of the kind fake")
     ]
 
 
@@ -130,6 +130,7 @@ def test_a_model_is_verified_with_its_settings(tmp_path: Path) -> None:
         (["demo", "--against", "http://127.0.0.1:9"], "no server answers"),
         (["demo", "--against", "http://127.0.0.1:9", "--against-model", "x"], "no server answers"),
         (["demo", "--against-model", "x"], "--against and --against-model compare the speed"),
+        (["demo", "--remember"], "--remember needs a configuration file"),
         (["demo-whisper", "--against", "http://127.0.0.1:9"], "--against and --against-model compare the speed"),
     ],
 )
@@ -184,3 +185,27 @@ def test_the_command_tells_by_its_exit_code(
     assert printed["machine"]["device"] == "Apple M9"
     assert printed["proofs"][0]["status"] == status
     assert f"| safe | memory | {status} | seen |" in file.read_text()
+
+
+def test_what_to_set_is_remembered_for_the_model_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def verify(candidate: Any, parts: Any, report: Any, begin: Any, **options: Any) -> None:
+        wrong = (
+            right._NO_GUESSES.problem("they differ") if candidate.entry.id == "mine" else Proof(status="ok", seen="")
+        )
+        report(replace(wrong, model=candidate.entry.id))
+
+    monkeypatch.setattr(run, "verify_model", verify)
+    monkeypatch.setattr(run, "probe_mlx", lambda: PROBED)
+    file = tmp_path / "orchard.yaml"
+    text = "models:\n- model_path: demo  # as before\n- model_path: demo\n  served_model_name: mine\n"
+    file.write_text(text)
+    arguments = ["verify", "--config", str(file)]
+    CliRunner().invoke(app, arguments)
+    assert file.read_text() == text
+    done = CliRunner().invoke(app, [*arguments, "--remember"])
+    assert "mine now has in " in done.output
+    assert "# as before" in file.read_text()
+    plain, mine = gather_config(file, (), {}, {}).settings.models
+    assert (plain.text.speculation, mine.text.speculation) == ("auto", "off")
+    stranger = CliRunner().invoke(app, [*arguments, "--remember", "demo-vision"])
+    assert "it has no entry for 'demo-vision'" in str(stranger.exception)

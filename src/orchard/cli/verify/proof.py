@@ -22,18 +22,31 @@ LANGUAGE = ("text", "vision")
 class Proof(Struct, kw_only=True):
     """What a check found. "rounding": answers differ only by rounding; "left out": not looked at, and why.
 
-    `seen` is one sentence, without a final stop. `advice`: what to set so that the model is right at once. `figures`
-    are rates in tokens per second, times in seconds or milliseconds, or bytes, as their names say.
+    `seen` is one sentence, without a final stop. `advice`: what to set so that the model is right at once; `settings`:
+    those of it that the configuration file can keep for the model. `figures` are rates in tokens per second, times in
+    seconds or milliseconds, or bytes, as their names say.
     """
 
     status: Status
     seen: str
     advice: str = ""
+    settings: dict[str, str | int] = field(default_factory=dict)
     figures: dict[str, float | None] = field(default_factory=dict)
     model: str = ""
     part: Part = "right"
     check: str = ""
     seconds: float = 0.0
+
+
+class Remedy(Struct, frozen=True):
+    """What to set if a check finds something wrong: see `Proof`."""
+
+    advice: str
+    settings: dict[str, str | int] = field(default_factory=dict)
+
+    def problem(self, seen: str, figures: dict[str, float | None] | None = None) -> Proof:
+        """Return what was found wrong."""
+        return Proof(status="problem", seen=seen, advice=self.advice, settings=self.settings, figures=figures or {})
 
 
 class Check(Struct, frozen=True):

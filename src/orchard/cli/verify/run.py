@@ -24,6 +24,7 @@ from rich.console import Console
 from orchard.cli.config import model_file
 from orchard.cli.machine import probe_mlx
 from orchard.cli.own_server import start_server
+from orchard.cli.settings.config_edit import has_model, put_settings
 from orchard.cli.verify.checks import CALLERS, CHECKS, SPEED_TOKENS
 from orchard.cli.verify.other_server import OtherServer, find_other_server
 from orchard.cli.verify.proof import LANGUAGE, Check, Proof, Stage
@@ -156,14 +157,20 @@ def verify_models(
     long: bool,
     against: str | None,
     against_model: str | None,
+    remember: Path | None,
     as_json: bool,
     file: Path | None,
 ) -> bool:
     """Check models, print what was found, and write it to a file. Return whether nothing is wrong.
 
-    Raise OrchardError if MLX doesn't work here, no server answers at `against` or none of its models is meant, or the
-    file can't be written.
+    `remember`: a configuration file, into which the settings go that make the models right. Raise OrchardError if MLX
+    doesn't work here, no server answers at `against` or none of its models is meant, a file can't be written, or a
+    model is not in the configuration file.
     """
+    for entry, model, _ in candidates:
+        if remember and not has_model(remember, model):
+            told = f"--remember gives settings to models of {remember}, and it has no entry for '{entry.id}'"
+            raise OrchardError("invalid_request", told)
     if file:
         is_new = not file.exists()
         _write_report(file, "", mode="a")  # rather than fail after all checks
@@ -187,6 +194,12 @@ def verify_models(
 
         for candidate in candidates:
             verify_model(candidate, parts, add, table.begin, long=long, other=others.get(candidate.entry.id))
+    for entry, model, _ in candidates if remember else ():
+        found = [proof for proof in report.proofs if proof.model == entry.id and proof.status == "problem"]
+        if values := {name: value for proof in found for name, value in proof.settings.items()}:
+            put_settings(remember, model, values)
+            told = ", ".join(f"{name}: {value}" for name, value in values.items())
+            typer.echo(f"{entry.id} now has in {remember}: {told}", err=True)
     typer.echo(msgspec.json.encode(report).decode() if as_json else closing_line(report.proofs))
     if file:
         _write_report(file, write_markdown(report))

@@ -49,6 +49,14 @@ class Bare(Struct, frozen=True):
         return min(_SURE * self.rounding, _MOST_OF_SPREAD * self.spread)
 
 
+class Refusal(ServerError):
+    """An error's status and message."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class Answer(Struct):
     """An answer to a completion. `tokens`: as the server tells of them, if it was asked for log-probabilities."""
 
@@ -121,17 +129,22 @@ class Subject:
         return httpx.AsyncClient(**http_options(self.url, self.keys[caller]))
 
     async def ask(self, path: str, body: dict[str, Any], caller: int = 0) -> Any:
-        """Post a body, and return the answer's. Raise ServerError with the server's message."""
+        """Post a body, and return the answer's. Raise Refusal with the server's message."""
         async with self.client(caller) as client:
             response = await client.post(path, json={"model": self.served_name, **body})
         if response.is_error:
-            raise ServerError(refusal_text(response))
+            raise Refusal(response.status_code, refusal_text(response))
         return response.json()
 
     async def read(self, path: str) -> Any:
         """Get a body."""
         async with self.client() as client:
             return (await client.get(path)).raise_for_status().json()
+
+    async def health(self) -> dict[str, Any]:
+        """Return what /health says of the model."""
+        model: dict[str, Any] = (await self.read("/health"))["models"][self.served_name]
+        return model
 
     async def stream(self, path: str, body: dict[str, Any], caller: int = 0) -> list[Any]:
         """Post a body, and return the data of the answer's events. Raise ServerError with the server's message."""
