@@ -229,6 +229,24 @@ async def test_a_worker_does_not_outlive_its_gateway() -> None:
         await asyncio.to_thread(worker.wait, 10)
 
 
+async def test_a_machine_sleeps_and_wakes() -> None:
+    """All processes stop longer than a worker may be silent, and a client's connection dies meanwhile."""
+    with serve(watchdog_timeout=0.5) as server:
+        pid = server.until(state="ready")["pid"]
+        async with streamed(server, pieces=4, interval=0.2) as stream, streamed(server, pieces=0, hold=True) as lost:
+            await stream.read(until=1)
+            processes = [psutil.Process(number) for number in (pid, server.process.pid)]
+            for process in processes:
+                process.suspend()
+            await lost.close()
+            time.sleep(0.8)  # noqa: ASYNC251 - the machine sleeps
+            for process in processes:
+                process.resume()
+            await stream.read()
+            assert (stream.text, stream.error) == ("xxxx", None)
+        assert server.until(running=0)["pid"] == pid
+
+
 async def test_256_connections_at_once() -> None:
     with serve() as server:
         server.until(state="ready")
