@@ -1,6 +1,8 @@
 """Checks of `orchard verify` against a server that a test has started."""
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any, cast
 
 from orchard.cli.verify.checks import CHECKS
 from orchard.cli.verify.proof import Proof
@@ -13,4 +15,5 @@ def prove_served(server: Server, entry: ModelEntry, name: str) -> Proof:
     """Run a check with a model of the server."""
     subject = Subject(entry, [server.headers["x-api-key"]], long=False)
     subject.url = server.url
-    return asyncio.run(next(check for check in CHECKS if check.name == name).run(subject))
+    run = next(check for check in CHECKS if check.name == name).run(subject)
+    return asyncio.run(cast(Coroutine[Any, Any, Proof], run))

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from orchard.cli.bench_client import Figures
 from orchard.cli.endpoint import ServerError
 from orchard.cli.verify import fast
 from orchard.cli.verify.other_server import OtherServer, find_other_server
@@ -78,7 +79,8 @@ def events(*tokens: str) -> bytes:
 def prove(own: Stub | None, other: OtherServer | None, check: Any = fast.check_streams) -> Proof:
     subject = Subject(DEMO, ["key"], long=False, other=other)
     subject.url = url(own) if own else ""
-    return asyncio.run(check(subject))
+    proof: Proof = asyncio.run(check(subject))
+    return proof
 
 
 @pytest.fixture
@@ -112,8 +114,8 @@ def test_a_failure_of_the_other_server_is_not_one_of_orchard(own: Stub, stub: St
 
 
 def test_a_failure_of_orchard_is_a_problem(own: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fail(*_: Any) -> list[fast.Figures]:
-        return [fast.Figures(scenario=name, requests=8, failed=2, error="500: broken") for name in ("c1", "c8", "c32")]
+    async def fail(*_: Any) -> list[Figures]:
+        return [Figures(scenario=name, requests=8, failed=2, error="500: broken") for name in ("c1", "c8", "c32")]
 
     monkeypatch.setattr(fast, "_run_scenarios", fail)
     proof = prove(own, None)

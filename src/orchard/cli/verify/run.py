@@ -194,16 +194,22 @@ def verify_models(
 
         for candidate in candidates:
             verify_model(candidate, parts, add, table.begin, long=long, other=others.get(candidate.entry.id))
-    for entry, model, _ in candidates if remember else ():
-        found = [proof for proof in report.proofs if proof.model == entry.id and proof.status == "problem"]
-        if values := {name: value for proof in found for name, value in proof.settings.items()}:
-            put_settings(remember, model, values)
-            told = ", ".join(f"{name}: {value}" for name, value in values.items())
-            typer.echo(f"{entry.id} now has in {remember}: {told}", err=True)
+    if remember:
+        _remember_settings(remember, candidates, report.proofs)
     typer.echo(msgspec.json.encode(report).decode() if as_json else closing_line(report.proofs))
     if file:
         _write_report(file, write_markdown(report))
     return report.is_well
+
+
+def _remember_settings(file: Path, candidates: Sequence[Candidate], proofs: Sequence[Proof]) -> None:
+    """Write what to set into the models' entries, and say it."""
+    for entry, model, _ in candidates:
+        found = [proof for proof in proofs if proof.model == entry.id and proof.status == "problem"]
+        if values := {name: value for proof in found for name, value in proof.settings.items()}:
+            put_settings(file, model, values)
+            told = ", ".join(f"{name}: {value}" for name, value in values.items())
+            typer.echo(f"{entry.id} now has in {file}: {told}", err=True)
 
 
 def _write_report(file: Path, page: str, mode: Literal["w", "a"] = "w") -> None:
