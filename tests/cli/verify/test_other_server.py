@@ -131,3 +131,11 @@ def test_a_server_whose_model_does_not_fit_beside_is_measured_after_orchard(own:
     assert alone.status == "ok"
     assert {"the other server with x 1 tokens/s", "the other server with x shared ms"} <= alone.figures.keys()
     assert not any(name.startswith("orchard") for name in alone.figures)
+
+
+@pytest.mark.parametrize(("window", "long"), [(None, True), (131_072, False), (2048, True), (1024, False)])
+def test_what_is_measured_fits_into_the_window(window: int | None, long: bool) -> None:
+    load = fast._load_profile(Subject(replace(DEMO, context_window=window), ["key"], long=long))
+    assert load.prefix_tokens == min(2000 if long else 400, (window or 10**6) // 4)
+    assert 2 * load.prefix_tokens < (window or 10**6)
+    assert 16 * load.max_tokens < (window or 10**6)

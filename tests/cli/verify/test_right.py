@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from orchard.cli.verify.proof import Remedy
@@ -77,3 +78,11 @@ def test_the_requests_without_the_librarys_loop(subject: Subject) -> None:
     assert len(bodies) == 7
     assert len({str(body) for body in bodies.values()}) == 7
     assert all(isinstance(body["prompt"], str) for body in bodies.values())
+
+
+def test_prompts_fit_into_the_window(subject: Subject) -> None:
+    subject.bare = None
+    subject.entry = msgspec.structs.replace(subject.entry, context_window=400)
+    bodies = completions(subject)
+    assert 3 < len(bodies) < 7
+    assert all(len(body["prompt"]) + body["max_tokens"] <= 400 for body in bodies.values())

@@ -33,11 +33,15 @@ def check_of(name: str, **fields: Any) -> Check:
     async def see(subject: Subject) -> Proof:
         return Proof(status="ok", seen=f"{name} was seen")
 
+    async def fail(subject: Subject) -> Proof:
+        raise KeyError(name)
+
     async def wait(subject: Subject) -> Proof:
         await asyncio.Event().wait()
         raise AssertionError
 
-    return Check(name, "right", ("text",), "first", fields.get("long", False), wait if name == "endless" else see)
+    ways = {"endless": wait, "broken": fail}
+    return Check(name, "right", ("text",), "first", fields.get("long", False), ways.get(name, see))
 
 
 def proofs_of(checks: list[Check], seconds: float, monkeypatch: pytest.MonkeyPatch) -> dict[str, Proof]:
@@ -51,11 +55,12 @@ def proofs_of(checks: list[Check], seconds: float, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_takes_too_long_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    checks = [check_of("first"), check_of("long", long=True), check_of("endless"), check_of("last")]
+    checks = [check_of(name, long=name == "long") for name in ("first", "long", "broken", "endless", "last")]
     proofs = proofs_of(checks, 0.2, monkeypatch)
     assert {name: proof.status for name, proof in proofs.items()} == {
         "first": "ok",
         "long": "left out",
+        "broken": "problem",
         "endless": "left out",
         "last": "left out",
     }

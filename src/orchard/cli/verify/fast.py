@@ -1,5 +1,6 @@
 """How fast a model that generates text is here, beside the library's own loop and perhaps another server."""
 
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -182,13 +183,15 @@ async def _run_scenarios(
 
 
 def _load_profile(subject: Subject) -> LoadProfile:
-    """Return the lengths of prompts and answers: shorter ones if the device is slow, unless all time is given."""
-    if subject.long:
-        return _LONG_LOAD
+    """Return the lengths of prompts and answers: shorter ones if the device is slow, unless all time is given.
+
+    The longest prompt is twice a prefix, and the longest answer has sixteen times as many tokens as others.
+    """
     rate = statistics.median(subject.bare.rates) if subject.bare else _SHORT_RATE
-    share = min(1.0, rate / _SHORT_RATE)
-    lengths = (_SHORT_LOAD.max_tokens, _SHORT_LOAD.prompt_tokens, _SHORT_LOAD.prefix_tokens)
-    answer, prompt, prefix = (max(_LEAST_TOKENS, round(share * length)) for length in lengths)
+    load, share = (_LONG_LOAD, 1.0) if subject.long else (_SHORT_LOAD, min(1.0, rate / _SHORT_RATE))
+    window = subject.entry.context_window or math.inf
+    lengths = ((load.max_tokens, 20), (load.prompt_tokens, 4), (load.prefix_tokens, 4))
+    answer, prompt, prefix = (max(_LEAST_TOKENS, round(min(share * length, window / part))) for length, part in lengths)
     return LoadProfile(max_tokens=answer, prompt_tokens=prompt, prefix_tokens=prefix)
 
 

@@ -26,13 +26,16 @@ _NO_GUESSES = Remedy("--speculation off, and report it", {"speculation": "off"})
 
 def completions(subject: Subject) -> dict[str, dict[str, Any]]:
     """Return the requests by their names: greedy ones of several lengths, and one prompt with several seeds."""
-    prompts: Sequence[Any] = [chat[0]["content"] for chat in CHATS]
+    prompts: Sequence[Any] = [text for chat in CHATS if subject.fits(text := chat[0]["content"])]
     hot: dict[str, Any] = {"temperature": HOT, "top_p": 1, "max_tokens": 2 * ANSWER_TOKENS}
     if subject.bare:  # by the chat template, as tokens
         prompts = subject.bare.prompts
         # Drawing among words makes seeds differ where a model is sure.
         hot["logit_bias"] = {str(token): _BIAS for token in sorted(set(prompts[-1]))[-_WORDS:]}
-    hot |= {"prompt": prompts[1], "ignore_eos": True}  # so that they don't end before the others have come
+    hot |= {
+        "prompt": prompts[min(1, len(prompts) - 1)],
+        "ignore_eos": True,
+    }  # so that they don't end before the others have come
     greedy = {
         f"greedy {len(prompt)}": {"prompt": prompt, "temperature": 0, "max_tokens": ANSWER_TOKENS} for prompt in prompts
     }
@@ -42,8 +45,8 @@ def completions(subject: Subject) -> dict[str, dict[str, Any]]:
 async def answers_alone(subject: Subject) -> dict[str, Answer]:
     """Return the answers of a caller who is alone, whose prompts were in no cache the first time."""
     if not subject.alone:
-        for name, body in completions(subject).items():
-            subject.alone[name] = await subject.complete(body | {"logprobs": _LOGPROBS}, _FIRST)
+        bodies = completions(subject).items()
+        subject.alone = {name: await subject.complete(body | {"logprobs": _LOGPROBS}, _FIRST) for name, body in bodies}
     return subject.alone
 
 

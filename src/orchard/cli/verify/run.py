@@ -145,9 +145,13 @@ async def _run_check(subject: Subject, check: Check, seconds: float) -> Proof:
             return await check.run(subject)
     except TimeoutError:
         return Proof(status="left out", seen=f"it did not end within {seconds:.0f} s: --long has no limit")
-    except (OrchardError, httpx.HTTPError) as error:
-        seen = error.message if isinstance(error, OrchardError) else f"the connection failed ({type(error).__name__})"
-        return Proof(status="problem", seen=seen, advice="orchard doctor, and please report it")
+    except OrchardError as error:
+        seen = error.message
+    except httpx.HTTPError as error:
+        seen = f"the connection failed ({type(error).__name__})"
+    except Exception as error:  # such as an answer without a field: the other checks still run
+        seen = f"the check failed ({type(error).__name__})"
+    return Proof(status="problem", seen=seen, advice="orchard doctor, and please report it")
 
 
 def verify_models(

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from orchard.cli.endpoint import ServerError, http_options, refusal_text, sse_data
 from orchard.cli.verify.media import PICTURES, draw_picture
@@ -22,7 +23,7 @@ from orchard.gateway.models.entry import ModelEntry
 
 _SURE = 4
 """Each of two logits may move by the rounding in both computations."""
-_ERROR_CHARACTERS = 200
+_ROOM = 64  # tokens of a window, for an answer
 _MOST_OF_SPREAD = 0.5  # as in the engine's own calibration: a wrong mask is far above
 
 
@@ -111,12 +112,19 @@ class Subject:
                 self.why_not_bare = f"it did not end within {seconds:.0f} s: --long has no limit"
                 return None
         try:
-            return msgspec.json.decode(done.stdout.strip().rpartition("\n")[2], type=Bare)
+            bare = msgspec.json.decode(done.stdout.strip().rpartition("\n")[2], type=Bare)
+            kept = [pair for pair in zip(bare.prompts, bare.texts, strict=True) if self.fits(pair[0])]
+            return replace(bare, prompts=[prompt for prompt, _ in kept], texts=[text for _, text in kept])
         except msgspec.DecodeError:
             self.why_not_bare = (
                 done.stderr.strip().rpartition("\n")[2] or f"its process ended with {done.returncode}"
             )[:200]
             return None
+
+    def fits(self, prompt: Sequence[Any]) -> bool:
+        """Return whether the model's context window has room for a prompt (tokens, or characters) and an answer."""
+        window = self.entry.context_window
+        return window is None or len(prompt) + _ROOM <= window
 
     def settings_apart(self) -> list[str]:
         """Return the names of the model's settings with which the library's own loop would give other answers."""
