@@ -227,7 +227,12 @@ def test_the_work_of_a_step_is_measured_with_long_chunks(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: list[int] = []
-    monkeypatch.setattr(step_work, "_chunk_bytes", lambda model, store, count: counts.append(count) or count)
+
+    def measure(model: Any, store: Any, count: int) -> int:
+        counts.append(count)
+        return count
+
+    monkeypatch.setattr(step_work, "_chunk_bytes", measure)
     model = network("qwen3")
     for _ in step_work.measure_step_work(model, TextOptions()):
         pass
@@ -245,7 +250,7 @@ def refuse(*_: Any) -> None:
 
 def test_a_helper_runs_without_a_limit_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     answered: list[tuple[str, float]] = []
-    monkeypatch.setattr(helper_process.resource, "setrlimit", refuse)
+    monkeypatch.setattr("resource.setrlimit", refuse)
     monkeypatch.setattr(helper_process, "_answer_questions", lambda socket, *work: answered.append(work))
     monkeypatch.setattr(helper_process, "Connection", lambda number: None)
     for module, name in ((os, "nice"), (os, "dup"), (signal, "signal"), (threading, "stack_size")):
@@ -258,7 +263,7 @@ def test_a_helper_runs_without_a_limit_of_memory(monkeypatch: pytest.MonkeyPatch
 
 def test_a_search_runs_without_a_limit_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     printed = io.BytesIO()
-    monkeypatch.setattr(hub_search.resource, "setrlimit", refuse)
+    monkeypatch.setattr("resource.setrlimit", refuse)
     monkeypatch.setattr(hub_search, "search_hub", lambda words: [])
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"qwen")))
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=printed))

@@ -198,7 +198,7 @@ async def test_a_head_without_room_is_refused_after_the_answer_before_it() -> No
 async def test_a_client_that_left_before_its_connection_was_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """macOS takes no options then (EINVAL): https://github.com/envoyproxy/envoy/issues/1446."""
     monkeypatch.setattr(socket, "TCP_NOTSENT_LOWAT", 0x201, raising=False)  # macOS's number
-    config = uvicorn.Config(lambda: None, log_config=None, lifespan="off")  # type: ignore[arg-type, return-value]
+    config = uvicorn.Config(lambda: None, log_config=None, lifespan="off")
     config.load()
     connection = Connection(config, ServerState(), {}, settings=Settings(), head_budget=Budget(300, "request heads"))
     refuse = Mock(side_effect=OSError(errno.EINVAL, "Invalid argument"))

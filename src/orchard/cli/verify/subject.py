@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,8 @@ from orchard.gateway.models.entry import ModelEntry
 
 _SURE = 4
 """Each of two logits may move by the rounding in both computations."""
+_ESCAPED_BYTES = re.compile(r"bytes:((?:\\x[0-9a-f]{2})+)")
+"""A token of a completion that is no text by itself."""
 _ROOM = 64  # tokens of a window, for an answer
 _MOST_OF_SPREAD = 0.5  # as in the engine's own calibration: a wrong mask is far above
 
@@ -200,7 +203,9 @@ def _tokens(logprobs: dict[str, Any] | None) -> list[dict[str, Any]]:
         return []
 
     def token(text: str, logprob: float) -> dict[str, Any]:
-        return {"bytes": list(text.encode()), "logprob": logprob}
+        escaped = _ESCAPED_BYTES.fullmatch(text)
+        whole = bytes.fromhex(escaped[1].replace("\\x", "")) if escaped else text.encode()
+        return {"bytes": list(whole), "logprob": logprob}
 
     return [
         token(text, logprob) | {"top_logprobs": [token(*other) for other in top.items()]}
