@@ -596,7 +596,12 @@ def verify(
         list[_VerifyPart] | None, typer.Option(help="Only this part of the checks. May be repeated. By default, all.")
     ] = None,
     long: Annotated[
-        bool, typer.Option("--long", help="Run all checks, without a limit of time, and kill a model's process.")
+        bool,
+        typer.Option(
+            "--long",
+            help="Run all checks, without a limit of time: also take the machine's memory, up to the warning level of "
+            "the system, and kill the model's process.",
+        ),
     ] = False,
     against: Annotated[
         str | None,
