@@ -40,18 +40,21 @@ def url(stub: Stub) -> str:
 
 
 @pytest.mark.parametrize(
-    ("listed", "meant"),
+    ("listed", "meant", "name"),
     [
-        (OLLAMA, "mine:latest"),
-        (LM_STUDIO, "qwen3-4b-4bit"),
-        (MLX_LM, "/models/hub/snapshots/1f"),
-        ([*MLX_LM, QWEN.id], "/models/hub/snapshots/1f"),
-        (["llama3.2:3b"], "llama3.2:3b"),
+        (OLLAMA, "mine:latest", "mine"),
+        (LM_STUDIO, "qwen3-4b-4bit", "qwen3-4b-4bit"),
+        (MLX_LM, "/models/hub/snapshots/1f", "qwen3-4b-4bit"),
+        ([*MLX_LM, QWEN.id], "/models/hub/snapshots/1f", "qwen3-4b-4bit"),
+        (["llama3.2:3b"], "llama3.2:3b", "llama3.2:3b"),
     ],
 )
-def test_the_model_with_the_same_name_is_meant_or_the_only_one(stub: Stub, listed: list[str], meant: str) -> None:
+def test_the_model_with_the_same_name_is_meant_or_the_only_one(
+    stub: Stub, listed: list[str], meant: str, name: str
+) -> None:
     stub.models = listed
-    assert find_other_server(url(stub), None, QWEN, 1000).model == meant
+    other = find_other_server(url(stub), None, QWEN, 1000)
+    assert (other.model, other.name) == (meant, name)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +95,7 @@ def own() -> Iterator[Stub]:
 
 def test_the_servers_are_measured_in_turn(own: Stub, stub: Stub) -> None:
     stub.answer = own.answer
-    proof = prove(own, OtherServer(url(stub), "/private/models/Qwen"))
+    proof = prove(own, OtherServer(url(stub), "/private/models/Qwen", "qwen"))
     assert proof.status == "ok"
     assert "; the other server with qwen: " in proof.seen
     assert {"orchard 8 tokens/s", "the other server with qwen 32 tokens/s"} <= proof.figures.keys()
@@ -102,12 +105,12 @@ def test_the_servers_are_measured_in_turn(own: Stub, stub: Stub) -> None:
 
 def test_shorter_answers_of_the_other_server_are_said(own: Stub, stub: Stub) -> None:
     stub.answer = events("a", "b")
-    assert "ended its answers after 16 of 64 tokens" in prove(own, OtherServer(url(stub), "x")).seen
+    assert "ended its answers after 16 of 64 tokens" in prove(own, OtherServer(url(stub), "x", "x")).seen
 
 
 def test_a_failure_of_the_other_server_is_not_one_of_orchard(own: Stub, stub: Stub) -> None:
     stub.status, stub.answer = 404, b'{"error": {"message": "model \'x\' not found"}}'
-    proof = prove(own, OtherServer(url(stub), "x"))
+    proof = prove(own, OtherServer(url(stub), "x", "x"))
     assert (proof.status, "orchard: " in proof.seen) == ("ok", True)
     assert "the other server with x can't be measured" in proof.seen
     assert "model 'x' not found" in proof.seen
@@ -125,7 +128,7 @@ def test_a_failure_of_orchard_is_a_problem(own: Stub, monkeypatch: pytest.Monkey
 
 def test_a_server_whose_model_does_not_fit_beside_is_measured_after_orchard(own: Stub, stub: Stub) -> None:
     stub.answer = own.answer
-    other = OtherServer(url(stub), "x", apart=True)
+    other = OtherServer(url(stub), "x", "x", apart=True)
     assert "other server" not in prove(own, other).seen
     alone = prove(None, other, fast.check_other_server)
     assert alone.status == "ok"

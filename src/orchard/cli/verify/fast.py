@@ -98,22 +98,22 @@ class _Measured(Struct):
 
     def rates(self) -> tuple[dict[str, float | None], str]:
         """Return the tokens per second of all streams together, and say them."""
-        return self._tell(_STREAMS, lambda one: one.tokens_s, lambda name: f"with {name[1:]}", "tokens/s")
+        return self._tell(_STREAMS, lambda one: one.tokens_s, lambda name, rate: f"{rate} with {name[1:]}", "tokens/s")
 
     def first_tokens(self) -> tuple[dict[str, float | None], str]:
         """Return the times to the first token, and say them."""
         names = {"shared": "16 users with one prefix", "growing": "the next turn of a conversation"}
-        return self._tell(_FIRSTS, lambda one: one.ttft_p50_ms, lambda name: f"ms, {names[name]}", "ms")
+        return self._tell(_FIRSTS, lambda one: one.ttft_p50_ms, lambda name, time: f"{names[name]} {time} ms", "ms")
 
     def gaps(self) -> tuple[dict[str, float | None], str]:
         """Return the longest gaps in running streams, and say them."""
-        return self._tell(_GAPS, lambda one: one.gap_max_ms, lambda _: "ms, longest gap", "ms")
+        return self._tell(_GAPS, lambda one: one.gap_max_ms, lambda _, gap: f"longest gap {gap} ms", "ms")
 
     def _tell(
         self,
         scenarios: Sequence[str],
         figure: Callable[[Figures], float | None],
-        title: Callable[[str], str],
+        phrase: Callable[[str, str], str],
         unit: str,
     ) -> tuple[dict[str, float | None], str]:
         figures: dict[str, float | None] = {}
@@ -122,7 +122,7 @@ class _Measured(Struct):
             values = [value for one in rounds if (value := figure(one)) is not None]
             if scenario in scenarios and values:
                 figures[f"{server} {scenario.removeprefix('c')} {unit}"] = statistics.median(values)
-                told[server].append(f"{_spread(values)} {title(scenario)}")
+                told[server].append(phrase(scenario, _spread(values)))
         return figures, "; ".join(f"{server}: {', '.join(those)}" for server, those in told.items())
 
     def proof(self, seen: str, figures: dict[str, float | None]) -> Proof:

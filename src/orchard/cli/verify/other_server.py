@@ -15,16 +15,21 @@ _MOST_NAMES = 10
 
 
 class OtherServer(Struct, frozen=True):
-    """A server and one of its models. `apart`: it is measured after Orchard's server has ended."""
+    """A server and one of its models.
+
+    `name`: what the report calls the model, as `model` may be a folder. `apart`: it is measured after Orchard's server
+    has ended.
+    """
 
     url: str
     model: str
+    name: str
     apart: bool = False
 
     @property
     def title(self) -> str:
-        """What the report calls it: without the folders of a model's path."""
-        return f"the other server with {_last_name(self.model)}"
+        """What the report calls it."""
+        return f"the other server with {self.name}"
 
 
 def find_other_server(url: str, model: str | None, entry: ModelEntry, free_bytes: int) -> OtherServer:
@@ -40,7 +45,8 @@ def find_other_server(url: str, model: str | None, entry: ModelEntry, free_bytes
             model = _find_model(client.list_models(), entry, client.url)
         needed = _BOTH * entry.options.loaded_bytes(entry.size_bytes, entry.kept_bytes)
         is_here = urlsplit(client.url).hostname in _THIS_MACHINE
-        return OtherServer(client.url, model, apart=is_here and needed > free_bytes)
+        name = _last_name(entry.id if model == entry.folder else model)
+        return OtherServer(client.url, model, name, apart=is_here and needed > free_bytes)
 
 
 def _find_model(ids: Sequence[str], entry: ModelEntry, url: str) -> str:
