@@ -1,6 +1,7 @@
 """Whether a model's process keeps within its memory, leaks nothing, and is right where other programs take memory."""
 
 import asyncio
+import statistics
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -20,7 +21,8 @@ _REQUESTS = 8
 _LEAK_BYTES = 2**25  # smaller changes are not reported
 _TAKER = "orchard.worker.memory_taker"
 _NOTICE_SECONDS = 3.0  # within which a server notices that memory was taken
-_LARGE_TOKENS = 16_384
+_LEAST_LARGE_TOKENS, _LARGE_TOKENS = 512, 16_384
+_LARGE_DECODES = 100.0  # seconds of decode, in which prefill reads many times as many tokens
 _LARGE_ROWS = 8
 _LARGE_SECONDS = 90.0
 _LARGE_ANSWER = 8
@@ -146,7 +148,9 @@ async def _answers_or_refusals(subject: Subject) -> dict[str, Answer]:
 
 async def _ask_for_much(subject: Subject) -> str:
     """Ask for several answers to one long prompt. Return what became of it."""
-    most = min(_LARGE_TOKENS, subject.entry.context_window or _LARGE_TOKENS) - 2 * _LARGE_ANSWER
+    rate = statistics.median(subject.bare.rates) if subject.bare else 0.0
+    some_tokens = max(_LEAST_LARGE_TOKENS, round(_LARGE_DECODES * rate))  # so that a slow device reads them, too
+    most = min(some_tokens, _LARGE_TOKENS, subject.entry.context_window or _LARGE_TOKENS) - 2 * _LARGE_ANSWER
     some = subject.bare.prompts[-1] if subject.bare else [1]
     prompt = (some * (most // len(some) + 1))[:most]
     body = {"prompt": prompt, "n": _LARGE_ROWS, "max_tokens": _LARGE_ANSWER}
@@ -154,7 +158,7 @@ async def _ask_for_much(subject: Subject) -> str:
         async with asyncio.timeout(_LARGE_SECONDS):
             await subject.ask("/v1/completions", body)
     except TimeoutError:
-        return f"waiting for memory until its client left, after {_LARGE_SECONDS:.0f} s"
+        return f"not answered within {_LARGE_SECONDS:.0f} s, when its client left"
     except Refusal as refusal:
         if refusal.status not in _LACKS_MEMORY:
             raise
