@@ -103,6 +103,74 @@ BRANCHES = {
     "worker/probe.py probe_device": f"{_HERE}::test_the_probe_finds_metal",
 }
 
+_KERNELS = "tests/backends/kernels"
+_START = "tests/engine/test_start.py"
+_PRODUCTS = f"{_KERNELS}/test_quantized.py::test_where_mlxs_products_are_fast_nothing_changes"
+METAL_PATHS = {
+    "backends/audio/whisper.py load_whisper": (
+        "weights in half precision",
+        "tests/backends/audio/test_whisper.py::test_weights_are_as_small_as_the_device_is_fast_with_them",
+    ),
+    "backends/audio/whisper_cpu.py adapt_whisper": (
+        "the library's layers",
+        "tests/backends/audio/test_whisper_cpu.py::test_where_mlx_is_fast_nothing_changes",
+    ),
+    "backends/kernels/cpu.py use_numpy": (
+        "the library's layers",
+        f"{_KERNELS}/test_cpu.py::test_layers_of_other_types_stay",
+    ),
+    "backends/kernels/cpu.py widen_to_float32": (
+        "the weights' own type",
+        f"{_KERNELS}/test_cpu.py::test_a_quantised_network_computes_in_float32",
+    ),
+    "backends/kernels/gated_delta.py install_kernels": (
+        "the library's kernels for Metal",
+        f"{_KERNELS}/test_gated_delta.py::test_elsewhere_nothing_is_replaced",
+    ),
+    "backends/kernels/quantized.py _FastEmbedding.__call__": ("MLX's layers, so it is not there", _PRODUCTS),
+    "backends/kernels/quantized.py _can_use_few_rows": ("MLX's layers, so it is not asked", _PRODUCTS),
+    "backends/kernels/quantized.py _is_faster": ("MLX's products", _PRODUCTS),
+    "backends/kernels/quantized.py quantized_product": ("MLX's layers, so it is not called", _PRODUCTS),
+    "engine/batching/attention.py _attend_group": (
+        "MLX's attention, and products with packed keys",
+        "tests/engine/batching/test_attention.py::test_packed_keys_are_multiplied_for_one_token_and_never_on_cuda",
+    ),
+    "engine/batching/batched_cache.py select_states": (
+        "MLX's operations",
+        "tests/engine/batching/test_batched_cache.py::test_a_state_is_the_one_behind_the_kept_tokens",
+    ),
+    "engine/batching/layer_views.py AttentionView.make_mask": (
+        "a mask for each group of rows",
+        "tests/engine/batching/test_batch.py::test_rows_come_and_go",
+    ),
+    "engine/drafting/make_drafter.py _draft_batch": (
+        "passes as wide as their rows, which are not traced",
+        f"{_START}::test_a_draft_shares_the_memory_and_the_cached_prompts",
+    ),
+    "engine/start.py _Start.runner": (
+        "passes as wide as their rows, which are not traced",
+        f"{_START}::test_a_new_model_answers_before_and_while_it_is_calibrated",
+    ),
+    "engine/start.py _rehearsals": ("fewer guesses for a row alone", f"{_START}::test_passes_that_verify_are_warm"),
+    "engine/start.py make_runner": ("guesses by the costs of steps", f"{_START}::test_the_runner_that_it_makes"),
+    "engine/start.py warm_up_verifying": ("two steps", f"{_START}::test_passes_that_verify_are_warm"),
+}
+"""What Metal does where CUDA or a CPU has a kernel or a way of its own, and the test that takes this path on a CPU."""
+
+
+def own_ways(file: Path) -> Iterator[str]:
+    """Yield the functions of a file that ask for CUDA, or for a CPU that is slow."""
+
+    def visit(node: ast.AST, inside: tuple[str, ...]) -> Iterator[str]:
+        for child in ast.iter_child_nodes(node):
+            called = child.func if isinstance(child, ast.Call) else None
+            if getattr(called, "id", getattr(called, "attr", "")) in ("on_cuda", "is_slow"):
+                yield f"{file.relative_to(SOURCE)} {'.'.join(inside)}".strip()
+            named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            yield from visit(child, (*inside, getattr(child, "name", "")) if named else inside)
+
+    yield from visit(ast.parse(file.read_text()), ())
+
 
 def branches(file: Path) -> Iterator[str]:
     """Yield where a file names macOS or Metal in its code: the innermost function of each place."""
@@ -125,7 +193,11 @@ def test_each_branch_has_a_test() -> None:
     assert found == BRANCHES.keys()
 
 
-@pytest.mark.parametrize("test", sorted(set(BRANCHES.values())))
+def test_each_kernel_has_a_path_for_metal() -> None:
+    assert {place for file in SOURCE.rglob("*.py") for place in own_ways(file)} == METAL_PATHS.keys()
+
+
+@pytest.mark.parametrize("test", sorted({*BRANCHES.values(), *(test for _, test in METAL_PATHS.values())}))
 def test_the_tests_are_there(test: str) -> None:
     file, _, name = test.partition("::")
     assert f"def {name}(" in (ROOT / file).read_text()
