@@ -28,7 +28,7 @@ class Company:
         self._answer = answer
         self._running = 0
 
-    async def __call__(self, subject: Subject, asked: Any = None) -> Any:
+    async def __call__(self, subject: Subject, asked: Any = None, caller: int = 0) -> Any:
         self._running += 1
         await asyncio.sleep(0)
         made = self._answer(asked, self._running)
@@ -82,6 +82,27 @@ def test_recordings(others: int, status: str, subject: Subject, monkeypatch: pyt
     monkeypatch.setattr(other_kinds, "_transcribe", company)
     monkeypatch.setattr(other_kinds, "_chat", company)
     assert prove(other_kinds.check_recordings, subject)[0] == status
+
+
+@pytest.mark.parametrize(
+    ("padding", "status"),
+    [
+        (lambda texts, company: 0.0, "ok"),
+        (lambda texts, company: 0.2 * (len(texts) > 1), "problem"),
+        (lambda texts, company: 0.2 * (company > 1), "problem"),
+    ],
+)
+def test_embeddings(padding: Any, status: str, subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`padding`: how much of other texts comes into an embedding."""
+    company = Company(lambda texts, running: [[float(len(text)), padding(texts, running) * 99] for text in texts])
+    monkeypatch.setattr(other_kinds, "_embed", company)
+    assert prove(other_kinds.check_embeddings, subject)[0] == status
+
+
+@pytest.mark.parametrize(("step", "status"), [(0.0, "ok"), (0.02, "problem")])
+def test_scores(step: float, status: str, subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(other_kinds, "_rank", Company(lambda texts, running: [0.5 + step * len(texts) for _ in texts]))
+    assert prove(other_kinds.check_scores, subject)[0] == status
 
 
 class Pressed(Subject):
