@@ -20,7 +20,7 @@ def taker(monkeypatch: pytest.MonkeyPatch) -> Taker:
 
 
 def memory(taker: Taker, others: int, warned_below: int = 0) -> SystemMemory:
-    free = TOTAL - others - taker.held
+    free = TOTAL - others - taker.size
     return SystemMemory(TOTAL, free, warning=free < warned_below)
 
 
@@ -28,7 +28,7 @@ def take_all(taker: Taker, warned_below: int = 0) -> int:
     for _ in range(2000):
         taker.step(memory(taker, 300 * KIB, warned_below))
     assert taker.is_full
-    return taker.held
+    return taker.size
 
 
 def test_a_tenth_stays_free(taker: Taker) -> None:
@@ -43,7 +43,7 @@ def test_what_others_take_is_given_back_and_not_taken_again(taker: Taker) -> Non
     take_all(taker)
     for _ in range(2000):
         taker.step(memory(taker, 400 * KIB))
-    assert taker.held == 500 * KIB
+    assert taker.size == 500 * KIB
     assert take_all(taker) == 500 * KIB
 
 

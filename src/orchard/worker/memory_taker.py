@@ -31,7 +31,7 @@ class Taker:
         self.is_full = False
 
     @property
-    def held(self) -> int:
+    def size(self) -> int:
         """The bytes of all blocks."""
         return len(self._blocks) * _BLOCK
 
@@ -58,7 +58,7 @@ def main() -> None:
         taker.step(read_system_memory())
         if taker.is_full and not told:
             told = True
-            print(taker.held, flush=True)
+            print(taker.size, flush=True)
 
 
 if __name__ == "__main__":

@@ -21,10 +21,9 @@ import typer
 from msgspec.structs import fields, replace
 from rich.console import Console
 
-from orchard.cli.config import model_file
+from orchard.cli.config import config_has_model, model_file, put_model_settings
 from orchard.cli.machine import probe_mlx
 from orchard.cli.own_server import start_server
-from orchard.cli.settings.config_edit import has_model, put_settings
 from orchard.cli.verify.checks import CALLERS, CHECKS, SPEED_TOKENS
 from orchard.cli.verify.other_server import OtherServer, find_other_server
 from orchard.cli.verify.proof import LANGUAGE, Check, Proof, Stage
@@ -172,7 +171,7 @@ def verify_models(
     model is not in the configuration file.
     """
     for entry, model, _ in candidates:
-        if remember and not has_model(remember, model):
+        if remember and not config_has_model(remember, model):
             told = f"--remember gives settings to models of {remember}, and it has no entry for '{entry.id}'"
             raise OrchardError("invalid_request", told)
     if file:
@@ -211,7 +210,7 @@ def _remember_settings(file: Path, candidates: Sequence[Candidate], proofs: Sequ
     for entry, model, _ in candidates:
         found = [proof for proof in proofs if proof.model == entry.id and proof.status == "problem"]
         if values := {name: value for proof in found for name, value in proof.settings.items()}:
-            put_settings(file, model, values)
+            put_model_settings(file, model, values)
             told = ", ".join(f"{name}: {value}" for name, value in values.items())
             typer.echo(f"{entry.id} now has in {file}: {told}", err=True)
 
