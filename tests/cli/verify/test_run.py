@@ -5,6 +5,7 @@ import getpass
 import json
 import os
 import platform
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 from orchard.cli.app import app
 from orchard.cli.config import gather_config
+from orchard.cli.endpoint import ChatClient
 from orchard.cli.verify import other_kinds, right, run
 from orchard.cli.verify.checks import CHECKS
 from orchard.cli.verify.proof import Check, Proof
@@ -100,6 +102,14 @@ def test_a_model_that_can_not_be_loaded_is_a_problem(tmp_path: Path) -> None:
     )
     assert [proof.status for proof in found] == ["problem"]
     assert found[0].advice
+
+
+def test_a_server_that_ends_while_it_loads_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "start_server", lambda *_: nullcontext(ChatClient("http://127.0.0.1:9")))
+    monkeypatch.setattr(Subject, "run_bare", lambda *_: None)
+    found: list[Proof] = []
+    run.verify_model(DEMO, ["right"], found.append, lambda what: None, long=False)
+    assert [(proof.status, "it ended (ConnectError)" in proof.seen) for proof in found] == [("problem", True)]
 
 
 def test_the_models_are_the_named_one_or_the_configured_or_the_bundled() -> None:

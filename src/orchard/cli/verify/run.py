@@ -101,9 +101,10 @@ def verify_model(
                 with start_server(None, options, subject.keys) as client:
                     subject.url = client.url
                     left -= asyncio.run(_run_checks(subject, checks, share, report, begin))
-            except OrchardError as error:
+            except (OrchardError, httpx.HTTPError) as error:
                 advice = "orchard doctor, and the log of orchard serve --debug"
-                seen = f"the server did not serve the model: {error.message}"
+                why = error.message if isinstance(error, OrchardError) else f"it ended ({type(error).__name__})"
+                seen = f"the server did not serve the model: {why}"
                 report(Proof(status="problem", check=f"server, {stage}", seen=seen, advice=advice, model=entry.id))
                 return
 
